@@ -38,21 +38,15 @@ class Member(NamedTuple):
 class Cluster(Struct, frozen=True, kw_only=True):
     """Reflections of at least two loops that are similar to a central one.
 
-    Attributes:
-        id: Derived from the oldest reflection, so that it stays the same while others join.
-        central: The reflection that all others are similar to.
-        members: All of them, oldest first, those without a time last.
-        sources: IDs of their loops, or of tasks without a known loop, in the order of their first reflection.
-        kinds: Kinds of reflections, the most frequent first.
-        first_at, last_at: Times of the oldest and the newest reflection; None if unknown.
+    `sources` are the IDs of their loops, or of tasks without a known loop, in the order of their first reflection.
     """
 
-    id: str
-    central: Reflection
-    members: tuple[Member, ...]
+    id: str  # derived from the oldest reflection, so that it stays the same while others join
+    central: Reflection  # the reflection that all others are similar to
+    members: tuple[Member, ...]  # all of them, oldest first, those without a time last
     sources: tuple[str, ...]
-    kinds: tuple[str, ...]
-    first_at: datetime | None
+    kinds: tuple[str, ...]  # kinds of reflections, the most frequent first
+    first_at: datetime | None  # times of the oldest and the newest reflection; None if unknown
     last_at: datetime | None
 
     @property

@@ -46,22 +46,15 @@ _COUNT: Final = re.compile(
 
 
 class Sighting(Struct, frozen=True, kw_only=True):
-    """One occurrence of an error.
+    """One occurrence of an error."""
 
-    Attributes:
-        error_type: One of `ERROR_TYPES`.
-        signature: The generalised message; occurrences with the same signature are the same error.
-        where: Place for people: `iteration 2`.
-        iteration: Number of the iteration; None outside of one.
-    """
-
-    error_type: str
+    error_type: str  # one of `ERROR_TYPES`
     message: str
-    signature: str
-    where: str
+    signature: str  # the generalised message; occurrences with the same signature are the same error
+    where: str  # place for people: `iteration 2`
     file: str = ""
     function: str = ""
-    iteration: int | None = None
+    iteration: int | None = None  # number of the iteration; None outside of one
     at: datetime | None = None
 
 

@@ -17,25 +17,16 @@ from core.records.loops import Iteration, Outcome
 
 
 class Repair(Struct, frozen=True, kw_only=True):
-    """One error, and the change after which it was gone and the tests passed.
-
-    Attributes:
-        description: The change in the words of the loop.
-        files: Changed files.
-        cause: Root cause category of a debug session, or "".
-        trace: The records of both, for people.
-        at: When it was fixed.
-        agent: Who fixed it, or "".
-    """
+    """One error, and the change after which it was gone and the tests passed."""
 
     error: Sighting
-    description: str
+    description: str  # the change in the words of the loop
     diff: str = ""
     files: tuple[str, ...] = ()
-    cause: str = ""
-    trace: str
-    at: datetime | None = None
-    agent: str = ""
+    cause: str = ""  # root cause category of a debug session, or ""
+    trace: str  # the records of both, for people
+    at: datetime | None = None  # when it was fixed
+    agent: str = ""  # who fixed it, or ""
 
 
 def find_repairs(material: Material) -> tuple[Repair, ...]:

@@ -180,19 +180,13 @@ def link_alternatives(
 
 @dataclass(eq=False)
 class KnownPatterns:
-    """The patterns, errors and tasks of a project, collected on first use.
+    """The patterns, errors and tasks of a project, collected on first use."""
 
-    Attributes:
-        patterns: By ID.
-        similar: Similarity index of these patterns.
-        results: Returns successes and failures of a pattern.
-    """
-
-    patterns: Mapping[str, Pattern]
+    patterns: Mapping[str, Pattern]  # by ID
     similar: SimilarityIndex
     _messages: Iterable[str] = ()
     _tasks: Iterable[str] = ()
-    results: Callable[[str], tuple[int, int]] = lambda _id: (0, 0)
+    results: Callable[[str], tuple[int, int]] = lambda _id: (0, 0)  # returns successes and failures of a pattern
     _shares: dict[str, float] = field(default_factory=dict)
 
     @classmethod

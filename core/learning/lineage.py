@@ -85,7 +85,7 @@ def format_iterations(pattern: Pattern, source: SourceLoop) -> str:
 
 
 def _joined(what: str, iterations: str) -> str:
-    """Join two phrases without repeating a word: `applied, helped, took 3 loops`."""
+    """Join phrases without a repeated word: `applied, helped, took 3 iterations`."""
     last = what.rpartition(" ")[2]
     if iterations.startswith(f"{last} "):
         return f"{what}{iterations.removeprefix(last)}"

@@ -24,19 +24,15 @@ _UNKNOWN: Final = frozenset({"", "unknown", "other"})  # names without informati
 class Cause(Struct, frozen=True, kw_only=True):
     """A cause of failures.
 
-    Attributes:
-        kind: `root cause` (counted once a debug session), `failure mode` (once an outcome) or `error` (once a debug
-            session, or an error that was reported).
-        name: As written in the files: untrusted.
-        newest: Time of the last occurrence.
-        loop_id: Loop or attempt of the last occurrence; "" if unknown.
+    `kind` is `root cause` (counted once a debug session), `failure mode` (once an outcome) or `error` (once a debug
+    session, or an error that was reported).
     """
 
     kind: str
-    name: str
+    name: str  # as written in the files: untrusted
     count: int
-    newest: datetime
-    loop_id: str = ""
+    newest: datetime  # time of the last occurrence
+    loop_id: str = ""  # loop or attempt of the last occurrence; "" if unknown
 
 
 def top_causes(snapshot: Snapshot, since: datetime, now: datetime) -> tuple[Cause, ...]:

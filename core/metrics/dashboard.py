@@ -26,37 +26,21 @@ DEFAULT_WEEKS: Final = 12
 
 
 class Dashboard(Struct, frozen=True, kw_only=True):
-    """Metrics of some weeks before and after a moment.
-
-    Attributes:
-        weeks: Number of weeks, back and ahead.
-        level: Probability inside each interval, 0..1.
-        patterns: Number of registered patterns by type and state.
-        evidence: Evidence by week, oldest first; the last week is the current one.
-        undated: Uses without a date, known only from totals.
-        trend: Change of the success rate; None without enough data.
-        iterations: Comparison of loops with and without injected patterns, of all times.
-        ahead: Upcoming changes by week; the first week is the current one.
-        coverage: Review coverage by week, as `evidence`.
-        open: Open questions by kind.
-        first_half: Number of questions, by priority, that have half of the expected impact.
-        causes: Failure causes of the weeks back.
-        accuracy: Accuracy of the reviewer.
-    """
+    """Metrics of some weeks before and after a moment."""
 
     now: datetime
-    weeks: int
-    level: float
-    patterns: Mapping[tuple[PatternType, Maturity], int]
-    evidence: tuple[Week, ...]
-    undated: int
-    trend: Trend | None
-    iterations: Comparison
-    ahead: tuple[WeekAhead, ...]
-    coverage: tuple[CoverageWeek, ...]
+    weeks: int  # number of weeks, back and ahead
+    level: float  # probability inside each interval, 0..1
+    patterns: Mapping[tuple[PatternType, Maturity], int]  # number of registered patterns by type and state
+    evidence: tuple[Week, ...]  # evidence by week, oldest first; the last week is the current one
+    undated: int  # uses without a date, known only from totals
+    trend: Trend | None  # change of the success rate; None without enough data
+    iterations: Comparison  # comparison of loops with and without injected patterns, of all times
+    ahead: tuple[WeekAhead, ...]  # upcoming changes by week; the first week is the current one
+    coverage: tuple[CoverageWeek, ...]  # review coverage by week, as `evidence`
     open: tuple[OpenKind, ...]
-    first_half: int
-    causes: tuple[Cause, ...]
+    first_half: int  # number of questions, by priority, that have half of the expected impact
+    causes: tuple[Cause, ...]  # failure causes of the weeks back
     accuracy: ReviewerAccuracy
 
 

@@ -81,13 +81,11 @@ class Comparison(Difference, frozen=True, kw_only=True):
 
     The difference is in iterations; a negative one is an improvement.
 
-    Attributes:
-        groups: Categories that have loops with and without, by name; "" for tasks without a known category.
-        having, lacking: Standardised averages of the loops with and without.
+    `groups` are the categories that have loops with and without, by name; "" for tasks without a known category.
     """
 
     groups: tuple[Group, ...] = ()
-    having: float | None = None
+    having: float | None = None  # standardised averages of the loops with and without
     lacking: float | None = None
 
     @property

@@ -33,18 +33,12 @@ class Goal(Struct, frozen=True):
 class Row(Struct, frozen=True, kw_only=True):
     """One row.
 
-    Attributes:
-        label: Name; may be untrusted text.
-        values: One value for each part of the figure; empty if unknown.
-        low, high: Ends of the interval that `reach` of the figure names.
-        count: Number of cases.
-        goal: Link to a screen.
-        week: Number of weeks back, 0 for the current week; for a row that links to the patterns used in its week.
+    `week` is the number of weeks back, 0 for the current one, for a row that links to the patterns used in its week.
     """
 
-    label: str
-    values: tuple[float, ...]
-    low: float | None = None
+    label: str  # name; may be untrusted text
+    values: tuple[float, ...]  # one value for each part of the figure; empty if unknown
+    low: float | None = None  # ends of the interval that `reach` of the figure names
     high: float | None = None
     count: int = 0
     goal: Goal | None = None
@@ -52,33 +46,19 @@ class Row(Struct, frozen=True, kw_only=True):
 
 
 class Figure(Struct, frozen=True, kw_only=True):
-    """One section of the metrics.
+    """One section of the metrics."""
 
-    Attributes:
-        id: Name in JSON and CSV.
-        title: Heading.
-        takeaway: Result in one line.
-        kind: Kind of chart.
-        about: Heading of the labels.
-        parts: Headings of the values.
-        rows: Rows in order; weeks oldest first.
-        reach: Heading of the interval; "" without one.
-        note: How to read the figure.
-        percent: Whether values are rates, 0..1.
-        missing: What the figure needs, if it has no rows.
-    """
-
-    id: str
+    id: str  # name in JSON and CSV
     title: str
-    takeaway: str
+    takeaway: str  # result in one line
     kind: Kind
-    about: str
-    parts: tuple[str, ...]
-    rows: tuple[Row, ...] = ()
-    reach: str = ""
-    note: str = ""
-    percent: bool = False
-    missing: str = ""
+    about: str  # heading of the labels
+    parts: tuple[str, ...]  # headings of the values
+    rows: tuple[Row, ...] = ()  # rows in order; weeks oldest first
+    reach: str = ""  # heading of the interval; "" without one
+    note: str = ""  # how to read the figure
+    percent: bool = False  # whether values are rates, 0..1
+    missing: str = ""  # what the figure needs, if it has no rows
 
     @property
     def total(self) -> float:

@@ -25,22 +25,14 @@ class PruneRule(StrEnum):
 
 
 class Pruning(Struct, frozen=True, kw_only=True):
-    """A pattern that the policy prunes.
-
-    Attributes:
-        reason: Reason in words, for the archive.
-        rules: All rules that apply.
-        rate: Success rate, 0..1; None without results.
-        uses: Uses with a result.
-        last_activity: Time of the last use or source loop, else of the discovery.
-    """
+    """A pattern that the policy prunes."""
 
     pattern_id: str
-    reason: str
-    rules: tuple[PruneRule, ...]
-    rate: float | None
-    uses: int
-    last_activity: datetime | None
+    reason: str  # reason in words, for the archive
+    rules: tuple[PruneRule, ...]  # all rules that apply
+    rate: float | None  # success rate, 0..1; None without results
+    uses: int  # uses with a result
+    last_activity: datetime | None  # time of the last use or source loop, else of the discovery
 
 
 def select_prunable(snapshot: Snapshot, board: Scoreboard, settings: PruningSettings) -> tuple[Pruning, ...]:

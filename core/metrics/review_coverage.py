@@ -29,19 +29,12 @@ _NO_ANSWERS: Final = TURNS | {Verb.NOTE}
 
 
 class CoverageWeek(Struct, frozen=True, kw_only=True):
-    """Review coverage of one week.
+    """Review coverage of one week."""
 
-    Attributes:
-        start: Monday, 00:00 UTC.
-        injected: Number of injections, used or not, of registered patterns.
-        reviewed: Injections of patterns that a person had reviewed by the end of the week.
-        decisions: Decisions of the week that are in effect.
-    """
-
-    start: datetime
-    injected: int
-    reviewed: int
-    decisions: int
+    start: datetime  # Monday, 00:00 UTC
+    injected: int  # number of injections, used or not, of registered patterns
+    reviewed: int  # injections of patterns that a person had reviewed by the end of the week
+    decisions: int  # decisions of the week that are in effect
 
     @property
     def share(self) -> float | None:
@@ -50,17 +43,12 @@ class CoverageWeek(Struct, frozen=True, kw_only=True):
 
 
 class OpenKind(Struct, frozen=True, kw_only=True):
-    """The open questions of one kind.
-
-    Attributes:
-        share: Part of the expected impact of all open questions, 0..1.
-        first: `question_key` of the question with the highest priority.
-    """
+    """The open questions of one kind."""
 
     kind: str
     count: int
-    share: float
-    first: str
+    share: float  # part of the expected impact of all open questions, 0..1
+    first: str  # `question_key` of the question with the highest priority
 
 
 def compute_coverage(

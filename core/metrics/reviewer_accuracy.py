@@ -25,19 +25,12 @@ _END: Final = datetime.max.replace(tzinfo=UTC)
 
 
 class Share(Struct, frozen=True, kw_only=True):
-    """How many decisions of one kind were confirmed.
+    """How many decisions of one kind were confirmed."""
 
-    Attributes:
-        made: Decisions, without undone ones.
-        followed: Decisions followed by enough results, see `ReviewerAccuracy.follow_up`.
-        held: Followed decisions that the results confirm.
-        low, high: Ends of the interval of `held / followed`, 0..1; None while `missing`.
-    """
-
-    made: int
-    followed: int
-    held: int
-    low: float | None = None
+    made: int  # decisions, without undone ones
+    followed: int  # decisions followed by enough results, see `ReviewerAccuracy.follow_up`
+    held: int  # followed decisions that the results confirm
+    low: float | None = None  # ends of the interval of `held / followed`, 0..1; None while `missing`
     high: float | None = None
 
     @property
@@ -52,21 +45,13 @@ class Share(Struct, frozen=True, kw_only=True):
 
 
 class ReviewerAccuracy(Struct, frozen=True, kw_only=True):
-    """Confirmed decisions of one person.
+    """Confirmed decisions of one person."""
 
-    Attributes:
-        by: Name of the person in the decision log.
-        promotions: Confirmed if the later results do not call for deprecation.
-        deprecations: Confirmed if the later results call for it.
-        follow_up: Results needed between a decision and the next one about the same pattern.
-        level: Probability mass of the intervals, 0..1.
-    """
-
-    by: str
-    promotions: Share
-    deprecations: Share
-    follow_up: int
-    level: float
+    by: str  # name of the person in the decision log
+    promotions: Share  # confirmed if the later results do not call for deprecation
+    deprecations: Share  # confirmed if the later results call for it
+    follow_up: int  # results needed between a decision and the next one about the same pattern
+    level: float  # probability mass of the intervals, 0..1
 
 
 def measure_accuracy(view: ProjectState, by: str) -> ReviewerAccuracy:

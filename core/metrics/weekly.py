@@ -25,22 +25,14 @@ Change = tuple[Maturity, Maturity]  # state before and after
 
 
 class Week(Struct, frozen=True, kw_only=True):
-    """Evidence of one week for all registered patterns.
+    """Evidence of one week for all registered patterns."""
 
-    Attributes:
-        start: Monday, 00:00 UTC.
-        good, bad: Uses that worked and uses that failed.
-        open: Uses without a result.
-        shown: Injections without a use.
-        low, high: Ends of the interval of the success rate, 0..1; None without results.
-    """
-
-    start: datetime
-    good: int
+    start: datetime  # Monday, 00:00 UTC
+    good: int  # uses that worked and uses that failed
     bad: int
-    open: int
-    shown: int
-    low: float | None = None
+    open: int  # uses without a result
+    shown: int  # injections without a use
+    low: float | None = None  # ends of the interval of the success rate, 0..1; None without results
     high: float | None = None
 
     @property
@@ -158,16 +150,11 @@ def _share(weeks: Sequence[Week], level: float) -> Share | None:
 
 
 class WeekAhead(Struct, frozen=True, kw_only=True):
-    """Changes of one week if no evidence is added.
+    """Changes of one week if no evidence is added."""
 
-    Attributes:
-        start: Monday, or now for the rest of the current week; `end` is the next Monday.
-        changes: Pattern IDs by change, in the order of the board.
-    """
-
-    start: datetime
+    start: datetime  # Monday, or now for the rest of the current week; `end` is the next Monday
     end: datetime
-    changes: dict[Change, tuple[str, ...]]
+    changes: dict[Change, tuple[str, ...]]  # pattern IDs by change, in the order of the board
 
     @property
     def count(self) -> int:
