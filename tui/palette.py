@@ -20,7 +20,7 @@ from core.curation.commands import Restore
 from core.sources.archives import read_archives
 from core.state.project_state import ProjectState
 from tui.actions import PLACES, actions_of, key_name
-from tui.present.layout import labelled
+from tui.present.document import labelled
 from tui.present.palette_index import ARCHIVED, PaletteIndex, Target
 from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import PreviewDialog

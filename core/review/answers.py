@@ -161,9 +161,10 @@ def _inversion(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     failures = state.settings.anti_pattern.failures_until_asked_again
     by_rule = state.assessment(item.subject).computed is Maturity.DEPRECATED
     outcome = "not inverted, stays deprecated by rule" if by_rule else "not inverted, injected again"
-    yield _accept("accept", "an anti-pattern; the original is deprecated", commands.AcceptInversion(item.subject))
+    accepts, rejects = VERBS[Verb.ACCEPT_INVERSION].word, VERBS[Verb.REJECT_INVERSION].word
+    yield _accept(accepts, "adds an anti-pattern; the original is deprecated", commands.AcceptInversion(item.subject))
     again = f"asked again after {plural(failures, 'more failure')}"
-    yield _reject("reject", f"{outcome}; {again}", commands.RejectInversion(item.subject))
+    yield _reject(rejects, f"{outcome}; {again}", commands.RejectInversion(item.subject))
     yield Answer("rewrite", "rewrite", "an anti-pattern in your own words", commands.AcceptInversion(item.subject))
 
 
@@ -174,12 +175,12 @@ def _doubtful_pin(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     can_keep = assessment.pin is not None and assessment.pin.state is not Maturity.ESTABLISHED
     asks_to_keep = item.kind == kinds.STALE_PIN and can_keep
     action = "reject" if asks_to_keep else "accept"
-    remove = Answer(action, "remove", _reset_effect(assessment), commands.Reset(item.subject, reason=why))
+    reset = Answer(action, VERBS[Verb.RESET].word, _reset_effect(assessment), commands.Reset(item.subject, reason=why))
     if not can_keep:
-        yield remove
+        yield reset
         return
     keep = _same_pin(item.subject, "accept" if asks_to_keep else "reject", state)
-    yield from (keep, remove) if asks_to_keep else (remove, keep)
+    yield from (keep, reset) if asks_to_keep else (reset, keep)
 
 
 def _same_pin(id: str, action: str, state: ProjectState) -> Answer:

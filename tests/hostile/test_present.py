@@ -39,7 +39,6 @@ from tui.present import (
     context,
     decisions,
     extraction,
-    incoming,
     loops,
     memory,
     memory_groups,
@@ -54,7 +53,7 @@ from tui.present import (
 from tui.present.document import document_lines
 from tui.present.glyphs import DRAWN, Glyphs
 from tui.present.review_answers import Outlook, answer_rows, what_changes
-from tui.present.text_changes import words_changed
+from tui.present.review_texts import exact_text, pattern_origin, words_changed
 
 T = TypeVar("T")
 WIDTH, TALL = 60, 40
@@ -205,8 +204,10 @@ def test_questions_are_harmless(opened: Project) -> None:
 def test_unreviewed_texts_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
     patterns_of = list(spread(view.snapshot.patterns.values(), 100))
     for pattern in patterns_of:
-        check(incoming.origin_lines(view, pattern, glyphs), where=f"the origin of {pattern.id[:80]!r}")
-        check(incoming.exact_text(view, pattern), where=f"the text of {pattern.id[:80]!r}")
+        check(
+            document_lines(pattern_origin(view, pattern), view.now, glyphs), where=f"the origin of {pattern.id[:80]!r}"
+        )
+        check(exact_text(view, pattern), where=f"the text of {pattern.id[:80]!r}")
     for one, other in pairwise(patterns_of):
         for side in merge.beside(view, one, other, glyphs):
             check(side, where=f"{one.id[:80]!r} beside {other.id[:80]!r}")
@@ -233,7 +234,7 @@ def test_extraction_offers_are_harmless(view: ProjectState, glyphs: Glyphs) -> N
         for kind in PatternType
     ]
     offer = Extraction(source_id=PAYLOADS[0].text, proposals=tuple(proposals))
-    check(extraction.proposal_lines(view, offer, glyphs), where="proposals")
+    check(document_lines(extraction.proposals(offer), view.now, glyphs), where="proposals")
     check(document_lines(extraction.offer_blocks(offer, "e"), view.now, glyphs), where="an offer")
 
 

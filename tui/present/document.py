@@ -1,4 +1,4 @@
-"""Documents as styled terminal text."""
+"""Documents, headings and labelled text as styled terminal text."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from textual.content import Content
 from core.base.text import plural, visible, visible_line
 from core.documents import document as doc
 from tui.present.glyphs import Glyphs, draw, style_of
-from tui.present.layout import UNBROKEN, hanging, heading
 from tui.present.numbers import ago, interval_bar, moment_text
 
+MIN_CELLS: Final = 20
+"""Minimum cells of the text beside a label; below that the pane wraps it."""
+UNBROKEN: Final = 1_000_000
+"""A width that is never reached: the pane wraps the lines."""
 MAX_CHARS: Final = 2000
 MAX_CODE: Final = 64_000
 MAX_CODE_LINES: Final = 200
@@ -30,11 +33,7 @@ _LABEL_CELLS: Final = 18
 
 
 def document_lines(blocks: Iterable[doc.Block], now: datetime, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:
-    """Lay out blocks, one `Content` per line.
-
-    Args:
-        width: Cells available; with `UNBROKEN` the pane wraps the lines.
-    """
+    """Lay out blocks in `width` cells, one `Content` per line; with `UNBROKEN` the pane wraps the lines."""
     lines: list[Content] = []
     for block in blocks:
         match block:
@@ -145,3 +144,24 @@ def _table(block: doc.Table, now: datetime, glyphs: Glyphs, width: int) -> list[
         else:
             lines += hanging(start, row[-1], width)
     return lines
+
+
+def heading(text: str, note: str = "") -> list[Content]:
+    """Return an empty line and a heading."""
+    return [Content(""), Content.assemble((text, "bold"), (f"   {note}" if note else "", "$quiet"))]
+
+
+def labelled(label: str, text: str) -> Content:
+    """Return a quiet label with untrusted text."""
+    return Content.assemble((f"{label}: ", "$quiet"), visible_line(text, 2000))
+
+
+def hanging(label: Content, text: Content, width: int) -> list[Content]:
+    """Return text beside a label in `width` cells; further lines are indented like the first."""
+    indent = label.cell_length
+    room = max(width - indent, MIN_CELLS)
+    lines: list[Content] = []
+    for part in text.split("\n", allow_blank=True):
+        lines += part.wrap(room) if part.cell_length > room else [part]
+    first, *others = lines or [Content("")]
+    return [Content.assemble(label, first), *(line.pad_left(indent) for line in others)]

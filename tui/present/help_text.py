@@ -10,7 +10,7 @@ from typing import Final
 from textual.content import Content
 
 from core.base.text import visible_line
-from tui.present.layout import hanging, heading
+from tui.present.document import hanging, heading
 
 KEY_CELLS: Final = 10
 NAME_CELLS: Final = 14

@@ -14,9 +14,8 @@ from core.episodes.loop_links import Coverage
 from core.episodes.success_metrics import AttemptGroup, Improvement
 from core.records.debug_sessions import DebugSession, Lesson
 from core.state.project_state import ProjectState
-from tui.present.document import document_lines, inline
+from tui.present.document import document_lines, hanging, heading, inline
 from tui.present.glyphs import Glyphs
-from tui.present.layout import hanging, heading
 from tui.present.memory import path_end
 from tui.present.numbers import ago, interval_bar, percent
 

@@ -21,9 +21,8 @@ from core.records.loops import Loop
 from core.records.reflections import Reflection
 from core.state.project_state import ProjectState
 from tui.present.chart import Run, line_chart
-from tui.present.document import document_lines, inline
+from tui.present.document import document_lines, heading, inline
 from tui.present.glyphs import ASCII, Glyphs, draw
-from tui.present.layout import heading
 
 CHART_LINES: Final = {36: 9, 22: 7, 12: 5, 0: 3}
 """Height of a chart by the minimum height of its pane; odd, so that 50 % has a line."""

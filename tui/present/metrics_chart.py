@@ -11,8 +11,8 @@ from textual.content import Content
 from core.base.text import visible_line
 from core.metrics.figures import Figure, Kind, Row, value_text
 from core.records.patterns import Maturity
+from tui.present.document import MIN_CELLS
 from tui.present.glyphs import ASCII, STATE_STYLES, Glyphs
-from tui.present.layout import MIN_CELLS
 
 AXIS_CELLS: Final = 7
 """Cells of the labels on the left and the axis."""

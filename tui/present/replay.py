@@ -19,9 +19,8 @@ from core.episodes.replay import ReplayStep
 from core.records.episodes import Action
 from core.state.project_state import ProjectState
 from tui.present.chart import Run, line_chart
-from tui.present.document import document_lines, inline
+from tui.present.document import document_lines, heading, inline
 from tui.present.glyphs import ASCII, Glyphs
-from tui.present.layout import heading
 from tui.present.memory_tasks import chart_lines, reflection_lines
 from tui.present.numbers import bar, percent, sparkline
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +12,8 @@ from core.base.text import visible_line
 from core.curation.decision_text import verb_text
 from core.documents import debug_sessions
 from core.documents.decisions import reason_text
+from core.documents.document import Block, line
+from core.documents.loops import overview
 from core.learning.inversion_rules import Inversion
 from core.records.decisions import Decision
 from core.retrieval.similarity import cap_similarity
@@ -19,23 +21,21 @@ from core.review.answers import question_of
 from core.state import review_items as kinds
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
-from tui.present import review_doubts as doubts
-from tui.present.document import document_lines
-from tui.present.extraction import loop_lines, proposal_lines, source_lines
+from tui.present import review_evidence as found
+from tui.present.document import UNBROKEN, document_lines
+from tui.present.extraction import lesson_sources, proposals
 from tui.present.glyphs import Glyphs
-from tui.present.incoming import exact_text, held_text_lines, held_text_origin, origin_lines
-from tui.present.inversion import anti_pattern_lines, original_lines
-from tui.present.layout import UNBROKEN
+from tui.present.inversion import anti_pattern, failing_pattern
 from tui.present.merge import beside
 from tui.present.numbers import percent
-from tui.present.review_evidence import evidence_lines, use_lines
-from tui.present.text_changes import approved_changes
+from tui.present.review_texts import approved_changes, exact_text, held_text_lines, held_text_origin, pattern_origin
 
 EMPTY: Final = (
     "Nothing to review. Questions appear here for escalations, inversions, contradicted decisions, unreviewed texts, "
     "duplicates, and patterns to extract from finished loops."
 )
 INJECTED: Final = "injected text"
+ID_CELLS: Final = 80
 _PROPOSAL_ACTIONS: Final = {
     "accept": "nothing is proposed to accept",
     "reject": "nothing is proposed to reject",
@@ -51,14 +51,9 @@ Sides = tuple[str, str, list[Content], list[Content]]
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """How a question is drawn.
+    """How a question is drawn: with `glyphs`, the `key` of each action, and the cells of each side.
 
-    Attributes:
-        glyphs: The glyphs in use.
-        key: Returns the key of an action, for people.
-        widths: Cells of each side.
-        proposal: The proposed anti-pattern, for an inversion.
-        is_edited: Whether the user has rewritten its text.
+    For an inversion `proposal` is the anti-pattern, `is_edited` whether the user has rewritten its text.
     """
 
     glyphs: Glyphs
@@ -68,12 +63,14 @@ class Desk:
     is_edited: bool = False
 
 
-def head(item: ReviewItem, number: int, total: int, fresh: int = 0) -> Content:
-    """Return the question with its number, the ID of its record, and the count of new questions.
+def head(item: ReviewItem, number: int, total: int, fresh: int = 0, id_cells: int = ID_CELLS) -> Content:
+    """Return the question with its number, the ID of its record in at most `id_cells`, and the count of new questions.
 
     Number and ID come early, so that both are visible on a narrow screen.
     """
-    name = f"  {visible_line(item.subject, 80)}" if item.asks else ""
+    name = f"  {visible_line(item.subject, ID_CELLS)}" if item.asks else ""
+    if len(name) > id_cells + 2:
+        name = f"{name[: id_cells + 1]}…"
     return Content.assemble(
         (f"{number:,} of {total:,}", "$quiet"),
         (f"  +{fresh:,} new" if fresh else "", "$accent"),
@@ -142,61 +139,60 @@ def about(item: ReviewItem) -> str:
 
 def sides(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
     """Return both sides: the text in question, and the evidence."""
-    glyphs, (left, right) = desk.glyphs, desk.widths
+    left, right = desk.widths
+
+    def draw(blocks: Iterable[Block], width: int = UNBROKEN) -> list[Content]:
+        return document_lines(blocks, view.now, desk.glyphs, width)
+
     if item.is_about_pattern:
-        return _pattern_sides(view, item, desk)
-    if item.session is not None:
-        tried = document_lines(debug_sessions.attempted_fixes(view, item.session), view.now, glyphs, left)
-        failure = document_lines(debug_sessions.last_failure(view, item.session), view.now, glyphs, right)
-        return "attempted fixes", "failure, cause and lessons", tried, failure
+        return _pattern_sides(view, item, desk, draw)
+    if (session := item.session) is not None:
+        tried, failure = debug_sessions.attempted_fixes(view, session), debug_sessions.last_failure(view, session)
+        return "attempted fixes", "failure, cause and lessons", draw(tried, left), draw(failure, right)
     if item.held_text is not None:
-        return INJECTED, "origin", held_text_lines(item.held_text), held_text_origin(item.held_text)
+        return INJECTED, "origin", held_text_lines(item.held_text), draw(held_text_origin(item.held_text))
     if item.burst is not None:
-        reported = doubts.reported_lines(view, item.burst, glyphs)
-        return "reported patterns", "source of the reports", reported, doubts.reporter_lines(view, item.burst, glyphs)
+        reported, source = found.reported_patterns(view, item.burst), found.report_source(view, item.burst)
+        return "reported patterns", "source of the reports", draw(reported), draw(source)
     if item.offer is None:
         return "", "", [], []
-    offered = proposal_lines(view, item.offer, glyphs)
+    offered = draw(proposals(item.offer))
     if item.kind == kinds.RECURRING:
-        return "lesson and its sources", "proposed pattern", source_lines(view, item.offer, glyphs), offered
-    return "loop", "patterns to extract, with sources", loop_lines(view, item.subject, glyphs), offered
+        return "lesson and its sources", "proposed pattern", draw(lesson_sources(view, item.offer)), offered
+    loop = view.snapshot.loops.get(item.subject)
+    source_blocks = overview(view, loop, None) if loop is not None else [line((item.subject, "strong"))]
+    return "loop", "patterns to extract, with sources", draw(source_blocks), offered
 
 
-def _pattern_sides(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
-    pattern, glyphs, (left, right) = view.pattern(item.subject), desk.glyphs, desk.widths
+def _pattern_sides(view: ProjectState, item: ReviewItem, desk: Desk, draw: Callable[..., list[Content]]) -> Sides:
+    pattern, (left, right) = view.pattern(item.subject), desk.widths
     match item.kind:
         case kinds.INVERSION:
             proposal = desk.proposal or view.inversion(pattern.id)
             keys = {action: desk.key(action) for action in ("rewrite", "rewrite_in_editor", "alternative")}
             alternatives = view.board.alternatives(pattern.id)
-            proposed = anti_pattern_lines(
-                view, proposal, alternatives, keys, glyphs, is_edited=desk.is_edited, width=right
-            )
-            return "pattern", "proposed anti-pattern", original_lines(view, pattern, glyphs, left), proposed
+            proposed = anti_pattern(view, proposal, alternatives, keys, is_edited=desk.is_edited)
+            failing = draw(failing_pattern(view, pattern), left)
+            return "pattern", "proposed anti-pattern", failing, draw(proposed, right)
         case kinds.DUPLICATE:
-            left_text, right_text = beside(view, pattern, view.pattern(item.other), glyphs)
             similarity = percent(cap_similarity(item.similarity))
-            return (
-                f"keep, {desk.key('rewrite')}: swap",
-                f"merge and archive, similarity {similarity}",
-                left_text,
-                right_text,
-            )
+            headings = f"keep, {desk.key('rewrite')}: swap", f"merge and archive, similarity {similarity}"
+            return *headings, *beside(view, pattern, view.pattern(item.other), desk.glyphs)
         case kinds.UNRECONCILED:
-            counts = doubts.count_lines(view, pattern, glyphs)
-            return "recorded and evident counts", "evidence", counts, use_lines(view, pattern, glyphs)
+            counts, uses = found.recorded_counts(view, pattern), found.uses(view, pattern)
+            return "recorded and evident counts", "evidence", draw(counts), draw(uses)
+    text = exact_text(view, pattern)
+    match item.kind:
         case kinds.QUARANTINE | kinds.HELD | kinds.EXTRACTED:
-            return INJECTED, "origin", exact_text(view, pattern), origin_lines(view, pattern, glyphs)
+            return INJECTED, "origin", text, draw(pattern_origin(view, pattern))
         case kinds.BROAD:
-            matches = doubts.trigger_lines(view, pattern, glyphs)
-            return INJECTED, "matches of its triggers", exact_text(view, pattern), matches
-    evidence = evidence_lines(view, pattern, glyphs, right)
+            return INJECTED, "matches of its triggers", text, draw(found.trigger_matches(view, pattern))
+    evidence = draw(found.evidence(view, pattern), right)
     if item.kind == kinds.BORDERLINE:
-        distances = [*doubts.distance_lines(view, pattern, glyphs), Content("")]
-        return INJECTED, "evidence and distance to other states", exact_text(view, pattern), distances + evidence
-    decided = [*doubts.decision_lines(view, item, glyphs), Content("")]
-    text, heading = exact_text(view, pattern), INJECTED
-    if item.kind == kinds.STALE_PIN:
-        heading = "changes since the approved text"
-        text = [*approved_changes(view, pattern), Content(""), Content.styled("Injected text now:", "$quiet"), *text]
-    return heading, "decision and evidence", text, decided + evidence
+        distances = draw(found.distances(view, pattern))
+        return INJECTED, "evidence and distance to other states", text, [*distances, Content(""), *evidence]
+    decided = [*draw(found.doubtful_decision(view, item)), Content(""), *evidence]
+    if item.kind != kinds.STALE_PIN:
+        return INJECTED, "decision and evidence", text, decided
+    changes = [*approved_changes(view, pattern), Content(""), Content.styled("Injected text now:", "$quiet"), *text]
+    return "changes since the approved text", "decision and evidence", changes, decided

@@ -30,13 +30,7 @@ _MAX_NAMED: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """The forecast of one answer, or the problem with it.
-
-    Attributes:
-        number: Number of the snapshot it was computed for.
-        forecast: None if it failed.
-        problem: Why it failed.
-    """
+    """The forecast of one answer for the snapshot `number`; None and the `problem` if it failed."""
 
     number: int
     forecast: Forecast | None
@@ -53,21 +47,17 @@ def answer_rows(
 ) -> list[Content]:
     """Return a line per answer: key, name, effect, change of state and rank, and changed contexts.
 
-    Args:
-        outlooks: The forecast of each, None while it is computed.
-        keys: The keys, for people.
-        about: ID of the pattern in question.
-        width: Cells available.
+    An outlook is None while it is computed; `about` is the ID of the pattern in question.
     """
-    key_styles = ["$quiet" if one.why_not else "$accent bold" for one in answers]
-    names = [
-        _padded([Content.styled(key, style) for key, style in zip(keys, key_styles, strict=True)]),
-        _padded([Content.styled(visible_line(one.label, 20), _style(one, n)) for n, one in enumerate(answers)]),
-    ]
-    changes = [
-        _padded([_states(outlook, about, glyphs) for outlook in outlooks]),
-        _padded([_ranks(outlook, about, glyphs) for outlook in outlooks]),
-    ]
+    names: list[list[Content]] = [[], []]
+    for n, (answer, key) in enumerate(zip(answers, keys, strict=True)):
+        possible = ("$accent bold", "bold" if n < MAIN_ANSWERS else "$foreground")
+        key_style, label_style = ("$quiet", "$quiet") if answer.why_not else possible
+        names[0].append(Content.styled(key, key_style))
+        names[1].append(Content.styled(visible_line(answer.label, 20), label_style))
+    names = [_padded(column) for column in names]
+    forecasts = [outlook.forecast if outlook is not None else None for outlook in outlooks]
+    changes = [_padded([change(one, about, glyphs) for one in forecasts]) for change in (_states, _ranks)]
     effects = [Content("" if one.why_not else visible_line(one.effect, 200)) for one in answers]
     longest = max((effect.cell_length for effect in effects), default=0)
     contexts: list[Content] = []
@@ -87,12 +77,6 @@ def answer_rows(
             numbers = [cells[n] for cells in (*changes, contexts) if any(cells)]
             rows.append(_row([*start, *_with_effect(effect, room, numbers)]))
     return rows
-
-
-def _style(answer: Answer, number: int) -> str:
-    if answer.why_not:
-        return "$quiet"
-    return "bold" if number < MAIN_ANSWERS else "$foreground"
 
 
 def _padded(cells: Sequence[Content]) -> list[Content]:
@@ -116,9 +100,8 @@ def _with_effect(effect: Content, room: int, numbers: Sequence[Content]) -> list
     return [words.pad_right(room - words.cell_length), *numbers]
 
 
-def _states(outlook: Outlook | None, about: str, glyphs: Glyphs) -> Content:
+def _states(found: Forecast | None, about: str, glyphs: Glyphs) -> Content:
     """Return the state of the pattern before and after; of many patterns how many change."""
-    found = outlook.forecast if outlook is not None else None
     if found is None or not found.turned:
         return Content("")
     for id, before, after in found.turned:
@@ -127,9 +110,8 @@ def _states(outlook: Outlook | None, about: str, glyphs: Glyphs) -> Content:
     return Content(f"{plural(len(found.turned), 'pattern')} changed")
 
 
-def _ranks(outlook: Outlook | None, about: str, glyphs: Glyphs) -> Content:
+def _ranks(found: Forecast | None, about: str, glyphs: Glyphs) -> Content:
     """Return the rank among all patterns before and after, where it changes."""
-    found = outlook.forecast if outlook is not None else None
     for id, before, after in found.places if found is not None else ():
         if id == about and before.rank != after.rank:
             ranks = [f"{place.rank:,}" if place.rank is not None else "none" for place in (before, after)]
@@ -160,10 +142,10 @@ def _contexts(answer: Answer, outlook: Outlook | None, *, wide: bool) -> Content
     return Content.assemble((f"{BY_WORDS} " if found.by_words is not None else "", "$warning"), ", ".join(parts))
 
 
-def what_heading(answer: Answer, key: str) -> Content:
+def what_heading(answer: Answer, key: str, glyphs: Glyphs) -> Content:
     """Return the heading of the changes: the key, the answer and its effect."""
-    effect = f" {visible_line(answer.effect, 200)}" if answer.effect else ""
-    return Content.assemble("Preview: ", (key, "$accent bold"), f" {visible_line(answer.label, 40)}{effect}")
+    effect = f" {glyphs.arrow} {visible_line(answer.effect, 200)}" if answer.effect else ""
+    return Content.assemble("Preview (", (key, "$accent bold"), f"): {visible_line(answer.label, 40)}{effect}")
 
 
 def what_changes(answer: Answer, outlook: Outlook | None, view: ProjectState, glyphs: Glyphs) -> list[Content]:
@@ -177,9 +159,8 @@ def what_changes(answer: Answer, outlook: Outlook | None, view: ProjectState, gl
     found = outlook.forecast
     if found is None:
         return [Content.styled(visible_line(outlook.problem, 400), "$warning")]
-    lines: list[Content] = []
-    if found.by_words is not None:
-        lines.append(Content.styled(f"{BY_WORDS} {found.by_words.text}", "$warning"))
+    by_words = found.by_words
+    lines = [Content.styled(f"{BY_WORDS} {by_words.text}", "$warning")] if by_words is not None else []
     if found.merger is not None:
         lines += [*merged_counts(found.merger, glyphs), Content("")]
     for id, before, after in found.turned:

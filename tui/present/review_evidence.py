@@ -1,41 +1,48 @@
-"""Evidence for and against a pattern: its numbers, how robust its state is, and every use with its result."""
+"""What speaks for and against a question: numbers, decisions, triggers, counts, reports and uses, as blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final
 
-from textual.content import Content
-
-from core.base.text import plural
-from core.documents.document import Block, Fields, Line, Moment, fields, line
+from core.base.formatting import format_percent
+from core.base.text import plural, safe_matcher
+from core.documents.document import Block, Fields, Line, Moment, Part, Sign, Table, Text, fields, line, more
 from core.documents.patterns import rate_line, set_aside_reason, state_line
-from core.documents.signs import result_sign
+from core.documents.signs import result_sign, state_sign
+from core.learning.bursts import Burst, known_time
 from core.records.events import Observation
-from core.records.patterns import Maturity, Pattern
+from core.records.loops import Outcome
+from core.records.patterns import Maturity, Pattern, PatternType
+from core.review.incremental_checks import common_messages
 from core.state.findings import count_conflicts
 from core.state.history import explain_pattern
 from core.state.project_state import ProjectState
-from tui.present.document import document_lines
-from tui.present.glyphs import Glyphs
-from tui.present.layout import UNBROKEN
+from core.state.review_items import ReviewItem
+from tui.present.numbers import percent
 
 MAX_USES: Final = 40
+MAX_MESSAGES: Final = 2000
+"""Messages of loops that a trigger is tested with."""
+_MAX_EXAMPLES: Final = 6
 _ROBUSTNESS_RULES: Final = ("rests on", "one failure", "calendar")
 """Lines of an explanation that describe how robust a state is."""
 
 
-def evidence_lines(view: ProjectState, pattern: Pattern, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:
-    """Return state, rate, robustness, findings, and the uses."""
-    blocks: list[Block] = [
-        state_line(view.assessment(pattern.id)),
-        rate_line(pattern, view.assessment(pattern.id)),
-        *robustness(view, pattern),
-        *(line((f"! {finding.message}", "warning")) for finding in count_conflicts(view, pattern.id)),
-        line(""),
-        *_uses(view, pattern),
-    ]
-    return document_lines(blocks, view.now, glyphs, width)
+def evidence(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
+    """Describe state, rate, robustness, findings, and the uses."""
+    yield state_line(view.assessment(pattern.id))
+    yield rate_line(pattern, view.assessment(pattern.id))
+    yield from robustness(view, pattern)
+    yield from conflicts(view, pattern)
+    yield line("")
+    yield from uses(view, pattern)
+
+
+def conflicts(view: ProjectState, pattern: Pattern) -> Iterable[Line]:
+    """Describe where the recorded counts contradict the evidence."""
+    return (line((f"! {finding.message}", "warning")) for finding in count_conflicts(view, pattern.id))
 
 
 def robustness(view: ProjectState, pattern: Pattern) -> Iterable[Fields]:
@@ -49,20 +56,12 @@ def robustness(view: ProjectState, pattern: Pattern) -> Iterable[Fields]:
     return fields(*rows)
 
 
-def use_lines(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
-    """Return the uses, failures first, each with its loop and result; then reports that are not counted."""
-    return document_lines(_uses(view, pattern), view.now, glyphs)
-
-
-def _uses(view: ProjectState, pattern: Pattern) -> Iterable[Line]:
+def uses(view: ProjectState, pattern: Pattern) -> Iterable[Line]:
+    """Describe the uses, failures first, each with its loop and result; then reports that are not counted."""
     observations = view.observations(pattern.id)
     ordered = sorted(observations, key=lambda one: (one.success is not False, one.success is None))
     for use in ordered[:MAX_USES]:
-        count = f"{use.count:,} x " if use.count > 1 else ""
-        where = f"  iteration {use.iteration}" if use.iteration is not None else ""
-        yield line(
-            result_sign(use.success), f" {count}{use.loop_id or use.source}", (f"{where}  ", "quiet"), Moment(use.at)
-        )
+        yield use_line(use, use.loop_id or use.source)
         if result := find_result(view, use):
             yield line((result, "quiet" if use.success is not False else ""), indent=4)
     if len(ordered) > MAX_USES:
@@ -74,6 +73,12 @@ def _uses(view: ProjectState, pattern: Pattern) -> Iterable[Line]:
         yield line(result_sign(False), (f" {aside.source}", "quiet"), (reason, "warning"))
 
 
+def use_line(use: Observation, source: str) -> Line:
+    count = f"{use.count:,} x " if use.count > 1 else ""
+    where = f"  iteration {use.iteration}" if use.iteration is not None else ""
+    return line(result_sign(use.success), f" {count}{source}", (f"{where}  ", "quiet"), Moment(use.at))
+
+
 def find_result(view: ProjectState, use: Observation) -> str:
     """Return the result of the iteration that used a pattern, else the last result of its loop; "" if unknown."""
     loop = view.snapshot.loops.get(use.loop_id)
@@ -83,3 +88,121 @@ def find_result(view: ProjectState, use: Observation) -> str:
         return loop.last_result
     results = [iteration.result for iteration in loop.iterations if iteration.number == use.iteration]
     return results[-1] if results else ""
+
+
+def doubtful_decision(view: ProjectState, item: ReviewItem) -> Iterable[Block]:
+    """Describe the decision in doubt, and the results since then."""
+    assessment = view.assessment(item.subject)
+    rows: list[tuple[str, Part | Text]] = [
+        ("Now", (state_sign(assessment.state),)),
+        ("By evidence", (state_sign(assessment.computed),)),
+    ]
+    if (pin := assessment.pin) is not None:
+        good, bad = view.board.results_since_pin(item.subject)
+        since = ((f"{good} ", "good"), result_sign(True), (f"  {bad} ", "bad"), result_sign(False))
+        rows += [("Decided", (Moment(pin.at, ""), f" by {pin.by}")), ("Reason", pin.reason or "none")]
+        rows.append(("Since then", since))
+    return [line(item.question), line(""), *fields(*rows)]
+
+
+def distances(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
+    """Describe how few further results would change the state, the fewest first."""
+    steps = sorted(explain_pattern(view, pattern.id).steps, key=lambda step: step.count)
+    for step in steps:
+        noun = "success" if step.helpful else "failure"
+        if pattern.type is PatternType.ANTI:
+            noun = f"{'right' if step.helpful else 'wrong'} warning"
+        count = plural(step.count, f"more {noun}", "more successes" if noun == "success" else None)
+        yield line(result_sign(step.helpful), (f" {count:<21} → ", "strong"), state_sign(step.state))
+    if not steps:
+        yield line(("No single kind of result changes its state.", "quiet"))
+
+
+def trigger_matches(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
+    """Describe how many common and recorded messages the triggers match, with examples."""
+    recorded = list(dict.fromkeys(islice(_failure_messages(view), MAX_MESSAGES)))
+    tasks = list(dict.fromkeys(loop.task for loop in view.snapshot.loops.values() if loop.task))
+    for trigger, tests in (
+        (pattern.error_pattern, (("common errors", common_messages()["errors"]), ("errors recorded here", recorded))),
+        (pattern.task_pattern, (("common tasks", common_messages()["tasks"]), ("tasks recorded here", tasks))),
+    ):
+        if trigger:
+            yield from fields(("Trigger", trigger))
+            for noun, messages in tests:
+                yield from _matches(messages, safe_matcher(trigger).matches, noun)
+                yield line("")
+
+
+def _matches(messages: Sequence[str], matches: Callable[[str], bool], noun: str) -> Iterable[Block]:
+    hit, missed = ([text for text in messages if matches(text) is wanted] for wanted in (True, False))
+    share = format_percent(len(hit) / len(messages)) if messages else "—"
+    yield line("matches ", (share, "strong"), f" of {noun}, {len(hit):,} of {len(messages):,}")
+    for success, found in ((True, hit), (False, missed)):
+        yield from (line(result_sign(success), f" {text}", indent=2) for text in found[:_MAX_EXAMPLES])
+        yield from more(len(found), "message", _MAX_EXAMPLES)
+
+
+def _failure_messages(view: ProjectState) -> Iterator[str]:
+    for loop in view.snapshot.loops.values():
+        for iteration in loop.iterations:
+            if iteration.outcome in (Outcome.FAILURE, Outcome.TIMEOUT) and iteration.result.strip():
+                yield iteration.result
+
+
+def recorded_counts(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
+    """Describe the recorded counts beside those of the evidence."""
+    recorded, evident = pattern.recorded_counts, view.assessment(pattern.id)
+    pairs = [("rate", percent(recorded.rate), percent(evident.rate))]
+    for name in ("uses", "successes", "failures"):
+        value = getattr(recorded, name)
+        pairs.append((name, "-" if value is None else f"{value:,}", f"{getattr(evident, name):,}"))
+    rows: list[tuple[Text, ...]] = []
+    for name, a, b in pairs:
+        sign, style = (Sign("", "", "differs"), "warning") if a != b else ("", "")
+        rows.append(((sign,), (name,), ((a, style),), (b,)))
+    return [
+        *pattern_name(pattern),
+        line(""),
+        Table(("", "", "record", "evidence"), tuple(rows), right=(2,)),
+        line(""),
+        *conflicts(view, pattern),
+        *fields(("File", pattern.file)),
+    ]
+
+
+def pattern_name(pattern: Pattern, type_word: str = "") -> Iterable[Line]:
+    """Describe title and ID on two lines."""
+    return line((pattern.title, "strong")), line((pattern.id, "name"), type_word and f"   {type_word}")
+
+
+def reported_patterns(view: ProjectState, burst: Burst) -> Iterable[Block]:
+    """Describe the patterns with suspicious reports, and their states while these are not counted."""
+    for id in burst.patterns:
+        pattern = view.snapshot.patterns.get(id)
+        if pattern is None:
+            yield line((id, "name"), ("  not in the registry", "warning"))
+            continue
+        assessment = view.assessment(id)
+        use_count = plural(assessment.successes + assessment.failures, "use")
+        yield line(state_sign(assessment.state), f"  {pattern.title}")
+        yield line((id, "name"), (f"  {percent(assessment.rate)} of {use_count}", "quiet"), indent=2)
+
+
+def report_source(view: ProjectState, burst: Burst) -> Iterable[Block]:
+    """Describe what is known about the source of suspicious reports."""
+    loop, outcome = view.snapshot.loops.get(burst.source), view.outcome(burst.source)
+    first, last = known_time(burst.first), known_time(burst.last)
+    when: Text = (", ", Moment(first, ""), " to ", Moment(last, "")) if first and last else (", not dated",)
+    note = "It is unusual for one source to report that many patterns at once. The reports count only after you decide."
+    if loop is not None and loop.task:
+        yield line((loop.task, "strong"))
+    yield line((burst.source, "name"))
+    yield line("")
+    yield from fields(
+        ("Reports", (plural(len(burst.patterns), "pattern"), *when)),
+        ("Never injected", f"{burst.never_applied:,} of them, as far as is recorded"),
+        ("Loop", loop.status.value if loop is not None else ""),
+        ("Outcome", outcome[1].reasoning if outcome is not None else ""),
+    )
+    yield line("")
+    yield line((note, "quiet"))

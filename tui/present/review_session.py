@@ -22,11 +22,8 @@ PAUSE: Final = timedelta(minutes=2)
 class ReviewSession:
     """One review session; it ends with the program.
 
-    Attributes:
-        decided: Number of decisions, without undone ones.
-        plan: Questions planned for the time budget; None without one.
-        ends: End of the time budget.
-        goes_on: The user continues although the plan is done or the time is over.
+    `decided` counts decisions without undone ones. `plan` and `ends` are the questions and the end of the time budget,
+    None without one; with `goes_on` the user continues although the plan is done or the time is over.
     """
 
     decided: int = 0
@@ -88,24 +85,18 @@ def pace_text(session: ReviewSession) -> Content:
 def budget_text(
     session: ReviewSession, offer: Plan, pending: Sequence[ReviewItem], now: datetime, key: str, *, short: bool = False
 ) -> Content:
-    """Return the progress of the time budget, or what a budget of the usual length would cover.
-
-    Args:
-        offer: The plan for the usual length.
-        key: Key that sets the budget.
-    """
+    """Return the progress of the time budget; without one what `offer`, the usual one, would cover, and its `key`."""
     plan = session.plan
     if plan is None:
         count = len(offer.items)
         if not count:
             return Content("")
-        covered = f"{count:,} of {len(pending):,}"
-        covered += "" if short else f" questions, {percent(offer.share)} of impact"
+        covered = f"{count:,} of {len(pending):,}{'' if short else ' questions'}, {percent(offer.share)} of impact"
         return Content.assemble((key, "$accent"), (f" {offer.minutes:g} min: {covered}", "$quiet"))
     total = len(plan.items)
     done = total - session.planned(pending)
     left = f"{session.minutes_left(now):.0f} of {plan.minutes:g} min left: {done} of {total}"
-    return Content.styled(left if short else f"{left} questions, {percent(plan.share)} of impact", "$accent")
+    return Content.styled(f"{left}{'' if short else ' questions'}, {percent(plan.share)} of impact", "$accent")
 
 
 def stop_lines(pending: Sequence[ReviewItem], plan: Plan, key: str) -> list[Content]:

@@ -13,6 +13,7 @@ from core.base.text import plural, visible_line
 from core.curation.commands import Extract
 from core.records.extractions import Extraction
 from tui.present import extraction
+from tui.present.document import document_lines
 from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import PreviewDialog
 
@@ -58,5 +59,5 @@ class ExtractionPreview(BaseScreen):
         count = extraction.count_offered(found)
         why = visible_line(found.why_nothing, 400)
         title = f"{plural(count, 'pattern')} to extract" if count else f"Nothing to extract: {why}"
-        text = extraction.proposal_lines(self.services.view, found, self.glyphs)
+        text = document_lines(extraction.proposals(found), self.view.now, self.glyphs)
         self.app.push_screen(PreviewDialog(Content(title), text, verb=f"extract {count}" if count else ""), answered)

@@ -126,7 +126,7 @@ class LoopsScreen(ExtractionPreview, ListScreen):
         if loop is None:
             return ()
         story = self._story if self._story is not None and self._story.loop_id == key else None
-        offers = extraction.offer_blocks(view.offers.get(key), self.services.shown_key("extract"))
+        offers = tuple(extraction.offer_blocks(view.offers.get(key), self.services.shown_key("extract")))
         own = [r for r in view.snapshot.reflections.values() if r.loop_id == key or r.loop_id in loop.aliases]
         return present.tab_blocks(loop, tab, story, view, offers, own)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partialmethod
+from functools import partial, partialmethod
 from typing import Final
 
 from textual import on
@@ -37,7 +37,9 @@ from tui.widgets.text_pane import TextPane
 ANSWER_FRAME: Final = 2
 """Lines around the answers: the key line and a rule."""
 NAMES_IMPACT: Final = 100
-"""Columns from which the head line always shows the impact, if necessary by shortening the question."""
+"""Columns from which the head line always shows the impact, if necessary by shortening the ID or the question."""
+SHORTEST_ID: Final = 12
+"""Cells of an ID below which the pace, then the minutes and their share of impact, give way to it."""
 ROOMY: Final = 48
 """Lines of the screen from which disabled answers are listed, too."""
 _ALWAYS: Final = frozenset(
@@ -132,20 +134,26 @@ class ReviewScreen(ReviewLinks):
         self._work_out(item, view)
 
     def _show_head(self, item: ReviewItem) -> None:
-        head = present.head(item, self.questions.place, self.questions.total, self.questions.fresh)
+        head = partial(present.head, item, self.questions.place, self.questions.total, self.questions.fresh)
         now, offer, key = self.services.now(), self.offer(self.view), self.services.shown_key("minutes")
         pace = [Item(pace_text(self.session))] * bool(self.session.decided)
         readonly = [Item(Content.styled("read-only", "$warning bold"))] * self.services.project.is_readonly
         left, right = list[Item](), list[Item]()
         for short in (False, True):
             budget = Item(budget_text(self.session, offer, self.questions.items, now, key, short=short), "minutes")
-            left = [Item(head), *readonly, *([budget, *pace] if short else [*pace, budget])]
+            left = [Item(head()), *readonly, *([budget, *pace] if short else [*pace, budget])]
             right = [Item(present.impact_bar(item, self.glyphs, short=short))]
             if ItemLine.cells(left + right) <= self.size.width:
                 break
-        room = self.size.width - ItemLine.cells(right) - len(ItemLine.SEPARATOR)
-        if self.size.width >= NAMES_IMPACT and head.cell_length > room:
-            left[0] = Item(head.truncate(room, ellipsis=True))
+        if self.size.width >= NAMES_IMPACT:
+            room, least = 0, head(id_cells=SHORTEST_ID).cell_length
+            for others in (left[1:], left[1 : 2 + len(readonly)], []):
+                room = self.size.width - ItemLine.cells([*others, *right]) - len(ItemLine.SEPARATOR)
+                if least <= room:
+                    break
+            if (excess := head().cell_length - room) > 0:
+                fitted = head(id_cells=max(min(len(item.subject), present.ID_CELLS) - excess, SHORTEST_ID))
+                left[0] = Item(fitted.truncate(room, ellipsis=True))
         self.query_one(".question", ItemLine).show(left, right)
         self.query_one("#review-reason", Static).update(present.reason(item))
 
@@ -194,7 +202,7 @@ class ReviewScreen(ReviewLinks):
             width = (self.query_one(AnswerList).size.width or self.size.width) - 2
             rows = answer_rows(offered, outlooks, keys, item.subject, self.glyphs, width)
             answer, outlook = offered[self._cursor], outlooks[self._cursor]
-            self.query_one("#review-what", Static).update(what_heading(answer, keys[self._cursor]))
+            self.query_one("#review-what", Static).update(what_heading(answer, keys[self._cursor], self.glyphs))
             self.text_of("consequence").show(what_changes(answer, outlook, self.view, self.glyphs), top=top)
         else:
             self.query_one("#review-what", Static).update(Content(""))

@@ -16,7 +16,7 @@ from core.state import review_items as kinds
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
 from tui.present import review as present
-from tui.present.layout import UNBROKEN
+from tui.present.document import UNBROKEN
 from tui.screens.review_answers import ReviewAnswers
 from tui.widgets.answer_list import AnswerList
 from tui.widgets.bars import Item, ItemLine

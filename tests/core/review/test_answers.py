@@ -106,7 +106,7 @@ def test_dismissing_a_borderline_question_leaves_other_questions(open_project: P
 
 def test_accept_and_reject_match_the_question(open_project: Project) -> None:
     pinned = next(item for item in open_project.view.queue if item.kind == CONTRADICTED)
-    assert [answer_of(open_project, pinned, action).label for action in ("accept", "reject")] == ["remove", "keep"]
+    assert [answer_of(open_project, pinned, action).label for action in ("accept", "reject")] == ["reset", "keep"]
     open_project.decide(answer_of(open_project, pinned, "reject").with_text(""))
     assert open_project.view.assessment(pinned.subject).state is Maturity.PROVEN
     assert pinned.subject not in [item.subject for item in open_project.view.queue]
@@ -118,7 +118,7 @@ def test_accept_and_reject_match_the_question(open_project: Project) -> None:
     changed_text = about(STALE_PIN)
     assert [answer_of(open_project, changed_text, action).label for action in ("accept", "reject")] == [
         "keep",
-        "remove",
+        "reset",
     ]
     open_project.decide(answer_of(open_project, changed_text, "accept").with_text(""))
     pin = open_project.view.assessment(SUBJECT).pin

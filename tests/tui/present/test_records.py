@@ -29,11 +29,11 @@ from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
 from tests.tui.user import NOW, TREES, copy_tree
-from tui.present import context, decisions, loops, memory_tasks, patterns, reflections, review, review_doubts
+from tui.present import context, decisions, loops, memory_tasks, patterns, reflections, review, review_evidence
 from tui.present.document import document_lines, inline
 from tui.present.glyphs import ASCII, DRAWN, Glyphs
 from tui.present.review_answers import Outlook, answer_rows, diff_lines, group_same_changes, what_changes
-from tui.present.text_changes import words_changed
+from tui.present.review_texts import words_changed
 
 BOTH = pytest.mark.parametrize("glyphs", [DRAWN, ASCII], ids=["drawn", "ascii"])
 
@@ -84,7 +84,8 @@ def check(paragraphs: Iterable[Content], *, one_line: bool = False) -> None:
 def test_the_reporting_source_is_named_once(sample_view: ProjectState) -> None:
     (burst,) = sample_view.board.bursts
     for source in (burst.source, "bd-9.1"):
-        lines = [line.plain for line in review_doubts.reporter_lines(sample_view, replace(burst, source=source), DRAWN)]
+        blocks = review_evidence.report_source(sample_view, replace(burst, source=source))
+        lines = [line.plain for line in document_lines(blocks, sample_view.now, DRAWN)]
         assert lines.count(source) == 1
     assert lines[0] == source
 

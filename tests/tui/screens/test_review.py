@@ -210,14 +210,14 @@ async def test_the_cursor_shows_the_effect_of_each_answer_and_decides_nothing(sa
         await at_question(user, INVERSION)
         before = waiting(user)
         assert "of 19 tasks" in row(user, "a") or "/19 tasks" in row(user, "a")
-        await user.sees("Preview: a accept")
+        await user.sees("Preview (a): accept inversion")
         accepted = pane(user, "consequence")
         assert "- " in accepted
         await user.press("right")
-        await user.sees("Preview: x reject")
+        await user.sees("Preview (x): reject inversion")
         assert pane(user, "consequence") != accepted
         await user.press("left", "left")
-        await user.sees("Preview: W wait for evidence")
+        await user.sees("Preview (W): wait for evidence")
         assert "No effect on loops" in pane(user, "consequence")
         assert waiting(user) == before
         following = desk(user).questions.next

@@ -160,7 +160,7 @@ async def test_a_text_that_has_changed_since_it_was_approved_is_approved_again_o
         assert user.app.view.assessment(NULL).state is Maturity.PROVEN
         await user.decides("u")
         assert front(user) == NULL
-        assert "keep" in row(user, "a") and "remove" in row(user, "x")
+        assert "keep" in row(user, "a") and "reset" in row(user, "x")
         await user.decides("a")
         assert NULL not in waiting(user)
         assert user.app.view.assessment(NULL).state is Maturity.PROVEN
@@ -381,7 +381,7 @@ async def test_read_only_refuses_every_answer_with_a_reason(sample: Path, home: 
         user.app.project.is_readonly = True
         await at_question(user, INVERSION)
         assert UNRECONCILED not in {item.kind for item in user.app.view.queue}
-        await user.sees("read-only", "Preview: a")
+        await user.sees("read-only", "Preview (a): ")
         before = waiting(user)
         for key in "axdsSe":
             await user.press(key)

@@ -1,0 +1,165 @@
+"""Texts in question: the exact text that a loop would get, its origin, and its changes since it was approved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from textual.content import Content
+
+from core.base.diff import DELETED, INSERTED, field_changes, word_changes
+from core.base.text import plural, visible, visible_line
+from core.curation.text_approval import find_approved_pattern
+from core.documents.document import Block, Moment, fields, line
+from core.documents.patterns import suspicion_lines
+from core.documents.signs import TYPE_WORDS, state_sign
+from core.records.decisions import Verb
+from core.records.patterns import Pattern
+from core.records.suspicions import Severity
+from core.retrieval.rendering import INTRODUCTION, TITLE, render_context
+from core.scanning.scan import find_stopped_sentences, scan_text
+from core.state.project_state import ProjectState
+from core.state.review_items import HeldText
+from tui.present.numbers import percent
+from tui.present.review_evidence import conflicts, pattern_name
+
+_ARRIVALS: Final = {"import": "imported", "extraction": "extracted automatically", "quarantine": "put into quarantine"}
+MAX_CHARS: Final = 20_000
+_MAX_LOOPS: Final = 12
+_MARKERS: Final = {DELETED: ("[-", "-]", "$error"), INSERTED: ("{+", "+}", "$success bold")}
+"""What encloses deleted and inserted words, as in `wdiff`, and their styles."""
+
+
+def pattern_origin(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
+    """Describe where a pattern comes from, its recorded counts, and the findings of the scan."""
+    assessment, recorded = view.assessment(pattern.id), pattern.recorded_counts
+    approved = (("   after approval ", "quiet"), state_sign(assessment.computed)) if assessment.quarantined else ()
+    yield from pattern_name(pattern, TYPE_WORDS[pattern.type])
+    yield line("")
+    yield from fields(("Now", (state_sign(assessment.shown), *approved)))
+    if (arrival := view.snapshot.curation.arrivals.get(pattern.id)) is not None:
+        decision = next((one for one in view.snapshot.decisions if one.id == arrival.decision_id), None)
+        is_own = decision is None or decision.verb is Verb.QUARANTINE
+        yield from fields(
+            ("Origin", (f"{_ARRIVALS.get(arrival.kind, arrival.kind)} by {arrival.by}, ", Moment(arrival.at, ""))),
+            ("From", "" if is_own or decision is None else decision.subject),
+            ("Reason", arrival.reason),
+        )
+    yield from suspicion_lines(view, pattern)
+    yield line("")
+    has_counts = recorded.uses is not None
+    yield from fields(
+        (
+            "Recorded counts",
+            f"{percent(recorded.rate)} of {plural(recorded.uses or 0, 'use')}" if has_counts else "no counts",
+        ),
+        ("Uses by loops here", plural(sum(one.count for one in view.observations(pattern.id) if one.loop_id), "use")),
+    )
+    yield from conflicts(view, pattern)
+    yield from fields(
+        ("Source loops", ", ".join(loop.loop_id for loop in pattern.source_loops[:_MAX_LOOPS]) or "none"),
+        ("File", pattern.file),
+    )
+
+
+def exact_text(view: ProjectState, pattern: Pattern) -> list[Content]:
+    """Return the injected text, then the other texts of the record; sentences that stop the scan are underlined."""
+    rules = {one.rule: one.severity for one in pattern.suspicions if one.severity.stops}
+    block = render_context([(pattern, view.assessment(pattern.id))], view.settings.injection)
+    shown = block.removeprefix(f"{TITLE}\n\n{INTRODUCTION}\n\n").rstrip("\n")
+    lines = [_underlined(visible_line(row, MAX_CHARS), rules) for row in shown.split("\n")]
+    rest = [(label, [text for text in texts if text and text not in shown]) for label, texts in _texts(pattern)]
+    if any(texts for _, texts in rest):
+        lines += [Content(""), Content.styled("Stored, not injected:", "$quiet")]
+    for label, texts in rest:
+        for n, text in enumerate(texts):
+            first, *others = visible(text, MAX_CHARS).split("\n")
+            lines.append(Content.assemble((f"{label if not n else '':>14}  ", "$quiet"), _underlined(first, rules)))
+            lines += [Content.assemble(f"{'':>16}", _underlined(row, rules)) for row in others]
+    return lines
+
+
+def _texts(pattern: Pattern) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return every text of a pattern as stored in its record."""
+    return (
+        ("title", (pattern.title,)),
+        ("description", (pattern.description,)),
+        ("use", (pattern.use_case,)),
+        ("category", (pattern.category,)),
+        ("error type", (pattern.error_type,)),
+        ("error", (pattern.error_pattern,)),
+        ("where", pattern.location_hints),
+        ("tasks", (pattern.task_pattern,)),
+        ("steps", pattern.steps),
+        ("template", (pattern.template_code,)),
+        ("placeholders", tuple(f"{name}: {text}" for name, text in pattern.placeholders)),
+        ("diff", (pattern.diff_pattern,)),
+        ("tools", pattern.tools),
+        ("preconditions", pattern.preconditions),
+        ("benefits", pattern.benefits),
+        ("limitations", pattern.limitations),
+        ("symptoms", pattern.symptoms),
+        ("why it fails", (pattern.why_it_fails,)),
+        ("instead", (pattern.better_alternative, pattern.better_pattern_id)),
+        ("tags", pattern.tags),
+        ("related", pattern.related),
+        ("also called", pattern.aliases),
+    )
+
+
+def held_text_lines(held: HeldText) -> list[Content]:
+    """Return a text that is not a pattern, with the sentences underlined that give orders."""
+    rules = {one.rule: one.severity for one in scan_text(held.text) if one.severity.stops}
+    return [_underlined(row, rules) for row in visible(held.text, MAX_CHARS).split("\n")]
+
+
+def held_text_origin(held: HeldText) -> Iterable[Block]:
+    """Describe where such a text comes from, and which loops and tasks would get it."""
+    yield line((held.id, "name"), "   reflection")
+    yield line("")
+    yield from fields(
+        ("Task", held.title or "a task without a text"),
+        ("Source", ", ".join(held.sources) or "unknown"),
+        ("Would be injected for", ", ".join(held.readers)),
+    )
+    yield line("")
+    yield line((f"This text {held.does}. It is left out of every context until you approve it.", "warning"))
+
+
+def _underlined(row: str, rules: Mapping[str, Severity]) -> Content:
+    """Underline the sentences that one of the rules stops."""
+    content = Content(row)
+    if rules:
+        colour = "$error" if Severity.BLOCKED in rules.values() else "$warning"
+        for start, end in find_stopped_sentences(row, rules):
+            content = content.stylize(f"bold underline {colour}", start, end)
+    return content
+
+
+def approved_changes(view: ProjectState, pattern: Pattern) -> list[Content]:
+    """Return the fields that differ from the approved text, which is not always stored."""
+    text = find_approved_pattern(view, pattern.id)
+    if text is None:
+        return [Content.styled("The approved text was not stored; below is the current one.", "$warning")]
+    changes = field_changes(text, pattern)
+    legend = (("[-deleted-]", _MARKERS[DELETED][2]), " ", ("{+inserted+}", _MARKERS[INSERTED][2]))
+    lines = [Content.assemble(plural(len(changes), "field"), " changed   ", *legend)]
+    for change in changes:
+        lines += [Content(""), Content.styled(change.name.replace("_", " "), "bold $secondary")]
+        lines += words_changed(change.before, change.after)
+    return lines
+
+
+def words_changed(before: str, after: str) -> list[Content]:
+    """Return both texts in one: deleted words in `[- -]`, inserted words in `{+ +}`."""
+    parts: list[Content] = []
+    for change, text in word_changes(before[:MAX_CHARS], after[:MAX_CHARS]):
+        shown = visible(text)
+        if change in _MARKERS and (word := shown.strip()):
+            opening, closing, style = _MARKERS[change]
+            lead, trail = shown[: shown.index(word)], shown[shown.index(word) + len(word) :]
+            gap = trail or " " * (change == DELETED)
+            parts.append(Content.assemble(lead, (f"{opening}{word}{closing}", style), gap))
+        else:
+            parts.append(Content(shown))
+    return list(Content.assemble(*parts).split("\n", allow_blank=True))
