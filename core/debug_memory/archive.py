@@ -46,10 +46,8 @@ ARCHIVED: Final = "archived"
 RESTORED: Final = "restored"
 _NOT_MOVED: Final = "stayed"
 _BEFORE: Final = "moving"
-_AFTER: Final = "moved"
-"""The keys of a line before a move, and of the one after it."""
-_MAX_COPIES: Final = 1000
-"""Files of one name in one month of the archive."""
+_AFTER: Final = "moved"  # the keys of a line before a move, and of the one after it
+_MAX_COPIES: Final = 1000  # files of one name in one month of the archive
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 

@@ -26,8 +26,7 @@ from core.storage.file_reader import Stamp, decode, read_file
 HOME: Final = "debug-memory"
 ARCHIVE: Final = "archive"
 _ROOTS: Final = (".aiwg/ralph", ".aiwg/ralph-external")
-_MAX_DEPTH: Final = 8
-"""Folders below an archive that are searched."""
+_MAX_DEPTH: Final = 8  # folders below an archive that are searched
 
 
 class DebugFiles(Struct, frozen=True, kw_only=True):

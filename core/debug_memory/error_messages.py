@@ -9,10 +9,8 @@ from typing import Final
 
 from core.base.text import MAX_PATTERN, safe_matcher
 
-_MAX_MESSAGE: Final = 400
-"""Characters of a message that are used, from its beginning."""
-_MIN_LETTERS: Final = 6
-"""A signature with fewer literal letters is too general."""
+_MAX_MESSAGE: Final = 400  # characters of a message that are used, from its beginning
+_MIN_LETTERS: Final = 6  # a signature with fewer literal letters is too general
 
 _PART: Final = re.compile(
     r"(?P<quoted>(?<![\w'])'[^']*'(?!\w)|\"[^\"]*\"|`[^`]*`)"

@@ -32,10 +32,8 @@ from core.storage.locks import check_writable
 from core.storage.yaml_reader import decode_yaml
 
 FOLDER: Final = "escalations"
-MAX_ITERATIONS: Final = 20
-"""Last iterations of the loop that are preserved."""
-MAX_CALLS: Final = 1000
-"""Calls per session."""
+MAX_ITERATIONS: Final = 20  # last iterations of the loop that are preserved
+MAX_CALLS: Final = 1000  # calls per session
 _DIGEST_LENGTH: Final = 32
 
 

@@ -23,17 +23,13 @@ CAUSE: Final = "executions.analysis.root_cause_category"
 PATTERN: Final = "learnings.patterns_identified.pattern"
 CATEGORY: Final = "learnings.patterns_identified.category"
 TEST: Final = "executions.failures.test_name"
-KEYS: Final = (FILE_PATH, STATUS, ERROR_TYPE, CAUSE, PATTERN, CATEGORY, TEST)
-"""Indexed fields of a session file."""
+KEYS: Final = (FILE_PATH, STATUS, ERROR_TYPE, CAUSE, PATTERN, CATEGORY, TEST)  # indexed fields of a session file
 
 ANY_FILE: Final = "%"
-MAX_SIMILAR: Final = 10
-"""Default number of similar sessions."""
-MIN_EFFECTIVENESS: Final = 0.7
-"""A fix template must work in more than this share of cases, 0..1."""
+MAX_SIMILAR: Final = 10  # default number of similar sessions
+MIN_EFFECTIVENESS: Final = 0.7  # a fix template must work in more than this share of cases, 0..1
 
-_REBUILD_SHARE: Final = 4
-"""If more than one session in four changed, a new index is built faster than an update."""
+_REBUILD_SHARE: Final = 4  # if more than one session in four changed, a new index is built faster than an update
 _LIKE: Final = {"%": "(?s:.*)", "_": "(?s:.)"}
 _LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _SPECIAL: Final = frozenset("\\.^$*+?{}[]|()")

@@ -17,12 +17,9 @@ from core.debug_memory.index import ERROR_TYPE, DebugIndex, matching_spellings, 
 from core.records.debug_sessions import DebugSession, Failure
 from core.sources.debug_sessions import split_location
 
-MAX_FIXES: Final = 5
-"""Earlier sessions that are offered."""
-_MAX_SAME_TYPE: Final = 2
-"""Sessions offered for an error whose type is known but whose message is not."""
-_MAX_COMPARED: Final = 200
-"""Newest sessions with one error type whose errors are compared."""
+MAX_FIXES: Final = 5  # earlier sessions that are offered
+_MAX_SAME_TYPE: Final = 2  # sessions offered for an error whose type is known but whose message is not
+_MAX_COMPARED: Final = 200  # newest sessions with one error type whose errors are compared
 
 
 class KnownFix(Struct, frozen=True, kw_only=True):

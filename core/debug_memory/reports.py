@@ -11,8 +11,7 @@ from core.debug_memory.effectiveness import FixCounts
 from core.debug_memory.index import CAUSE, MIN_EFFECTIVENESS, TEST, DebugIndex, newest_first
 from core.records.debug_sessions import ESCALATED, FAILED, PASSED, DebugSession, Lesson
 
-MIN_RUNS: Final = 2
-"""Minimum number of failing runs of a recurring failure."""
+MIN_RUNS: Final = 2  # minimum number of failing runs of a recurring failure
 
 
 class CauseReport(Struct, frozen=True, kw_only=True):

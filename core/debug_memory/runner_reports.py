@@ -21,8 +21,7 @@ from core.sources.debug_sessions import MAX_TEXT, read_failure, split_location
 from core.sources.fields import Fields
 from core.storage.json_reader import decode_json
 
-_MAX_LINES: Final = 20_000
-"""Lines of console output that are parsed."""
+_MAX_LINES: Final = 20_000  # lines of console output that are parsed
 _MAX_LINE: Final = 2_000
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]{0,20}m")
 _PREFIX: Final = re.compile(r"\s*(?:E\s+|[^\w\s]\s+)?")
@@ -37,8 +36,7 @@ _TEST_SUFFIXES: Final = (".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".mts", "
 _PYTEST_TEST: Final = re.compile(r"_+ (\S.{0,500}) _+")
 _PYTEST_PHASE: Final = re.compile(r"ERROR (?:at (?:setup|teardown) of|collecting) ")
 _SECTION: Final = "==="
-_SUMMARY: Final = ("FAILED ", "ERROR ")
-"""Text before the ID of a test in the summary of pytest."""
+_SUMMARY: Final = ("FAILED ", "ERROR ")  # text before the ID of a test in the summary of pytest
 
 
 def parse_failures(data: bytes, root: str = "") -> tuple[Failure, ...]:

@@ -324,7 +324,7 @@ def _step_section(step: ReplayStep) -> Section:
             ("At", Moment(action.at)),
             ("Iteration", _count(action.iteration)),
             ("Why", action.reasoning),
-            ("Expected", step.expected),
+            ("Expected", action.expected),
         )
     ]
     for name, text in step.params:

@@ -20,8 +20,7 @@ class AttemptState(StrEnum):
     ENDED = "ended"
 
 
-NOT_STARTED: Final = "not started"
-"""A running task without any attempt."""
+NOT_STARTED: Final = "not started"  # a running task without any attempt
 
 
 def describe_state(task: Task, attempts: Sequence[Attempt]) -> str:

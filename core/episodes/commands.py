@@ -22,8 +22,7 @@ _READ_ONLY: Final = re.compile(
     r"(?:\s|$)|(?:sed\s+-n|git\s+(?:status|log|diff|show|branch|blame|grep|ls-files))\b"
 )
 """Beginnings of commands that change nothing, unless their output is redirected to a file."""
-_EVERYTHING: Final = frozenset((".", "./..."))
-"""Arguments that mean everything, the same as no argument."""
+_EVERYTHING: Final = frozenset((".", "./..."))  # arguments that mean everything, the same as no argument
 
 
 class ActionCommand(NamedTuple):

@@ -12,10 +12,8 @@ from core.records.episodes import Action
 from core.sources import normalize
 from core.storage.json_reader import decode_json
 
-MAX_COMPARED: Final = 400
-"""Lines of a text that are compared; new files are not compared."""
-MAX_LINES: Final = 200
-"""Lines of a diff; one more line gives the number of omitted ones."""
+MAX_COMPARED: Final = 400  # lines of a text that are compared; new files are not compared
+MAX_LINES: Final = 200  # lines of a diff; one more line gives the number of omitted ones
 _OLD_AND_NEW: Final = (
     ("old_string", "new_string"),
     ("old_str", "new_str"),
@@ -24,12 +22,10 @@ _OLD_AND_NEW: Final = (
 )
 _DIFFS: Final = ("diff", "patch")
 _CONTENTS: Final = ("content", "file_text", "contents", "new_source")
-_EDITS: Final = "edits"
-"""A list of old and new texts, from tools that change several places of a file."""
+_EDITS: Final = "edits"  # a list of old and new texts, from tools that change several places of a file
 DIFF_PARAMS: Final = frozenset({*_DIFFS, *_CONTENTS, _EDITS, *(name for names in _OLD_AND_NEW for name in names)})
 """Names of parameters that a diff is made of."""
-_WRITING: Final = frozenset({"write", "edit", "create"})
-"""Action types and tool names whose content replaces a file."""
+_WRITING: Final = frozenset({"write", "edit", "create"})  # action types and tool names whose content replaces a file
 
 
 def build_diff(action: Action) -> tuple[str, ...]:

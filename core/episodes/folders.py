@@ -22,12 +22,20 @@ from core.sources import episodes as sources
 from core.storage.append_log import append_bytes, sync_folder
 from core.storage.locks import draft_of, file_lock, is_alive, lease, open_regular, remove_drafts
 
-_DRAFTS: Final = ".drafts"
-"""Below `index/`: folders that are being created; readers ignore it."""
+_DRAFTS: Final = ".drafts"  # below `index/`: folders that are being created; readers ignore it
 _DRAFT: Final = re.compile(r".+\.([0-9]{1,10})-[0-9a-f]{8}")
-_CLAIM_SECONDS: Final = 60
-"""Time a process has to lock a folder that it creates; an older unlocked folder has no owner."""
+_CLAIM_SECONDS: Final = 60  # time a process has to lock a folder that it creates; an older unlocked folder has no owner
 _MADE_ALREADY: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY})
+
+
+class _File:
+    """The path of a file in a folder, as an attribute of the folder."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, folder: AttemptFolder | TaskFolder, owner: type) -> Path:
+        return folder.path / self._name
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,25 +49,14 @@ class AttemptFolder:
     name: str
     number: int
 
+    attempt = _File(sources.ATTEMPT)
+    plan = _File(sources.PLAN)
+    actions = _File(sources.ACTIONS)
+    outcome = _File(sources.OUTCOME)
+
     @property
     def path(self) -> Path:
         return self.attempts / self.name
-
-    @property
-    def attempt(self) -> Path:
-        return self.path / sources.ATTEMPT
-
-    @property
-    def plan(self) -> Path:
-        return self.path / sources.PLAN
-
-    @property
-    def actions(self) -> Path:
-        return self.path / sources.ACTIONS
-
-    @property
-    def outcome(self) -> Path:
-        return self.path / sources.OUTCOME
 
     def results(self, iteration: int) -> Path:
         return self.path / sources.RESULTS / f"iter-{iteration:03}"
@@ -72,6 +69,11 @@ class TaskFolder:
     project: ProjectPaths
     id: str
     warnings: list[str] = field(default_factory=list, compare=False)
+
+    metadata = _File(sources.METADATA)
+    trajectory = _File(sources.TRAJECTORY)
+    reflections = _File(sources.REFLECTIONS)
+    summary = _File(sources.SUMMARY)
 
     @classmethod
     def of(cls, project: ProjectPaths, task_id: str) -> TaskFolder:
@@ -90,22 +92,6 @@ class TaskFolder:
     @property
     def path(self) -> Path:
         return self.project.tasks / self.id
-
-    @property
-    def metadata(self) -> Path:
-        return self.path / sources.METADATA
-
-    @property
-    def trajectory(self) -> Path:
-        return self.path / sources.TRAJECTORY
-
-    @property
-    def reflections(self) -> Path:
-        return self.path / sources.REFLECTIONS
-
-    @property
-    def summary(self) -> Path:
-        return self.path / sources.SUMMARY
 
     def relative(self, path: Path) -> str:
         return self.project.relative(path)

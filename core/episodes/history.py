@@ -24,8 +24,7 @@ from core.records.reflections import Reflection
 from core.sources.actions import Actions, to_text
 from core.sources.episodes import PLAN, SUMMARY, TRAJECTORY, join_attempts, read_completion
 
-MAX_COUNTED: Final = 100
-"""For a task with more attempts, the counts of ended attempts are taken from the trajectory."""
+MAX_COUNTED: Final = 100  # for a task with more attempts, the counts of ended attempts are taken from the trajectory
 COUNT_DIFFERS: Final = "count-differs"
 """Code of the finding that trajectory and log of an attempt contain different numbers of actions."""
 

@@ -19,14 +19,12 @@ from core.storage.json_editor import Path as Pointer
 from core.storage.json_reader import decode_json, decode_jsonl
 from core.storage.locks import remove_drafts
 
-Edit = Callable[[JsonText], None]
-"""Changes a document; applying it to its own result must change nothing."""
+Edit = Callable[[JsonText], None]  # changes a document; applying it to its own result must change nothing
 Shapes = Mapping[Pointer, type[dict[str, Any]] | type[list[Any]]]
 """Expected types of values in a document, where they exist; outer values first."""
 
 _RETRY_SECONDS: Final = WatchSettings().retry_seconds
-_LAST_BYTES: Final = MAX_BYTES
-"""Only this much of the end of a longer JSON lines file is read."""
+_LAST_BYTES: Final = MAX_BYTES  # only this much of the end of a longer JSON lines file is read
 _HINT: Final = "Fix it, or move it away"
 
 

@@ -16,24 +16,17 @@ from core.episodes.commands import ActionCommand, is_read_only, parse_command
 from core.records.episodes import Action
 from core.records.loops import Outcome
 
-ACTION_TYPES: Final = ("read", "write", "bash", "grep", "glob", "task", "edit")
-"""Types of actions."""
-MAX_FAILURES: Final = 1000
-"""Distinct failures that are recorded; later ones are only counted."""
+ACTION_TYPES: Final = ("read", "write", "bash", "grep", "glob", "task", "edit")  # types of actions
+MAX_FAILURES: Final = 1000  # distinct failures that are recorded; later ones are only counted
 MAX_MISSED: Final = 20
 """Failing runs of a check, latest first, that are compared until this number of them is not covered by a run."""
-MAX_CHANGED: Final = 1000
-"""Last files listed as changed since a failure."""
-MAX_TRIED: Final = 100
-"""Files listed as changed between failures."""
-MAX_RAN: Final = 3
-"""Last commands listed as run since a failure."""
+MAX_CHANGED: Final = 1000  # last files listed as changed since a failure
+MAX_TRIED: Final = 100  # files listed as changed between failures
+MAX_RAN: Final = 3  # last commands listed as run since a failure
 _NUMBER: Final = re.compile(r"\d+")
 _MAX_WHAT: Final = 120
-_MAX_ERROR: Final = 20_000
-"""Characters of an error that are searched for its most informative line."""
-_MAX_SKIPPED: Final = 20
-"""Uninformative lines that are skipped."""
+_MAX_ERROR: Final = 20_000  # characters of an error that are searched for its most informative line
+_MAX_SKIPPED: Final = 20  # uninformative lines that are skipped
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _RAISED: Final = re.compile(r"[A-Za-z_][\w.]{0,200}(?:Error|Exception|Interrupt|Exit|Warning)\b")
 _UNINFORMATIVE: Final = re.compile(
@@ -48,8 +41,7 @@ _ERROR_LINE: Final = re.compile(
 """The beginning of a line with an error in the output of a test, compiler or linter."""
 
 
-CHECK: Final = "check"
-"""A failed test, build, type check or linter."""
+CHECK: Final = "check"  # a failed test, build, type check or linter
 COMMAND: Final = "command"
 TOOL: Final = "tool"
 
@@ -159,8 +151,7 @@ class _Unsolved:
             del self._alike[_command_key(command)]
 
 
-_Runs = dict[ActionCommand, dict[int, LoggedFailure]]
-"""Commands, each with the failures of its last run."""
+_Runs = dict[ActionCommand, dict[int, LoggedFailure]]  # commands, each with the failures of its last run
 
 
 def _command_key(command: ActionCommand) -> tuple[str, ...]:

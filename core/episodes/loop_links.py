@@ -12,8 +12,7 @@ from core.records.episodes import Task
 from core.records.loops import Loop
 from core.records.reflections import MemoryTask
 
-MAX_COMPARED: Final = 4_096
-"""Characters of descriptions that are compared; a task stores no more."""
+MAX_COMPARED: Final = 4_096  # characters of descriptions that are compared; a task stores no more
 BY_METADATA: Final = "named in the metadata"
 BY_TAG: Final = "an id of the loop as a tag"
 BY_ID: Final = "an id of the loop as its own"

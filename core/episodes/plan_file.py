@@ -11,13 +11,10 @@ from core.records.episodes import Attempt
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
 
-MAX_CHARS: Final = 500
-"""Characters of one text in a plan."""
-MAX_EARLIER: Final = 10
-"""Newest earlier attempts in a plan; of further ones only the number is given."""
+MAX_CHARS: Final = 500  # characters of one text in a plan
+MAX_EARLIER: Final = 10  # newest earlier attempts in a plan; of further ones only the number is given
 MAX_SIMILAR: Final = 10
-MAX_ITEMS: Final = 10
-"""Entries of one list of one attempt."""
+MAX_ITEMS: Final = 10  # entries of one list of one attempt
 
 
 class AttemptLessons(NamedTuple):

@@ -22,12 +22,9 @@ from core.records.episodes import Attempt
 from core.records.loops import Outcome
 from core.records.reflections import NOTHING_LEARNED, NOTHING_LEARNED_IN_ALL
 
-_MAX_LISTED: Final = 5
-"""Files, failures and action items that a draft lists; of further ones it gives the number."""
-_MAX_LEARNINGS: Final = 2
-"""Solved failures from which a draft makes a learning."""
-_MAX_MESSAGE: Final = 160
-"""Characters of an error message."""
+_MAX_LISTED: Final = 5  # files, failures and action items that a draft lists; of further ones it gives the number
+_MAX_LEARNINGS: Final = 2  # solved failures from which a draft makes a learning
+_MAX_MESSAGE: Final = 160  # characters of an error message
 _ENDS: Final = tuple(".!?…。！？")
 _RANKS: Final = (CHECK, COMMAND, TOOL)
 """Kinds of failures, most important first; a file that a tool did not find matters least."""

@@ -34,10 +34,8 @@ TEMPLATE: Final = """\
 {action_items}
 """
 """The template of a reflection, as Markdown."""
-TRIGGERS: Final = ("failure", "success", "timeout", "manual")
-"""Values of `triggered_by`."""
-TYPES: Final = ("error-analysis", "success-pattern", "process-improvement")
-"""Values of `reflection_type`."""
+TRIGGERS: Final = ("failure", "success", "timeout", "manual")  # values of `triggered_by`
+TYPES: Final = ("error-analysis", "success-pattern", "process-improvement")  # values of `reflection_type`
 TYPE_OF: Final = {
     "attempt_failure": "error-analysis",
     "attempt_success": "success-pattern",
@@ -46,8 +44,7 @@ TYPE_OF: Final = {
 }
 """The type of a reflection by its trigger."""
 TASK_COMPLETION: Final = "task_completion"
-LEFT_UNFINISHED: Final = "left unfinished"
-"""The reason of an abandoned attempt."""
+LEFT_UNFINISHED: Final = "left unfinished"  # the reason of an abandoned attempt
 NOT_REVIEWED: Final = "Drafted from the action log, which shows what was done and what failed, but not why."
 """The last sentence of the analysis of a draft."""
 _MISSING: Final = "Not given."

@@ -15,15 +15,11 @@ from core.episodes.history import AttemptDetail
 from core.records.episodes import Action
 from core.sources.actions import Actions
 
-MAX_PAUSE: Final = 5.0
-"""Longest pause between two actions in a replay, in seconds."""
-MAX_OUTPUT_LINES: Final = 8
-"""Lines of a shortened output: half from its beginning, half from its end."""
+MAX_PAUSE: Final = 5.0  # longest pause between two actions in a replay, in seconds
+MAX_OUTPUT_LINES: Final = 8  # lines of a shortened output: half from its beginning, half from its end
 _MAX_OUTPUT: Final = 4096
-_PAGE: Final = 256
-"""Steps that are built at once when iterating."""
-_MAX_SEARCHED_TIMES: Final = 100
-"""Actions that are searched for a time if the attempt has no start."""
+_PAGE: Final = 256  # steps that are built at once when iterating
+_MAX_SEARCHED_TIMES: Final = 100  # actions that are searched for a time if the attempt has no start
 
 
 class Verdict(StrEnum):
@@ -52,11 +48,6 @@ class ReplayStep:
         if self.action.has_failed:
             return Verdict.FAILED
         return Verdict.UNKNOWN if self.action.success is None else Verdict.SUCCEEDED
-
-    @property
-    def expected(self) -> str:
-        """The expected outcome, "" if it is unknown."""
-        return self.action.expected
 
     @property
     def real(self) -> str:

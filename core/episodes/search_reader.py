@@ -19,12 +19,9 @@ from core.sources.record_kinds import DEBUG_SESSIONS
 from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_BYTES, RawFile, decode, read_file
 
-MAX_QUERY: Final = 512
-"""Characters of a query."""
-BETWEEN: Final = " \N{MIDDLE DOT} "
-"""Separator of lines in an excerpt."""
-_BEFORE: Final = 30
-"""Characters that are shown before a match."""
+MAX_QUERY: Final = 512  # characters of a query
+BETWEEN: Final = " \N{MIDDLE DOT} "  # separator of lines in an excerpt
+_BEFORE: Final = 30  # characters that are shown before a match
 # Characters that JSON may escape with a backslash and a letter or sign; all others are literal or \uXXXX.
 _ESCAPED: Final = re.compile(r'["\\/\x00-\x1f]+')
 _WORD_OR_PHRASE: Final = re.compile(r'(?<!\S)"([^"]*[^"\s][^"]*)"(?!\S)|\S+')

@@ -28,8 +28,7 @@ Of 15 pairs with the same meaning in other words, 13 reach it by embeddings and 
 0.
 """
 MAX_TASKS: Final = 5
-MAX_LEARNINGS: Final = 5
-"""Learnings per task."""
+MAX_LEARNINGS: Final = 5  # learnings per task
 _OUTCOMES: Final = {TaskStatus.COMPLETED: Outcome.SUCCESS, TaskStatus.FAILED: Outcome.FAILURE}
 
 

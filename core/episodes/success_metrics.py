@@ -32,8 +32,7 @@ TARGET_IMPROVEMENT: Final = 0.20
 """Target of the improvement, as a difference of success rates; a relative one is undefined if the others never succeed.
 """
 _NOTHING: Final = WorkReport()
-READ_LATENCY_SECONDS: Final = 0.050
-"""Target for reading the history of a task."""
+READ_LATENCY_SECONDS: Final = 0.050  # target for reading the history of a task
 
 
 class AttemptGroup(Struct, frozen=True, kw_only=True):

@@ -21,8 +21,7 @@ from core.storage.decoded import Problem
 from core.storage.file_reader import RawFile, read_file
 from core.storage.json_reader import decode_json, decode_jsonl
 
-MAX_RESULTS: Final = 1000
-"""Maximum number of result names per attempt, and of iterations that are searched."""
+MAX_RESULTS: Final = 1000  # maximum number of result names per attempt, and of iterations that are searched
 
 
 class TaskFiles:

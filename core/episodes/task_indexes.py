@@ -5,19 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from core.base.errors import BadInput, Conflict, Unwritable
 from core.config.paths import ProjectPaths
 from core.episodes.folders import TaskFolder, lock_index
 from core.episodes.json_files import Shapes, check_editable, check_shapes, edit_object, read_object
+from core.episodes.task_files import TaskFiles
 from core.episodes.task_lookup import task_ids
-from core.records.episodes import Task, TaskStatus
-from core.sources.episodes import METADATA, parse_attempts, parse_tasks
+from core.records.episodes import Attempt, Task, TaskStatus
+from core.sources.episodes import TRAJECTORY
 from core.storage.append_log import sync_folder
-from core.storage.file_reader import RawFile, read_file
 from core.storage.json_editor import JsonText
-from core.storage.json_reader import decode_json
 
 BY_STATUS: Final = "by-status.json"
 BY_AGENT: Final = "by-agent.json"
@@ -25,8 +24,7 @@ STATUSES: Final = tuple(status.value for status in TaskStatus if status is not T
 """Statuses of a task; each has a list in the index, even an empty one. A further list, `unknown`, contains tasks
 without a valid status.
 """
-STATUS_SHAPES: Final[Shapes] = {(status,): list for status in TaskStatus}
-"""Expected types in the index by status."""
+STATUS_SHAPES: Final[Shapes] = {(status,): list for status in TaskStatus}  # expected types in the index by status
 
 
 def index_task(folder: TaskFolder, status: str, agents: Sequence[str]) -> None:
@@ -53,10 +51,10 @@ def _index_task(folder: TaskFolder, status: str, agents: Sequence[str]) -> None:
     # Many tasks have no known agent: they are missing from the index only if the whole file is missing.
     unnamed = lacking if (project.task_index / BY_AGENT).exists() else sorted(others)
     if BY_STATUS in indexed:
-        statuses = ((id, (_read_task(project, id).status.value,)) for id in lacking)
+        statuses = ((id, (TaskFiles(project, id).task().status.value,)) for id in lacking)
         _write(project.task_index / BY_STATUS, [(task_id, (status,)), *statuses], removed, exclusive=True)
     if BY_AGENT in indexed:
-        worked = ((id, _read_agents(project, id)) for id in unnamed)
+        worked = ((id, _read_agents(TaskFiles(project, id))) for id in unnamed)
         _write(project.task_index / BY_AGENT, [(task_id, agents), *worked], removed, exclusive=False)
 
 
@@ -88,25 +86,14 @@ def _warning(folder: TaskFolder, error: Exception | str) -> str:
     return f"the index does not contain the status of {folder.id}: {reason}"
 
 
-def _read_task(project: ProjectPaths, task_id: str) -> Task:
-    return parse_tasks(*_read(project, project.tasks / task_id / METADATA))[0][0]
+def _read_agents(files: TaskFiles) -> tuple[str, ...]:
+    own = (part for number in files.numbers for part in files.attempt_parts(number))
+    return list_agents(files.task(), (*files.attempts(TRAJECTORY), *own))
 
 
-def _read_agents(project: ProjectPaths, task_id: str) -> tuple[str, ...]:
-    folder = TaskFolder(project, task_id)
-    try:
-        files = [folder.trajectory, *(place.attempt for place in folder.attempts().values())]
-    except BadInput:  # its attempts are reached through a link
-        files = [folder.trajectory]
-    found = [attempt.agent for file in files for attempt in parse_attempts(*_read(project, file))[0]]
-    return tuple(dict.fromkeys((_read_task(project, task_id).agent, *found)))
-
-
-def _read(project: ProjectPaths, file: Path) -> tuple[str, dict[str, Any]]:
-    """Name and decoded object of a file; an empty object if it is not one."""
-    raw = read_file(file, project.aiwg)
-    value = decode_json(raw.data).value if isinstance(raw, RawFile) else None
-    return project.relative(file), value if isinstance(value, dict) else {}
+def list_agents(task: Task, attempts: Iterable[Attempt]) -> tuple[str, ...]:
+    """The agents of a task and its attempts."""
+    return tuple(dict.fromkeys(name for name in (task.agent, *(one.agent for one in attempts)) if name))
 
 
 def _read_ids(project: ProjectPaths, name: str) -> set[str]:

@@ -14,8 +14,7 @@ from core.base.text import plural, visible_line
 from core.config.paths import SAFE_ID, ProjectPaths
 from core.sources.record_kinds import is_text
 
-MAX_NAMED: Final = 5
-"""IDs in an error message."""
+MAX_NAMED: Final = 5  # IDs in an error message
 _ATTEMPT_ID: Final = re.compile(r"(?P<task>.+)\.(?P<number>[0-9]{1,9})")
 
 

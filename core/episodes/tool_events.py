@@ -44,18 +44,15 @@ _CHANGES: Final = {
     **dict.fromkeys(("edit", "update", "replace", "insert", "append", "patch", "modify"), "edit"),
 }
 """Words in the names of other tools, such as `mcp__files__read_text_file`, and the action type that they imply."""
-_OTHER: Final = "bash"
-"""Action type of unknown tools: something external was run."""
+_OTHER: Final = "bash"  # action type of unknown tools: something external was run
 _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _MAX_NAME: Final = 200
 
 _FILE_TOOLS: Final = frozenset({"read", "notebookread", "write", "edit", "multiedit", "notebookedit"})
 _RUNNERS: Final = frozenset({"bash", "powershell", "bashoutput", "taskoutput", "task", "agent"})
 _RUNNING: Final = frozenset({"running", "pending", "async_launched"})
-_FAILED_STATUSES: Final = frozenset({"failed", "error", "killed"})
-"""Values of `status` that mean a failure."""
-_ERROR_MARKS: Final = ("<tool_use_error>", "</tool_use_error>")
-"""Marks around an error text of a tool."""
+_FAILED_STATUSES: Final = frozenset({"failed", "error", "killed"})  # values of `status` that mean a failure
+_ERROR_MARKS: Final = ("<tool_use_error>", "</tool_use_error>")  # marks around an error text of a tool
 _TEXTS: Final = ("content", "result", "output", "filenames")
 """Members of a response that contain the output, most informative first."""
 

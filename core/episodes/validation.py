@@ -30,10 +30,8 @@ from core.storage.decoded import MAX_DEPTH
 from core.storage.file_reader import MAX_BYTES
 from core.storage.json_reader import is_nested_deeper
 
-MAX_ACTIONS: Final = 100_000
-"""Actions in one call."""
-MAX_ID: Final = 64
-"""Length of the ID of a task or loop, and of the name of an agent."""
+MAX_ACTIONS: Final = 100_000  # actions in one call
+MAX_ID: Final = 64  # length of the ID of a task or loop, and of the name of an agent
 MAX_ITERATION: Final = 1_000_000
 MAX_PERCENT: Final = 100
 MAX_TOTAL_SIZE: Final = 1 << 20
@@ -41,8 +39,7 @@ MAX_TOTAL_SIZE: Final = 1 << 20
 
 All of them together with the longest quality history fit into a file that readers accept.
 """
-QUALITY: Final = "quality"
-"""A field of an action that is not part of its line: the quality of the work after it, 0..1."""
+QUALITY: Final = "quality"  # a field of an action that is not part of its line: the quality of the work after it, 0..1
 FIELDS: Final = (
     *("timestamp", "iteration", "type", "tool", "params", "success", "output", "error"),
     *("reasoning", "expected_outcome"),
@@ -50,12 +47,10 @@ FIELDS: Final = (
 """Fields of an action, in order."""
 
 _LEFT_OUT: Final = "\n[… {:,} characters left out …]\n"
-_SHORT: Final = 1000
-"""Characters of a text in the parameters of an action that are always kept."""
+_SHORT: Final = 1000  # characters of a text in the parameters of an action that are always kept
 
 
-_MAX_NESTED: Final = MAX_DEPTH - 1
-"""Nesting levels of the parameters of an action."""
+_MAX_NESTED: Final = MAX_DEPTH - 1  # nesting levels of the parameters of an action
 
 
 def validate_text(value: Any, field: str, limit: int = MAX_CHARS) -> str:

@@ -32,11 +32,9 @@ from core.retrieval.similarity import LazySimilarity
 from core.review.queue import review_queue
 from core.state.project_state import ProjectState
 
-UNDATED: Final = "undated"
-"""Code of findings about records without a date."""
+UNDATED: Final = "undated"  # code of findings about records without a date
 _PATTERNS: Final = ".aiwg/ralph/shared/patterns"
-_BY_RECORD: Final = frozenset({DISCOVERY, TREND, AGGREGATE})
-"""Sources of evidence in the pattern's own record."""
+_BY_RECORD: Final = frozenset({DISCOVERY, TREND, AGGREGATE})  # sources of evidence in the pattern's own record
 
 _Record = TypeVar("_Record")
 _Dated = TypeVar("_Dated", Reflection, MemoryTask)

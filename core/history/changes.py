@@ -20,8 +20,7 @@ from core.records.patterns import Maturity
 from core.state.project_state import ProjectState
 from core.state.review_items import BROAD, DUPLICATE, OFFER, RECURRING, UNRECONCILED, ReviewItem
 
-MIN_RATE_CHANGE: Final = 0.1
-"""Change of a success rate that is listed for a pattern with the same state."""
+MIN_RATE_CHANGE: Final = 0.1  # change of a success rate that is listed for a pattern with the same state
 NEW: Final = "new"
 REMOVED: Final = "gone"
 STATE: Final = "state"

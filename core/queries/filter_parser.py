@@ -15,14 +15,12 @@ from typing import Any, Final, TypeAlias
 
 from core.base.text import visible_line
 
-MAX_QUERY: Final = 500
-"""Characters of a query that are parsed."""
+MAX_QUERY: Final = 500  # characters of a query that are parsed
 _TOKEN: Final = re.compile(r'(-?)(?:([A-Za-z_]+):)?("[^"]*"?|\S+)')
 _NUMBER: Final = re.compile(r"(<=|>=|<|>|=)?(\d+(?:\.\d+)?|\.\d+)(%)?")
 _AGE: Final = re.compile(r"(<=|>=|<|>|=)?(\d{1,6})([hdwmy])")
 _HOURS: Final = {"h": 1, "d": 24, "w": 7 * 24, "m": 30 * 24, "y": 365 * 24}
-_MAX_AGE: Final = timedelta(days=365 * 1000)
-"""Longer ages are cut to this, so that date arithmetic does not overflow."""
+_MAX_AGE: Final = timedelta(days=365 * 1000)  # longer ages are cut to this, so that date arithmetic does not overflow
 
 Comparison: TypeAlias = Callable[[Any, Any], Any]
 _COMPARISONS: Final[dict[str, Comparison]] = {

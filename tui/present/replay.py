@@ -167,7 +167,7 @@ def _step_blocks(step: ReplayStep) -> Iterable[Block]:
     )
     inputs = [(f"input {name}", text) for name, text in action.params if not (diff and name in _IN_DIFF)]
     result = Sign(step.real or verdict.text, "", verdict.glyph)
-    rows = [("why", action.reasoning), ("expected", step.expected), *inputs]
+    rows = [("why", action.reasoning), ("expected", action.expected), *inputs]
     short = [row for row in rows if "\n" not in row[1]]
     yield from fields(("result", result if "\n" not in step.real else None), *short)
     for name, text in (*rows, ("result", step.real)):

@@ -121,7 +121,7 @@ def _print(step: ReplayStep, full: bool) -> None:
         _print_text(name, text if full else shorten_output(text))
     for row in step.diff:
         line(_INDENT, (row, _DIFF_COLOURS.get(row[:1], "")))
-    _print_text("expected", step.expected)
+    _print_text("expected", action.expected)
     real = action.error.strip() or action.output if full else step.real
     _print_text("real", real, _COLOURS[step.verdict] if step.verdict is Verdict.FAILED else "")
     _print_text("output", step.output if full else shorten_output(step.output))

@@ -24,7 +24,7 @@ from core.episodes.log_summary import LogSummary
 from core.episodes.reflection_drafts import AttemptWork, draft_completion, draft_reflection
 from core.episodes.reflections import TASK_COMPLETION
 from core.episodes.strict_reader import StrictReader
-from core.episodes.task_indexes import index_task
+from core.episodes.task_indexes import index_task, list_agents
 from core.episodes.validation import MAX_TOTAL_SIZE, json_size
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import Outcome
@@ -38,10 +38,8 @@ LISTS: Final = ("what_worked", "what_didnt_work", "suggestions_for_next_time")
 TASK_STATUS: Final = "task_status"
 _ENDED: Final = "ended"
 _RESULT: Final = ("status", "reason", "final_quality", "completion_percent")
-_ORDER: Final = (*_RESULT, *LISTS, _ENDED, MILESTONES, TASK_STATUS)
-"""The members of `outcome.json`, in order."""
-MAX_LEARNINGS: Final = 100
-"""Newest learnings in a summary."""
+_ORDER: Final = (*_RESULT, *LISTS, _ENDED, MILESTONES, TASK_STATUS)  # the members of `outcome.json`, in order
+MAX_LEARNINGS: Final = 100  # newest learnings in a summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +168,6 @@ def propagate_all(folder: TaskFolder, *, seen_at: datetime) -> None:
     for number, place in folder.attempts().items():
         if number not in known and reader.attempt(number).outcome is not Outcome.UNKNOWN:
             propagate(folder, place, seen_at=seen_at)
-
-
-def list_agents(task: Task, attempts: Sequence[Attempt]) -> tuple[str, ...]:
-    """The agents of a task and its attempts."""
-    return tuple(dict.fromkeys(name for name in (task.agent, *(one.agent for one in attempts)) if name))
 
 
 def _update_attempt(

@@ -14,11 +14,11 @@ from core.base.errors import Refused, Unwritable
 from core.config.paths import ProjectPaths
 from core.episodes.folders import AttemptFolder, TaskFolder, check_inside, create_folder, lock_index
 from core.episodes.json_files import edit_object, encode_object, read_object, set_members
-from core.episodes.lifecycle.completion import attempt_counts, end_attempt, list_agents
+from core.episodes.lifecycle.completion import attempt_counts, end_attempt
 from core.episodes.plan_file import MAX_EARLIER, AttemptLessons, render_plan
 from core.episodes.reflections import LEFT_UNFINISHED
 from core.episodes.strict_reader import StrictReader
-from core.episodes.task_indexes import index_task
+from core.episodes.task_indexes import index_task, list_agents
 from core.episodes.task_lookup import task_ids
 from core.records.episodes import Attempt, TaskStatus
 from core.records.loops import Outcome
@@ -107,8 +107,7 @@ def mark_running(folder: TaskFolder, number: int, *, now: datetime) -> None:
 def update_index(folder: TaskFolder, status: TaskStatus) -> None:
     """Update the status of a task in the index, and in the summary if there is one."""
     reader = StrictReader(folder)
-    agents = list_agents(reader.task(), tuple(reader.attempts().values()))
-    index_task(folder, status.value, agents)
+    index_task(folder, status.value, list_agents(reader.task(), reader.attempts().values()))
     if folder.summary.exists():
         edit_object(folder.summary, lambda document: set_members(document, (), {"status": status.value}), {})
 

@@ -38,7 +38,7 @@ def test_example_of_the_documentation() -> None:
     assert [step.pause for step in played] == [60.0, 60.0, 60.0, None]
     assert [step.begins_iteration for step in played] == [True, False, False, False]
     assert [step.verdict for step in played][1:3] == [Verdict.SUCCEEDED, Verdict.FAILED]
-    assert (played[2].expected, played[2].real) == ("green", "exit 1")
+    assert (played[2].action.expected, played[2].real) == ("green", "exit 1")
     assert played[-1].quality == 0.3
     assert [find_next_error(played, place) for place in (-1, 1, 2)] == [2, 2, None]
     assert played[1:3] == (played[1], played[2])
