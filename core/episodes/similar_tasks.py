@@ -15,8 +15,7 @@ from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
 from core.retrieval.embedding import task_text
-from core.retrieval.embeddings import ComparableWork, Embeddings, PastTask
-from core.retrieval.vectors import SAME, UNRELATED
+from core.retrieval.embeddings import SAME, UNRELATED, ComparableWork, Embeddings, PastTask
 from core.retrieval.words import content_words
 
 SEMANTIC: Final = "meaning"

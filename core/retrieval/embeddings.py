@@ -1,4 +1,4 @@
-"""Vectors of patterns and tasks: loaded on first use, computed in the background."""
+"""Vectors of patterns and tasks: in one array, loaded on first use, compared."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from typing import Final, Generic, NamedTuple, TypeVar
 
@@ -30,16 +30,73 @@ from core.retrieval.embedding import (
     shared_embedder,
     task_text,
 )
-from core.retrieval.vectors import Closeness, Vectors, encode_vectors
 from core.storage.vector_file import VectorFile
 
 _BATCH: Final = 64  # vectors computed between two writes: a quarter of a second
 MAX_ON_DEMAND: Final = 64  # vectors computed on demand, in at most a second; more need `ralphdeck embed`
 _MAX_CACHED: Final = 64  # cached vectors of tasks: more than a forecast needs
 
+Codes = NDArray[np.int8]
+Floats = NDArray[np.float64]
+Closeness = NDArray[np.float32]  # cosine of a text and each record of an index, NaN for a record without a vector
+
+UNRELATED: Final = 0.20  # cosine at which two texts are unrelated
+SAME: Final = 0.75  # cosine at which they mean the same
+
+_STEPS: Final = 127
+_ROWS_AT_ONCE: Final = 4096  # rows converted to float32 at a time: 6 MB, which fit into the cache of the CPU
+
 Record = TypeVar("Record")
 PastTask = Task | MemoryTask  # a task of the episodic memory or of the cross-task memory
 ComparableWork = PastTask | Loop  # a record with a description to compare: a past task or a loop
+
+
+def encode_vectors(vectors: Floats32) -> Codes:
+    """Encode vectors as int8; keeps only the direction, within about 0.3 degrees."""
+    most = np.maximum(np.abs(vectors).max(axis=1, keepdims=True, initial=0.0), 1e-12)
+    codes: Codes = np.rint(vectors / most * _STEPS).astype(np.int8)
+    return codes
+
+
+def scale_closeness(closeness: Closeness) -> Floats:
+    """Cosines as similarity: `UNRELATED` and NaN are 0, `SAME` is 1."""
+    return np.clip((np.nan_to_num(closeness).astype(np.float64) - UNRELATED) / (SAME - UNRELATED), 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Immutable vectors by the hash of their text."""
+
+    codes: Codes  # encoded vectors (`encode_vectors`), shape (vectors, 384)
+    places: Mapping[str, int]  # row in `codes` by hash
+
+    @classmethod
+    def of(cls, hashes: Sequence[str], codes: Codes) -> Vectors:
+        """Create from parallel hashes and codes; the last vector of a hash counts."""
+        return cls(codes, {hash: place for place, hash in enumerate(hashes)})
+
+    def extended(self, hashes: Sequence[str], codes: Codes) -> Vectors:
+        """Copy with more vectors."""
+        more = {hash: place for place, hash in enumerate(hashes, len(self.codes))}
+        return Vectors(np.concatenate((self.codes, codes)), {**self.places, **more})
+
+    @cached_property
+    def _lengths(self) -> Floats32:
+        squares = np.empty(len(self.codes), np.float32)
+        for start in range(0, len(self.codes), _ROWS_AT_ONCE):
+            part = self.codes[start : start + _ROWS_AT_ONCE].astype(np.float32)
+            squares[start : start + _ROWS_AT_ONCE] = np.einsum("vd,vd->v", part, part)
+        return np.sqrt(squares)
+
+    def closeness(self, vector: Floats32) -> Floats32:
+        """Cosine of each vector and `vector` (length 1); NaN for a vector of length 0."""
+        dots = np.empty(len(self.codes), np.float32)
+        for start in range(0, len(self.codes), _ROWS_AT_ONCE):
+            end = start + _ROWS_AT_ONCE
+            dots[start:end] = self.codes[start:end].astype(np.float32) @ vector
+        with np.errstate(invalid="ignore"):
+            dots /= self._lengths
+        return dots
 
 
 @dataclass(frozen=True, slots=True)

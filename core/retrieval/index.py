@@ -6,20 +6,18 @@ from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.base.lazy_index import LazyIndex
 from core.records.patterns import Pattern, PatternType
+from core.retrieval.postings import Rows, move_row
 from core.retrieval.task import LANGUAGES
 from core.retrieval.words import content_words
 
 TYPES: Final = tuple(PatternType)  # pattern types by their code in arrays
-
-Rows = NDArray[np.int32]
-_Key = TypeVar("_Key")
 
 _MAX_LIST: Final = 32  # indexed items of a list (tags, steps) of one pattern
 _REBUILD_SHARE: Final = 4  # if more than one in this number of patterns changed, a new index is faster than an update
@@ -76,9 +74,9 @@ class PatternIndex:
             else:
                 ids[row] = ""
             tag_counts[row] = len(after.tags)
-            _move(words, before.words, after.words, row)
-            _move(tags, before.tags, after.tags, row)
-            _move(facets, before.facets, after.facets, row)
+            move_row(words, before.words, after.words, row)
+            move_row(tags, before.tags, after.tags, row)
+            move_row(facets, before.facets, after.facets, row)
         counts = np.array(tag_counts, np.int8)
         return PatternIndex(tuple(ids), np.array(types, np.int8), counts, words, tags, facets, patterns)
 
@@ -114,40 +112,15 @@ class _Terms:
 
     @classmethod
     def of(cls, pattern: Pattern) -> _Terms:
-        text = " ".join(
-            (
-                pattern.id.partition("-")[2],
-                pattern.title,
-                pattern.description,
-                pattern.use_case,
-                pattern.category,
-                pattern.error_type,
-                pattern.error_pattern,
-                pattern.task_pattern,
-                *pattern.tags[:_MAX_LIST],
-                *pattern.steps[:_MAX_LIST],
-            )
+        texts = (
+            *(pattern.id.partition("-")[2], pattern.title, pattern.description, pattern.use_case, pattern.category),
+            *(pattern.error_type, pattern.error_pattern, pattern.task_pattern),
+            *(*pattern.tags[:_MAX_LIST], *pattern.steps[:_MAX_LIST]),
         )
         tags = {tag.strip().lower()[:80] for tag in pattern.tags[:_MAX_LIST]} - {""}
         facets = {("language", tag) for tag in tags if tag in LANGUAGES}
-        for kind, value in (
-            ("category", pattern.category),
-            ("error", pattern.error_type),
-            ("language", pattern.template_language),
-        ):
-            if value:
-                facets.add((kind, value.lower()))
-        if pattern.type is PatternType.TEMPLATE and pattern.category:
-            facets.add(("language", pattern.category.lower()))
-        return cls(content_words(text), tags, facets)
-
-
-def _move(postings: dict[_Key, Rows], before: set[_Key], after: set[_Key], row: int) -> None:
-    for key in before - after:
-        left = postings[key][postings[key] != row]
-        if left.size:
-            postings[key] = left
-        else:
-            del postings[key]
-    for key in after - before:
-        postings[key] = np.append(postings.get(key, np.empty(0, np.int32)), np.int32(row))
+        named = [("category", pattern.category), ("error", pattern.error_type), ("language", pattern.template_language)]
+        if pattern.type is PatternType.TEMPLATE:
+            named.append(("language", pattern.category))
+        facets |= {(kind, value.lower()) for kind, value in named if value}
+        return cls(content_words(" ".join(texts)), tags, facets)

@@ -15,13 +15,13 @@ from core.config.settings import InjectionSettings
 from core.learning.scoreboard import Scoreboard
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.decomposition import Strategies
+from core.retrieval.embeddings import Closeness
 from core.retrieval.index import PatternIndex
 from core.retrieval.ranking import LIST_ALL_UP_TO, MAX_LEFT_OUT, ChosenPattern, OmittedPattern, Ranking
 from core.retrieval.reflections import ReflectionChoice, ReflectionSection
 from core.retrieval.relevance import Relevance, measure_relevance
 from core.retrieval.rendering import REFLECTIONS_ONLY, Item, count_tokens, render_context
 from core.retrieval.task import TaskProfile
-from core.retrieval.vectors import Closeness
 from core.scanning.context_scan import find_combined_harm, find_harm_when_cut
 
 _MAX_TRIED: Final = 40  # patterns over the budget that are skipped for shorter ones with a lower rank

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import threading
 from array import array
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
 
@@ -15,13 +15,26 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from core.records.episodes import Task, TaskStatus
+from core.records.loops import Loop, LoopStatus, Outcome
 from core.records.snapshot import Snapshot
 from core.retrieval.embedding import task_text
-from core.retrieval.embeddings import ComparableWork
-from core.retrieval.learning_records import Learning, describe_work, find_work, iterate_learnings, memory_source
+from core.retrieval.embeddings import Closeness, ComparableWork, Floats, scale_closeness
+from core.retrieval.postings import Rows, index_rows
 from core.retrieval.task import TaskProfile
-from core.retrieval.vectors import SAME, UNRELATED, Closeness, Floats
 from core.retrieval.words import content_words
+
+_NUMBER: Final = "#"
+"""Precedes the number of a key learning in its ID; IDs of reflections contain none."""
+_MEMORY: Final = "memory/"  # prefix of the source of all key learnings of a task of the cross-task memory
+_BY_STATUS: Final = {TaskStatus.COMPLETED: Outcome.SUCCESS, TaskStatus.FAILED: Outcome.FAILURE}
+_BY_LOOP_STATUS: Final = {
+    LoopStatus.COMPLETED: Outcome.SUCCESS,
+    LoopStatus.PARTIAL: Outcome.PARTIAL,
+    LoopStatus.FAILED: Outcome.FAILURE,
+    LoopStatus.CRASHED: Outcome.FAILURE,
+    LoopStatus.LIMIT: Outcome.TIMEOUT,
+}
 
 WEIGHTS: Final[Mapping[str, float]] = {"task": 0.7, "learning": 0.3}
 """Weights of the parts. `task`: similarity of the tasks. `learning`: share of the task's rare words in the learning."""
@@ -34,7 +47,93 @@ _MAX_COMPARED: Final = 200  # tasks whose words are compared exactly, by the num
 _SALIENT_WORDS: Final = 8  # number of rare words of a task that give full coverage
 _OUTDATED_SHARE: Final = 2  # if more than one in this number of rows is outdated, the index is rebuilt
 
-Rows = NDArray[np.int32]
+
+class Learning(Struct, frozen=True, kw_only=True, gc=False):
+    """One learning and the task or loop that it comes from; all texts are untrusted."""
+
+    id: str  # ID of the reflection; `<task>#<number>` for a key learning of the cross-task memory
+    text: str  # the learning, one or more lines
+    source: str  # ID of the loop, else of the task
+    title: str = ""  # description of the task, "" if unknown
+    outcome: Outcome = Outcome.UNKNOWN  # outcome of the attempt, else of the task or loop, else of the reflection
+    effectiveness: str = ""  # recorded effect of the reflection: helpful, neutral, unhelpful or ""
+    at: datetime | None = None
+    draft: bool = False  # whether it was only drafted from a log
+
+
+def is_key_learning(learning_id: str) -> bool:
+    """Whether a learning is a key learning of the cross-task memory."""
+    return _NUMBER in learning_id
+
+
+def memory_source(task_id: str) -> str:
+    return f"{_MEMORY}{task_id}"
+
+
+def iterate_learnings(source: str, snapshot: Snapshot) -> Iterator[tuple[Learning, str]]:
+    """Yield (learning, key of its task or loop) of a source; none if it was removed."""
+    if source.startswith(_MEMORY):
+        memory = snapshot.memory_tasks.get(source.removeprefix(_MEMORY))
+        for number, text in enumerate(memory.learnings if memory is not None else (), 1):
+            if memory is not None and text.strip():
+                learning = Learning(
+                    id=f"{memory.id}{_NUMBER}{number}",
+                    text=text,
+                    source=memory.id,
+                    title=memory.description,
+                    outcome=memory.outcome,
+                    at=memory.at,
+                )
+                yield learning, f"task/{memory.id}"
+        return
+    reflection = snapshot.reflections.get(source)
+    if reflection is None or reflection.superseded or not reflection.teaches or not reflection.text.strip():
+        return
+    task_id, loop_id = reflection.task_id, reflection.loop_id
+    known = task_id in snapshot.tasks or task_id in snapshot.memory_tasks
+    key = f"task/{task_id}" if known or not loop_id else f"loop/{loop_id}"
+    work = find_work(key, snapshot)
+    attempt = snapshot.attempts.get(f"{task_id}.{reflection.attempt}")
+    outcomes = (attempt.outcome if attempt is not None else Outcome.UNKNOWN, work_outcome(work), reflection.outcome)
+    learning = Learning(
+        id=reflection.id,
+        text=reflection.text,
+        source=loop_id or task_id or reflection.file,
+        title=work_title(work),
+        outcome=next((one for one in outcomes if one is not Outcome.UNKNOWN), Outcome.UNKNOWN),
+        effectiveness=reflection.effectiveness,
+        at=reflection.at,
+        draft=reflection.draft,
+    )
+    yield learning, key
+
+
+def find_work(key: str, snapshot: Snapshot) -> ComparableWork | None:
+    """Find the task or loop with a key; None if it is unknown or has no description."""
+    kind, _, id = key.partition("/")
+    work: ComparableWork | None = snapshot.loops.get(id)
+    if kind == "task":
+        work = snapshot.tasks.get(id) or snapshot.memory_tasks.get(id)
+    return work if work is not None and work_title(work).strip() else None
+
+
+def work_title(work: ComparableWork | None) -> str:
+    if work is None:
+        return ""
+    return work.task if isinstance(work, Loop) else work.description
+
+
+def work_outcome(work: ComparableWork | None) -> Outcome:
+    if isinstance(work, Loop):
+        return _BY_LOOP_STATUS.get(work.status, Outcome.UNKNOWN)
+    if isinstance(work, Task):
+        return _BY_STATUS.get(work.status, Outcome.UNKNOWN)
+    return work.outcome if work is not None else Outcome.UNKNOWN
+
+
+def describe_work(work: ComparableWork | None) -> tuple[str, Outcome]:
+    """Fields of a task or loop that its learnings depend on."""
+    return ("", Outcome.UNKNOWN) if work is None else (task_text(work), work_outcome(work))
 
 
 class LearningMatch(Struct, frozen=True, kw_only=True, gc=False):
@@ -64,14 +163,9 @@ class _Words:
         """Copy with more rows at the end."""
         if not more:
             return self
-        added: dict[str, list[int]] = defaultdict(list)
-        for row, words in enumerate(more, len(self.sets)):
-            for word in words:
-                added[word].append(row)
         known = dict(self.rows)
-        for word, places in added.items():
-            new = np.array(places, np.int32)
-            known[word] = np.concatenate((known[word], new)) if word in known else new
+        for word, rows in index_rows(more, len(self.sets)).items():
+            known[word] = np.concatenate((known[word], rows)) if word in known else rows
         return _Words((*self.sets, *more), known)
 
     def count(self, word: str, live: NDArray[np.bool_]) -> int:
@@ -173,7 +267,7 @@ class LearningIndex:
         similar = np.zeros(len(self.work_keys))
         if closeness is not None:
             is_semantic = ~np.isnan(closeness)
-            similar = np.clip((np.nan_to_num(closeness).astype(np.float64) - UNRELATED) / (SAME - UNRELATED), 0.0, 1.0)
+            similar = scale_closeness(closeness)
         for row, score in self._similar_by_words(profile.words):
             if not is_semantic[row]:
                 similar[row] = score

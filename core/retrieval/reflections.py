@@ -21,8 +21,7 @@ from core.records.snapshot import Snapshot
 from core.retrieval.contradiction import MIN_SIMILARITY, Statement
 from core.retrieval.embedding import task_text
 from core.retrieval.embeddings import ComparableWork, Embeddings, PastTask
-from core.retrieval.learning_records import Learning, is_key_learning
-from core.retrieval.learnings import LearningIndex, LearningMatch
+from core.retrieval.learnings import Learning, LearningIndex, LearningMatch, is_key_learning
 from core.retrieval.rendering import REFLECTIONS_ONLY, count_tokens, format_heading
 from core.retrieval.similarity import TextPool
 from core.retrieval.task import analyse_task

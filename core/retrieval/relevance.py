@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from core.base.text import safe_matcher
 from core.records.patterns import Pattern, PatternType
+from core.retrieval.embeddings import Closeness, Floats, scale_closeness
 from core.retrieval.index import TYPES, PatternIndex
 from core.retrieval.task import TaskProfile
-from core.retrieval.vectors import SAME, UNRELATED, Closeness, Floats
 
 if TYPE_CHECKING:
     from core.retrieval.learnings import LearningMatch
@@ -58,6 +58,7 @@ _FAILURES_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "": (),
 }
 """Typical failure modes of tasks by category."""
+_TYPE_FOR: Final = {"debugging": PatternType.ERROR, "implementation": PatternType.TEMPLATE}  # by category
 _MEANINGLESS: Final = ("", "qz")  # a regex that matches one of these matches any task
 
 
@@ -91,17 +92,10 @@ def measure_relevance(
     is_semantic = np.zeros(size, np.bool_)
     if closeness is not None:
         is_semantic = ~np.isnan(closeness)
-        parts["meaning"] = np.clip(
-            (np.nan_to_num(closeness).astype(np.float64) - UNRELATED) / (SAME - UNRELATED), 0.0, 1.0
-        )
+        parts["meaning"] = scale_closeness(closeness)
     _add_words(parts["words"], profile, index)
-    _add_errors(parts["error"], profile, index)
-    _add_categories(parts["category"], profile, index)
     _add_tags(parts["tags"], profile, index)
-    for language in profile.languages:
-        sharing = index.facets.get(("language", language))
-        if sharing is not None:
-            parts["language"][sharing] = 1.0
+    _add_facets(parts, profile, index)
     by_category = np.isin(index.types, (TYPES.index(PatternType.SUCCESS), TYPES.index(PatternType.ANTI)))
     close = parts["meaning"] * (parts["meaning"] >= FAINT)
     common = close + parts["words"] + parts["error"] + parts["tags"] + parts["category"] * by_category
@@ -138,22 +132,18 @@ def _add_words(part: Floats, profile: TaskProfile, index: PatternIndex) -> None:
     np.minimum(part / full, 1.0, out=part)
 
 
-def _add_errors(part: Floats, profile: TaskProfile, index: PatternIndex) -> None:
-    for name in profile.error_types:
-        rows = index.facets.get(("error", name.lower()))
+def _add_facets(parts: Mapping[str, Floats], profile: TaskProfile, index: PatternIndex) -> None:
+    """Add the parts for errors, categories and languages."""
+    likely = set(profile.error_types) - set(profile.named_errors)
+    named = [("error", name, LIKELY_ERROR if name in likely else NAMED_ERROR) for name in profile.error_types]
+    named += [("category", name, 1.0) for name in (profile.category, *_FAILURES_IN[profile.category])]
+    named += [("language", name, 1.0) for name in profile.languages]
+    for part, name, value in named:
+        rows = index.facets.get((part, name.lower()))
         if rows is not None:
-            part[rows] = NAMED_ERROR if name in profile.named_errors else LIKELY_ERROR
-
-
-def _add_categories(part: Floats, profile: TaskProfile, index: PatternIndex) -> None:
-    for name in (profile.category, *_FAILURES_IN[profile.category]):
-        rows = index.facets.get(("category", name))
-        if rows is not None:
-            part[rows] = 1.0
-    if profile.category == "debugging":
-        part[index.types == TYPES.index(PatternType.ERROR)] = 1.0
-    if profile.category == "implementation":
-        part[index.types == TYPES.index(PatternType.TEMPLATE)] = 1.0
+            parts[part][rows] = value
+    if profile.category in _TYPE_FOR:
+        parts["category"][index.types == TYPES.index(_TYPE_FOR[profile.category])] = 1.0
 
 
 def _add_tags(part: Floats, profile: TaskProfile, index: PatternIndex) -> None:

@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 
 from core.base.lazy_index import LazyIndex
 from core.records.patterns import Pattern, PatternType
+from core.retrieval.postings import Rows, index_rows, move_row
 
 MAX_CHARS: Final = 2000  # characters of a text that are compared
-
-Rows = NDArray[np.int32]
 
 _MAX_DISPLAYED: Final = 0.99
 _RARE_SHARE: Final = 0.75  # share of the words of a text, the rarest ones, that find candidates
@@ -120,12 +119,8 @@ class TextBlock:
     @classmethod
     def build(cls, texts: Mapping[str, str]) -> TextBlock:
         """Index texts by ID."""
-        postings: dict[str, array[int]] = {}
-        for row, text in enumerate(texts.values()):
-            for word in set(text.split()):
-                postings.setdefault(word, array("i")).append(row)
-        rows = {id: row for row, id in enumerate(texts)}
-        return cls(list(texts), list(texts.values()), rows, {w: np.array(r, np.int32) for w, r in postings.items()})
+        postings = index_rows(set(text.split()) for text in texts.values())
+        return cls(list(texts), list(texts.values()), {id: row for row, id in enumerate(texts)}, postings)
 
     def updated(self, texts: Mapping[str, str], changed: set[str]) -> TextBlock:
         """Copy with `texts` added or replaced, and other IDs in `changed` removed."""
@@ -135,15 +130,13 @@ class TextBlock:
         block = TextBlock(list(self.ids), list(self.texts), dict(self.rows), dict(self.postings))
         for id in outdated:
             row = block.rows.pop(id)
-            for word in set(block.texts[row].split()):
-                block.postings[word] = block.postings[word][block.postings[word] != row]
+            move_row(block.postings, set(block.texts[row].split()), set(), row)
             block.ids[row] = block.texts[row] = ""
         for id, text in texts.items():
             row = block.rows[id] = len(block.ids)
             block.ids.append(id)
             block.texts.append(text)
-            for word in set(text.split()):
-                block.postings[word] = np.append(block.postings.get(word, np.empty(0, np.int32)), np.int32(row))
+            move_row(block.postings, set(), set(text.split()), row)
         if len(block.ids) > len(block.rows) * 2:
             return TextBlock.build({id: block.texts[row] for id, row in block.rows.items()})
         return block

@@ -19,12 +19,11 @@ from core.records.patterns import Pattern, PatternType
 from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
 from core.retrieval.embedding import DIMENSIONS, Embedder, is_available, pattern_embedding_text
-from core.retrieval.embeddings import PATTERNS, Embeddings, vector_file
+from core.retrieval.embeddings import PATTERNS, Embeddings, Vectors, encode_vectors, vector_file
 from core.retrieval.index import PatternIndex
 from core.retrieval.learnings import LazyLearnings
 from core.retrieval.relevance import measure_relevance
 from core.retrieval.task import analyse_task
-from core.retrieval.vectors import Vectors, encode_vectors
 from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
 from tests.bench.measures import milliseconds, resident_mb, spread

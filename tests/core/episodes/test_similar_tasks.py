@@ -16,8 +16,7 @@ from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import Outcome
 from core.records.reflections import NOTHING_LEARNED, MemoryTask, Reflection
 from core.records.snapshot import Snapshot
-from core.retrieval.embeddings import ComparableWork, Embeddings
-from core.retrieval.vectors import Closeness
+from core.retrieval.embeddings import Closeness, ComparableWork, Embeddings
 
 
 def task(id: str, description: str, **recorded: Any) -> Task:

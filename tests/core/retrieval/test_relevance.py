@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from core.records.patterns import Pattern, PatternType
+from core.retrieval.embeddings import SAME, UNRELATED
 from core.retrieval.index import PatternIndex
 from core.retrieval.relevance import RELEVANCE_PARTS, SEMANTIC_WEIGHTS, WEIGHTS, measure_relevance
 from core.retrieval.task import analyse_task
-from core.retrieval.vectors import SAME, UNRELATED
 from tests.factories import make_pattern
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.retrieval.embedding import Floats32
-from core.retrieval.vectors import Vectors, encode_vectors
+from core.retrieval.embeddings import Vectors, encode_vectors
 
 
 def directions(seed: int, count: int) -> Floats32:

@@ -1,0 +1,34 @@
+"""Rows of an index by key, such as a word."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Rows = NDArray[np.int32]
+_Key = TypeVar("_Key")
+
+
+def index_rows(keys_of_rows: Iterable[Iterable[_Key]], first: int = 0) -> dict[_Key, Rows]:
+    """Rows by key; rows are numbered from `first`."""
+    found: dict[_Key, array[int]] = {}
+    for row, keys in enumerate(keys_of_rows, first):
+        for key in keys:
+            found.setdefault(key, array("i")).append(row)
+    return {key: np.array(rows, np.int32) for key, rows in found.items()}
+
+
+def move_row(postings: dict[_Key, Rows], before: set[_Key], after: set[_Key], row: int) -> None:
+    """Change the keys of a row from `before` to `after`."""
+    for key in before - after:
+        left = postings[key][postings[key] != row]
+        if left.size:
+            postings[key] = left
+        else:
+            del postings[key]
+    for key in after - before:
+        postings[key] = np.append(postings.get(key, np.empty(0, np.int32)), np.int32(row))
