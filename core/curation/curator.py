@@ -5,27 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from core.base.errors import BadInput, StaleDecision, UnknownRecord
 from core.base.formatting import shorten_id
-from core.curation import record_changes, rules, text_approval
+from core.curation import commands, record_changes, rules, text_approval
 from core.curation.apply import ID_PREFIXES
 from core.curation.case import Case, Draft, change
-from core.curation.commands import (
-    AcceptInversion,
-    Archive,
-    Bulk,
-    Command,
-    Note,
-    PatternCommand,
-    Promote,
-    Redo,
-    RestoreText,
-    Undo,
-)
+from core.curation.commands import Command, PatternCommand, Promote
 from core.curation.decision_writer import Decided, DecisionWriter, Make, Progress, Refusal, clean
 from core.curation.pattern_registry import UnitOfWork
 from core.curation.question_rules import QUESTION_RULES
@@ -72,11 +62,11 @@ class Curator(DecisionWriter):
         """Carry out a command; `write_records` decides about other records."""
         act = _Act(self._unit(), find, now, known)
         match command:
-            case Undo():
+            case commands.Undo():
                 return self.undo(now=now, decision_id=command.decision_id, any_author=command.any_author)
-            case Redo():
+            case commands.Redo():
                 return self.redo(now=now)
-            case Bulk():
+            case commands.Bulk():
                 return self._decide_many(command.commands, act, progress)
             case Promote(re_enable=True):
                 return self._decide_many((command,), act, progress)
@@ -137,20 +127,15 @@ class Curator(DecisionWriter):
     def _make(self, command: PatternCommand, target: Target, act: _Act) -> Make:
         pattern, unit = target.pattern, act.unit
         match command:
-            case Note():
+            case commands.Note():
                 return _note(pattern, command.text)
-            case Archive():
+            case commands.Archive():
                 reasons = ((pattern, command.reason),)
-                return self._with_batch(
-                    lambda batch: record_changes.archive(batch, reasons, pattern.id),
-                    command.reason,
-                    unit,
-                    act.now,
-                    act.known,
-                )
-            case AcceptInversion():
+                rule = partial(record_changes.archive, reasons=reasons, subject=pattern.id)
+                return self._with_batch(rule, command.reason, unit, act.now, act.known)
+            case commands.AcceptInversion():
                 return self._accept_inversion(command, target, act)
-            case RestoreText():
+            case commands.RestoreText():
                 return self._with_case(command, target, act, lambda case, _: self._restore_text(case, unit))
         return self._with_case(command, target, act, rules.PATTERN_RULES[type(command)])
 
@@ -160,7 +145,7 @@ class Curator(DecisionWriter):
             text = text_approval.approved_text(self._ledger.decision(case.pin.decision_id), case.pattern)
         return text_approval.restore_text(case, text, unit.registry.record(case.pattern))
 
-    def _accept_inversion(self, command: AcceptInversion, target: Target, act: _Act) -> Make:
+    def _accept_inversion(self, command: commands.AcceptInversion, target: Target, act: _Act) -> Make:
         if target.propose is None:
             raise BadInput(f"{shorten_id(target.pattern.id)} has no inversion to accept")
         proposal = target.propose()

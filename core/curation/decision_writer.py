@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import count
@@ -26,6 +26,8 @@ from core.curation.pattern_registry import UnitOfWork
 from core.ledger.ledger import Ledger
 from core.records.decisions import CurationState, Decision, Verb
 
+_SHARED: Final = [name for name in Decision.__struct_fields__ if name in Draft.__struct_fields__]
+"""Fields of a decision that its draft already has."""
 _TRIES: Final = 3
 """Attempts to write pending effects to pattern files before continuing without them."""
 MAX_TEXT: Final = 10_000
@@ -206,8 +208,10 @@ class DecisionWriter:
             return found
 
         decided = self._decide(drafts, now)
-        warnings = dict.fromkeys([*(refusal.why for refusal in refused), *decided.warnings])
-        return replace(decided, refused=tuple(refused), warnings=_capped(warnings))
+        warnings = list(dict.fromkeys([*(refusal.why for refusal in refused), *decided.warnings]))
+        if (more := len(warnings) - MOST_WARNINGS) > 0:
+            warnings[MOST_WARNINGS:] = [f"and {more:,} more like this"]
+        return replace(decided, refused=tuple(refused), warnings=tuple(warnings))
 
     def _decide(self, make: Callable[[CurationState, str], dict[str, Draft]], now: datetime) -> Decided:
         """Append what `make` returns: from the fold and the act's ID, drafts by decision ID."""
@@ -216,7 +220,16 @@ class DecisionWriter:
         act = f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03d}-{secrets.token_hex(4)}"
         with self._ledger.exclusive():
             drafts = make(self._ledger.state(), act)
-            made = tuple(self._decision(identifier, act, draft, now) for identifier, draft in drafts.items())
+            made = tuple(
+                Decision(
+                    id=identifier,
+                    at=now,
+                    by=self._by,
+                    group=act if identifier != act else "",
+                    **{name: getattr(draft, name) for name in _SHARED},
+                )
+                for identifier, draft in drafts.items()
+            )
             self._ledger.append(*made)
         outcomes = [outcome for outcome in self._apply_pending() if outcome.decision_id in drafts]
         warnings = [*(text for draft in drafts.values() for text in draft.warnings), *(one.text for one in outcomes)]
@@ -228,21 +241,6 @@ class DecisionWriter:
             written=not ledger_only and all(outcome.done for outcome in outcomes),
             summary=drafts[made[-1].id].summary,
             group=made if made[-1].group else (),
-        )
-
-    def _decision(self, identifier: str, act: str, draft: Draft, now: datetime) -> Decision:
-        return Decision(
-            id=identifier,
-            at=now,
-            by=self._by,
-            verb=draft.verb,
-            subject=draft.subject,
-            reason=draft.reason,
-            before=draft.before,
-            after=draft.after,
-            effects=draft.effects,
-            inverse=draft.inverse,
-            group=act if identifier != act else "",
         )
 
     def _apply_pending(self) -> tuple[Outcome, ...]:
@@ -272,9 +270,3 @@ def _storable(draft: Draft) -> Draft:
 def _ids(act: str) -> Iterator[str]:
     """IDs of the decisions of one act, in order."""
     return (f"{act}-{number:04d}" for number in count(1))
-
-
-def _capped(warnings: Iterable[str]) -> tuple[str, ...]:
-    lines = list(warnings)
-    more = len(lines) - MOST_WARNINGS
-    return (*lines[:MOST_WARNINGS], f"and {more:,} more like this") if more > 0 else tuple(lines)

@@ -9,16 +9,9 @@ from typing import Any, Final
 from core.base.errors import AlreadyDone, Refused
 from core.base.formatting import shorten_id
 from core.base.text import plural
+from core.curation import commands
 from core.curation.case import Draft
-from core.curation.commands import (
-    ApproveText,
-    Command,
-    CountReports,
-    DiscardReports,
-    Dismiss,
-    JudgeReports,
-    SnoozeQuestion,
-)
+from core.curation.commands import Command, JudgeReports
 from core.curation.decision_text import ABOUT
 from core.curation.rules import snooze_end, snoozed_fields
 from core.records.decisions import APPROVE, TEXT_HASH, VERBS, CurationState, text_hash
@@ -37,7 +30,7 @@ def judge_reports(command: JudgeReports, state: CurationState, _at: datetime) ->
     return _draft(command, burst.source, summary, after)
 
 
-def approve_text(command: ApproveText, state: CurationState, _at: datetime) -> Draft:
+def approve_text(command: commands.ApproveText, state: CurationState, _at: datetime) -> Draft:
     """Allow a held text that is not a pattern to be injected, as long as it does not change."""
     digest, name = text_hash(command.text), shorten_id(command.about or command.key)
     if digest in state.approved_texts:
@@ -46,13 +39,13 @@ def approve_text(command: ApproveText, state: CurationState, _at: datetime) -> D
     return _draft(command, command.key, f"{APPROVE.past} {name}", after)
 
 
-def dismiss(command: Dismiss, state: CurationState, _at: datetime) -> Draft:
+def dismiss(command: commands.Dismiss, state: CurationState, _at: datetime) -> Draft:
     if command.key in state.dismissed:
         raise Refused(f"{shorten_id(command.about or command.key)} is already answered")
     return _draft(command, command.key, command.summary, _about(command.about))
 
 
-def snooze_question(command: SnoozeQuestion, _state: CurationState, at: datetime) -> Draft:
+def snooze_question(command: commands.SnoozeQuestion, _state: CurationState, at: datetime) -> Draft:
     """Remove a question from the queue until a time, or more evidence."""
     more = command.more
     ends = snooze_end(command.until, None if more is None else more.count, at)
@@ -70,10 +63,10 @@ def _about(name: str) -> dict[str, Any]:
 
 
 QUESTION_RULES: Final[Mapping[type[Command], Callable[[Any, CurationState, datetime], Draft]]] = {
-    DiscardReports: judge_reports,
-    CountReports: judge_reports,
-    ApproveText: approve_text,
-    Dismiss: dismiss,
-    SnoozeQuestion: snooze_question,
+    commands.DiscardReports: judge_reports,
+    commands.CountReports: judge_reports,
+    commands.ApproveText: approve_text,
+    commands.Dismiss: dismiss,
+    commands.SnoozeQuestion: snooze_question,
 }
 """Rules of commands that are not about a single pattern and change no record."""

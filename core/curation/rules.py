@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
@@ -17,17 +17,9 @@ from msgspec.structs import replace
 from core.base.errors import AlreadyDone, BadInput, Refused
 from core.base.formatting import format_day, shorten_id
 from core.base.text import plural
+from core.curation import commands
 from core.curation.case import Case, Draft, change, since
-from core.curation.commands import (
-    Deprecate,
-    PatternCommand,
-    Promote,
-    Quarantine,
-    RejectInversion,
-    Release,
-    Reset,
-    Snooze,
-)
+from core.curation.commands import PatternCommand
 from core.curation.decision_text import WAS_QUARANTINED
 from core.curation.merge import as_read
 from core.learning.assessment import QUARANTINE, Assessment
@@ -38,6 +30,7 @@ from core.records.suspicions import Severity
 from core.records.times import iso
 from core.scanning.messages import describe_suspicions
 from core.scanning.verdict import find_stopping_severity
+from core.state.project_state import ProjectState
 
 OVERRIDE: Final = "override"
 """Key of a pattern record that shows a decision to other tools; only the ledger is authoritative."""
@@ -55,12 +48,12 @@ def promote(case: Case, _command: PatternCommand) -> Draft:
     if case.effective is Maturity.PROVEN and case.pin is not None and not case.assessment.contradicted:
         raise AlreadyDone(f"{case.name} is already promoted{since(case.pin)}")
     _require_reason_if_blocked(case, "promoting")
-    warnings = []
+    warnings: tuple[str, ...] = ()
     minimum = case.settings.learning.min_feedback_for_adjustment
     if case.effective is Maturity.CANDIDATE and case.assessment.successes < minimum:
         helpful = plural(case.assessment.successes, "helpful observation")
-        warnings.append(f"{case.name} is a candidate with only {helpful}")
-    return _pin_draft(case, Verb.PROMOTE, Maturity.PROVEN, warnings)
+        warnings = (f"{case.name} is a candidate with only {helpful}",)
+    return _pin_draft(case, Verb.PROMOTE, Maturity.PROVEN, warnings=warnings)
 
 
 def promote_among_many(case: Case, command: PatternCommand) -> Draft:
@@ -85,25 +78,18 @@ def deprecate(case: Case, _command: PatternCommand) -> Draft:
         raise BadInput(f"deprecating {case.name} needs a reason")
     if case.effective is Maturity.DEPRECATED and case.pin is not None and not case.assessment.contradicted:
         raise AlreadyDone(f"{case.name} is already deprecated{since(case.pin)}")
-    return _pin_draft(case, Verb.DEPRECATE, Maturity.DEPRECATED, [])
+    return _pin_draft(case, Verb.DEPRECATE, Maturity.DEPRECATED)
 
 
 def reset(case: Case, _command: PatternCommand) -> Draft:
     """Remove the pin. A pattern that only the rules deprecate can be reset once, then promoted."""
     if case.pin is None and (case.effective is not Maturity.DEPRECATED or case.was_reset):
         raise Refused(f"{case.name} is not pinned; it is {case.effective} by rule")
-    effects: tuple[Effect, ...] = ()
-    inverse: tuple[Effect, ...] = ()
-    if case.pin is not None and case.writable:
-        effects = (_override_effect(case, None),)
-        inverse = (_override_effect(case, override_of(case.pin)),)
     return case.draft(
         Verb.RESET,
         f"reset {case.name}: {change(case.effective, case.assessment.computed)}",
         case.recorded(case.assessment.computed),
-        effects=effects,
-        inverse=inverse,
-        ledger_only=case.pin is not None and not case.writable,
+        **(_override_changes(case, None) if case.pin is not None else {}),
     )
 
 
@@ -120,7 +106,7 @@ def accept_inversion(case: Case, proposal: Inversion, text: str, next_id: Callab
     anti_hash = as_read(record, PatternType.ANTI).content_hash
     record[OVERRIDE] = override_of(_pin(case, Maturity.ESTABLISHED, anti_hash))
     effect = partial(Effect, file=case.anti_file, type=PatternType.ANTI.value, pattern_id=anti_id)
-    deprecated = _pin_draft(case, Verb.ACCEPT_INVERSION, Maturity.DEPRECATED, [])
+    deprecated = _pin_draft(case, Verb.ACCEPT_INVERSION, Maturity.DEPRECATED)
     return replace(
         deprecated,
         summary=f"inverted {case.name} into {anti_id}: {change(case.effective, Maturity.DEPRECATED)}",
@@ -179,7 +165,7 @@ def reject_inversion(case: Case, _command: PatternCommand) -> Draft:
     return case.draft(Verb.REJECT_INVERSION, summary, case.recorded(case.effective))
 
 
-def snooze(case: Case, command: Snooze) -> Draft:
+def snooze(case: Case, command: commands.Snooze) -> Draft:
     """Remove the pattern from the review queue until a time or a number of further uses."""
     ends = snooze_end(command.until, command.uses, case.at)
     beyond = None if command.uses is None else case.assessment.uses + command.uses
@@ -200,8 +186,8 @@ def snooze_end(until: datetime | None, more: int | None, at: datetime) -> str:
 
 
 def snoozed_fields(until: datetime | None, beyond: int | None) -> dict[str, Any]:
-    after: dict[str, Any] = {} if until is None else {"until": iso(until)}
-    return after if beyond is None else {**after, "beyond": beyond}
+    fields = {"until": iso(until), "beyond": beyond}
+    return {key: value for key, value in fields.items() if value is not None}
 
 
 def quarantine(case: Case, _command: PatternCommand) -> Draft:
@@ -240,26 +226,49 @@ def release(case: Case, _command: PatternCommand) -> Draft:
 
 
 PATTERN_RULES: Final[Mapping[type[PatternCommand], Callable[[Case, Any], Draft]]] = {
-    Promote: promote,
-    Deprecate: deprecate,
-    Reset: reset,
-    RejectInversion: reject_inversion,
-    Snooze: snooze,
-    Quarantine: quarantine,
-    Release: release,
+    commands.Promote: promote,
+    commands.Deprecate: deprecate,
+    commands.Reset: reset,
+    commands.RejectInversion: reject_inversion,
+    commands.Snooze: snooze,
+    commands.Quarantine: quarantine,
+    commands.Release: release,
 }
 """Rules that need no more than the case and the command."""
 
 
+def why_refused(command: PatternCommand, state: ProjectState) -> str:
+    """Why a command is refused, "" if allowed; a missing reason does not count.
+
+    Raises `UnknownRecord` if the pattern does not exist.
+    """
+    pattern = state.pattern(command.pattern_id)
+    if isinstance(command, commands.Archive):
+        return "" if pattern.is_registered else "its file is not written to"
+    rule = PATTERN_RULES.get(type(command))
+    if rule is None:
+        return ""
+    case = Case(
+        pattern=pattern,
+        assessment=state.assessment(pattern.id),
+        state=state.snapshot.curation,
+        settings=state.settings,
+        writable=pattern.is_registered,
+        at=state.now.astimezone(UTC),
+        reason=command.reason or "given with the decision",
+        label="it",
+    )
+    try:
+        rule(case, command)
+    except (Refused, BadInput) as error:
+        return str(error)
+    return ""
+
+
 def override_of(pin: Pin) -> dict[str, Any]:
     """The `override` that shows a pin in the record of its pattern."""
-    return {
-        "state": pin.state.value,
-        "reason": pin.reason,
-        "by": pin.by,
-        "at": iso(pin.at),
-        "decision": pin.decision_id,
-    }
+    at, state = iso(pin.at), pin.state.value
+    return {"state": state, "reason": pin.reason, "by": pin.by, "at": at, "decision": pin.decision_id}
 
 
 def _is_quarantined(case: Case) -> bool:
@@ -288,22 +297,22 @@ def _pin(case: Case, state: Maturity, content_hash: str) -> Pin:
     return Pin(state=state, at=case.at, by=case.by, reason=case.reason, content_hash=content_hash, decision_id=case.id)
 
 
-def _pin_draft(case: Case, verb: Verb, state: Maturity, warnings: list[str]) -> Draft:
-    pin = _pin(case, state, case.pattern.content_hash)
-    effects: tuple[Effect, ...] = ()
-    inverse: tuple[Effect, ...] = ()
-    if case.writable:
-        effects = (_override_effect(case, override_of(pin)),)
-        inverse = (_override_effect(case, override_of(case.pin) if case.pin is not None else case.written),)
+def _pin_draft(case: Case, verb: Verb, state: Maturity, *, warnings: tuple[str, ...] = ()) -> Draft:
     return case.draft(
         verb,
         f"{VERBS[verb].past} {case.name}: {change(case.effective, state)}",
         case.recorded_with_text(state),
-        effects=effects,
-        inverse=inverse,
-        warnings=tuple(warnings),
-        ledger_only=not case.writable,
+        warnings=warnings,
+        **_override_changes(case, override_of(_pin(case, state, case.pattern.content_hash))),
     )
+
+
+def _override_changes(case: Case, override: dict[str, Any] | None) -> dict[str, Any]:
+    """Fields of a `Draft` that sets `override` in the record; None removes it."""
+    if not case.writable:
+        return {"ledger_only": True}
+    before = override_of(case.pin) if case.pin is not None else case.written
+    return {"effects": (_override_effect(case, override),), "inverse": (_override_effect(case, before),)}
 
 
 def _override_effect(case: Case, override: dict[str, Any] | str | None) -> Effect:

@@ -77,7 +77,7 @@ def record_events(
             pattern_path(paths, file)
             files.setdefault(file, []).append(pattern_id)
         except BadInput as error:
-            counted.append(CountResult(pattern_id=pattern_id, file=file, problem=str(error)))
+            counted += _failed(file, (pattern_id,), error)
     if not files:
         append_events(paths, *events)
         return tuple(counted)
@@ -96,8 +96,8 @@ def record_events(
         if not logged:
             append_events(paths, *events)
         done = {item.pattern_id for item in counted}
-        left = ((file, id) for file, own in files.items() for id in own if id not in done)
-        counted += (CountResult(pattern_id=id, file=file, problem=str(error)) for file, id in left)
+        for file, own in files.items():
+            counted += _failed(file, (id for id in own if id not in done), error)
     return tuple(counted)
 
 
@@ -176,8 +176,8 @@ def _write(
     def change(data: bytes | None) -> bytes | None:
         written.clear()
         if data is None:
-            problem = f"{visible_line(file, 160)} no longer exists"
-            written.update((id, CountResult(pattern_id=id, file=file, problem=problem)) for id in pattern_ids)
+            missing = _failed(file, pattern_ids, f"{visible_line(file, 160)} no longer exists")
+            written.update((one.pattern_id, one) for one in missing)
             return None
         document = RecordText(data)
         written.update((id, writer.write(document, file, id)) for id in pattern_ids)
@@ -186,8 +186,12 @@ def _write(
     try:
         rewrite(pattern_path(paths, file), change, merge=merge_records, retry_seconds=settings.watch.retry_seconds)
     except (BadInput, Conflict, Unwritable) as error:
-        return [CountResult(pattern_id=id, file=file, problem=str(error)) for id in pattern_ids]
+        return _failed(file, pattern_ids, error)
     return list(written.values())
+
+
+def _failed(file: str, pattern_ids: Iterable[str], why: object) -> list[CountResult]:
+    return [CountResult(pattern_id=id, file=file, problem=str(why)) for id in pattern_ids]
 
 
 class _Writer:

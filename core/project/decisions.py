@@ -34,9 +34,8 @@ from core.curation.conflicts import ExpectedState
 from core.curation.curator import Curator, Target
 from core.curation.decision_writer import Decided, Progress
 from core.curation.pattern_registry import Registry
-from core.curation.permissions import why_refused
 from core.curation.record_changes import PRUNE, Batch
-from core.curation.rules import OVERRIDE
+from core.curation.rules import OVERRIDE, why_refused
 from core.curation.use_counts import brought_counts
 from core.learning.bursts import Burst
 from core.metrics.derived_files import write_derived

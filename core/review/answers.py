@@ -13,7 +13,7 @@ import msgspec
 from core.base.text import plural, visible_line
 from core.curation import commands
 from core.curation.commands import Command, PatternCommand
-from core.curation.permissions import why_refused
+from core.curation.rules import why_refused
 from core.curation.text_approval import find_approved_pattern
 from core.learning.assessment import Assessment
 from core.records.decisions import (

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from textual.content import Content
 
 from core.curation.commands import command_for
-from core.curation.permissions import why_refused
+from core.curation.rules import why_refused
 from core.documents.document import Block
 from core.queries.filter_parser import Query
 from core.queries.pattern_filter import PATTERN_FIELDS, PatternCatalog

@@ -19,17 +19,8 @@ from core.records.extractions import Extraction
 from core.review.impact import UNSEEN_USES
 from core.review.priority import ImpactEstimator
 from core.scanning.messages import describe_suspicions
-from core.state.review_items import (
-    BURST,
-    ESCALATION,
-    EXTRACTED,
-    HELD,
-    OFFER,
-    QUARANTINE,
-    RECURRING,
-    HeldText,
-    ReviewItem,
-)
+from core.state import review_items as kinds
+from core.state.review_items import HeldText, ReviewItem
 
 SUSPECTED: Final = 2.0
 """Factor on the impact of texts with scan results, which may do other harm than fail."""
@@ -56,7 +47,7 @@ def arrivals(scales: ImpactEstimator, curation: CurationState) -> Iterator[Revie
             continue  # asked about as a held text
         if board.quarantined[row]:
             yield scales.item(
-                QUARANTINE,
+                kinds.QUARANTINE,
                 pattern_id,
                 question="Release {} from quarantine?",
                 reason=f"{came}{reason}",
@@ -65,7 +56,7 @@ def arrivals(scales: ImpactEstimator, curation: CurationState) -> Iterator[Revie
             )
         elif not arrival.blocks:
             yield scales.item(
-                EXTRACTED,
+                kinds.EXTRACTED,
                 pattern_id,
                 question="Approve {} (extracted automatically)?",
                 reason=f"{came}{reason}",
@@ -82,10 +73,10 @@ def suspected(scales: ImpactEstimator, curation: CurationState) -> Iterator[Revi
         waits = arrival is not None and arrival.waits(pattern.content_hash)
         if not board.held[row] and (waits or not board.blocked[row]):
             continue
-        kind, question = QUARANTINE, "Release {} from quarantine?"
+        kind, question = kinds.QUARANTINE, "Release {} from quarantine?"
         place = "not injected unless you release it with a reason"
         if board.held[row]:
-            kind, question = HELD, "Approve {}, which gives orders?"
+            kind, question = kinds.HELD, "Approve {}, which gives orders?"
             place = "not injected until you approve this text"
         yield scales.item(
             kind,
@@ -104,7 +95,7 @@ def held_texts(scales: ImpactEstimator, curation: CurationState, texts: Sequence
             continue
         readers = plural(len(held.readers), "running loop or last task", "running loops and last tasks")
         yield scales.item(
-            HELD,
+            kinds.HELD,
             held.id,
             question="Approve {}, which gives orders?",
             name=f"the reflection {visible_line(held.id, 80)}",
@@ -129,7 +120,7 @@ def offered(scales: ImpactEstimator, offers: Mapping[str, Extraction]) -> Iterat
         also = f"; {plural(len(others), 'other loop')} offered the same" if others else ""
         if content:
             yield scales.item(
-                OFFER,
+                kinds.OFFER,
                 source_id,
                 question="Extract patterns from {}?",
                 this="this loop",
@@ -151,7 +142,7 @@ def recurring(scales: ImpactEstimator, learned: Sequence[tuple[Cluster, Extracti
         sources = plural(len(cluster.sources), "loop")
         last = f", last on {format_day(cluster.last_at)}" if cluster.last_at is not None else ""
         yield scales.item(
-            RECURRING,
+            kinds.RECURRING,
             cluster.id,
             question=f"Create a pattern from {{}} that {sources} reported?",
             name=f"the lesson “{visible_line(cluster.text, 80)}”",
@@ -178,7 +169,7 @@ def bursts(scales: ImpactEstimator) -> Iterator[ReviewItem]:
     for burst in scales.board.bursts:
         count = len(burst.patterns)
         yield scales.item(
-            BURST,
+            kinds.BURST,
             burst.source,
             question=f"Discard {plural(count, 'suspicious failure report')} of {{}}?",
             this="this loop",
@@ -201,7 +192,7 @@ def escalations(scales: ImpactEstimator, escalated: Iterable[EscalatedSession], 
         stuck = _stuck_text(session)
         is_stuck = at is None or now - at <= STUCK
         yield scales.item(
-            ESCALATION,
+            kinds.ESCALATION,
             session.id,
             question="Escalated at {}: an agent needs help. Acknowledge?",
             name=visible_line(session.file_path, 80),
