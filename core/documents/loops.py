@@ -68,7 +68,7 @@ def overview(
 
 def _outcome(state: ProjectState, loop: Loop) -> Iterable[tuple[str, Part | Text]]:
     """The outcome with its reasons and weight; nothing while the loop runs."""
-    found = state.outcome(loop.id)
+    found = state.board.outcome(loop.id)
     if found is not None:
         signals, outcome = found
         verdict = outcome.verdict.value
@@ -127,7 +127,7 @@ def iterations(loop: Loop, details: LoopDetails | None) -> Iterable[Block]:
 
 def patterns(state: ProjectState, loop: Loop) -> Iterable[Block]:
     """Describe the patterns injected into the loop and extracted from it."""
-    found, known, reflections = state.loop_patterns(loop.id), state.snapshot.patterns, state.snapshot.reflections
+    found, known, reflections = state.board.loop_patterns(loop.id), state.snapshot.patterns, state.snapshot.reflections
     rows: list[tuple[Text, ...]] = [
         (
             (result_sign(use.success),),

@@ -213,7 +213,7 @@ def evidence(state: ProjectState, pattern: Pattern, limit: int | None = None) ->
     )
     yield from (line((finding.message, "warning")) for finding in count_conflicts(state, pattern.id))
     yield line("")
-    observations = state.observations(pattern.id)
+    observations = state.board.observations(pattern.id)
     rows = [_observation(state, one) for one in list(reversed(observations))[:limit]]
     rows += [
         (
@@ -244,7 +244,7 @@ def _observation(state: ProjectState, use: Observation) -> tuple[Text, ...]:
         new, today = decayed_weight(use, state.now, state.settings.maturity)
         weight = f"{format_decimal(new)} → {format_decimal(today)}"
     source = f"{use.source}{', computed from a rate' if use.derived else ''}"
-    if use.inferred and (found := state.outcome(use.loop_id)) is not None:
+    if use.inferred and (found := state.board.outcome(use.loop_id)) is not None:
         source += f"; result of the whole loop: {found[1].reasoning}"
     where = f"{use.loop_id}{f', iteration {use.iteration}' if use.iteration is not None else ''}"
     count = f" x{use.count:,}" if use.count > 1 else ""

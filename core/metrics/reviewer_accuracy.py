@@ -67,7 +67,7 @@ def measure_accuracy(view: ProjectState, by: str) -> ReviewerAccuracy:
     for decision, until in _judged(view.snapshot.decisions, view.snapshot.curation.undone, by):
         made[decision.verb] += 1
         if decision.subject in view.board:
-            good, bad = _later(view.observations(decision.subject), decision.at, until)
+            good, bad = _later(view.board.observations(decision.subject), decision.at, until)
             if good + bad >= follow_up:
                 outcomes[decision.verb].append(_is_bad(good, bad, limits) is (decision.verb is Verb.DEPRECATE))
     level = view.settings.interval_level

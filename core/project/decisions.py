@@ -137,7 +137,7 @@ class DecidingProject(ProjectReader):
     def _target(self, pattern_id: str) -> Target:
         state = self._view
         pattern = state.pattern(pattern_id)
-        return Target(pattern, state.assessment(pattern.id), lambda: state.inversion(pattern.id))
+        return Target(pattern, state.assessment(pattern.id), lambda: state.board.proposal(pattern.id))
 
     def _burst(self, source: str, expected: Burst | None) -> Burst:
         for burst in self._view.board.bursts:

@@ -39,7 +39,7 @@ def scored(state: ProjectState, work_ids: Iterable[str] | None = None) -> tuple[
     uses = applied(state, wanted)
     found = []
     for work_id in wanted:
-        result = state.outcome(work_id)
+        result = state.board.outcome(work_id)
         if result is not None:
             signals, outcome = result
             kind = kind_of(state, work_id)
@@ -66,7 +66,7 @@ def applied(state: ProjectState, work_ids: Iterable[str]) -> dict[str, tuple[Obs
             patterns |= {use.pattern_id for use in loop.injected}
     patterns |= {event.pattern_id for event in snapshot.events if event.loop_id in owners}
     for pattern_id in sorted(patterns & snapshot.patterns.keys()):
-        for use in state.observations(pattern_id):
+        for use in state.board.observations(pattern_id):
             if use.kind == "applied" and use.loop_id in owners:
                 found[owners[use.loop_id]].append(use)
     return {work_id: tuple(uses) for work_id, uses in found.items()}

@@ -62,7 +62,7 @@ def scan_pattern(state: ProjectState, pattern_id: str) -> tuple[Suspicion, ...]:
     """What a pattern might do to an agent, critical suspicions first; see docs/safety.md."""
     pattern = state.pattern(pattern_id)
     recorded = pattern.recorded_counts.uses or 0
-    if recorded < MANY_RECORDED or any(one.loop_id for one in state.observations(pattern.id)):
+    if recorded < MANY_RECORDED or any(one.loop_id for one in state.board.observations(pattern.id)):
         return pattern.suspicions
     excerpt = f"{recorded:,} uses"
     return (*pattern.suspicions, Suspicion(rule=COUNTS.id, severity=COUNTS.severity, field="claim", excerpt=excerpt))

@@ -13,7 +13,7 @@ def explain_pattern(state: ProjectState, pattern_id: str) -> Explanation:
     pattern = state.pattern(pattern_id)
     return explain_state(
         state.assessment(pattern.id),
-        state.observations(pattern.id),
+        state.board.observations(pattern.id),
         state.now,
         state.settings,
         invertible=pattern.type is not PatternType.ANTI,
@@ -22,5 +22,5 @@ def explain_pattern(state: ProjectState, pattern_id: str) -> Explanation:
 
 def pattern_lineage(state: ProjectState, pattern_id: str) -> tuple[LineageEvent, ...]:
     return build_lineage(
-        state.pattern(pattern_id), state.observations(pattern_id), state.snapshot.decisions, state.snapshot.loops
+        state.pattern(pattern_id), state.board.observations(pattern_id), state.snapshot.decisions, state.snapshot.loops
     )

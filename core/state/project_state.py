@@ -12,12 +12,8 @@ from core.base.text import visible_line
 from core.config.settings import Settings
 from core.debug_memory.escalation_status import EscalatedSession, find_recent_escalations
 from core.debug_memory.index import DebugIndex, LazyDebugIndex
-from core.learning.inversion_rules import Inversion
-from core.learning.outcomes import Outcome, OutcomeSignals
-from core.learning.recorded_uses import LoopPatterns
 from core.learning.scoreboard import Assessment, Scoreboard
 from core.records.debug_sessions import DebugSession
-from core.records.events import Observation
 from core.records.extractions import Extraction
 from core.records.loops import Loop
 from core.records.patterns import Pattern
@@ -124,21 +120,6 @@ class ProjectState:
     def assessment(self, pattern_id: str) -> Assessment:
         return self.board.assessment(pattern_id)
 
-    def observations(self, pattern_id: str) -> tuple[Observation, ...]:
-        """The evidence for one pattern, oldest first."""
-        return self.board.observations(pattern_id)
-
     def work_id(self, work_id: str) -> str:
         """The full ID of a loop or attempt, else `UnknownRecord`."""
         return work_id if work_id in self.snapshot.attempts else self.loop(work_id).id
-
-    def outcome(self, work_id: str) -> tuple[OutcomeSignals, Outcome] | None:
-        """Signals and score of a finished work item, else None; see docs/scoring.md."""
-        return self.board.outcome(work_id)
-
-    def loop_patterns(self, loop_id: str) -> LoopPatterns:
-        """Patterns that a loop was given, applied and contributed."""
-        return self.board.loop_patterns(loop_id)
-
-    def inversion(self, pattern_id: str) -> Inversion:
-        return self.board.proposal(self.pattern(pattern_id).id)

@@ -79,8 +79,8 @@ def test_loops_that_come_out_well_establish_what_they_applied(paths: ProjectPath
     project.apply(None)
     assessment = project.view.assessment(SPLIT)
     assert (assessment.successes, assessment.state) == (3, Maturity.ESTABLISHED)
-    assert all(seen.inferred for seen in project.view.observations(SPLIT))
-    found = project.view.outcome("ralph-0")
+    assert all(seen.inferred for seen in project.view.board.observations(SPLIT))
+    found = project.view.board.outcome("ralph-0")
     assert found is not None
     assert found[1].reasoning == "helpful, 0.92: success 1.00, 12 min 0.60, no errors 1.00, no retries 1.00"
 
@@ -92,7 +92,7 @@ def test_loops_that_fail_bring_a_proposal_to_invert(paths: ProjectPaths) -> None
     project.apply(None)
     assert project.view.assessment(SPLIT).state is Maturity.DEPRECATED
     assert [(item.kind, item.subject) for item in project.view.queue] == [(INVERSION, SPLIT)]
-    inversion = project.view.inversion(SPLIT)
+    inversion = project.view.board.proposal(SPLIT)
     assert (inversion.failures, inversion.source_loops) == (3, ("ralph-0", "ralph-1", "ralph-2"))
 
 
@@ -116,7 +116,7 @@ def test_an_outcome_that_a_hook_reports_counts_at_once(paths: ProjectPaths) -> N
     signals = Signals(duration_ms=60_000, error_count=0, retry_count=0)
     view = project.record(event("outcome", loop_id="ralph-1", success=True, signals=signals))
     assert view.assessment(SPLIT).successes == 1
-    found = view.outcome("ralph-1")
+    found = view.board.outcome("ralph-1")
     assert found is not None and found[1].raw == 1.0
 
 
@@ -126,9 +126,9 @@ def test_recorded_errors_count_for_the_loop(paths: ProjectPaths) -> None:
     note = ErrorNote(error_type=ErrorType.TIMEOUT, message="late")
     view = project.record(*(event("error", number=n, loop_id="ralph-0", error=note) for n in range(3)))
     project.apply(None)
-    found = project.view.outcome("ralph-0")
+    found = project.view.board.outcome("ralph-0")
     assert found is not None and found[0].error_count == 3
-    assert view.outcome("ralph-1") is None
+    assert view.board.outcome("ralph-1") is None
 
 
 def test_an_attempt_at_a_task_counts_like_a_loop(paths: ProjectPaths) -> None:
@@ -216,7 +216,7 @@ def test_a_loop_that_an_event_calls_by_another_name_is_the_same_loop(paths: Proj
     write(paths.ralph / "loops" / "ralph-9" / "state.json", state)
     project = opened(paths)
     view = project.record(event("applied", pattern_id=PATTERNS[1], loop_id="another-name"))
-    (seen,) = view.observations(PATTERNS[1])
+    (seen,) = view.board.observations(PATTERNS[1])
     assert (seen.loop_id, seen.success, seen.inferred) == ("ralph-9", True, True)
 
 
@@ -263,7 +263,7 @@ def test_reports_under_all_names_of_a_loop_are_one(paths: ProjectPaths) -> None:
     project.record(
         event("outcome", loop_id="another-name", success=True), event("error", loop_id="ralph-9", error=note)
     )
-    found = project.view.outcome("ralph-9")
+    found = project.view.board.outcome("ralph-9")
     assert found is not None
     assert (found[0].success, found[0].error_count) == (True, 1)
 
@@ -273,8 +273,8 @@ def test_an_outcome_is_not_that_of_a_loop_that_only_claims_the_name(paths: Proje
     write(paths.ralph / "loops" / "ralph-thief" / "state.json", thief)
     project = opened(paths)
     project.record(event("outcome", loop_id="ralph-0", success=False))
-    assert project.view.outcome("ralph-0") is not None
-    assert project.view.outcome("ralph-thief") is None
+    assert project.view.board.outcome("ralph-0") is not None
+    assert project.view.board.outcome("ralph-thief") is None
 
 
 def test_the_end_of_time_stops_nothing(paths: ProjectPaths) -> None:

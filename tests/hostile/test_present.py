@@ -91,8 +91,8 @@ def test_patterns_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
 
 def test_loops_are_harmless(opened: Project, view: ProjectState, glyphs: Glyphs) -> None:
     for loop in view.snapshot.loops.values():
-        found = view.outcome(loop.id)
-        row = loops.loop_cells(loop, found[1] if found else None, view.loop_patterns(loop.id), view.now, glyphs)
+        found = view.board.outcome(loop.id)
+        row = loops.loop_cells(loop, found[1] if found else None, view.board.loop_patterns(loop.id), view.now, glyphs)
         check(row.values(), where=f"the row of {loop.id[:80]!r}")
         for tab in loops.TABS:
             check(

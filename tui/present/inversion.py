@@ -20,7 +20,7 @@ MAX_LOOPS: Final = 20
 
 def failing_pattern(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
     """Describe the pattern, each loop in which it failed with the error, and the loops in which it succeeded."""
-    assessment, observations = view.assessment(pattern.id), view.observations(pattern.id)
+    assessment, observations = view.assessment(pattern.id), view.board.observations(pattern.id)
     failed = [one for one in observations if one.success is False]
     succeeded = [one for one in observations if one.success]
     yield from pattern_name(pattern)

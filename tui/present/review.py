@@ -168,7 +168,7 @@ def _pattern_sides(view: ProjectState, item: ReviewItem, desk: Desk, draw: Calla
     pattern, (left, right) = view.pattern(item.subject), desk.widths
     match item.kind:
         case kinds.INVERSION:
-            proposal = desk.proposal or view.inversion(pattern.id)
+            proposal = desk.proposal or view.board.proposal(pattern.id)
             keys = {action: desk.key(action) for action in ("rewrite", "rewrite_in_editor", "alternative")}
             alternatives = view.board.alternatives(pattern.id)
             proposed = anti_pattern(view, proposal, alternatives, keys, is_edited=desk.is_edited)

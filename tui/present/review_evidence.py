@@ -58,7 +58,7 @@ def robustness(view: ProjectState, pattern: Pattern) -> Iterable[Fields]:
 
 def uses(view: ProjectState, pattern: Pattern) -> Iterable[Line]:
     """Describe the uses, failures first, each with its loop and result; then reports that are not counted."""
-    observations = view.observations(pattern.id)
+    observations = view.board.observations(pattern.id)
     ordered = sorted(observations, key=lambda one: (one.success is not False, one.success is None))
     for use in ordered[:MAX_USES]:
         yield use_line(use, use.loop_id or use.source)
@@ -190,7 +190,7 @@ def reported_patterns(view: ProjectState, burst: Burst) -> Iterable[Block]:
 
 def report_source(view: ProjectState, burst: Burst) -> Iterable[Block]:
     """Describe what is known about the source of suspicious reports."""
-    loop, outcome = view.snapshot.loops.get(burst.source), view.outcome(burst.source)
+    loop, outcome = view.snapshot.loops.get(burst.source), view.board.outcome(burst.source)
     first, last = known_time(burst.first), known_time(burst.last)
     when: Text = (", ", Moment(first, ""), " to ", Moment(last, "")) if first and last else (", not dated",)
     note = "It is unusual for one source to report that many patterns at once. The reports count only after you decide."

@@ -53,7 +53,10 @@ def pattern_origin(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
             "Recorded counts",
             f"{percent(recorded.rate)} of {plural(recorded.uses or 0, 'use')}" if has_counts else "no counts",
         ),
-        ("Uses by loops here", plural(sum(one.count for one in view.observations(pattern.id) if one.loop_id), "use")),
+        (
+            "Uses by loops here",
+            plural(sum(one.count for one in view.board.observations(pattern.id) if one.loop_id), "use"),
+        ),
     )
     yield from conflicts(view, pattern)
     yield from fields(

@@ -70,7 +70,7 @@ class LoopsScreen(ExtractionPreview, ListScreen):
 
     def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
         loops = view.snapshot.loops
-        keys = select_loops(loops, query, lambda key: view.loop_patterns(key).injected_ids)
+        keys = select_loops(loops, query, lambda key: view.board.loop_patterns(key).injected_ids)
         name, descending = sort or ("newest", True)
         if name == "newest":
             keys.sort(key=lambda key: _rank(loops[key]))
@@ -95,7 +95,7 @@ class LoopsScreen(ExtractionPreview, ListScreen):
         loop = self.view.snapshot.loops.get(key)
         if loop is None:
             return {}
-        found, patterns = self.view.outcome(key), self.view.loop_patterns(key)
+        found, patterns = self.view.board.outcome(key), self.view.board.loop_patterns(key)
         offer = extraction.count_offered(self.view.offers.get(key))
         outcome, table = found[1] if found else None, self.table
         return dict(

@@ -19,7 +19,7 @@ def evidence_loops(item: ReviewItem, view: ProjectState) -> list[str]:
     if not item.is_about_pattern:
         loop_ids = [item.subject, item.session.loop_id if item.session is not None else ""]
     else:
-        observations = sorted(view.observations(item.subject), key=lambda one: one.success is not False)
+        observations = sorted(view.board.observations(item.subject), key=lambda one: one.success is not False)
         loop_ids = [one.loop_id for one in observations]
     return [id for id in dict.fromkeys(loop_ids) if id in view.snapshot.loops]
 

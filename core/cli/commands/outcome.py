@@ -74,7 +74,7 @@ def outcome(work: str, success: bool, failure: bool, at: datetime | None, dry_ru
         signals=Signals(**signals),
     )
     after = _with_event(before, event)
-    if after.outcome(event.loop_id) is None:
+    if after.board.outcome(event.loop_id) is None:
         loop = before.snapshot.loops.get(event.loop_id)
         reason = f"is {loop.status}" if loop else "has no recorded result"
         raise BadInput(f"{shorten_id(event.loop_id)} {reason}; give --success or --failure")
@@ -111,7 +111,7 @@ def _print(
     *,
     is_recorded: bool,
 ) -> None:
-    found = after.outcome(work_id)
+    found = after.board.outcome(work_id)
     assert found is not None
     signals, scored = found
     strategies = find_used_strategies(work_id, after.snapshot, after.board)

@@ -124,7 +124,7 @@ def show_pattern(pattern_id: str, as_of: datetime | None) -> None:
         lambda: print_blocks(pattern_document(state, pattern).blocks),
         findings,
         pattern=lambda: _details(pattern, state.assessment(pattern.id)),
-        evidence=state.observations(pattern.id),
+        evidence=state.board.observations(pattern.id),
         lineage=lambda: pattern_lineage(state, pattern.id),
     )
 

@@ -153,7 +153,7 @@ def _result(state: ProjectState, event: Event) -> str:
     known = _known_result(state, event)
     if known is not None:
         return f"whose result is already recorded: it {_RESULTS[known]}"
-    found = state.outcome(event.loop_id)
+    found = state.board.outcome(event.loop_id)
     return "with the outcome of the work as result" + (f", {found[1].verdict}" if found else ", once it has one")
 
 
@@ -161,7 +161,7 @@ def _known_result(state: ProjectState, event: Event) -> bool | None:
     """The recorded result of the use that an event without a result is about; None if there is none."""
     uses = [
         use
-        for use in state.observations(event.pattern_id)
+        for use in state.board.observations(event.pattern_id)
         if use.loop_id == event.loop_id and use.kind != "discovered" and event.iteration in (None, use.iteration)
     ]
     if not uses or any(use.success is None or use.inferred for use in uses):

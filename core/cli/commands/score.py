@@ -101,7 +101,7 @@ def _chosen(state: ProjectState, works: Iterable[str]) -> list[str]:
     found = []
     for name in works:
         work_id = find_work(state, name, [])
-        if state.outcome(work_id) is None:
+        if state.board.outcome(work_id) is None:
             loop = state.snapshot.loops.get(work_id)
             if loop is None and work_id not in state.snapshot.attempts:
                 raise UnknownRecord(

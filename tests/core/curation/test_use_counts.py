@@ -162,7 +162,7 @@ def test_unrecorded_uses_are_preserved_with_their_time(tmp_path: Path) -> None:
     for seconds in range(4):  # closer together than the resolution of the reader
         project.use(f"bd-{seconds}", 90 + seconds / 60, True)
     assert project.written() == project.counts() == (15, 1, 16)
-    oldest = project.open_project.view.observations(ID)[:2]
+    oldest = project.open_project.view.board.observations(ID)[:2]
     assert [(use.source, use.at, use.count) for use in oldest] == [
         ("aggregate", START, 1),
         ("aggregate", START, 11),

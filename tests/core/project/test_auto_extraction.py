@@ -125,7 +125,7 @@ def test_the_strategies_of_a_decomposition_are_learned_when_the_loop_ends(
     watch.seconds = SETTLING_SECONDS
     assert extraction.extract_next() is not None
     found = {pattern.description: pattern.id for pattern in open_project.view.snapshot.patterns.values()}
-    uses = open_project.view.observations(found["One file per subtask"])
+    uses = open_project.view.board.observations(found["One file per subtask"])
     assert [(use.kind, use.loop_id, use.count) for use in uses] == [("applied", "ralph-a", 1)]
     assert open_project.learn_strategies("ralph-a") == ("Split by feature", "One file per subtask")
-    assert open_project.view.observations(found["One file per subtask"]) == uses, "learned twice, counted once"
+    assert open_project.view.board.observations(found["One file per subtask"]) == uses, "learned twice, counted once"

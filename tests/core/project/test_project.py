@@ -118,7 +118,7 @@ def test_files_read_last_are_scored(paths: ProjectPaths, clock: Clock) -> None:
     views: list[ProjectState] = []
     open_project.load(publish=views.append)
     assert views and "memory" not in views[-1].snapshot.tasks
-    assert loop_id in {use.loop_id for use in open_project.view.observations(PLAIN)}
+    assert loop_id in {use.loop_id for use in open_project.view.board.observations(PLAIN)}
 
 
 def test_records_are_found_by_id_alias_and_beginning(open_project: Project) -> None:
@@ -247,7 +247,7 @@ def test_the_preview_is_what_a_loop_gets(open_project: Project) -> None:
 def test_state_answers_all_queries_about_a_pattern(open_project: Project) -> None:
     for key, pattern in open_project.view.snapshot.patterns.items():
         assert explain_pattern(open_project.view, key)
-        assert open_project.view.observations(key) is not None
+        assert open_project.view.board.observations(key) is not None
         count_conflicts(open_project.view, key)
         times = [event.at for event in pattern_lineage(open_project.view, key) if event.at is not None]
         assert times == sorted(times), pattern.id

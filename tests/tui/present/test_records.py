@@ -111,8 +111,8 @@ def test_every_row_is_one_line(opened: Project, glyphs: Glyphs) -> None:
         check(cells.values(), one_line=True)
         assert cells["state"].plain
     for loop in view.snapshot.loops.values():
-        found = view.outcome(loop.id)
-        row = loops.loop_cells(loop, found[1] if found else None, view.loop_patterns(loop.id), view.now, glyphs)
+        found = view.board.outcome(loop.id)
+        row = loops.loop_cells(loop, found[1] if found else None, view.board.loop_patterns(loop.id), view.now, glyphs)
         check(row.values(), one_line=True)
     for reflection in view.snapshot.reflections.values():
         check(reflections.reflection_cells(reflection, view.now).values(), one_line=True)

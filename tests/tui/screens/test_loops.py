@@ -204,7 +204,7 @@ async def test_errors_that_an_iteration_records_show_in_its_details_and_in_the_o
     async with open_dashboard(sample, home) as user:
         key = completed(user, sample)
         user.place.go_to(key)
-        before = user.app.view.outcome(key)
+        before = user.app.view.board.outcome(key)
         assert before is not None and before[0].error_count is not None
         state = json.loads(state_file(sample, key).read_text())
         errors = [{"type": "TypeError", "message": f"{name} is null", "location": "src/a.ts:7"} for name in "abc"]
@@ -251,7 +251,7 @@ async def test_the_preview_explains_why_there_is_nothing_to_extract(sample: Path
 @pytest.mark.slow
 async def test_what_another_process_injects_and_records_shows_at_once(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(160, 50)) as user:
-        key = next(key for key in user.table.keys if not user.app.view.loop_patterns(key).uses)
+        key = next(key for key in user.table.keys if not user.app.view.board.loop_patterns(key).uses)
         user.place.go_to(key)
         for _ in range(TABS.index("Patterns")):
             await user.press("right_square_bracket")

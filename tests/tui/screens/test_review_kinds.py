@@ -183,7 +183,9 @@ async def test_marks_in_a_burst_are_revoked_or_confirmed_as_one_decision(sample:
         await user.decides("x")
         for id in BLAMED:
             marks = [
-                seen for seen in user.app.view.observations(id) if seen.loop_id == source and seen.kind == "feedback"
+                seen
+                for seen in user.app.view.board.observations(id)
+                if seen.loop_id == source and seen.kind == "feedback"
             ]
             assert [one.success for one in marks] == [False]
         await user.decides("u")
