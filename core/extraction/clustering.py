@@ -62,10 +62,7 @@ def cluster_reflections(reflections: Iterable[Reflection], loop_of_task: Mapping
     `core.retrieval.contradiction`; so no chain of small differences joins different learnings. The learnings that are
     most similar to many others become central. Drafts, and reflections without loop and task, are ignored.
     Each reflection is compared with a bounded number of others: 10,000 of them take a few seconds.
-
-    Args:
-        reflections: Reflections of all loops and tasks.
-        loop_of_task: The loop that a task records, where known: both are one source.
+    `loop_of_task` has the loop that a task records, where known: both are one source.
     """
     return run_all(_cluster_steps(reflections, loop_of_task))
 
@@ -113,20 +110,16 @@ def _cluster_steps(reflections: Iterable[Reflection], loop_of_task: Mapping[str,
 
 
 def _group(counts: Mapping[Statement, int]) -> Steps[list[list[Statement]]]:
-    """Group similar statements; each group begins with its central statement.
-
-    Args:
-        counts: How often each statement was made.
-    """
+    """Group similar statements, counted; each group begins with its central statement."""
     ordered = sorted(counts, key=lambda statement: (-counts[statement], statement.key))
-    repeats = [counts[statement] for statement in ordered]
     everything = TextPool()
     for statement in ordered:
         everything.add(statement.words)
         yield
     weights = []
     for statement in ordered:
-        weights.append(math.fsum(ratio * repeats[row] for row, ratio in _similar(statement, everything, ordered)))
+        similar = _similar(statement, everything, ordered)
+        weights.append(math.fsum(ratio * counts[ordered[row]] for row, ratio in similar))
         yield
     centres: list[Statement] = []
     texts = TextPool()

@@ -74,9 +74,8 @@ class Template(Struct, frozen=True, kw_only=True):
 def make_template(diff: str, message: str) -> Template | None:
     """Generalise the added code of a diff; None if it adds no code or too much.
 
-    Args:
-        diff: A unified diff, or only its lines with `+` in front; untrusted.
-        message: Message of the fixed error; the names that it quotes become placeholders.
+    `diff` is a unified diff, or only its lines with `+` in front; untrusted. The names that `message`, the message of
+    the fixed error, quotes become placeholders.
     """
     code = replace_surrogates(_added(diff))
     if not code:
@@ -93,7 +92,7 @@ def added_lines(diff: str) -> str:
 
 
 def file_language(files: Iterable[str], diff: str = "") -> str:
-    """Return the language of the first file or diff header with a known suffix, or ""."""
+    """Return the language of the first file or diff header with a known suffix."""
     headers = re.findall(r"^\+\+\+ (?:b/)?(\S{1,300})", diff[:_MAX_DIFF], re.MULTILINE)
     for file in (*files, *headers):
         ending = PurePosixPath(file[-300:].replace("\\", "/")).suffix.removeprefix(".").lower()

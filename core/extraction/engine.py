@@ -34,13 +34,7 @@ MAX_PROPOSALS: Final = 50  # maximum number of proposals of one type per loop; e
 def extract(
     material: Material, known: KnownPatterns, settings: ExtractionSettings, types: Collection[PatternType] = ALL_TYPES
 ) -> Extraction:
-    """Extract candidate patterns; a pure function of its arguments.
-
-    Args:
-        material: The records of a loop, task or debug session.
-        known: The registry, and the errors and tasks of all loops.
-        types: Pattern types to look for.
-    """
+    """Extract candidate patterns of some types; a pure function of its arguments."""
     fixed = _repairs(material)[:MAX_PROPOSALS]
     proposals = remove_duplicates(_found(material, fixed, known, settings, types), settings)
     judged = (compare_with_registry(proposal, material.loop_id, known, settings) for proposal in proposals)

@@ -43,11 +43,7 @@ class Materials:
         self._snapshot = snapshot
 
     def read(self, source_id: str) -> Material:
-        """Return the material of a loop (by any of its IDs), task or debug session.
-
-        Raises:
-            UnknownRecord: There is none with this ID.
-        """
+        """Return the material of a loop (by any ID), task or session, else UnknownRecord."""
         snapshot = self._snapshot
         if source_id in snapshot.loops:
             return self._of_loop(snapshot.loops[source_id])

@@ -41,14 +41,9 @@ class Offers:
     def of(self, source_id: str, view: ProjectState, types: frozenset[PatternType], agent: str = "") -> Extraction:
         """Extract from a loop, task, debug session or recurring learning.
 
-        Args:
-            source_id: An ID; for a loop also a unique prefix.
-            types: Pattern types to extract.
-            agent: The contributor; "" for the agent in the files.
-
-        Raises:
-            UnknownRecord: There is no such loop, task, session or learning.
-            Refused: The loop or task has not ended, or the settings forbid it.
+        `source_id` may be a unique prefix of the ID of a loop. The contributor is `agent`; "" for the agent in the
+        files. Raises UnknownRecord for an unknown ID, and Refused if the loop or task has not ended, or the settings
+        forbid it.
         """
         if not self._settings.enabled:
             raise Refused("extraction is switched off by the settings (extraction.enabled)")

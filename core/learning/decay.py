@@ -18,10 +18,8 @@ SECONDS_PER_DAY: Final = 86_400.0
 def decayed_value(timestamp: str | datetime, now: str | datetime, half_life_days: float) -> float:
     """Return the value 0..1 of an event now: `0.5 ** (age_days / half_life_days)`.
 
-    A time after `now` counts as now.
-
-    Raises:
-        BadInput: A time that can't be parsed, or a half-life that is not a finite number above 0.
+    A time after `now` counts as now. Raises BadInput for a time that can't be parsed, or a half-life that is not a
+    finite number above 0.
     """
     check_half_life(half_life_days)
     age = (parse_moment(now, "now") - parse_moment(timestamp, "timestamp")).total_seconds()

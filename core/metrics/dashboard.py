@@ -47,9 +47,7 @@ class Dashboard(Struct, frozen=True, kw_only=True):
 def build_dashboard(view: ProjectState, by: str, weeks: int = DEFAULT_WEEKS) -> Dashboard:
     """Compute all metrics at the time of a project state.
 
-    Args:
-        by: Name of the reviewer in the decision log.
-        weeks: Number of weeks back and ahead, at least 1.
+    `by` is the name of the reviewer in the decision log; `weeks` the number of weeks back and ahead, at least 1.
     """
     snapshot, board = view.snapshot, view.board
     registry = select_registered(board, snapshot.patterns)

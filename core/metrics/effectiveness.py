@@ -222,7 +222,7 @@ def _category(task: str) -> str:
 
 
 def _registry(snapshot: Snapshot) -> list[Pattern]:
-    """Registered patterns; a pattern that only exists in another folder is not shared."""
+    """Registered patterns; one that only exists in another folder is not shared."""
     return [pattern for pattern in snapshot.patterns.values() if not pattern.copy_folder]
 
 

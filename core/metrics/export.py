@@ -19,11 +19,7 @@ _NAME_CHARS: Final = 80
 
 
 def export_metrics(found: Dashboard, suffix: str, project: str) -> bytes:
-    """Render the metrics in the format of a file suffix, one of `FORMATS`.
-
-    Args:
-        project: Name of the project's folder; untrusted.
-    """
+    """Render the metrics of a project in the format of a file suffix, one of `FORMATS`."""
     return FORMATS[suffix](found, build_figures(found), visible_line(project, _NAME_CHARS)).encode()
 
 

@@ -60,9 +60,7 @@ def compute_coverage(
 ) -> tuple[CoverageWeek, ...]:
     """Compute weekly coverage; a pin does not cover a text edited after it.
 
-    Args:
-        registry: Rows of the board that count.
-        starts: Mondays from `core.metrics.weekly.list_week_starts`.
+    `registry` are the rows of the board that count, `starts` Mondays from `list_week_starts`.
     """
     effective = [decision for decision in decisions if decision.id not in curation.undone]
     since = _reviewed_since(board, effective)
@@ -99,19 +97,13 @@ def _reviewed_since(board: Scoreboard, effective: Iterable[Decision]) -> Floats:
 
 
 def count_questions(queue: Sequence[ReviewItem]) -> tuple[OpenKind, ...]:
-    """Count the open questions by kind, highest expected impact first.
-
-    Args:
-        queue: Questions by priority, highest first.
-    """
+    """Count the questions, given by priority, by kind; highest expected impact first."""
     kinds = group_pairs((item.kind, item) for item in queue)
     whole = sum(item.impact for item in queue) or 1.0
-    found = [
-        OpenKind(
-            kind=kind, count=len(items), share=sum(item.impact for item in items) / whole, first=items[0].question_key
-        )
-        for kind, items in kinds.items()
-    ]
+    found = []
+    for kind, items in kinds.items():
+        share, first = sum(item.impact for item in items) / whole, items[0].question_key
+        found.append(OpenKind(kind=kind, count=len(items), share=share, first=first))
     return tuple(sorted(found, key=lambda open: (-open.share, open.kind)))
 
 

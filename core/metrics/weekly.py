@@ -88,9 +88,7 @@ def list_week_starts(now: datetime, weeks: int) -> tuple[datetime, ...]:
 def count_weekly(board: Scoreboard, registry: Flags, starts: Sequence[datetime]) -> tuple[Week, ...]:
     """Count the evidence of each week; evidence dated in the future counts as now.
 
-    Args:
-        registry: Rows of the board that count.
-        starts: Mondays from `list_week_starts`.
+    `registry` are the rows of the board that count, `starts` Mondays from `list_week_starts`.
     """
     places = find_weeks(board, starts)
     use_times = board.use_times
@@ -114,7 +112,7 @@ def count_weekly(board: Scoreboard, registry: Flags, starts: Sequence[datetime])
 
 
 def list_used(board: Scoreboard, registry: Flags, start: datetime) -> tuple[str, ...]:
-    """Patterns that were used or injected in the week from `start`, by number of uses."""
+    """Patterns used or injected in the week from `start`, by number of uses."""
     places = find_weeks(board, (start,))
     use_times = board.use_times
     counted = (places == 0) & registry[use_times.rows]
@@ -132,11 +130,7 @@ def find_weeks(board: Scoreboard, starts: Sequence[datetime]) -> Ints:
 
 
 def compute_trend(weeks: Sequence[Week], level: float) -> Trend | None:
-    """Compare the success of both halves of the weeks; None if one has no result.
-
-    Args:
-        level: Probability inside the intervals, 0..1.
-    """
+    """Compare the success of both halves of the weeks; None if one has no result."""
     first = next((n for n, week in enumerate(weeks) if week.results), len(weeks))
     known = weeks[first:]
     middle = (len(known) + 1) // 2
@@ -163,12 +157,7 @@ class WeekAhead(Struct, frozen=True, kw_only=True):
 
 
 def find_upcoming(board: Scoreboard, registry: Flags, weeks: int) -> tuple[WeekAhead, ...]:
-    """Find changes from the current week on; pinned patterns do not change.
-
-    Args:
-        registry: Rows of the board that count.
-        weeks: Number of weeks, with the current one.
-    """
+    """Find changes in `weeks` weeks from the current one on; pinned patterns stay."""
     bounds = [board.now, *(list_week_starts(board.now, 1)[0] + WEEK * n for n in range(1, weeks + 1))]
     found = []
     before = board.state_codes
