@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from core.base.errors import Refused
 from core.base.text import visible_line
-from core.learning.aggregate_evidence import UseCounts, claimed_rate
+from core.learning.evidence import UseCounts, claimed_rate
 from core.records.patterns import Pattern, PatternType, RecordedCounts, SourceLoop
 from core.records.times import iso, parse_time
 from core.sources.normalize import texts

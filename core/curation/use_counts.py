@@ -20,8 +20,16 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation.apply import pattern_path
 from core.curation.merge import Tally
-from core.learning.aggregate_evidence import AGGREGATE, TREND, UseCounts, claimed_rate, usable_trend
-from core.learning.evidence import DISCOVERY, find_counted_event, is_later
+from core.learning.evidence import (
+    AGGREGATE,
+    DISCOVERY,
+    TREND,
+    UseCounts,
+    claimed_rate,
+    find_counted_event,
+    is_later,
+    usable_trend,
+)
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import Decision
 from core.records.events import Event, Observation, event_id

@@ -9,10 +9,9 @@ from typing import Final, NamedTuple
 
 from core.base.record_text import make_slug, one_line, strip_label
 from core.base.text import plural, safe_matcher
-from core.extraction.attempts import describe_attempt, list_files, list_tools
 from core.extraction.errors import count_failing, find_errors
 from core.extraction.fix_kinds import MIN_DESCRIPTION, detect_domain, mentioned_language
-from core.extraction.fixes import describe_action, has_passed
+from core.extraction.fixes import describe_action, describe_attempt, has_passed, list_files, list_tools
 from core.extraction.own_reflections import find_reflected_steps
 from core.extraction.record_parts import find_end, make_proposal, make_source
 from core.records.extractions import Material, Proposal

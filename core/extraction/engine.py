@@ -11,10 +11,9 @@ from msgspec.structs import replace
 from core.base.record_text import strip_label
 from core.config.settings import ExtractionSettings
 from core.extraction.approaches import explain_no_approach, find_approaches
-from core.extraction.attempts import find_attempt_repairs
 from core.extraction.errors import find_errors
 from core.extraction.failures import find_anti_patterns
-from core.extraction.fixes import Repair, describe_action, find_repairs, has_passed
+from core.extraction.fixes import Repair, describe_action, find_attempt_repairs, find_repairs, has_passed
 from core.extraction.own_reflections import find_reflected_repairs
 from core.extraction.repair_patterns import find_code_templates, find_error_patterns
 from core.extraction.selection import (

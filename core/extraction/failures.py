@@ -12,10 +12,9 @@ from typing import Any, Final
 from core.base.record_text import make_slug, one_line, strip_label
 from core.base.text import plural
 from core.config.settings import ExtractionSettings
-from core.extraction.attempts import find_repeated_errors
 from core.extraction.errors import Sighting, find_errors, parse_error
 from core.extraction.fix_kinds import detect_domain, mentioned_language
-from core.extraction.fixes import Repair, describe_action, fails_with
+from core.extraction.fixes import Repair, describe_action, fails_with, find_repeated_errors
 from core.extraction.own_reflections import describe_reflection, find_reason, find_warnings
 from core.extraction.record_parts import find_end, make_proposal, make_source
 from core.records.debug_sessions import Failure

@@ -16,8 +16,8 @@ from core.curation.commands import Command, bulk
 from core.forecast.dry_run import DryRun, dry_run
 from core.learning.assessment import HELD, QUARANTINE, Assessment
 from core.learning.lineage import LineageEvent
-from core.learning.score_arrays import Codes
 from core.learning.scoreboard import Scoreboard
+from core.learning.scores import Codes
 from core.learning.states import STATES
 from core.project.project import Project
 from core.records.decisions import Verb

@@ -15,8 +15,8 @@ from core.base.text import plural, visible_line
 from core.base.validation import format_value
 from core.config.paths import ProjectPaths
 from core.learning.assessment import HUMAN
-from core.learning.score_arrays import Flags
 from core.learning.scoreboard import Scoreboard
+from core.learning.scores import Flags
 from core.ledger.decision_log import FILE as LEDGER
 from core.ledger.verify import verify_ledger
 from core.records.findings import Finding, Severity

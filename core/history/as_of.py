@@ -14,8 +14,7 @@ from core.base.text import plural
 from core.debug_memory.escalation_status import find_escalation
 from core.debug_memory.index import LazyDebugIndex
 from core.history.registry_rewind import RewoundPatterns, rewind_patterns
-from core.learning.aggregate_evidence import AGGREGATE, TREND
-from core.learning.evidence import DISCOVERY
+from core.learning.evidence import AGGREGATE, DISCOVERY, TREND
 from core.learning.evidence_inputs import EvidenceInputs
 from core.learning.scoreboard import Scoreboard
 from core.ledger.fold import fold

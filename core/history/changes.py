@@ -11,8 +11,8 @@ import numpy as np
 from msgspec import Struct
 
 from core.base.text import plural, visible_line
-from core.learning.score_arrays import Flags, Ints
 from core.learning.scoreboard import Scoreboard
+from core.learning.scores import Flags, Ints
 from core.learning.states import STATES
 from core.records.decisions import TURNS, Decision, Verb
 from core.records.loops import Loop, LoopStatus

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.learning.aggregate_evidence import round_half_up
+from core.learning.evidence import round_half_up
 from core.records.decisions import Pin
 from core.records.patterns import Maturity
 

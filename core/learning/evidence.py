@@ -2,22 +2,221 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Final
 
 from core.base.grouping import group_pairs
-from core.learning.aggregate_evidence import UseCounts, list_aggregates, list_unrecorded, usable_trend
 from core.learning.recorded_uses import EVENT_LOG, UseTable, WorkItems, find_origin
 from core.records.events import Event, Observation
 from core.records.loops import InjectedUse, Loop
-from core.records.patterns import Pattern
+from core.records.patterns import Pattern, RecordedCounts
 
 DISCOVERY: Final = "discovery"
+TREND: Final = "trend"
+AGGREGATE: Final = "aggregate"
+_ROUNDING: Final = 1e-9
 _SAME_TIME: Final = timedelta(seconds=60)  # maximum time between updating a record and logging the event
 _USES: Final = ("applied", "outcome", "feedback")
 _UNDATED: Final = datetime.max.replace(tzinfo=UTC)
+MAX_COUNT: Final = 10**15  # larger counts are read as this one; a float cannot represent every larger whole number
+RATE_TOLERANCE: Final = 0.05
+"""Maximum difference between a recorded rate, which may be rounded, and the ratio of its counts."""
+
+
+@dataclass(slots=True)
+class UseCounts:
+    """Numbers of successes, failures and uses; `uses` includes uses without a result."""
+
+    successes: int
+    failures: int
+    uses: int
+    derived: bool = False
+
+    @classmethod
+    def of_record(cls, recorded_counts: RecordedCounts) -> UseCounts | None:
+        """Return the counts of a record; None if it has none.
+
+        A rate gives results only if it is a ratio of whole counts, see `successes_from_rate`.
+        """
+        uses, good, bad = (
+            None if count is None else min(max(count, 0), MAX_COUNT)
+            for count in (recorded_counts.uses, recorded_counts.successes, recorded_counts.failures)
+        )
+        if good is not None or bad is not None:
+            good = max((uses or 0) - (bad or 0), 0) if good is None else good
+            bad = max((uses or 0) - good, 0) if bad is None else bad
+            return cls(good, bad, max(uses or 0, good + bad))
+        if uses is None:
+            return None
+        good = successes_from_rate(recorded_counts.rate, uses)
+        return cls(0, 0, uses, derived=True) if good is None else cls(good, uses - good, uses, derived=True)
+
+    @property
+    def has_results(self) -> bool:
+        return self.successes + self.failures > 0
+
+    def minus(self, observations: Iterable[Observation]) -> UseCounts:
+        """Subtract `observations`; nothing falls below 0.
+
+        An observation without a result is one of the counted uses, but unknown which one. If more results than uses
+        are left, they are scaled down in proportion.
+        """
+        good, bad, uses = self.successes, self.failures, self.uses
+        for observation in observations:
+            if observation.kind == "injected":
+                continue
+            uses -= observation.count
+            if observation.success is True:
+                good -= observation.count
+            elif observation.success is False:
+                bad -= observation.count
+        good, bad, uses = max(good, 0), max(bad, 0), max(uses, 0)
+        if good + bad > uses:
+            share = (2 * good * uses + good + bad) // (2 * (good + bad))
+            good, bad = share, uses - share
+        return UseCounts(good, bad, uses, self.derived)
+
+
+def round_half_up(value: float) -> int:
+    return math.floor(value + 0.5)
+
+
+def successes_from_rate(rate: float | None, uses: int) -> int | None:
+    """Return the successes in a rate of `uses`; None unless they are a whole number.
+
+    0.92 of 12 uses is 11 successes. 0.85 of 4 uses is an estimate, since neither 3/4 nor 4/4 is near it
+    (docs/scoring.md#claimed-rates).
+    """
+    if rate is None or not uses or not 0.0 <= rate <= 1.0:
+        return None
+    good = min(round_half_up(rate * uses), uses)
+    return good if abs(good / uses - rate) <= RATE_TOLERANCE + _ROUNDING else None
+
+
+def claimed_rate(recorded_counts: RecordedCounts) -> float | None:
+    """Return a recorded rate, 0..1, that the recorded counts do not give; else None."""
+    if recorded_counts.claimed is not None:
+        return recorded_counts.claimed
+    rate, counts = recorded_counts.rate, UseCounts.of_record(recorded_counts)
+    if rate is None or not 0.0 <= rate <= 1.0 or (counts is not None and not counts.uses):
+        return None
+    if counts is None or not counts.has_results:
+        return rate
+    share = counts.successes / (counts.successes + counts.failures)
+    return None if abs(share - rate) <= RATE_TOLERANCE + _ROUNDING else rate
+
+
+def list_unrecorded(
+    pattern: Pattern, recorded: Sequence[Observation], recorded_counts: UseCounts | None
+) -> list[Observation]:
+    """Return sources 4 and 5: counted uses that are not among the `recorded` ones."""
+    added: list[Observation] = []
+    if steps := _trend_steps(pattern):
+        good, bad = sum(step.successes for step in steps), sum(step.failures for step in steps)
+        total = UseCounts(good, bad, good + bad, derived=True)
+        if recorded_counts is None or recorded_counts.uses < total.uses:
+            recorded_counts = total
+        elif not recorded_counts.has_results:
+            recorded_counts = replace(recorded_counts, successes=good, failures=bad)
+        added = _trend_observations(pattern, steps, recorded, recorded_counts)
+    if recorded_counts is None:
+        return added
+    return added + list_aggregates(pattern, recorded_counts.minus((*recorded, *added) if added else recorded))
+
+
+def list_aggregates(pattern: Pattern, left: UseCounts) -> list[Observation]:
+    """Return source 5: uses that only the record counts, dated by its last use."""
+    times = [source.at for source in pattern.source_loops if source.at]
+    times += [point.at for point in pattern.trend if point.at]
+    at = pattern.last_used or max(times, default=pattern.first_discovered)
+    unknown = left.uses - left.successes - left.failures
+    return [
+        Observation(
+            pattern_id=pattern.id,
+            kind="aggregate",
+            source=AGGREGATE,
+            at=at,
+            success=success,
+            count=count,
+            derived=left.derived,
+        )
+        for success, count in ((True, left.successes), (False, left.failures), (None, unknown))
+        if count
+    ]
+
+
+@dataclass(slots=True)
+class _Step:
+    """Results between the previous snapshot and `at`."""
+
+    at: datetime
+    successes: int
+    failures: int
+
+
+def usable_trend(pattern: Pattern) -> list[tuple[datetime, int, float]]:
+    """Return the snapshots that grow as (time, sample size, rate), oldest first."""
+    points = sorted(
+        (point.at, min(max(point.sample_size, 0), MAX_COUNT), point.rate)
+        for point in pattern.trend
+        if point.at and point.sample_size and point.rate is not None and 0.0 <= point.rate <= 1.0
+    )
+    growing: list[tuple[datetime, int, float]] = []
+    for point in points:
+        if not growing or point[1] > growing[-1][1]:
+            growing.append(point)
+    return growing
+
+
+def _trend_steps(pattern: Pattern) -> list[_Step]:
+    steps: list[_Step] = []
+    size_before = good_before = 0
+    for at, size, rate in usable_trend(pattern):
+        good = min(max(round_half_up(rate * size), good_before), good_before + size - size_before)
+        steps.append(_Step(at, good - good_before, size - size_before - (good - good_before)))
+        size_before, good_before = size, good
+    return steps
+
+
+def _trend_observations(
+    pattern: Pattern, steps: list[_Step], recorded: Sequence[Observation], recorded_counts: UseCounts
+) -> list[Observation]:
+    """Return dated counts for the results that the recorded uses do not explain.
+
+    A recorded use explains one result of its own step. Results beyond the counts of the record are dropped from the
+    newest steps.
+    """
+    times = [step.at for step in steps]
+    for observation in recorded:
+        if observation.at is None or observation.kind == "injected":
+            continue
+        place = bisect_left(times, observation.at)
+        if place == len(steps):
+            continue
+        if observation.success is True and steps[place].successes:
+            steps[place].successes -= 1
+        elif observation.success is False and steps[place].failures:
+            steps[place].failures -= 1
+    room = recorded_counts.minus(recorded)
+    good, bad = room.successes, room.failures
+    for step in steps:
+        step.successes = min(step.successes, good)
+        step.failures = min(step.failures, bad)
+        good -= step.successes
+        bad -= step.failures
+    return [
+        Observation(
+            pattern_id=pattern.id, kind="trend", source=TREND, at=step.at, success=success, count=count, derived=True
+        )
+        for step in steps
+        for success, count in ((True, step.successes), (False, step.failures))
+        if count
+    ]
 
 
 def group_uses_by_pattern(loops: Iterable[Loop]) -> dict[str, list[tuple[Loop, InjectedUse]]]:

@@ -9,8 +9,8 @@ from typing import Final
 from msgspec import Struct
 
 from core.base.text import plural, visible_line
-from core.learning.aggregate_evidence import AGGREGATE, TREND, round_half_up
 from core.learning.assessment import Assessment
+from core.learning.evidence import AGGREGATE, TREND, round_half_up
 from core.records.decisions import TURNS, Decision, Verb
 from core.records.events import Observation
 from core.records.loops import Loop

@@ -7,8 +7,7 @@ from datetime import datetime
 
 from core.base.formatting import format_percent
 from core.base.text import plural, visible_line
-from core.learning.aggregate_evidence import AGGREGATE, TREND, UseCounts, claimed_rate, usable_trend
-from core.learning.evidence import is_later
+from core.learning.evidence import AGGREGATE, TREND, UseCounts, claimed_rate, is_later, usable_trend
 from core.records.events import Observation
 from core.records.findings import Finding, Severity
 from core.records.patterns import Pattern, PatternType

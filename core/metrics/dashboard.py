@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from core.learning.score_arrays import INJECTED_ONLY, Flags
 from core.learning.scoreboard import Scoreboard
+from core.learning.scores import INJECTED_ONLY, Flags
 from core.learning.states import STATES
 from core.metrics.causes import Cause, top_causes
 from core.metrics.effectiveness import Comparison, compare_injection

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.config.settings import Settings
-from core.learning.aggregate_evidence import round_half_up
+from core.learning.evidence import round_half_up
 from core.learning.recorded_uses import loops_with_reflections
 from core.learning.scoreboard import Scoreboard
 from core.learning.states import STATES

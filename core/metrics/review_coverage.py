@@ -12,8 +12,8 @@ import numpy as np
 from msgspec import Struct
 
 from core.base.grouping import group_pairs
-from core.learning.score_arrays import Flags, Floats
 from core.learning.scoreboard import Scoreboard
+from core.learning.scores import Flags, Floats
 from core.metrics.weekly import WEEK, find_weeks
 from core.records.decisions import TURNS, CurationState, Decision, Verb
 from core.state.review_items import ReviewItem

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from core.learning.score_arrays import HARMFUL, HELPFUL, INJECTED_ONLY, KINDS, NO_RESULT, Flags, Ints
 from core.learning.scoreboard import Scoreboard
+from core.learning.scores import HARMFUL, HELPFUL, INJECTED_ONLY, KINDS, NO_RESULT, Flags, Ints
 from core.learning.states import STATES
 from core.learning.statistics import jeffreys_interval, jeffreys_intervals
 from core.records.patterns import Maturity

@@ -29,8 +29,8 @@ from core.debug_memory.known_fixes import KnownFix, find_known_fixes, parse_erro
 from core.debug_memory.lessons import LessonUpdate, check_success, collect_lessons, write_lessons
 from core.debug_memory.reports import FixTemplate, report_fix_templates
 from core.extraction.material import Materials
-from core.learning.aggregate_evidence import round_half_up
 from core.learning.assessment import Assessment
+from core.learning.evidence import round_half_up
 from core.records.debug_sessions import DebugSession, Failure, Lesson
 from core.records.events import Event, event_id
 from core.records.extractions import Extraction

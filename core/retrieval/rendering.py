@@ -11,8 +11,8 @@ from typing import Final
 from core.base.prompt_text import FENCE, escape_delimiters, escape_fences, escape_inline, escape_line, escape_quoted
 from core.base.text import plural, visible_line
 from core.config.settings import InjectionSettings
-from core.learning.aggregate_evidence import round_half_up
 from core.learning.assessment import Assessment
+from core.learning.evidence import round_half_up
 from core.records.patterns import Pattern, PatternType
 from core.redaction.masking import mask_secrets
 from core.scanning.messages import find_withhold_reason

@@ -19,8 +19,8 @@ from typing import Final, Self
 import numpy as np
 
 from core.config.settings import Settings
-from core.learning.score_arrays import Flags, Floats
 from core.learning.scoreboard import Scoreboard
+from core.learning.scores import Flags, Floats
 
 WEEK_DAYS: Final = 7.0
 SECONDS_PER_HOUR: Final = 3600.0

@@ -13,7 +13,7 @@ from core.base.errors import RalphdeckError
 from core.base.text import safe_matcher
 from core.config.settings import Settings
 from core.extraction.clustering import Cluster
-from core.learning.aggregate_evidence import UseCounts
+from core.learning.evidence import UseCounts
 from core.learning.scoreboard import Scoreboard
 from core.records.extractions import Extraction
 from core.records.findings import Finding, Severity

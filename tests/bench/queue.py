@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 
 from core.config.settings import Settings
-from core.learning.score_arrays import Floats, Ints
 from core.learning.scoreboard import Scoreboard
+from core.learning.scores import Floats, Ints
 from core.records.decisions import CurationState
 from core.records.events import Event
 from core.records.patterns import Pattern, PatternType

@@ -11,7 +11,7 @@ import numpy as np
 
 from core.base.formatting import format_day, shorten_id
 from core.base.text import plural, visible_line
-from core.learning.score_arrays import Codes, Flags
+from core.learning.scores import Codes, Flags
 from core.learning.states import STATES, state_codes
 from core.records.decisions import CurationState, Pin
 from core.records.patterns import Maturity

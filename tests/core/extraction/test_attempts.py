@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.config.settings import ExtractionSettings
-from core.extraction.attempts import find_attempt_repairs, find_repeated_errors, list_tools
 from core.extraction.engine import extract
-from core.extraction.fixes import Repair
+from core.extraction.fixes import Repair, find_attempt_repairs, find_repeated_errors, list_tools
 from core.records.episodes import Action, Attempt, Task, TaskStatus
 from core.records.extractions import LoggedAttempt, Material, Proposal
 from core.records.loops import Outcome

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core.learning.aggregate_evidence import claimed_rate
 from core.learning.assessment import Assessment
+from core.learning.evidence import claimed_rate
 from core.learning.explanation import explain_state
 from core.records.loops import Loop
 from core.records.patterns import Maturity, PatternType, RecordedCounts, TrendPoint

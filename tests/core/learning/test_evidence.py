@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.learning.aggregate_evidence import MAX_COUNT
-from core.learning.evidence import find_discoverers, group_uses_by_pattern
+from core.learning.evidence import MAX_COUNT, find_discoverers, group_uses_by_pattern
 from core.records.events import Event, Observation
 from core.records.loops import ExtractedPattern, InjectedUse, Loop
 from core.records.patterns import Pattern, PatternType, RecordedCounts, SourceLoop, TrendPoint
