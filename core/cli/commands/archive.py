@@ -9,7 +9,7 @@ from core.cli.commands.decisions import print_decided, print_warnings, required_
 from core.cli.json import objects
 from core.cli.render.output import Column, day, id_column, line, percent, print_table, respond
 from core.cli.support.id_completion import complete_pattern
-from core.cli.support.options import Count, DecidingCommand, Fraction, ReadingCommand, reason_option
+from core.cli.support.options import COUNT, FRACTION, DecidingCommand, ReadingCommand, reason_option
 from core.cli.support.project import chosen_project, open_project
 from core.curation.commands import Archive, PrunePatterns, Restore
 from core.sources.archives import read_archives
@@ -18,11 +18,9 @@ from core.state.findings import all_findings
 
 @click.command(cls=DecidingCommand)
 @click.option("--dry-run", is_flag=True, help="Print what would be archived, and archive nothing.")
-@click.option("--min-success-rate", type=Fraction(), help="Archive below this rate. Default: the setting, 0.5.")
-@click.option("--min-usage", type=Count(), metavar="N", help="Uses before the rate counts. Default: the setting, 3.")
-@click.option(
-    "--max-age-days", type=Count(), metavar="N", help="Archive if unused this long. Default: the setting, 90."
-)
+@click.option("--min-success-rate", type=FRACTION, help="Archive below this rate. Default: the setting, 0.5.")
+@click.option("--min-usage", type=COUNT, metavar="N", help="Uses before the rate counts. Default: the setting, 3.")
+@click.option("--max-age-days", type=COUNT, metavar="N", help="Archive if unused this long. Default: the setting, 90.")
 @reason_option
 def prune(
     dry_run: bool, min_success_rate: float | None, min_usage: int | None, max_age_days: int | None, reason: str

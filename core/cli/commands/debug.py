@@ -16,7 +16,7 @@ from core.cli.render.document import print_document
 from core.cli.render.output import Column, format_optional, id_column, minute, percent, print_table, remark, respond
 from core.cli.support.as_of import PastMoment
 from core.cli.support.id_completion import complete_session
-from core.cli.support.options import Count, Fraction, ReadingCommand, Words
+from core.cli.support.options import COUNT, FRACTION, ReadingCommand, Words
 from core.cli.support.project import chosen_project, open_project
 from core.debug_memory import index as keys
 from core.debug_memory.effectiveness import FixCounts
@@ -141,7 +141,7 @@ def show(session_id: str) -> None:
     help="Only failures in such files: % is any text, _ any character; case is ignored.",
 )
 @click.option(
-    "--limit", type=Count(), default=keys.MAX_SIMILAR, show_default=True, metavar="N", help="At most N sessions."
+    "--limit", type=COUNT, default=keys.MAX_SIMILAR, show_default=True, metavar="N", help="At most N sessions."
 )
 def similar(error_type: str, file_pattern: str, limit: int) -> None:
     """List the sessions with an error of this type, in any case, newest first (find_similar_failures).
@@ -162,7 +162,7 @@ def similar(error_type: str, file_pattern: str, limit: int) -> None:
 @click.argument("category", metavar="CATEGORY")
 @click.option(
     "--min-effectiveness",
-    type=Fraction(),
+    type=FRACTION,
     default=keys.MIN_EFFECTIVENESS,
     show_default=True,
     help="Only templates with a reported success rate above this.",
@@ -252,7 +252,7 @@ def escalations(since: datetime | None) -> None:
     "--min-count",
     "--least",
     "min_count",
-    type=Count(),
+    type=COUNT,
     default=MIN_RUNS,
     show_default=True,
     help="Minimum number of failures of a test, recorded or reported.",

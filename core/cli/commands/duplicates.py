@@ -9,7 +9,7 @@ from core.cli.json import objects
 from core.cli.json.wire import Wire
 from core.cli.render.output import Column, id_column, line, percent, print_table, respond
 from core.cli.support.id_completion import complete_pattern
-from core.cli.support.options import DecidingCommand, Fraction, ReadingCommand, reason_option
+from core.cli.support.options import FRACTION, DecidingCommand, ReadingCommand, reason_option
 from core.cli.support.project import chosen_project, now, open_project
 from core.curation.commands import Merge
 from core.curation.merge import Tally, as_read, check_pair, merged
@@ -20,7 +20,7 @@ from core.state.findings import all_findings
 
 
 @click.command(cls=ReadingCommand)
-@click.option("--threshold", type=Fraction(), help="Minimum similarity. Default: the setting, 0.8.")
+@click.option("--threshold", type=FRACTION, help="Minimum similarity. Default: the setting, 0.8.")
 def duplicates(threshold: float | None) -> None:
     """List pairs of similar patterns, most similar first.
 

@@ -16,7 +16,7 @@ from core.cli.render.output import end, print_bytes, print_json, remark, warn
 from core.cli.support.dry_run import remark_missing_vectors
 from core.cli.support.hooks import FORMS, PROMPT, SESSION, HookCommand, print_answer, read_event, use_folder
 from core.cli.support.id_completion import complete_loop
-from core.cli.support.options import Fraction, ReadingCommand, Words, invocation, output_option, setting_option
+from core.cli.support.options import FRACTION, ReadingCommand, Words, invocation, output_option, setting_option
 from core.cli.support.project import open_project
 from core.episodes.similar_tasks import embeddable_work
 from core.project.project import Project
@@ -47,7 +47,7 @@ class InjectCommand(ReadingCommand, HookCommand):
 @click.command(cls=InjectCommand, skipped="injects nothing")
 @click.argument("loop_id", metavar="[LOOP]", required=False, shell_complete=complete_loop)
 @click.option("--task", metavar="TEXT", help="Print the context for this task; nothing is recorded.")
-@setting_option("--min-success-rate", "injection.min_success_rate", type=Fraction())
+@setting_option("--min-success-rate", "injection.min_success_rate", type=FRACTION)
 @setting_option("--top-k", "injection.top_k_patterns")
 @click.option("--types", type=Words([*PatternType, REFLECTION]), help="Only these types.")
 @setting_option("--max-reflections", "injection.max_reflections")

@@ -14,7 +14,7 @@ from core.base.text import plural
 from core.cli.json import objects
 from core.cli.json.loops import effect, outcome_values, record_update
 from core.cli.render.output import line, remark, respond, warn
-from core.cli.support.options import Count, DecidingCommand, Duration
+from core.cli.support.options import COUNT, DURATION, DecidingCommand
 from core.cli.support.project import open_project
 from core.cli.support.work_options import (
     at_option,
@@ -37,9 +37,9 @@ from core.state.project_state import ProjectState
 @click.command(cls=DecidingCommand)
 @work_argument
 @result_options
-@click.option("--duration", "duration_ms", type=Duration(), help="From start to end; a plain number is ms.")
-@click.option("--errors", "error_count", type=Count(), metavar="N", help="Number of errors, resolved or not.")
-@click.option("--retries", "retry_count", type=Count(), metavar="N", help="Attempts before the last one.")
+@click.option("--duration", "duration_ms", type=DURATION, help="From start to end; a plain number is ms.")
+@click.option("--errors", "error_count", type=COUNT, metavar="N", help="Number of errors, resolved or not.")
+@click.option("--retries", "retry_count", type=COUNT, metavar="N", help="Attempts before the last one.")
 @click.option("--file", "files_touched", multiple=True, metavar="PATH", help="A file that it changed; may be repeated.")
 @click.option("--strategy", default="", metavar="TEXT", help="How the work was divided.")
 @click.option("--failure-mode", default="", metavar="TEXT", help="Kind of the failure.")

@@ -11,7 +11,7 @@ from core.cli.json.loops import criterion as criterion_json
 from core.cli.json.loops import effect, record_update
 from core.cli.render.output import line, respond, warn
 from core.cli.support.id_completion import complete_pattern
-from core.cli.support.options import Count, DecidingCommand, Fraction
+from core.cli.support.options import COUNT, FRACTION, DecidingCommand
 from core.cli.support.project import open_project
 from core.cli.support.work_options import (
     at_option,
@@ -42,9 +42,9 @@ _RESULTS = {True: "succeeded", False: "failed"}
 @click.option("--criterion", metavar="NAME", help="Feedback on an evaluation criterion, instead of a pattern.")
 @result_options
 @click.option("--neutral", is_flag=True, help="Record neutral feedback (only with --criterion).")
-@click.option("--value", type=Fraction(), help="Weight of the feedback on a criterion. Default: 1.")
+@click.option("--value", type=FRACTION, help="Weight of the feedback on a criterion. Default: 1.")
 @click.option("--context", metavar="TEXT", help="Comment on the feedback on a criterion.")
-@click.option("--iteration", type=Count(), metavar="N", help="Iteration of the loop that applied the pattern.")
+@click.option("--iteration", type=COUNT, metavar="N", help="Iteration of the loop that applied the pattern.")
 @at_option
 def record(
     work: str,

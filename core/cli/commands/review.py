@@ -17,9 +17,9 @@ from core.cli.json.wire import Wire
 from core.cli.render.output import Column, id_column, line, minute, print_table, remark, respond
 from core.cli.support.id_completion import complete_work
 from core.cli.support.options import (
-    Count,
+    COUNT,
+    MOMENT,
     DecidingCommand,
-    Moment,
     ReviewingCommand,
     reason_option,
     setting_option,
@@ -56,7 +56,7 @@ BURST_COLUMNS = (
 @click.command("list", cls=ReviewingCommand)
 @setting_option("--minutes", "review.minutes", type=click.IntRange(1, MAX_MINUTES), metavar="N")
 @words_option("--kind", words=KINDS, metavar="KINDS", help=f"Only these kinds: {', '.join(KINDS)}.")
-@click.option("--limit", type=Count(), metavar="N", help="At most N questions.")
+@click.option("--limit", type=COUNT, metavar="N", help="At most N questions.")
 def list_questions(minutes: int | None, kind: frozenset[str], limit: int | None) -> None:
     """List the questions that need a decision, highest impact first, and how many a review session covers.
 
@@ -97,7 +97,7 @@ def list_questions(minutes: int | None, kind: frozenset[str], limit: int | None)
 
 @click.command(cls=DecidingCommand)
 @click.argument("subject", metavar="SUBJECT")
-@click.option("--until", type=Moment(), metavar="TIME", help="Ask again then, such as 2026-12-24.")
+@click.option("--until", type=MOMENT, metavar="TIME", help="Ask again then, such as 2026-12-24.")
 @click.option("--uses", type=click.IntRange(min=1), metavar="N", help="Ask again after this much new evidence.")
 @click.option("--kind", type=click.Choice(KINDS), metavar="KIND", help="Kind of the question, if there are several.")
 @reason_option

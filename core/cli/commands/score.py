@@ -15,7 +15,7 @@ from core.cli.json.loops import criterion, outcome_values
 from core.cli.json.wire import Wire
 from core.cli.render.output import Column, day, id_column, line, print_table, respond
 from core.cli.support.id_completion import complete_work
-from core.cli.support.options import Fraction, ReadingCommand, invocation
+from core.cli.support.options import FRACTION, ReadingCommand, invocation
 from core.cli.support.project import open_project
 from core.cli.support.work_options import find_work
 from core.curation.reference_storage import LoggedFeedback
@@ -121,7 +121,7 @@ def _weighted(project: Project, words: Iterable[str]) -> tuple[dict[str, Criteri
         name, equals, text = word.partition("=")
         if not equals or not name.strip():
             raise click.UsageError(f"{word!r} is not CRITERION=SCORE; to score WORK leave out --criteria")
-        scores[name.strip()] = Fraction().convert(text, None, None)
+        scores[name.strip()] = FRACTION.convert(text, None, None)
     settings = project.settings.learning
     weights = criterion_weights(LoggedFeedback(project.project).get_all(), project.view.now, settings)
     return weights, apply_weights(scores, weights, settings)

@@ -13,7 +13,7 @@ from core.base.time_parsing import parse_past_time
 from core.cli.json import objects
 from core.cli.render.output import Column, minute, print_table, remark, respond
 from core.cli.support.id_completion import complete_task
-from core.cli.support.options import Moment, ReadingCommand, words_option
+from core.cli.support.options import MOMENT, Parsed, ReadingCommand, words_option
 from core.cli.support.project import chosen_project, now
 from core.config.paths import ProjectPaths
 from core.episodes.search import search as search_memory
@@ -21,23 +21,23 @@ from core.episodes.search_reader import SearchFilters, SearchHit, SearchPlace, S
 from core.episodes.task_lookup import find_attempt, task_ids
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
+from core.records.times import parse_time
 
 _SNIPPET = 160
 """Longest excerpt, in characters."""
 _LIMIT = 50
 
 
-class _When(Moment):
+def _when(*, end_of_day: bool) -> Parsed[datetime]:
     """A time, past or future, or an age: `2026-02-01`, `2026-02-01T09:00+01:00`, `36h`, `7d`, `2w`."""
 
-    def __init__(self, *, end_of_day: bool = False) -> None:
-        self._end_of_day = end_of_day
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+    def parse(value: Any) -> datetime | None:
         try:
-            return parse_past_time(str(value), now(), end_of_day=self._end_of_day)
+            return parse_past_time(str(value), now(), end_of_day=end_of_day)
         except BadInput:
-            return super().convert(value, param, ctx)
+            return parse_time(value)
+
+    return Parsed("time", "time", MOMENT.usage, parse)
 
 
 @click.command(cls=ReadingCommand)
@@ -59,8 +59,10 @@ class _When(Moment):
     words=(outcome.value for outcome in Outcome),
     help="Only attempts with these outcomes; of a task, its last attempt.",
 )
-@click.option("--since", type=_When(), metavar="TIME", help="Not before this time, such as 2026-02-01 or 7d.")
-@click.option("--until", type=_When(end_of_day=True), metavar="TIME", help="Not after this time, or this day.")
+@click.option(
+    "--since", type=_when(end_of_day=False), metavar="TIME", help="Not before this time, such as 2026-02-01 or 7d."
+)
+@click.option("--until", type=_when(end_of_day=True), metavar="TIME", help="Not after this time, or this day.")
 @click.option(
     "--limit", type=click.IntRange(min=0), default=_LIMIT, show_default=True, metavar="N", help="At most N hits."
 )

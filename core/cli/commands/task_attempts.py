@@ -12,7 +12,7 @@ from core.base.errors import ProjectNotFound, UnknownRecord
 from core.base.text import plural, visible_line
 from core.cli.render.output import line, remark, respond, warn
 from core.cli.support.id_completion import complete_loop
-from core.cli.support.options import Command, Count, ExclusiveFlags, Fraction
+from core.cli.support.options import COUNT, FRACTION, Command, ExclusiveFlags
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
 from core.config.paths import BEGIN_COMMAND, is_folder
 from core.episodes.protocol import Episodes
@@ -114,7 +114,7 @@ def _find_loop(name: str) -> Loop:
 @_agent_option(help="The agent. Default: $RALPHDECK_AGENT, else that of the task.")
 @click.option("--approach", metavar="TEXT", default="", help="What the attempt tries, in one line.")
 @click.option("--step", "steps", metavar="TEXT", multiple=True, help="A step of the plan; may be repeated.")
-@click.option("--estimate", "estimated_iterations", type=Count(), metavar="N", help="Estimated number of iterations.")
+@click.option("--estimate", "estimated_iterations", type=COUNT, metavar="N", help="Estimated number of iterations.")
 @click.option(
     "--similar/--no-similar",
     "with_similar",
@@ -201,7 +201,7 @@ class _CompleteCommand(Command, ExclusiveFlags):
 @click.option("--failure", "outcome", flag_value=Outcome.FAILURE.value, help="It did not.")
 @click.option("--timeout", "outcome", flag_value=Outcome.TIMEOUT.value, help="It ran out of time or of iterations.")
 @click.option("--reason", metavar="TEXT", default="", help="Reason for the outcome.")
-@click.option("--quality", type=Fraction(), help="Quality of the work. Default: the last logged one.")
+@click.option("--quality", type=FRACTION, help="Quality of the work. Default: the last logged one.")
 @click.option("--percent", type=click.FloatRange(0, MAX_PERCENT), metavar="N", help="Percentage of the task done.")
 @click.option("--worked", metavar="TEXT", multiple=True, help="What worked; may be repeated.")
 @click.option("--didnt-work", metavar="TEXT", multiple=True, help="What did not work; may be repeated.")
@@ -209,7 +209,7 @@ class _CompleteCommand(Command, ExclusiveFlags):
 @click.option("--milestone", "milestones", metavar="TEXT", multiple=True, help="A milestone; may be repeated.")
 @click.option("--done", "done", flag_value=True, type=bool, default=None, help="The task is completed.")
 @click.option("--give-up", "done", flag_value=False, type=bool, help="The task has failed.")
-@click.option("--attempt", type=Count(), metavar="N", help="Default: the newest.")
+@click.option("--attempt", type=COUNT, metavar="N", help="Default: the newest.")
 def complete(
     task_id: str,
     outcome: str | None,
@@ -281,7 +281,7 @@ def complete(
 @click.option("--action-item", "action_items", metavar="TEXT", multiple=True, help="May be repeated.")
 @click.option("--trigger", type=click.Choice(TRIGGERS), default="manual", show_default=True)
 @click.option("--type", "reflection_type", type=_Choice(TYPES), help="Default: by the outcome of the attempt.")
-@click.option("--attempt", type=Count(), metavar="N", help="Default: the newest.")
+@click.option("--attempt", type=COUNT, metavar="N", help="Default: the newest.")
 def reflect(task_id: str, attempt: int | None, **parts: Any) -> None:
     """Write the reflection on an attempt at TASK; it replaces the draft from the log.
 

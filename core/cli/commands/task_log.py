@@ -16,7 +16,7 @@ from core.base.text import plural
 from core.cli.commands.task_attempts import open_task_memory, task_argument
 from core.cli.render.output import line, respond
 from core.cli.support.hooks import CLAUDE_CODE, HookCommand, read_tool_event, use_folder
-from core.cli.support.options import Command, Count, ExclusiveFlags, Fraction, invocation
+from core.cli.support.options import COUNT, FRACTION, Command, ExclusiveFlags, invocation
 from core.cli.support.project import chosen_project
 from core.episodes.log_summary import ACTION_TYPES
 from core.episodes.tool_events import FAILED, SUCCEEDED, parse_tool_event
@@ -51,12 +51,12 @@ class _LogCommand(Command, ExclusiveFlags, HookCommand):
 @click.option("--error", metavar="TEXT", help="Its error.")
 @click.option("--reasoning", metavar="TEXT", help="The reason for it.")
 @click.option("--expected", metavar="TEXT", help="The expected result.")
-@click.option("--iteration", type=Count(), metavar="N", help="Default: the last given one, else 1.")
-@click.option("--quality", type=Fraction(), help="Quality of the work so far.")
+@click.option("--iteration", type=COUNT, metavar="N", help="Default: the last given one, else 1.")
+@click.option("--quality", type=FRACTION, help="Quality of the work so far.")
 @click.option("--result", "results", metavar="FILE", multiple=True, help="Save a copy of a file with the iteration.")
 @click.option("--milestone", "milestones", metavar="TEXT", multiple=True, help="A milestone.")
 @click.option("--json-lines", "lines", metavar="FILE", help="Log actions from a file of JSON; - is stdin.")
-@click.option("--attempt", type=Count(), metavar="N", help="Default: the newest, which must be open.")
+@click.option("--attempt", type=COUNT, metavar="N", help="Default: the newest, which must be open.")
 @click.option("--hook", type=click.Choice([CLAUDE_CODE]), help=_HOOK_HELP)
 def log(
     task_id: str,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from core.base.errors import BadInput
 from core.base.time_parsing import parse_past_time
 from core.cli.render.output import remark
-from core.cli.support.options import Decorated
 from core.cli.support.project import now, open_project
 from core.records.findings import Finding
 
@@ -20,11 +19,7 @@ if TYPE_CHECKING:
 
 
 class PastMoment(click.ParamType[datetime]):
-    """A moment of the past.
-
-    Args:
-        end_of_day: Whether a day without a time is its end; see `core.base.time_parsing.parse_past_time`.
-    """
+    """A moment of the past; `end_of_day`: a day without a time is its end."""
 
     name = "date"
 
@@ -43,14 +38,9 @@ class PastMoment(click.ParamType[datetime]):
         return "DATE|7d"
 
 
-def as_of_option(command: Decorated) -> Decorated:
-    """`--as-of DATE`."""
-    return click.option(
-        "--as-of",
-        "as_of",
-        type=PastMoment(end_of_day=True),
-        help="Show the state at that time, or at the end of that day.",
-    )(command)
+as_of_option: Final = click.option(
+    "--as-of", type=PastMoment(end_of_day=True), help="Show the state at that time, or at the end of that day."
+)
 
 
 def state_as_of(when: datetime | None) -> ProjectState:

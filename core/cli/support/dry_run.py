@@ -23,12 +23,8 @@ dry_run_option: Final = click.option(
 
 
 def forecast_decision(project: Project, command: Command) -> Decided:
-    """Print what a decision would change; returns the decision that was not written.
-
-    Raises:
-        RalphdeckError: What the decision would raise.
-    """
-    # Only a dry run needs it.
+    """Print what a decision would change; returns the decision that was not written. Raises what it would raise."""
+    # Only a dry run needs these.
     from core.episodes.similar_tasks import embeddable_work
     from core.forecast.forecast import Forecaster
 

@@ -30,28 +30,22 @@ _NO_EVENT: Final = "stdin is not the JSON of an event"
 
 
 class HookEvent(NamedTuple):
-    """The event that an agent sends.
-
-    Attributes:
-        form: One of `FORMS`.
-        name: `hook_event_name`, else `SESSION`.
-        task: The prompt of the user, "" at the start of a session.
-        folder: Working directory of the agent, "" if unknown.
-        fault: Why the event is invalid, "" for a valid one.
-    """
+    """The event that an agent sends, in one of `FORMS`."""
 
     form: str
     name: str = SESSION
     task: str = ""
+    """The prompt of the user, "" at the start of a session."""
     folder: str = ""
+    """Working directory of the agent, "" if unknown."""
     fault: str = ""
+    """Why the event is invalid, "" for a valid one."""
 
 
 def read_event(form: str) -> HookEvent:
     """Read the event from stdin: a JSON object, or for `plain` also the text of a task.
 
-    Raises:
-        BadInput: Claude Code takes no context at this event.
+    Raises BadInput if Claude Code takes no context at this event.
     """
     data = _read_stdin()
     decoded = decode_json(data)
@@ -69,11 +63,7 @@ def read_event(form: str) -> HookEvent:
 
 
 def read_tool_event() -> dict[str, Any]:
-    """Read the event of a tool call from stdin.
-
-    Raises:
-        BadInput: It is not an event.
-    """
+    """Read the event of a tool call from stdin; raises BadInput if it is not one."""
     value = decode_json(_read_stdin()).value
     if not isinstance(value, dict):
         raise BadInput(_NO_EVENT)
@@ -107,8 +97,7 @@ def print_answer(event: HookEvent, context: str) -> None:
     """Print the context in the form that the agent expects; nothing without a context."""
     if event.form == "plain":
         print_bytes(context.encode("utf-8", "replace"))
-        return
-    if context:
+    elif context:
         print_json({"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": context}})
 
 
@@ -116,10 +105,7 @@ class HookCommand(click.Command):
     """A command that with `--hook` never blocks an agent.
 
     Any error is one line on stderr, nothing is printed, and the exit code is 0. On the exit code 2, that of wrong
-    usage, Claude Code would drop the user's prompt.
-
-    Args:
-        skipped: What does not happen after an error, for that line.
+    usage, Claude Code would drop the user's prompt. `skipped` is what does not happen after an error, for that line.
     """
 
     def __init__(self, *args: Any, skipped: str, **options: Any) -> None:
@@ -129,25 +115,25 @@ class HookCommand(click.Command):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        if not any(arg == "--hook" or arg.startswith("--hook=") for arg in args):
-            return super().make_context(info_name, args, parent, **extra)
+        is_hook = any(arg.partition("=")[0] == "--hook" for arg in args)
         try:
             return super().make_context(info_name, args, parent, **extra)
         except click.UsageError as error:
+            if not is_hook:
+                raise
             _read_stdin()  # else the writer of the event gets a broken pipe
             raise self._report(error.format_message()) from None
 
     def invoke(self, ctx: click.Context) -> Any:
-        if not ctx.params.get("hook"):
-            return super().invoke(ctx)
         try:
             return super().invoke(ctx)
         except (click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
-        except click.ClickException as error:
-            raise self._report(error.format_message()) from None
         except Exception as error:
-            raise self._report(str(error) or type(error).__name__) from None
+            if not ctx.params.get("hook"):
+                raise
+            reason = error.format_message() if isinstance(error, click.ClickException) else str(error)
+            raise self._report(reason or type(error).__name__) from None
 
     def _report(self, reason: str) -> click.exceptions.Exit:
         remark(f"ralphdeck {self._skipped}: {reason}")

@@ -9,10 +9,8 @@ import click
 
 from core.config.paths import SAFE_ID
 
-Completer = Callable[[click.Context, click.Parameter, str], list[str]]
 
-
-def _completer(read_ids: Callable[[], Iterable[str]]) -> Completer:
+def _completer(read_ids: Callable[[], Iterable[str]]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
     """Complete the IDs that a function reads; without those that a shell would interpret."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -36,7 +34,6 @@ def _ids_of(*kinds: str) -> Callable[[], Iterator[str]]:
 
 
 def _task_ids() -> Iterable[str]:
-    """The IDs of tasks, from one folder."""
     from core.cli.support.project import chosen_project
     from core.episodes.task_lookup import task_ids
 

@@ -14,8 +14,7 @@ from core.storage.file_reader import read_file
 def read_input(file: Path, most: int) -> bytes:
     """Read a file, or standard input for `-`, of at most `most` bytes.
 
-    Raises:
-        BadInput: The path is invalid, or the file is missing, too long or unreadable.
+    Raises BadInput if the path is invalid, or the file is missing, too long or unreadable.
     """
     if str(file) == "-":
         data = sys.stdin.buffer.read(most + 1) if sys.stdin is not None else b""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
 
@@ -74,23 +74,19 @@ def _shared_option(flag: str) -> click.Option:
     return click.Option(names, expose_value=False, callback=_store, **_SHARED[flag])
 
 
-def project_option(command: Decorated) -> Decorated:
-    """`--project PATH`, before or after the name of the command."""
-    return _append(command, "--project")
-
-
-def readonly_option(command: Decorated) -> Decorated:
-    """`--readonly`, before the name of the command, or after the folder of the dashboard."""
-    return _append(command, "--readonly")
-
-
-def _append(command: Decorated, flag: str) -> Decorated:
+def _append(flag: str, command: Decorated) -> Decorated:
     option = _shared_option(flag)
     if isinstance(command, click.Command):
         command.params.append(option)
     else:
         command.__dict__.setdefault("__click_params__", []).append(option)
     return command
+
+
+project_option: Final = partial(_append, "--project")
+"""`--project PATH`, before or after the name of the command."""
+readonly_option: Final = partial(_append, "--readonly")
+"""`--readonly`, before the name of the command, or after the folder of the dashboard."""
 
 
 class Command(click.Command):
@@ -144,14 +140,8 @@ def setting_option(flag: str, name: str, **options: Any) -> Callable[[Decorated]
     return click.option(flag, help=f"{setting.help}. Default: the setting `{name}`.", **options)
 
 
-def reason_option(command: Decorated) -> Decorated:
-    """`--reason TEXT`, saved with the decision."""
-    return click.option("--reason", default="", help="Why; saved in the decision log.")(command)
-
-
-def limit_option(command: Decorated) -> Decorated:
-    """`--limit N` without a default."""
-    return click.option("--limit", type=click.IntRange(min=0), metavar="N", help="At most N rows.")(command)
+reason_option: Final = click.option("--reason", default="", help="Why; saved in the decision log.")
+limit_option: Final = click.option("--limit", type=click.IntRange(min=0), metavar="N", help="At most N rows.")
 
 
 class ExclusiveFlags(click.Command):
@@ -192,15 +182,17 @@ class Words(click.ParamType[tuple[str, ...]]):
         return [CompletionItem(f"{begun}{comma}{word}") for word in self.words if word.startswith(last)]
 
 
-class _Parsed(click.ParamType[Value]):
-    """A value that a method parses; its error says what the value is and how to write it."""
+class Parsed(click.ParamType[Value]):
+    """A value that `parse` reads (None: invalid); its error says what the value is and how to write it."""
 
-    noun: ClassVar[str]
-    usage: ClassVar[str]
-
-    def parse(self, value: Any) -> Value | None:
-        """Parse the value; None if it is invalid."""
-        raise NotImplementedError
+    def __init__(
+        self, name: str, noun: str, usage: str, parse: Callable[[Any], Value | None], metavar: str | None = None
+    ) -> None:
+        self.name = name
+        self.noun: Final = noun
+        self.usage: Final = usage
+        self.parse: Final = parse
+        self.metavar: Final = metavar
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Value:
         parsed = self.parse(value)
@@ -208,62 +200,47 @@ class _Parsed(click.ParamType[Value]):
             self.fail(f"Invalid {self.noun} {value!r}. Use {self.usage}.", param, ctx)
         return parsed
 
-
-class Fraction(_Parsed[float]):
-    """A number from 0 to 1, or a percentage."""
-
-    name, noun = "0..1", "rate"
-    usage = "a number from 0 to 1, or a percentage: 0.8 or 80%"
-
-    def parse(self, value: Any) -> float | None:
-        text = str(value).strip()
-        try:
-            number = float(text[:-1]) / 100 if text.endswith("%") else float(text)
-        except ValueError:
-            return None
-        return number if 0 <= number <= 1 else None
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        return self.metavar
 
 
-class Count(_Parsed[int]):
-    """A whole number, at least 0."""
-
-    name, noun, usage = "count", "number", "a whole number, at least 0"
-
-    def parse(self, value: Any) -> int | None:
-        try:
-            number = int(value)
-        except ValueError:
-            return None
-        return number if 0 <= number <= MAX_COUNT else None
+def _parse_fraction(value: Any) -> float | None:
+    text = str(value).strip()
+    try:
+        number = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        return None
+    return number if 0 <= number <= 1 else None
 
 
-class Moment(_Parsed[datetime]):
-    """A time in ISO-8601 (aware, UTC); UTC without a zone."""
+def _parse_count(value: Any) -> int | None:
+    try:
+        number = int(value)
+    except ValueError:
+        return None
+    return number if 0 <= number <= MAX_COUNT else None
 
-    name, noun, usage = "time", "time", "2026-11-15, 2026-11-15T09:00 or 2026-11-15T09:00:00Z"
 
-    def parse(self, value: Any) -> datetime | None:
-        return parse_time(value)
+def _parse_duration(value: Any) -> float | None:
+    if isinstance(value, int | float):
+        return value
+    text = value.strip()
+    if re.fullmatch(_NUMBER, text):
+        text += "ms"
+    parts = _DURATION.fullmatch(text) if len(text) <= _MOST_DIGITS else None
+    if parts is None or not any(parts.groups()):
+        return None
+    return sum(float(part) * ms for part, ms in zip(parts.groups(), _UNITS_MS, strict=True) if part)
 
 
-class Duration(_Parsed[float]):
-    """A duration in ms: 1h30m, 12m, 90s, 450ms, or a number of ms."""
-
-    name, noun, usage = "duration", "duration", "1h30m, 12m, 90s or 450 (ms)"
-
-    def parse(self, value: Any) -> float | None:
-        if isinstance(value, int | float):
-            return value
-        text = value.strip()
-        if re.fullmatch(_NUMBER, text):
-            text += "ms"
-        parts = _DURATION.fullmatch(text) if len(text) <= _MOST_DIGITS else None
-        if parts is None or not any(parts.groups()):
-            return None
-        return sum(float(part) * ms for part, ms in zip(parts.groups(), _UNITS_MS, strict=True) if part)
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        return "1h30m|12m|90s|450"
+FRACTION: Final = Parsed("0..1", "rate", "a number from 0 to 1, or a percentage: 0.8 or 80%", _parse_fraction)
+COUNT: Final = Parsed("count", "number", "a whole number, at least 0", _parse_count)
+MOMENT: Final = Parsed("time", "time", "2026-11-15, 2026-11-15T09:00 or 2026-11-15T09:00:00Z", parse_time)
+"""A time in ISO-8601 (aware, UTC); UTC without a zone."""
+DURATION: Final = Parsed(
+    "duration", "duration", "1h30m, 12m, 90s or 450 (ms)", _parse_duration, metavar="1h30m|12m|90s|450"
+)
+"""A duration in ms."""
 
 
 def words_option(*names: str, words: Iterable[str], **attributes: Any) -> Callable[[Decorated], Decorated]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from core.cli.support.id_completion import complete_loop
-from core.cli.support.options import Fraction, words_option
+from core.cli.support.options import FRACTION, words_option
 from core.records.patterns import Maturity, Pattern, PatternType
 
 if TYPE_CHECKING:
@@ -24,19 +24,14 @@ _STATES: Final = [*Maturity, "quarantine", "held"]
 
 @dataclass(frozen=True, slots=True)
 class PatternFilter:
-    """Conditions on patterns; empty ones and None match all.
+    """Conditions on patterns; empty ones and None match all. `tags` are in lower case, and all must match."""
 
-    Attributes:
-        tags: All of them, in lower case.
-        from_loop: Only patterns that this loop discovered or applied.
-    """
-
-    types: frozenset[str] = frozenset()
-    states: frozenset[str] = frozenset()
-    min_success_rate: float | None = None
-    max_success_rate: float | None = None
-    tags: frozenset[str] = frozenset()
-    from_loop: str | None = None
+    types: frozenset[str]
+    states: frozenset[str]
+    min_success_rate: float | None
+    max_success_rate: float | None
+    tags: frozenset[str]
+    from_loop: str | None
 
     def rows(self, snapshot: Snapshot, board: Scoreboard) -> list[tuple[Pattern, Assessment]]:
         """The matching patterns with their assessments, by ID."""
@@ -55,19 +50,18 @@ class PatternFilter:
 
     def _matches_rate(self, rate: float | None) -> bool:
         low, high = self.min_success_rate, self.max_success_rate
-        if low is None and high is None:
-            return True
-        return rate is not None and (low is None or rate >= low) and (high is None or rate <= high)
+        if rate is None:
+            return low is None and high is None
+        return (low is None or rate >= low) and (high is None or rate <= high)
 
 
 def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--type`, `--state`, `--min-success-rate`, `--max-success-rate`, `--tag` and `--from-loop`; the command gets
-    `wanted`, a `PatternFilter`."""
+    """Options of a `PatternFilter`, which the command gets as `wanted`."""
 
     @words_option("--type", "types", words=PatternType, help="Only these types.")
     @words_option("--state", "states", words=_STATES, help="Only in these states.")
-    @click.option("--min-success-rate", type=Fraction(), help="Only with at least this rate.")
-    @click.option("--max-success-rate", type=Fraction(), help="Only with at most this rate.")
+    @click.option("--min-success-rate", type=FRACTION, help="Only with at least this rate.")
+    @click.option("--max-success-rate", type=FRACTION, help="Only with at most this rate.")
     @click.option("--tag", "tags", metavar="TAG", multiple=True, help="Only with this tag; may be repeated.")
     @click.option(
         "--from-loop",
@@ -76,24 +70,10 @@ def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
         shell_complete=complete_loop,
     )
     @functools.wraps(command)
-    def filtered(
-        types: frozenset[str],
-        states: frozenset[str],
-        min_success_rate: float | None,
-        max_success_rate: float | None,
-        tags: tuple[str, ...],
-        from_loop: str | None,
-        **others: Any,
-    ) -> Any:
-        wanted = PatternFilter(
-            types=types,
-            states=states,
-            min_success_rate=min_success_rate,
-            max_success_rate=max_success_rate,
-            tags=frozenset(tag.lower() for tag in tags),
-            from_loop=from_loop,
-        )
-        return command(wanted=wanted, **others)
+    def filtered(tags: tuple[str, ...], **options: Any) -> Any:
+        fields = {field: options.pop(field) for field in PatternFilter.__dataclass_fields__ if field != "tags"}
+        wanted = PatternFilter(tags=frozenset(tag.lower() for tag in tags), **fields)
+        return command(wanted=wanted, **options)
 
     return filtered
 

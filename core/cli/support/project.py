@@ -36,11 +36,7 @@ def named_project() -> Path | None:
 
 
 def chosen_project() -> ProjectPaths:
-    """The named project, else the nearest one at or above the current folder.
-
-    Raises:
-        ProjectNotFound: There is none.
-    """
+    """The named project, else the nearest one at or above the current folder; raises ProjectNotFound."""
     named = named_project()
     return guarded(project_at(named) if named is not None else find_project(Path()))
 
@@ -58,11 +54,7 @@ def guarded(project: ProjectPaths) -> ProjectPaths:
 
 
 def read_configuration(*, registry: bool = False) -> Configuration:
-    """The settings of the chosen project.
-
-    Args:
-        registry: Also read the pruning policy of the pattern files.
-    """
+    """The settings of the chosen project; with `registry` also the pruning policy of the pattern files."""
     from core.sources.configuration import Configuration
 
     project = chosen_project()
@@ -71,11 +63,7 @@ def read_configuration(*, registry: bool = False) -> Configuration:
 
 
 def read_snapshot(configuration: Configuration | None = None) -> Snapshot:
-    """All records of the chosen project, for commands that need no scores.
-
-    Args:
-        configuration: Configuration of the project; read if None.
-    """
+    """All records of the chosen project, for commands that need no scores; reads the configuration if None."""
     from core.project.index import Library
 
     configuration = configuration or read_configuration()
@@ -87,14 +75,10 @@ def read_snapshot(configuration: Configuration | None = None) -> Snapshot:
 
 
 def open_project(*, records: bool = False, configuration: Configuration | None = None) -> Project:
-    """Load the chosen project with scores.
+    """Load the chosen project with scores; reads the configuration if None.
 
-    Args:
-        records: Whether the command records something, which requires an `.aiwg`.
-        configuration: Configuration of the project; read if None.
-
-    Raises:
-        ProjectNotFound: There is no such project, or it has no `.aiwg` to record in.
+    `records`: the command records something, which requires an `.aiwg`. Raises ProjectNotFound if there is no such
+    project, or it has no `.aiwg` to record in.
     """
     from core.project.project import Project
 

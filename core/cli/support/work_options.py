@@ -12,7 +12,7 @@ from core.base.formatting import shorten_id
 from core.base.text import plural
 from core.cli.render.output import line, percent, warn
 from core.cli.support.id_completion import complete_work
-from core.cli.support.options import Decorated, Moment
+from core.cli.support.options import MOMENT, Decorated
 from core.cli.support.project import now
 from core.curation.case import change
 from core.curation.use_counts import CountResult
@@ -28,14 +28,12 @@ success_option = click.option("--success", is_flag=True, help="It succeeded.")
 failure_option = click.option("--failure", is_flag=True, help="It failed.")
 
 
+at_option = click.option("--at", type=MOMENT, metavar="TIME", help="Time in ISO-8601. Default: now.")
+
+
 def result_options(command: Decorated) -> Decorated:
     """`--success` and `--failure`; see `parse_result`."""
     return success_option(failure_option(command))
-
-
-def at_option(command: Decorated) -> Decorated:
-    """`--at TIME`; see `require_past`."""
-    return click.option("--at", type=Moment(), metavar="TIME", help="Time in ISO-8601. Default: now.")(command)
 
 
 def parse_result(success: bool, failure: bool) -> bool | None:
@@ -56,9 +54,7 @@ def require_past(at: datetime | None) -> datetime:
 def find_work(state: ProjectState, name: str, warnings: list[str]) -> str:
     """Find the ID of a loop or an attempt; an unknown one is used as that of another tool, with a warning.
 
-    Raises:
-        UnknownRecord: The name matches several loops, or is empty.
-        BadInput: The ID has control characters.
+    Raises UnknownRecord if the name matches several loops or is empty, BadInput if it has control characters.
     """
     loops = state.snapshot.loops.values()
     # A mere part of an ID is not enough here: another tool may use it as an ID.
