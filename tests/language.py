@@ -44,6 +44,8 @@ WORDS: Final = {
     r"sign of life": "last activity",
     r"others alike": "others with the same ...",
     r"to the letter": "exactly",
+    r"in vain": "without success",
+    r"patience": "timeout",
 }
 """Regular expressions of words, and what to write instead."""
 NAMES: Final = frozenset(
@@ -138,8 +140,11 @@ def check_python(source: str, file: str) -> Iterator[Violation]:
             if is_prose or id(node) in docstrings:
                 yield from check_prose(node.value, file, node.lineno)
         for name in _defined(node):
+            line = getattr(node, "lineno", 1)
             if banned := NAMES.intersection(name.lower().strip("_").split("_")):
-                yield Violation(file, getattr(node, "lineno", 1), name, f"a name without {', '.join(sorted(banned))}")
+                yield Violation(file, line, name, f"a name without {', '.join(sorted(banned))}")
+            else:
+                yield from check_prose(name.strip("_").replace("_", " "), file, line)
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield from check_prose(token.string, file, token.start[0])
@@ -171,10 +176,13 @@ def find_violations(paths: Sequence[str] = DEFAULT, exceptions: Exceptions | Non
         path = ROOT / name
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
             relative = file.resolve().relative_to(ROOT).as_posix()
+            text = file.read_text(encoding="utf-8") if file.suffix in {".py", ".md", ".yaml", ".toml"} else ""
             if file.suffix == ".py":
-                found += check_python(file.read_text(encoding="utf-8"), relative)
+                found += check_python(text, relative)
             elif file.suffix == ".md":
-                found += check_markdown(file.read_text(encoding="utf-8"), relative)
+                found += check_markdown(text, relative)
+            elif not relative.startswith("tests/"):
+                found += check_prose(text, relative, 1)
     return sorted(one for one in found if not exceptions.allow(one))
 
 

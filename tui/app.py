@@ -191,7 +191,7 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
                 place.outdate()
         else:
             found = find_notifications(before, self.view, delta, self._mine)
-            self._tell(toasts(found, self._mine))
+            self._report(toasts(found, self._mine))
             self._bell.note(found)
             for place in self._places():
                 place.changed(delta)
@@ -231,7 +231,7 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
         log.error("%s\n%s", message.text, message.detail)
         self.say(message.text, severity="error")
 
-    def _tell(self, lines: list[tuple[str, SeverityLevel]]) -> None:
+    def _report(self, lines: list[tuple[str, SeverityLevel]]) -> None:
         for text, severity in lines[:1]:
             more = f", and {plural(len(lines) - 1, 'more change')}" if len(lines) > 1 else ""
             self.say(f"{text}{more}", severity=severity)

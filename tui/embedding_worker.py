@@ -57,10 +57,10 @@ class EmbeddingWorker:
             again = None
             try:
                 if not self._stopped:
-                    self._project.embed_missing(self._tell, lambda: self._stopped)
+                    self._project.embed_missing(self._report, lambda: self._stopped)
             except RalphdeckError:
                 again = _AGAIN_SECONDS
 
-    def _tell(self, done: int, total: int) -> None:
+    def _report(self, done: int, total: int) -> None:
         if not self._stopped:
             self._target.post_message(self.Progress(done, total))

@@ -71,7 +71,7 @@ def opened(paths: ProjectPaths) -> Project:
     return project
 
 
-def test_loops_that_come_out_well_establish_what_they_applied(paths: ProjectPaths) -> None:
+def test_successful_loops_establish_the_patterns_they_applied(paths: ProjectPaths) -> None:
     project = opened(paths)
     assert project.view.assessment(SPLIT).successes == 0
     for number in range(3):
@@ -96,7 +96,7 @@ def test_loops_that_fail_bring_a_proposal_to_invert(paths: ProjectPaths) -> None
     assert (inversion.failures, inversion.source_loops) == (3, ("ralph-0", "ralph-1", "ralph-2"))
 
 
-def test_a_neutral_loop_is_no_evidence_unless_the_setting_counts_it_as_failure(paths: ProjectPaths) -> None:
+def test_a_neutral_loop_counts_only_if_the_setting_makes_it_a_failure(paths: ProjectPaths) -> None:
     project = opened(paths)
     write_loop(paths, 0, "completed", minutes=45, failed=3)
     project.apply(None)
@@ -220,7 +220,7 @@ def test_a_loop_that_an_event_calls_by_another_name_is_the_same_loop(paths: Proj
     assert (seen.loop_id, seen.success, seen.inferred) == ("ralph-9", True, True)
 
 
-def test_a_decision_on_a_burst_that_is_another_by_now_is_refused(paths: ProjectPaths) -> None:
+def test_a_decision_on_a_burst_that_changed_meanwhile_is_refused(paths: ProjectPaths) -> None:
     project = opened(paths)
     blame(project, "ralph-2")
     (seen,) = project.view.board.bursts

@@ -507,7 +507,7 @@ def watch(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call
     asked: dict[str, bool] = {}
 
     class Recorder:
-        def __init__(self, _opened: object, _tell: object, **options: bool) -> None:
+        def __init__(self, _opened: object, _report: object, **options: bool) -> None:
             asked.update(options)
 
         def run(self) -> None:

@@ -24,7 +24,7 @@ from tests.factories import CURATION_NOW, decide, make_assessment, make_error_pa
 AGENT = Path(__file__).with_name("agent.py")
 IDS = [f"pat-error-{number}-001" for number in range(5)]
 SECONDS = 4.0
-PATIENCE = 60.0
+MAX_SECONDS = 60.0
 """Seconds that a slow machine may need."""
 WRITTEN, DECIDED = 20, 5
 """Minimum number of records and decisions that must have overlapped."""
@@ -67,7 +67,7 @@ def agents(path: Path, kinds: list[str]) -> Iterator[set[str]]:
 @pytest.fixture(autouse=True)
 def _as_patient_as_the_machine_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """A curator that gives up writes a copy beside the file, which is right but not tested here."""
-    monkeypatch.setattr("core.storage.atomic_write._TIMEOUT_SECONDS", PATIENCE)
+    monkeypatch.setattr("core.storage.atomic_write._TIMEOUT_SECONDS", MAX_SECONDS)
 
 
 def race(paths: ProjectPaths, kinds: list[str]) -> None:
@@ -77,7 +77,8 @@ def race(paths: ProjectPaths, kinds: list[str]) -> None:
     with agents(paths.pattern_file("error"), kinds) as written:
         start = time.monotonic()
         while (took := time.monotonic() - start) < SECONDS or (
-            took < PATIENCE and (len(decided) <= DECIDED or recorded(paths.pattern_file("error")) <= WRITTEN + len(IDS))
+            took < MAX_SECONDS
+            and (len(decided) <= DECIDED or recorded(paths.pattern_file("error")) <= WRITTEN + len(IDS))
         ):
             now += timedelta(seconds=1)
             pattern = make_error_pattern(IDS[len(decided) % len(IDS)])

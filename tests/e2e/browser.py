@@ -22,7 +22,7 @@ from tests.e2e.stream import Screen, feed
 CHROMIUM: Final = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 _CELLS: Final = (250, 80)
 """Larger than the window."""
-PATIENCE: Final = 60.0
+TIMEOUT_SECONDS: Final = 60.0
 """Seconds until a wait fails."""
 _FLAGS: Final = (
     "--headless",
@@ -137,7 +137,7 @@ class Browser:
         """Wait until a condition is true."""
         start = time.monotonic()
         while not condition():
-            assert time.monotonic() - start < PATIENCE, f"waited in vain for {what}:\n{self.draw()}"
+            assert time.monotonic() - start < TIMEOUT_SECONDS, f"timed out waiting for {what}:\n{self.draw()}"
             await asyncio.sleep(0.05)
 
     async def sees(self, *texts: str) -> None:

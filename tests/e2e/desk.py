@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from tests.e2e.terminal import PATIENCE, ROOT
+from tests.e2e.terminal import ROOT, TIMEOUT_SECONDS
 from tests.e2e.tmux import PROMPT, Tmux
 
 ANSWERS: Final = ("a", "x", "p", "r", "s")
@@ -96,9 +96,9 @@ def leave(tmux: Tmux) -> float:
 def _ready(tmux: Tmux, after: str) -> str:
     """The screen with the question after number `after`, once its forecasts are shown."""
     start = time.monotonic()
-    while time.monotonic() - start < PATIENCE:
+    while time.monotonic() - start < TIMEOUT_SECONDS:
         text = tmux.text()
         if at_question(text) not in ("", after) and _OFFERED.search(text) and "working out" not in text:
             return text
         time.sleep(0.01)
-    raise AssertionError(f"waited in vain for the question after {after or 'the start'}:\n{tmux.text()}")
+    raise AssertionError(f"timed out waiting for the question after {after or 'the start'}:\n{tmux.text()}")

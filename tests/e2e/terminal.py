@@ -19,7 +19,7 @@ from typing import Any, Final, Self
 from tests.e2e.stream import Screen, feed
 
 ROOT: Final = Path(__file__).parents[2]
-PATIENCE: Final = 60.0
+TIMEOUT_SECONDS: Final = 60.0
 """Seconds until a wait fails, long enough for a loaded machine."""
 _ENVIRONMENT: Final = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT")
 
@@ -111,8 +111,8 @@ class Terminal:
         """Read until a condition is true."""
         start = time.monotonic()
         while not condition():
-            if time.monotonic() - start > PATIENCE:
-                raise AssertionError(f"waited in vain for {what}:\n{self.draw()}\n{bytes(self.raw[-400:])!r}")
+            if time.monotonic() - start > TIMEOUT_SECONDS:
+                raise AssertionError(f"timed out waiting for {what}:\n{self.draw()}\n{bytes(self.raw[-400:])!r}")
             self.read(0.05)
 
     def sees(self, *texts: str) -> None:
@@ -123,7 +123,7 @@ class Terminal:
         """Read until there was no output for `seconds`; clocks on screen tick once a second."""
         start = time.monotonic()
         while self.read(seconds):
-            if time.monotonic() - start > PATIENCE:
+            if time.monotonic() - start > TIMEOUT_SECONDS:
                 raise AssertionError("the screen does not come to rest")
         self.draw()
 
@@ -158,7 +158,7 @@ class Terminal:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
                 break
-            if time.monotonic() - start > PATIENCE:
+            if time.monotonic() - start > TIMEOUT_SECONDS:
                 raise AssertionError(f"does not end:\n{self.draw()}\n{bytes(self.raw[-400:])!r}")
             self.read(0.05)
         while self.read(0):
@@ -169,7 +169,7 @@ class Terminal:
     def stopped(self) -> None:
         """Wait until the program is stopped by a signal."""
         start = time.monotonic()
-        while time.monotonic() - start < PATIENCE:
+        while time.monotonic() - start < TIMEOUT_SECONDS:
             pid, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED)
             if pid and os.WIFSTOPPED(status):
                 return

@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e.runner import SECRET
 from tests.e2e.stream import offences
-from tests.e2e.terminal import PATIENCE, Terminal, dashboard, environment, python
+from tests.e2e.terminal import TIMEOUT_SECONDS, Terminal, dashboard, environment, python
 
 LEAVING = ("\x1b[?1049l", "\x1b[?25h", "\x1b[?1000l", "\x1b[?1003l", "\x1b[?1006l", "\x1b[?2004l", "\x1b[?1004l")
 """Sequences that restore a terminal: main screen, cursor, mouse off, plain pasting, no focus reports."""
@@ -71,7 +71,7 @@ def test_a_closed_terminal_without_signal_ends_the_dashboard(sample: Path, home:
             pass
         os.close(main)
         try:
-            assert process.wait(PATIENCE) == 129
+            assert process.wait(TIMEOUT_SECONDS) == 129
         finally:
             process.kill()
 
@@ -80,7 +80,7 @@ def test_a_closed_terminal_ends_the_dashboard(sample: Path, home: Path) -> None:
     terminal = Terminal(dashboard(sample), environment(home))
     running(terminal)
     os.close(terminal.fd)
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while time.monotonic() < deadline:
         pid, status = os.waitpid(terminal.pid, os.WNOHANG)
         if pid:

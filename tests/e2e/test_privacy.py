@@ -16,7 +16,7 @@ import click
 import pytest
 
 from tests.e2e.system_calls import STRACE, remote_addresses, traced, written_paths
-from tests.e2e.terminal import PATIENCE, ROOT, Terminal, dashboard, environment, python
+from tests.e2e.terminal import ROOT, TIMEOUT_SECONDS, Terminal, dashboard, environment, python
 from tui.cli import cli
 
 if STRACE is None and "CI" not in os.environ:
@@ -145,7 +145,7 @@ def test_the_list_of_commands_is_complete() -> None:
     assert found == RUNS.keys() | LONG_RUNNING
 
 
-def test_no_command_uses_the_network_or_writes_elsewhere(sample: Path, home: Path, tmp_path: Path) -> None:
+def test_no_command_uses_the_network_or_writes_outside_its_folders(sample: Path, home: Path, tmp_path: Path) -> None:
     log, outside, env = tmp_path / "calls.log", tmp_path / "outside", private_environment(home)
     outside.mkdir()
     lines = [
@@ -194,27 +194,27 @@ async def test_watch_and_serve_do_not_use_the_network(
     assert process.stdout is not None
     try:
         if command[0] == "serve":
-            address = (await asyncio.wait_for(process.stdout.readline(), PATIENCE)).decode().split()[-1]
+            address = (await asyncio.wait_for(process.stdout.readline(), TIMEOUT_SECONDS)).decode().split()[-1]
             await open_tab(address)
         else:
             shutil.copytree(sample / ".aiwg/ralph/loops" / LOOP, sample / ".aiwg/ralph/loops/ralph-another-00000000")
-            await asyncio.wait_for(process.stdout.readline(), PATIENCE)
+            await asyncio.wait_for(process.stdout.readline(), TIMEOUT_SECONDS)
     finally:
         os.killpg(process.pid, signal.SIGINT)
-        await asyncio.wait_for(process.wait(), PATIENCE)
+        await asyncio.wait_for(process.wait(), TIMEOUT_SECONDS)
     check_private(log, home, sample)
 
 
 async def open_tab(address: str) -> None:
     """Open the page and its socket as a browser does, and read until the dashboard draws."""
     async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as browser:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             while not await answers(browser, address):
                 pass
         host = address.partition("/?")[0]
         async with browser.ws_connect(f"{host}/ws?width=120&height=40", origin=host) as socket:
             while True:
-                message = await asyncio.wait_for(socket.receive(), PATIENCE)
+                message = await asyncio.wait_for(socket.receive(), TIMEOUT_SECONDS)
                 assert message.type in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY)
                 if message.type is aiohttp.WSMsgType.BINARY and b"Loops" in message.data:
                     return

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.browser import CHROMIUM, Browser
-from tests.e2e.terminal import PATIENCE, ROOT, environment
+from tests.e2e.terminal import ROOT, TIMEOUT_SECONDS, environment
 
 if CHROMIUM is None and "CI" not in os.environ:
     pytest.skip("no Chromium is installed", allow_module_level=True)
@@ -30,7 +30,7 @@ def served(project: Path, home: Path, *options: str) -> Iterator[str]:
             yield server.stdout.readline().split()[-1]
         finally:
             server.send_signal(signal.SIGINT)
-            assert server.wait(PATIENCE) == 0
+            assert server.wait(TIMEOUT_SECONDS) == 0
 
 
 async def test_a_browser_can_decide_only_with_write_access(sample: Path, home: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from tests.e2e.terminal import PATIENCE, ROOT
+from tests.e2e.terminal import ROOT, TIMEOUT_SECONDS
 
 PROMPT: Final = "ready$ "
 
@@ -74,8 +74,8 @@ class Tmux:
         """Wait until a condition is true."""
         start = time.monotonic()
         while not condition():
-            if time.monotonic() - start > PATIENCE:
-                raise AssertionError(f"waited in vain for {what}:\n{self.text(window)}")
+            if time.monotonic() - start > TIMEOUT_SECONDS:
+                raise AssertionError(f"timed out waiting for {what}:\n{self.text(window)}")
             time.sleep(0.05)
 
     def sees(self, *texts: str, window: str = "first") -> None:

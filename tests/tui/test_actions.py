@@ -45,7 +45,7 @@ def method(action: Action) -> str:
 
 
 @pytest.mark.parametrize("place", SCREENS)
-def test_every_action_of_a_place_is_carried_out_by_somebody(place: str) -> None:
+def test_every_action_of_a_screen_has_a_method(place: str) -> None:
     missing = [
         action.id
         for action in actions_of(place)

@@ -288,7 +288,7 @@ async def test_control_c_copies_a_selection_and_leaves_when_it_is_pressed_again(
 
 
 @pytest.mark.slow
-async def test_undo_behind_a_decision_takes_that_one_back(sample: Path, home: Path) -> None:
+async def test_undo_after_a_decision_undoes_that_one(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
         user.place.go_to(ESTABLISHED)
@@ -309,7 +309,7 @@ async def test_undo_behind_a_decision_takes_that_one_back(sample: Path, home: Pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("place", PLACES)
-async def test_every_action_can_be_asked_for_without_harm(
+async def test_every_action_can_be_run_on_every_screen(
     sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     monkeypatch.delenv("EDITOR", raising=False)
@@ -375,7 +375,7 @@ async def test_decisions_of_others_are_reported_and_shown(sample: Path, home: Pa
         assert any("ben: promote" in toast for toast in user.toasts())
 
 
-async def test_what_somebody_else_decided_unseen_is_a_conflict(sample: Path, home: Path) -> None:
+async def test_an_unseen_decision_of_another_person_is_a_conflict(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         seen = user.app.view
         pattern, assessment = seen.pattern(ESTABLISHED), seen.assessment(ESTABLISHED)

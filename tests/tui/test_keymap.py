@@ -13,7 +13,7 @@ def read(folder: Path, text: str | bytes) -> tuple[dict[str, str], list[str]]:
     return load_keymap(file)
 
 
-def test_no_file_is_no_keymap(tmp_path: Path) -> None:
+def test_without_a_file_the_keymap_is_empty(tmp_path: Path) -> None:
     assert load_keymap(tmp_path / "none.toml") == ({}, [])
 
 
@@ -52,7 +52,7 @@ def test_what_falls_back_can_clash_in_turn(tmp_path: Path) -> None:
     assert len(problems) == 2
 
 
-def test_the_same_key_in_two_places_that_never_meet_is_no_clash(tmp_path: Path) -> None:
+def test_the_same_key_on_two_separate_screens_does_not_conflict(tmp_path: Path) -> None:
     assert read(tmp_path, 'pick_loop = "v"') == ({"pick_loop": "v"}, [])
 
 

@@ -54,7 +54,7 @@ async def test_a_decision_made_while_a_reason_is_typed_is_not_overwritten(sample
 
 
 @pytest.mark.slow
-async def test_of_many_the_one_is_refused_that_somebody_decided_on_since_the_preview(sample: Path, home: Path) -> None:
+async def test_a_bulk_decision_skips_a_pattern_decided_on_since_the_preview(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
         await user.filter("is:injectable state:established")
@@ -71,7 +71,7 @@ async def test_of_many_the_one_is_refused_that_somebody_decided_on_since_the_pre
 
 
 @pytest.mark.slow
-async def test_an_answer_with_a_reason_is_refused_once_somebody_has_answered(sample: Path, home: Path) -> None:
+async def test_an_answer_with_a_reason_is_refused_after_another_answer(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("review")
         await at_question(user, BORDERLINE)
@@ -89,7 +89,7 @@ async def test_an_answer_with_a_reason_is_refused_once_somebody_has_answered(sam
 
 
 @pytest.mark.slow
-async def test_what_somebody_decides_while_undo_asks_is_not_taken_back(sample: Path, home: Path) -> None:
+async def test_a_decision_made_while_undo_asks_is_not_undone(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
         await user.press("u")

@@ -28,7 +28,7 @@ from tui.widgets.record_table import RecordTable
 
 TREES = Path(__file__).parents[1] / "trees"
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
-PATIENCE = 15.0
+TIMEOUT_SECONDS = 15.0
 """Seconds until a story gives up waiting."""
 
 
@@ -161,7 +161,7 @@ class User:
         """Wait for something to become true."""
         start = monotonic()
         while not condition():
-            if monotonic() - start > PATIENCE:
+            if monotonic() - start > TIMEOUT_SECONDS:
                 raise AssertionError(f"timed out waiting for {what or condition}:\n{self.text()}")
             await self.pilot.pause()
             await asyncio.sleep(0.01)
@@ -179,7 +179,7 @@ class User:
             loop.call_soon_threadsafe(done.set)
 
         self.app.engine.submit(reached)
-        await asyncio.wait_for(done.wait(), PATIENCE)
+        await asyncio.wait_for(done.wait(), TIMEOUT_SECONDS)
         for _ in range(2):  # what a worker has read may change the layout, and what is drawn then ask for more
             await self.until(lambda: not self._working(), "workers to finish")
             await self.pilot.pause()
@@ -197,7 +197,7 @@ class User:
 
         def hold() -> None:
             held.set()
-            let_go.wait(PATIENCE)
+            let_go.wait(TIMEOUT_SECONDS)
 
         self.app.engine.submit(hold)
         await self.until(held.is_set, "the engine to be held")

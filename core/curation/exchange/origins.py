@@ -24,7 +24,7 @@ from core.records.patterns import PatternType
 from core.storage.atomic_write import curation_lock, rewrite, take_theirs
 from core.storage.file_reader import RawFile, read_file
 
-NOBODY: Final = "0" * 16
+NO_ORIGIN: Final = "0" * 16
 """Origin of counts without an origin."""
 MAX_SHARES: Final = 32
 """Maximum shares per record; further ones count as its own."""
@@ -95,14 +95,14 @@ def united(
     attributed = _sum(_others(theirs))
     rest = _total(theirs, kind) - attributed
     if rest.uses:
-        nobodys = shares.get(NOBODY, Tally())
+        nobodys = shares.get(NO_ORIGIN, Tally())
         if base is not None:
             gained = _total(theirs, kind) - _total(base, kind) if not attributed.uses else Tally()
-            shares[NOBODY] = nobodys + gained
+            shares[NO_ORIGIN] = nobodys + gained
         elif not read[1].source_loops or shares_a_loop(*read):
-            shares[NOBODY] = nobodys | (rest - own)
+            shares[NO_ORIGIN] = nobodys | (rest - own)
         else:
-            shares[NOBODY] = nobodys + rest
+            shares[NO_ORIGIN] = nobodys + rest
     named = {name: share for name, share in shares.items() if share.uses or not _is_within(name, shares)}
     return own + _sum(shares), _written(named)
 
@@ -114,7 +114,7 @@ def _is_within(name: str, names: Iterable[str]) -> bool:
 
 def _part_copies(ours: dict[str, Tally], theirs: dict[str, Tally]) -> None:
     """Split off the common share of two copies from the largest shares."""
-    named = [name for name in theirs if name != NOBODY]
+    named = [name for name in theirs if name != NO_ORIGIN]
     if named:
         _move(
             ours,
@@ -135,7 +135,7 @@ def _part_commons(ours: dict[str, Tally], theirs: dict[str, Tally]) -> None:
 def _move(ours: dict[str, Tally], one: str, theirs: dict[str, Tally], two: str) -> None:
     """Move what both shares contain into the common share of all their projects."""
     both = ours[one] & theirs[two]
-    common = _JOIN.join(sorted(_projects((one, two)) - {NOBODY}))
+    common = _JOIN.join(sorted(_projects((one, two)) - {NO_ORIGIN}))
     for shares, name in ((ours, one), (theirs, two)):
         shares[name] -= both
         shares[common] = shares.get(common, Tally()) + both
@@ -158,7 +158,7 @@ def arriving_shares(record: Mapping[str, Any], kind: PatternType, origin: str) -
     own = Tally.of_share(origins_of(record).get(origin))
     rest = _total(record, kind) - _sum(shares) - own
     if rest.uses:
-        shares[NOBODY] = shares.get(NOBODY, Tally()) + rest
+        shares[NO_ORIGIN] = shares.get(NO_ORIGIN, Tally()) + rest
     return _written(shares)
 
 

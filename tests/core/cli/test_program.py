@@ -159,7 +159,7 @@ def test_wrong_usage_exits_with_2_and_prints_nothing(words: list[str], examples:
     assert "Traceback" not in result.err
 
 
-def test_the_project_may_stand_before_and_after_the_command_and_in_the_environment(
+def test_the_project_can_be_given_before_or_after_the_command_or_in_the_environment(
     examples: Path, upstream: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = call("--project", examples, "loops").out

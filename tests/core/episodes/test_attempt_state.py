@@ -31,8 +31,8 @@ def attempt(**fields: Any) -> Attempt:
 
 
 def test_attempt_with_an_outcome_has_ended() -> None:
-    came_out = attempt(outcome=Outcome.TIMEOUT, last_action_at=NOW)
-    assert state(came_out, Task(id="t", status=TaskStatus.RUNNING), 3) == (AttemptState.ENDED, "timeout")
+    timed_out = attempt(outcome=Outcome.TIMEOUT, last_action_at=NOW)
+    assert state(timed_out, Task(id="t", status=TaskStatus.RUNNING), 3) == (AttemptState.ENDED, "timeout")
     assert state(attempt(ended_at=NOW)) == (AttemptState.ENDED, "it ended without an outcome")
 
 

@@ -317,7 +317,7 @@ class TestThreshold:
     FIX = "Added a null check for the user"
 
     def offered(self, *, failures: int = 0, results: tuple[int, int] = (0, 0), **settings: Any) -> Proposal:
-        """The error pattern of a loop that tried its fix some times in vain, and how its own kind fared before."""
+        """The error pattern of a loop whose fix failed several times, and how fixes of its kind fared before."""
         tried = [failed_step(n, self.FIX, NULL) for n in range(failures)]
         given = make_material(failed_step(90, "Ran the tests", NULL), *tried, passed_step(99, self.FIX))
         (first,) = of(given, PatternType.ERROR)

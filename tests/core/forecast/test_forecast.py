@@ -106,21 +106,24 @@ def check_outcome(
     injected: Callable[[ProjectState], dict[str, str]] = contexts,
 ) -> Forecast:
     """Forecast an answer, give it, and compare; the forecast writes nothing."""
-    before, stood, untouched = injected(open_project.view), states(open_project.view), files(open_project)
+    before, states_before, files_before = injected(open_project.view), states(open_project.view), files(open_project)
     typed = "the types come first" if given.action == "rewrite" and item.inversion else ""
     predicted = forecast(open_project, item, given, typed)
-    assert files(open_project) == untouched
+    assert files(open_project) == files_before
     open_project.decide(given.with_text(typed or ("because" if given.needs_reason else "")))
     make_vectors(open_project)
-    after, stand = injected(open_project.view), states(open_project.view)
+    after, states_after = injected(open_project.view), states(open_project.view)
     assert {change.id: (change.before, change.after) for change in predicted.changed} == {
         id: (before[id], after[id]) for id in before if before[id] != after[id]
     }
     assert (predicted.loops + predicted.paused + predicted.tasks) == len(before)
-    assert {(id, stood[id], stand[id]) for id in stood.keys() & stand.keys() if stood[id] != stand[id]} == set(
-        predicted.turned
-    )
-    assert (set(predicted.added), set(predicted.removed)) == (stand.keys() - stood.keys(), stood.keys() - stand.keys())
+    assert {
+        (id, states_before[id], state)
+        for id, state in states_after.items()
+        if id in states_before and states_before[id] != state
+    } == set(predicted.turned)
+    assert set(predicted.added) == states_after.keys() - states_before.keys()
+    assert set(predicted.removed) == states_before.keys() - states_after.keys()
     for id, _, place in predicted.places:
         score = open_project.view.board.score
         rank = (

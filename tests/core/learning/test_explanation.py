@@ -108,7 +108,7 @@ def test_only_the_deciding_rule_has_fired() -> None:
     assert {(line.rule, line.holds) for line in fired} == {("proven", True)}
 
 
-def test_each_event_shows_its_weight_then_and_now() -> None:
+def test_each_event_shows_its_weight_when_new_and_today() -> None:
     pattern = make_pattern()
     old = (("a", 180), ("b", 90), ("c", 0))
     loops = {name: Loop(id=name, ended_at=days_ago(age), injected=(make_use(pattern.id, True),)) for name, age in old}

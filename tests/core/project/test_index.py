@@ -108,7 +108,7 @@ class TestTrees:
 
 
 class TestLoading:
-    def test_an_empty_project_is_no_error(self, project: Project) -> None:
+    def test_an_empty_project_can_be_opened(self, project: Project) -> None:
         snapshot = project.library.load()
         assert snapshot.complete
         assert not snapshot.loops
@@ -214,7 +214,7 @@ class TestChanges:
         assert after.loops["ralph-b-00000002"] is before.loops["ralph-b-00000002"]
         assert after.number == before.number + 1
 
-    def test_nothing_new_is_no_new_snapshot(self, project: Project) -> None:
+    def test_the_snapshot_is_reused_when_nothing_changed(self, project: Project) -> None:
         file = project.state()
         before = project.library.load()
         after, delta = project.library.apply([file])

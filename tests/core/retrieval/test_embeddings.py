@@ -157,7 +157,7 @@ def test_a_failed_write_is_an_error(project: ProjectPaths) -> None:
         Embeddings(project, PATTERNS, Counting()).make(patterns("a"))
 
 
-def test_a_foreign_file_of_vectors_is_no_error(project: ProjectPaths) -> None:
+def test_a_vector_file_of_another_program_is_ignored(project: ProjectPaths) -> None:
     known: Mapping[str, Pattern] = patterns("a")
     Embeddings(project, PATTERNS, Counting()).make(known)
     file = project.ralph / "memory" / "embeddings" / "patterns.vec"

@@ -30,7 +30,7 @@ def test_a_text_within_a_longer_one_is_not_the_same() -> None:
     assert measure_similarity(error(1), error(2, description=long)) < 0.8
 
 
-def test_classes_of_a_regex_are_no_words() -> None:
+def test_regex_character_classes_are_not_words() -> None:
     assert measure_similarity(error(1, r"line \d+ of \w+"), error(2, "line 12 of main")) < 1
     assert measure_similarity(error(1, r"line \d+"), error(2, r"line \s")) == 1
 

@@ -100,7 +100,7 @@ def test_every_step_leads_to_another_value_until_the_last_one(name: str, steps: 
         ("include_anti_patterns", "", "anti must be on or off"),
     ],
 )
-def test_what_is_no_value_is_refused_with_the_reason(name: str, text: str, reason: str) -> None:
+def test_an_invalid_value_is_refused_with_the_reason(name: str, text: str, reason: str) -> None:
     with pytest.raises(BadInput, match=f"^{reason}"):
         KNOBS[name].try_value(PROJECT, text, PROJECT)
 

@@ -61,7 +61,7 @@ def running(*liveness: Liveness) -> Snapshot:
         ([Liveness.FRESH, Liveness.STALE, Liveness.STALE], "1 loop running, 2 stale"),
     ],
 )
-def test_a_loop_without_a_sign_of_life_is_not_called_running(liveness: list[Liveness], text: str) -> None:
+def test_a_loop_without_recent_activity_is_not_called_running(liveness: list[Liveness], text: str) -> None:
     status = watch_status(running(*liveness), None, None, DRAWN, detail=Detail.WORDS, key="F").plain
     assert status.endswith(f" {text}")
     assert ("running" in status) is (Liveness.FRESH in liveness)

@@ -57,7 +57,7 @@ def test_a_line_of_few_values_is_not_drawn_out_until_it_looks_flat() -> None:
     assert "●" not in "".join(plain(line_chart([run(*[0.5] * 60)], AXIS_CELLS + 60, 5, DRAWN)))
 
 
-def test_ticks_stand_below_their_values_as_far_as_there_is_room() -> None:
+def test_ticks_are_below_their_values_as_far_as_there_is_room() -> None:
     ticks = [str(number) for number in range(8, 14)]
     lines = plain(line_chart([Run([0.5] * 6, Content(""), ticks=ticks)], AXIS_CELLS + 51, 3, ASCII))
     assert lines[-1].split() == ticks and lines[-1][AXIS_CELLS + 20 :].startswith("10")
@@ -120,7 +120,7 @@ def keys(text: str = "", sort: tuple[str, bool] = NEWEST, **folded: bool) -> lis
     return list(tree(CATALOG, parse_query(text, MEMORY_FIELDS), sort, known).keys)
 
 
-def test_a_task_that_has_ended_is_folded_until_somebody_unfolds_it() -> None:
+def test_an_ended_task_is_folded_until_the_user_unfolds_it() -> None:
     escalations, sessions = [ESCALATIONS, "session/loud"], [SESSIONS, "session/calm"]
     assert keys() == [*escalations, TASKS, "task/new", "attempt/new.1", "task/old", *sessions]
     unfolded = ["task/old", "attempt/old.1", "attempt/old.2"]
@@ -128,7 +128,7 @@ def test_a_task_that_has_ended_is_folded_until_somebody_unfolds_it() -> None:
     assert keys(group__tasks=True) == [*escalations, TASKS, *sessions]
 
 
-def test_escalations_stand_as_they_were_called_last_and_show_that_sign() -> None:
+def test_an_escalation_shows_its_newest_status() -> None:
     hours = {"changed": 1, "called": 300, "old": 200}
     sessions = {
         id: DebugSession(id=id, status="failed" if id == "called" else "escalated", updated_at=NOW - timedelta(hours=n))
@@ -179,7 +179,7 @@ def test_a_task_recorded_as_running_without_activity_was_left() -> None:
     assert task_cells(task, (), None, NOW, DRAWN, folded=None)["status"].plain == "… not started"
 
 
-def test_an_attempt_without_a_plan_is_no_blank_row() -> None:
+def test_an_attempt_without_a_plan_has_a_text() -> None:
     cells = attempt_cells(attempt("new", 1), AttemptCondition(AttemptState.LEFT, ""), NOW, DRAWN)
     assert cells["what"].plain.split() == ["1", "no", "plan"]
 

@@ -129,7 +129,7 @@ def test_81_percent_is_not_drawn_at_100() -> None:
     assert "▀" in chart[0][14:], "100 % is at the very top"
 
 
-def test_points_without_a_spread_are_no_picture() -> None:
+def test_points_without_a_spread_are_not_drawn() -> None:
     figure = make_spans((4, 4, 4), (4, 4, 4))
     drawn = "\n".join(plain(tile(figure, 60, 9, DRAWN)))
     assert "Not enough data for a chart yet." in drawn and "╋" not in drawn

@@ -51,7 +51,7 @@ def test_failures_are_reported_and_successes_are_not() -> None:
     assert sorted(lines) == [("crashed: task b", "error"), ("hit its limit: task c", "error")]
 
 
-def test_what_was_over_before_is_no_news() -> None:
+def test_loops_that_had_already_ended_are_not_reported() -> None:
     assert shown(view(), view(loop("old", DONE))) == []
     assert shown(view(loop("a", FAILED)), view(loop("a", CRASHED))) == []
     assert shown(view(loop("a", RUNNING)), view()) == []

@@ -13,7 +13,7 @@ BEFORE, AFTER = counts(11, 12, 10, 7), counts(14, 12, 7, 7)
 NONE, LARGE, MOVED = counts(0, 0, 0, 0), counts(100_000, 0, 0, 0), counts(0, 100_000, 0, 0)
 
 
-def test_counts_stand_before_and_after_by_glyph_word_and_number() -> None:
+def test_counts_before_and_after_have_glyph_word_and_number() -> None:
     lines = count_lines(BEFORE, AFTER, 60, DRAWN, short=False).plain.splitlines()
     assert [line.split("▮")[0].strip() for line in lines] == [
         "○ candidate   11 → 14 +3",
@@ -30,7 +30,7 @@ def test_counts_stand_before_and_after_by_glyph_word_and_number() -> None:
     ]
 
 
-def test_counts_of_any_size_stand_in_line() -> None:
+def test_counts_of_any_size_are_aligned() -> None:
     lines = count_lines(LARGE, MOVED, 60, DRAWN, short=False).plain.splitlines()
     assert len({line.index("→") for line in lines}) == 1
     assert "100,000 →       0 -100,000" in lines[0]

@@ -86,7 +86,7 @@ async def test_undo_without_a_decision_is_refused_with_a_reason(sample: Path, ho
 
 
 @pytest.mark.slow
-async def test_somebody_elses_decision_is_taken_back_only_when_asked(sample: Path, home: Path) -> None:
+async def test_another_persons_decision_is_undone_only_after_a_question(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("log")
         before = user.app.view.snapshot.curation.undoable
@@ -127,7 +127,9 @@ async def test_an_extraction_opens_its_loop_and_a_merge_its_remaining_pattern(sa
 
 
 @pytest.mark.slow
-async def test_the_decision_under_the_cursor_is_taken_back_unless_one_rests_on_it(sample: Path, home: Path) -> None:
+async def test_the_decision_under_the_cursor_is_undone_unless_a_later_one_depends_on_it(
+    sample: Path, home: Path
+) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("log")
         for command in (

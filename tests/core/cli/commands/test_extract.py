@@ -32,7 +32,7 @@ def test_a_dry_run_shows_and_writes_nothing(sample: Path, call: Call) -> None:
     assert {file: file.read_bytes() for file in sorted(sample.rglob("*")) if file.is_file()} == before
 
 
-def test_a_loop_is_one_decision_that_undo_takes_back(sample: Path, call: Call) -> None:
+def test_extraction_of_a_loop_is_one_decision_that_can_be_undone(sample: Path, call: Call) -> None:
     before = ids(call, sample)
     document = call("extract", "current-loop", "--reason", "done", "--json", "--project", sample).document
     (extraction,) = document["extractions"]

@@ -43,7 +43,7 @@ def test_status_and_archive_narrow_the_list(sample: Path, call: Call) -> None:
     assert ids("--archived") and not ids("--archived") & ids("--no-archived")
 
 
-def test_ids_are_never_cut_and_tasks_stand_on_one_line(upstream: Path, call: Call) -> None:
+def test_ids_are_never_truncated_and_tasks_fit_on_one_line(upstream: Path, call: Call) -> None:
     document = call("loops", "--json", "--project", upstream).document
     lines = call("loops", "--project", upstream).out.splitlines()
     assert len(lines) == len(document["loops"]) + 1

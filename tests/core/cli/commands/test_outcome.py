@@ -73,7 +73,7 @@ def test_an_older_report_yields_to_a_newer_one_with_a_warning(sample: Path, call
 
 
 @pytest.mark.parametrize("work", ["bd-1", RUNNING])
-def test_what_has_not_come_out_needs_a_result(work: str, sample: Path, call: Call) -> None:
+def test_an_unfinished_work_item_needs_a_result(work: str, sample: Path, call: Call) -> None:
     before = events(sample)
     result = call("outcome", work, "--errors", "1", "--project", sample)
     assert (result.code, result.out) == (1, "")

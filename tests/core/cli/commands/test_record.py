@@ -204,7 +204,7 @@ def test_invalid_unicode_is_refused(sample: Path, call: Call) -> None:
     assert "not valid Unicode" in result.err
 
 
-def test_recorded_results_stand_beside_the_claimed_rate(examples: Path, call: Call) -> None:
+def test_recorded_results_are_shown_beside_the_claimed_rate(examples: Path, call: Call) -> None:
     pattern = "pat-anti-premature-optimization-001"  # 85 % of 4, of which one failure is recorded
     for number, result in enumerate(("--success", "--success", "--failure")):
         assert call("record", f"bd-{number}", pattern, result, "--project", examples).code == 0

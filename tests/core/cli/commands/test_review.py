@@ -35,7 +35,7 @@ def test_it_lists_open_questions_and_what_a_review_session_covers(sample: Path, 
 
 
 @pytest.mark.slow
-def test_a_snooze_ends_with_so_many_more_uses(sample: Path, call: Call) -> None:
+def test_a_snooze_ends_after_the_given_number_of_uses(sample: Path, call: Call) -> None:
     (first, *_) = asked(call, sample, "--kind", "inversion")["questions"]
     snoozed = call("snooze", first["subject"], "--uses", "1", "--json", "--project", sample).document
     assert snoozed["summary"] == f"snoozed {first['subject']} until 1 more use"

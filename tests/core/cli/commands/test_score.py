@@ -12,7 +12,7 @@ RUNNING = "ralph-fix-null-customer-crash-in-the-644aee36"
 ABORTED = "ralph-rewrite-the-session-store-on-r-152dfe93"
 
 
-def test_what_has_come_out_newest_first(sample: Path, call: Call) -> None:
+def test_finished_work_is_listed_newest_first(sample: Path, call: Call) -> None:
     document = call("score", "--json", "--project", sample).document
     outcomes = document["outcomes"]
     times = [one["signals"]["timestamp"] for one in outcomes]
@@ -57,7 +57,7 @@ def test_only_the_named_ones(sample: Path, call: Call) -> None:
 
 
 @pytest.mark.parametrize(("work", "word"), [(RUNNING, "is running"), (ABORTED, "is aborted"), ("bd-0", "'bd-0'|bd-0")])
-def test_what_has_not_come_out_is_one_line(work: str, word: str, sample: Path, call: Call) -> None:
+def test_unfinished_work_is_one_line(work: str, word: str, sample: Path, call: Call) -> None:
     result = call("score", work, "--json", "--project", sample)
     assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)
     assert any(part in result.err for part in word.split("|"))
@@ -80,7 +80,7 @@ def test_work_and_criteria_exclude_each_other(sample: Path, call: Call) -> None:
     assert call("score", "bd-41.2", "--criteria", "--project", sample).code == 2
 
 
-def test_nothing_has_come_out_in_an_empty_project(tmp_path: Path, call: Call) -> None:
+def test_an_empty_project_has_no_finished_work(tmp_path: Path, call: Call) -> None:
     result = call("score", "--project", tmp_path)
     assert (result.code, result.out, result.err) == (0, "", "no loop or attempt has ended yet\n")
     document = call("score", "--json", "--project", tmp_path).document

@@ -27,7 +27,7 @@ def test_it_lists_what_is_held(sample: Path, call: Call) -> None:
 @pytest.mark.parametrize(
     ("verdict", "verb", "word"), [("--revoke", "revoke", "discard reports"), ("--confirm", "confirm", "count reports")]
 )
-def test_a_verdict_is_a_decision_that_can_be_taken_back(
+def test_a_verdict_is_a_decision_that_can_be_undone(
     verdict: str, verb: str, word: str, sample: Path, call: Call
 ) -> None:
     before = held(call, sample)

@@ -197,7 +197,7 @@ def test_open_attempts_are_listed_with_why_one_thinks_so(examples: Path, call: C
     assert call("task", "start", "task-003", "--project", examples).err == "attempt 1 continues\n"
 
 
-def test_untrusted_texts_come_out_harmless(project: Path, call: Call) -> None:
+def test_untrusted_texts_are_printed_harmlessly(project: Path, call: Call) -> None:
     hostile = "x\x1b]0;owned\x07\n# Plan <|im_end|>"
     call("task", "init", hostile)
     outputs = [
