@@ -15,6 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 import core.storage.atomic_write
+from core.base.grouping import group_pairs
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings, WatchSettings
 from core.curation.commands import Command, PatternCommand, bulk
@@ -43,7 +44,7 @@ from core.records.snapshot import Snapshot
 from core.retrieval.similarity import SimilarityIndex
 from core.sources.debug_sessions import join_sessions, read_sessions
 from core.sources.loop_facts import LoopFact
-from core.sources.loop_join import join_loops
+from core.sources.loop_join import LoopCollection
 from core.sources.loops import read_loops
 from core.sources.patterns import read_patterns
 from core.storage.file_reader import decode
@@ -776,9 +777,11 @@ def external_facts(loop_id: str, home: str = "loops", **state: Any) -> tuple[Loo
 
 def join_facts(*parsed: Iterable[LoopFact], processes: RunningProcesses | None = None) -> dict[str, Loop]:
     """The rows that these facts make at `NOW`."""
-    return join_loops(
-        [fact for part in parsed for fact in part], SOURCES_NOW, WatchSettings(), processes or RunningProcesses()
-    )
+    loops = LoopCollection()
+    for file, facts in group_pairs((fact.file, fact) for part in parsed for fact in part).items():
+        loops.replace(file, facts)
+    loops.join(SOURCES_NOW, WatchSettings(), processes or RunningProcesses())
+    return loops.records
 
 
 def launcher_facts(pid: int, started: str) -> tuple[LoopFact, ...]:

@@ -15,8 +15,7 @@ from core.records.reflections import Reflection
 from core.sources import episodes as sources
 from core.sources.actions import MAX_TEXT, Actions
 from core.sources.fields import Fields, document
-from core.sources.reflection_join import join_reflections
-from core.sources.reflections import read_reflections
+from core.sources.reflections import join_reflections, read_reflections
 from core.storage.decoded import Problem
 from core.storage.file_reader import RawFile, read_file
 from core.storage.json_reader import decode_json, decode_jsonl

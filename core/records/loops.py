@@ -147,7 +147,37 @@ class Improvement(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
         return ": ".join(filter(None, (", ".join(counts), change)))
 
 
-class Loop(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class LoopValues(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Values about a loop that files record: one file in a `LoopFact`, all of them in a `Loop`."""
+
+    task: str = ""
+    criteria: tuple[str, ...] = ()
+    status: LoopStatus = LoopStatus.UNKNOWN
+    raw_status: str = ""
+    owner: str = ""
+    priority: str = ""
+    tags: tuple[str, ...] = ()
+    iteration: int | None = None
+    max_iterations: int | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    updated_at: datetime | None = None
+    modified_at: datetime | None = None
+    pid: int | None = None
+    iterations: tuple[Iteration, ...] = ()
+    quality: tuple[float, ...] = ()
+    last_result: str = ""
+    learnings: tuple[str, ...] = ()
+    injected: tuple[InjectedUse, ...] = ()
+    extracted: tuple[ExtractedPattern, ...] = ()
+    improvement: Improvement | None = None
+    crashes: int = 0
+    duration_ms: float | None = None
+    """Total time of its iterations from analytics, or None."""
+    directory: str = ""
+
+
+class Loop(LoopValues, frozen=True, kw_only=True, omit_defaults=True):
     """One loop, joined from all files about it (docs/file-formats.md#joining-loops).
 
     `id` is the name of its directory, else the ID in a file (never used as a path unchecked); `aliases` are other IDs:
@@ -169,39 +199,14 @@ class Loop(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     id: str
     aliases: tuple[str, ...] = ()
-    task: str = ""
-    criteria: tuple[str, ...] = ()
-    status: LoopStatus = LoopStatus.UNKNOWN
-    raw_status: str = ""
     sources: tuple[str, ...] = ()
     badges: tuple[str, ...] = ()
     archived: bool = False
-    owner: str = ""
-    priority: str = ""
-    tags: tuple[str, ...] = ()
-    iteration: int | None = None
-    max_iterations: int | None = None
-    started_at: datetime | None = None
-    ended_at: datetime | None = None
     ended_approximate: bool = False
-    updated_at: datetime | None = None
     last_activity: datetime | None = None
-    modified_at: datetime | None = None
-    pid: int | None = None
     liveness: Liveness = Liveness.UNKNOWN
     liveness_reason: str = ""
-    iterations: tuple[Iteration, ...] = ()
-    quality: tuple[float, ...] = ()
-    last_result: str = ""
-    learnings: tuple[str, ...] = ()
-    injected: tuple[InjectedUse, ...] = ()
-    extracted: tuple[ExtractedPattern, ...] = ()
-    improvement: Improvement | None = None
-    crashes: int = 0
-    duration_ms: float | None = None
-    """Total time of its iterations from analytics, or None."""
     files: tuple[str, ...] = ()
-    directory: str = ""
 
     @property
     def agent(self) -> str:

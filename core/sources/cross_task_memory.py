@@ -52,15 +52,13 @@ def join_memory(tasks: Iterable[MemoryTask]) -> dict[str, MemoryTask]:
 
 
 def _task(fields: Fields, default_id: str, modified_at: datetime | None) -> MemoryTask:
-    return MemoryTask(
+    return fields.convert(
+        MemoryTask,
         id=fields.text("task_id", "id") or default_id,
         description=fields.text("task_description", *normalize.TASK),
-        task_type=fields.text("task_type"),
         at=fields.time("timestamp") or modified_at,
         outcome=normalize.outcome(fields.text("outcome")),
-        iterations=fields.count("iterations"),
         quality=fields.rate("final_quality"),
         learnings=fields.lines("key_learnings"),
-        tags=fields.texts("tags"),
         file=fields.file,
     )

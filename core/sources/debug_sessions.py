@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from core.base.grouping import group_pairs
 from core.records.debug_sessions import (
     STATUSES,
     Analysis,
@@ -118,38 +119,28 @@ def session_records(
 
 
 def _session(fields: Fields, identifier: str) -> DebugSession:
-    metadata = fields.inside("metadata") or Fields(fields.file, {}, fields.findings, fields.pointer)
-    learnings = fields.inside("learnings") or Fields(fields.file, {}, fields.findings, fields.pointer)
+    empty = Fields(fields.file, {}, fields.findings, fields.pointer)
+    metadata = fields.inside("metadata") or empty
+    learnings = fields.inside("learnings") or empty
     task_id = metadata.text("task_id")
-    directory = loop_directory(fields.file)
-    return DebugSession(
+    return fields.convert(
+        DebugSession,
+        MAX_TEXT,
         id=identifier,
-        file_path=_text(fields, "file_path"),
         status=_word(fields, "status", STATUSES),
-        created_at=fields.time("created_at"),
         updated_at=fields.time("updated_at", "created_at"),
         executions=tuple(_execution(entry) for _, entry in fields.objects("executions")),
-        lessons=tuple(_lessons(learnings)),
+        lessons=tuple(lesson for _, entry in learnings.objects("patterns_identified") if (lesson := _lesson(entry))),
         recurring=tuple(
-            Recurring(
-                test=_text(entry, "test"),
-                occurrences=entry.count("occurrences"),
-                resolution=_word(entry, "resolution", _RESOLUTIONS),
-                notes=_text(entry, "notes"),
-            )
+            entry.convert(Recurring, MAX_TEXT, resolution=_word(entry, "resolution", _RESOLUTIONS))
             for _, entry in learnings.objects("recurring_failures")
         ),
         issues=tuple(
-            QualityIssue(
-                issue=_text(entry, "issue"),
-                location=_text(entry, "location"),
-                severity=_word(entry, "severity", _SEVERITIES),
-                addressed=entry.flag("addressed"),
-            )
+            entry.convert(QualityIssue, MAX_TEXT, severity=_word(entry, "severity", _SEVERITIES))
             for _, entry in learnings.objects("code_quality_issues")
         ),
         recommendations=tuple(text[:MAX_TEXT] for text in learnings.texts("recommendations")),
-        loop_id=directory.rpartition("/")[2] or metadata.text("loop_id") or task_id,
+        loop_id=loop_directory(fields.file).rpartition("/")[2] or metadata.text("loop_id") or task_id,
         agent=_text(metadata, "agent"),
         task_id=task_id,
         iteration=metadata.count("ralph_iteration", "iteration"),
@@ -161,10 +152,10 @@ def _session(fields: Fields, identifier: str) -> DebugSession:
 def _execution(fields: Fields) -> Execution:
     environment = fields.inside("environment")
     analysis = fields.inside("analysis")
-    return Execution(
-        attempt=fields.count("attempt"),
+    return fields.convert(
+        Execution,
+        MAX_TEXT,
         at=fields.time("timestamp"),
-        code_hash=_text(fields, "code_hash"),
         code=_text(fields, "code_snapshot"),
         environment=tuple(_environment(environment)) if environment else (),
         results=read_results(fields),
@@ -184,33 +175,22 @@ def _environment(fields: Fields) -> Iterator[tuple[str, str]]:
 
 
 def _analysis(fields: Fields) -> Analysis:
-    return Analysis(
-        root_cause=_text(fields, "root_cause"),
+    return fields.convert(
+        Analysis,
+        MAX_TEXT,
         category=normalize.word(fields.text("root_cause_category")),
         strategy=_text(fields, "fix_strategy"),
         confidence=fields.rate("confidence"),
         related=tuple(text[:MAX_TEXT] for text in fields.texts("related_failures")),
-        similar=tuple(
-            PastIssue(
-                session_id=_text(entry, "session_id"),
-                file=_text(entry, "file"),
-                resolution=_text(entry, "resolution"),
-            )
-            for _, entry in fields.objects("similar_past_issues")
-        ),
+        similar=tuple(entry.convert(PastIssue, MAX_TEXT) for _, entry in fields.objects("similar_past_issues")),
     )
 
 
-def _lessons(learnings: Fields) -> Iterator[Lesson]:
-    for _, entry in learnings.objects("patterns_identified"):
-        if pattern := _text(entry, "pattern"):
-            yield Lesson(
-                pattern=pattern,
-                category=normalize.word(entry.text("category")),
-                frequency=entry.count("frequency"),
-                fix_template=_text(entry, "fix_template"),
-                effectiveness=entry.rate("effectiveness"),
-            )
+def _lesson(fields: Fields) -> Lesson | None:
+    if not fields.text("pattern"):
+        return None
+    category, effectiveness = normalize.word(fields.text("category")), fields.rate("effectiveness")
+    return fields.convert(Lesson, MAX_TEXT, category=category, effectiveness=effectiveness)
 
 
 def read_failure(fields: Fields, *, tested: bool = False) -> Failure | None:
@@ -218,28 +198,25 @@ def read_failure(fields: Fields, *, tested: bool = False) -> Failure | None:
 
     `tested` means that it is in a list of failures, where the name of a test is enough.
     """
-    failure = Failure(
+    file, line, function = "", None, ""
+    place = fields.mapping.get("source_location", fields.mapping.get("location"))
+    if isinstance(place, dict):
+        source = Fields(fields.file, place, fields.findings, fields.pointer)
+        file, line, function = _text(source, "file"), source.count("line"), _text(source, "function")
+    elif isinstance(place, str):
+        file, line = split_location(place)
+    failure = fields.convert(
+        Failure,
+        MAX_TEXT,
         error_type=_text(fields, "error_type", "type", "name"),
         message=_text(fields, "error_message", "message"),
-        test_name=_text(fields, "test_name"),
-        test_file=_text(fields, "test_file"),
-        test_line=fields.count("test_line"),
+        file=file,
+        line=line,
+        function=function,
         stack_trace=_text(fields, "stack_trace", "stack"),
         expected=_any(fields.mapping.get("expected")),
         actual=_any(fields.mapping.get("actual")),
     )
-    place = fields.mapping.get("source_location", fields.mapping.get("location"))
-    if isinstance(place, dict):
-        source = Fields(fields.file, place, fields.findings, fields.pointer)
-        failure = replace(
-            failure,
-            file=_text(source, "file"),
-            line=source.count("line"),
-            function=_text(source, "function"),
-        )
-    elif isinstance(place, str):
-        file, line = split_location(place)
-        failure = replace(failure, file=file, line=line)
     has_content = failure != Failure() if tested else failure.message or failure.error_type
     return failure if has_content else None
 
@@ -259,15 +236,8 @@ def read_results(fields: Fields) -> Results | None:
     if results is None:
         return None
     percent = results.number("coverage_percent")
-    return Results(
-        total=results.count("total"),
-        passed=results.count("passed"),
-        failed=results.count("failed"),
-        errors=results.count("errors"),
-        skipped=results.count("skipped"),
-        duration_ms=results.duration("duration_ms"),
-        coverage=percent / 100 if percent is not None and 0 <= percent <= 100 else None,
-    )
+    coverage = percent / 100 if percent is not None and 0 <= percent <= 100 else None
+    return results.convert(Results, duration_ms=results.duration("duration_ms"), coverage=coverage)
 
 
 def read_fix(fields: Fields) -> Fix | None:
@@ -278,13 +248,8 @@ def read_fix(fields: Fields) -> Fix | None:
     fix = fields.inside("fix_applied")
     if fix is None:
         return None
-    return Fix(
-        description=_text(fix, "description"),
-        diff=_text(fix, "diff"),
-        diff_summary=_text(fix, "diff_summary"),
-        files=fix.texts("files_changed"),
-        verified=_VERIFIED.get(normalize.word(fix.text("verification"))),
-    )
+    verified = _VERIFIED.get(normalize.word(fix.text("verification")))
+    return fix.convert(Fix, MAX_TEXT, files=fix.texts("files_changed"), verified=verified)
 
 
 def _text(fields: Fields, *names: str) -> str:
@@ -324,7 +289,6 @@ def join_escalations(calls: Iterable[Escalation]) -> dict[str, Escalation]:
 
     At equal times the lower file number is earlier.
     """
-    grouped: dict[str, list[Escalation]] = {}
-    for call in sorted(calls, key=lambda call: (call.at, len(call.file), call.file)):
-        grouped.setdefault(call.session_id, []).append(call)
+    ordered = sorted(calls, key=lambda call: (call.at, len(call.file), call.file))
+    grouped = group_pairs((call.session_id, call) for call in ordered)
     return {id: replace(calls[-1], earlier=tuple(calls[:-1])) for id, calls in grouped.items()}

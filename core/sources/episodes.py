@@ -116,7 +116,9 @@ def _task_id(file: str) -> str:
 
 def _task(fields: Fields, task_id: str) -> Task:
     word = normalize.word(fields.text("status"))
-    return Task(
+    return fields.convert(
+        Task,
+        MAX_TEXT,
         id=task_id,
         description=_text(fields, "description", *normalize.TASK),
         criteria=_text(fields, "completion_criteria", "completionCriteria", "criteria"),
@@ -125,11 +127,8 @@ def _task(fields: Fields, task_id: str) -> Task:
         completed_at=fields.time("completed", "completed_at"),
         status=TaskStatus(word) if word in _STATUSES else _OTHER_STATUSES.get(word, TaskStatus.UNKNOWN),
         raw_status=_text(fields, "status"),
-        current_attempt=fields.count("current_attempt"),
-        total_attempts=fields.count("total_attempts"),
         tags=fields.texts("tags")[:MAX_ENTRIES],
         related=fields.texts("related_tasks")[:MAX_ENTRIES],
-        agent=_text(fields, "agent"),
         loop_id=_text(fields, "loop_id", "loopId"),
         file=fields.file,
     )
@@ -178,9 +177,8 @@ def _attempt(fields: Fields, task_id: str, number: int) -> Attempt:
     # The format puts these lists beside `outcome`; many agents write them into it.
     inner = _attempt_outcome(result or empty, task_id, number)
     outer = _attempt_outcome(fields, task_id, number)
-    return Attempt(
-        task_id=task_id,
-        number=number,
+    return replace(
+        inner,
         started_at=fields.time("started", *normalize.STARTED),
         ended_at=fields.time("ended", *normalize.ENDED),
         outcome=inner.outcome if result else normalize.outcome(fields.mapping.get("outcome")),
@@ -189,13 +187,9 @@ def _attempt(fields: Fields, task_id: str, number: int) -> Attempt:
         iterations=execution.count("iterations"),
         actions=execution.count("actions_performed"),
         quality=tuple(_quality_history(execution)),
-        final_quality=inner.final_quality,
-        completion=inner.completion,
-        reason=inner.reason,
         worked=inner.worked or outer.worked,
         failed=inner.failed or outer.failed,
         suggestions=inner.suggestions or outer.suggestions,
-        file=fields.file,
     )
 
 
@@ -250,8 +244,7 @@ def read_milestones(fields: Fields) -> tuple[Milestone, ...]:
 
 def _milestones(fields: Fields, attempt: int | None) -> Iterator[Milestone]:
     for _, entry in fields.objects("milestones"):
-        at, event, details = entry.time("timestamp"), _text(entry, "event"), _text(entry, "details")
-        yield Milestone(at=at, event=event, details=details, attempt=attempt)
+        yield entry.convert(Milestone, MAX_TEXT, at=entry.time("timestamp"), attempt=attempt)
 
 
 def join_tasks(tasks: Iterable[Task]) -> dict[str, Task]:

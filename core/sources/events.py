@@ -137,57 +137,25 @@ def _event(fields: Fields) -> Event | None:
     if weight is not None and not 0 <= weight <= 1:
         fields.add("out-of-range", "expected a weight from 0 to 1; 1 is taken", "/weight")
         weight = None
-    return Event(
+    signals, error = fields.inside("signals"), fields.inside("error")
+    return fields.convert(
+        Event,
         id=identifier,
         at=at,
         kind=kind,
-        pattern_id=fields.text("pattern_id"),
-        loop_id=fields.text("loop_id"),
-        success=fields.flag("success"),
         weight=1.0 if weight is None else weight,
-        iteration=fields.count("iteration"),
-        by=fields.text("by"),
-        agent=fields.text("agent"),
-        criterion=fields.text("criterion"),
-        text=fields.text("text"),
-        signals=_signals(fields.inside("signals")),
-        error=_error(fields.inside("error")),
-        resolves=fields.text("resolves"),
-        decision=fields.text("decision"),
-        reflection_id=fields.text("reflection_id"),
+        signals=signals.convert(Signals, duration_ms=signals.duration("duration_ms")) if signals else None,
+        error=_error(error) if error else None,
     )
 
 
-def _signals(fields: Fields | None) -> Signals | None:
-    if fields is None:
-        return None
-    return Signals(
-        duration_ms=fields.duration("duration_ms"),
-        error_count=fields.count("error_count"),
-        retry_count=fields.count("retry_count"),
-        files_touched=fields.texts("files_touched"),
-        strategy=fields.text("strategy"),
-        failure_mode=fields.text("failure_mode"),
-        failure_details=fields.text("failure_details"),
-    )
-
-
-def _error(fields: Fields | None) -> ErrorNote | None:
-    if fields is None:
-        return None
+def _error(fields: Fields) -> ErrorNote:
     kind = fields.text("error_type")
     if kind not in _ERROR_TYPES:
-        fields.add(
-            "wrong-type", f"expected one of {', '.join(_ERROR_TYPES)}, unknown is taken", fields.place("error_type")
-        )
+        message = f"expected one of {', '.join(_ERROR_TYPES)}, unknown is taken"
+        fields.add("wrong-type", message, fields.place("error_type"))
         kind = ErrorType.UNKNOWN
-    return ErrorNote(
-        error_type=ErrorType(kind),
-        message=fields.text("message"),
-        stack_trace=fields.text("stack_trace"),
-        tool_name=fields.text("tool_name"),
-        context=fields.text("context"),
-    )
+    return fields.convert(ErrorNote, error_type=ErrorType(kind))
 
 
 def append_events(paths: ProjectPaths, *events: Event) -> None:

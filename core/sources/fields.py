@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from functools import cache
 from typing import Any, Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import fields as struct_fields
 
 from core.base.text import visible_line
 from core.records.findings import Finding, Severity
@@ -12,6 +16,7 @@ from core.records.times import parse_time
 from core.sources import normalize
 
 _T = TypeVar("_T")
+_S = TypeVar("_S", bound=Struct)
 _QUOTED: Final = 60
 """Maximum characters of a wrong value in a message."""
 _MAX_FINDINGS: Final = 20
@@ -88,6 +93,17 @@ class Fields:
         self._expected(name, "an object", value)
         return None
 
+    def convert(self, kind: type[_S], limit: int | None = None, /, **known: Any) -> _S:
+        """Read the values of a struct under the names of its fields, except those that are `known`.
+
+        The type of a field decides how it is read: an int is a `count`, a float a `number`. Texts are cut to `limit`
+        characters. Fields of other types keep their defaults.
+        """
+        for name, read in _readers(kind):
+            if name not in known:
+                known[name] = read(self, name, limit)
+        return kind(**known)
+
     def objects(self, name: str) -> Iterator[tuple[str, Fields]]:
         """Key (or index) and fields of each object at `name`; other values are findings."""
         above = self.place(name)
@@ -148,6 +164,21 @@ class Fields:
 
     def _expected(self, name: str, expected: str, value: Any, code: str = "wrong-type") -> None:
         self.add(code, f"expected {expected}, found {shown(value)}", self.place(name))
+
+
+_READERS: Final[Mapping[Any, Callable[[Fields, str, int | None], Any]]] = {
+    str: lambda fields, name, limit: fields.text(name)[:limit],
+    tuple[str, ...]: lambda fields, name, limit: tuple(text[:limit] for text in fields.texts(name)),
+    int | None: lambda fields, name, _: fields.count(name),
+    float | None: lambda fields, name, _: fields.number(name),
+    bool | None: lambda fields, name, _: fields.flag(name),
+    datetime | None: lambda fields, name, _: fields.time(name),
+}
+
+
+@cache
+def _readers(kind: type[Struct]) -> tuple[tuple[str, Callable[[Fields, str, int | None], Any]], ...]:
+    return tuple((field.name, _READERS[field.type]) for field in struct_fields(kind) if field.type in _READERS)
 
 
 def document(file: str, value: Any, findings: list[Finding]) -> Fields | None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from msgspec import Struct
-
-from core.records.loops import ExtractedPattern, Improvement, InjectedUse, Iteration, LoopStatus
+from core.records.loops import LoopValues
 
 LOOPS: Final = "loops"
 ARCHIVE: Final = "archive"
@@ -38,7 +36,7 @@ HOME_FOLDERS: Final = frozenset(_HOMES)
 """Folders with one subfolder per loop."""
 
 
-class LoopFact(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class LoopFact(LoopValues, frozen=True, kw_only=True, omit_defaults=True):
     """What one file, one registry entry or one loop folder contains about a loop.
 
     `source` is the kind of file. The first nine above are the `sources` of a `Loop`; the others add details to a loop
@@ -59,32 +57,8 @@ class LoopFact(Struct, frozen=True, kw_only=True, omit_defaults=True):
     file: str
     loop_id: str = ""
     inner_id: str = ""
-    directory: str = ""
-    modified_at: datetime | None = None
-    raw_status: str = ""
-    status: LoopStatus = LoopStatus.UNKNOWN
-    task: str = ""
-    criteria: tuple[str, ...] = ()
-    owner: str = ""
-    priority: str = ""
-    tags: tuple[str, ...] = ()
-    iteration: int | None = None
-    max_iterations: int | None = None
-    started_at: datetime | None = None
-    ended_at: datetime | None = None
-    updated_at: datetime | None = None
     last_activity_at: datetime | None = None
-    pid: int | None = None
     launcher_pid: int | None = None
-    iterations: tuple[Iteration, ...] = ()
-    last_result: str = ""
-    learnings: tuple[str, ...] = ()
-    injected: tuple[InjectedUse, ...] = ()
-    extracted: tuple[ExtractedPattern, ...] = ()
-    improvement: Improvement | None = None
-    quality: tuple[float, ...] = ()
-    duration_ms: float | None = None
-    crashes: int = 0
     crashed_at: datetime | None = None
 
 

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
+from core.base.grouping import group_pairs
 from core.config.settings import WatchSettings
 from core.records.findings import Finding
 from core.records.loops import Liveness, Loop
@@ -39,20 +40,6 @@ _LIVENESS_INTERVAL: Final = timedelta(seconds=5)
 """Minimum time between liveness checks: a thousand running loops take 30 ms, too long for each change of one."""
 
 
-def join_loops(
-    facts: Iterable[LoopFact], now: datetime, settings: WatchSettings, processes: Processes
-) -> dict[str, Loop]:
-    """Join all facts at once; loops by ID, newest start first."""
-    loops = LoopCollection()
-    by_file: dict[str, list[LoopFact]] = {}
-    for fact in facts:
-        by_file.setdefault(fact.file, []).append(fact)
-    for file, found in by_file.items():
-        loops.replace(file, found)
-    loops.join(now, settings, processes)
-    return loops.records
-
-
 class LoopCollection:
     """All loops; after a change only the affected ones are joined again.
 
@@ -79,10 +66,7 @@ class LoopCollection:
 
     def replace(self, file: str, facts: Sequence[LoopFact]) -> None:
         """Replace all facts of `file`; the file of a loop's folder is its name with `/`."""
-        groups: dict[str, list[LoopFact]] = {}
-        for fact in facts:
-            for key in _keys(fact):
-                groups.setdefault(key, []).append(fact)
+        groups = group_pairs((key, fact) for fact in facts for key in _keys(fact))
         for key in self._keys.get(file, frozenset()) - groups.keys():
             del self._groups[key][file]
             self._dirty.add(key)

@@ -13,6 +13,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.base.grouping import group_pairs
 from core.base.text import visible_line
 from core.ledger.decision_log import DecisionLog
 from core.records.debug_sessions import DebugSession, Escalation
@@ -168,11 +169,8 @@ def condense(findings: Iterable[Finding], kind: Callable[[Finding], Hashable]) -
     It gets a count and examples. `kind` is the key of the group; equal for findings that differ only in place and
     value.
     """
-    groups: dict[Hashable, list[Finding]] = {}
-    for finding in findings:
-        groups.setdefault(kind(finding), []).append(finding)
     found: list[Finding] = []
-    for group in groups.values():
+    for group in group_pairs((kind(finding), finding) for finding in findings).values():
         found += group if len(group) <= MAX_UNGROUPED else [_condensed(group)]
     return tuple(found)
 

@@ -18,6 +18,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec.structs import replace
 
+from core.base.grouping import group_pairs
 from core.base.text import visible_line
 from core.config.settings import WatchSettings
 from core.records.findings import Finding, Severity
@@ -30,7 +31,7 @@ from core.sources.episodes import join_attempts, join_tasks
 from core.sources.liveness import Processes
 from core.sources.loop_join import LoopCollection
 from core.sources.parsed_file import ParsedFile
-from core.sources.reflection_join import join_group, reflection_key
+from core.sources.reflections import join_group, reflection_key
 
 
 class _HasId(Protocol):
@@ -102,8 +103,8 @@ class PatternCollection:
                 return
         # Unchanged records are identical objects: comparing 100,000 of them by value would be slow.
         same = set(map(id, before)) & set(map(id, patterns))
-        old = _by_id(pattern for pattern in before if id(pattern) not in same)
-        new = _by_id(pattern for pattern in patterns if id(pattern) not in same)
+        old = group_pairs((pattern.id, pattern) for pattern in before if id(pattern) not in same)
+        new = group_pairs((pattern.id, pattern) for pattern in patterns if id(pattern) not in same)
         for pattern_id in {**old, **new}:
             others = (copy for copy in self._copies.get(pattern_id, ()) if copy.file != file or id(copy) in same)
             copies = tuple(sorted((*others, *new.get(pattern_id, ())), key=_precedence))
@@ -142,7 +143,8 @@ class PatternCollection:
         if changed:
             self.records = patterns
             for pattern_id in changed.union(*(self._referrers.get(target, ()) for target in added_or_removed)):
-                _set_findings(self._dangling, pattern_id, _dangling_findings(patterns.get(pattern_id), patterns))
+                pattern = patterns.get(pattern_id)
+                _set_findings(self._dangling, pattern_id, _dangling_findings(pattern, patterns) if pattern else ())
         return frozenset(changed)
 
     def copies(self, pattern_id: str) -> tuple[Pattern, ...]:
@@ -165,17 +167,11 @@ def _set_findings(findings: dict[str, tuple[Finding, ...]], pattern_id: str, fou
 def _duplicate_findings(copies: Sequence[Pattern]) -> tuple[Finding, ...]:
     """A finding for each record in the registry after the first one with its ID."""
     registered = [copy for copy in copies if not copy.copy_folder]
-    first = f"{registered[0].pointer} of {registered[0].file}" if registered else ""
-    return tuple(
-        Finding(
-            copy.file,
-            copy.pointer,
-            Severity.WARNING,
-            "duplicate-id",
-            f"'{visible_line(copy.id, 80)}' is also at {first}; that record counts",
-        )
-        for copy in registered[1:]
-    )
+    if len(registered) < 2:
+        return ()
+    first, *others = registered
+    message = f"'{visible_line(first.id, 80)}' is also at {first.pointer} of {first.file}; that record counts"
+    return tuple(Finding(copy.file, copy.pointer, Severity.WARNING, "duplicate-id", message) for copy in others)
 
 
 def _references(pattern: Pattern | None) -> set[str]:
@@ -183,27 +179,15 @@ def _references(pattern: Pattern | None) -> set[str]:
     return {*pattern.related, pattern.better_pattern_id} - {""} if pattern is not None else set()
 
 
-def _dangling_findings(pattern: Pattern | None, patterns: Mapping[str, Pattern]) -> tuple[Finding, ...]:
-    if pattern is None:
-        return ()
-    return tuple(
-        Finding(
-            pattern.file,
-            pattern.pointer,
-            Severity.INFO,
-            "orphan-reference",
-            f"names '{visible_line(target, 80)}', which is not a pattern of this project",
-        )
-        for target in sorted(_references(pattern))
-        if target not in patterns
+def _dangling_findings(pattern: Pattern, patterns: Mapping[str, Pattern]) -> tuple[Finding, ...]:
+    """A finding for each reference to an unknown pattern."""
+    messages = (
+        f"names '{visible_line(target, 80)}', which is not a pattern of this project"
+        for target in sorted(_references(pattern) - patterns.keys())
     )
-
-
-def _by_id(patterns: Iterable[Pattern]) -> dict[str, list[Pattern]]:
-    grouped: dict[str, list[Pattern]] = defaultdict(list)
-    for pattern in patterns:
-        grouped[pattern.id].append(pattern)
-    return grouped
+    return tuple(
+        Finding(pattern.file, pattern.pointer, Severity.INFO, "orphan-reference", message) for message in messages
+    )
 
 
 def _precedence(pattern: Pattern) -> tuple[bool, str, list[tuple[int, str]]]:

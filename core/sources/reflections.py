@@ -1,31 +1,45 @@
-"""Read reflections in all formats on disk as one record type (docs/file-formats.md#reflections)."""
+"""Read reflections of all formats; join copies (docs/file-formats.md#reflections)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from datetime import datetime
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from hashlib import blake2b
 from typing import Any, Final
 
 from msgspec.structs import replace
 
+from core.base.grouping import group_pairs
 from core.records.findings import Finding, Severity
 from core.records.loops import Outcome
 from core.records.reflections import NOTHING_LEARNED, NOTHING_LEARNED_IN_ALL, Reflection
 from core.sources import normalize
 from core.sources.fields import Fields, document, shown
-from core.sources.loop_facts import newest
+from core.sources.loop_facts import ANALYTICS, BEST_OUTPUT, newest
 from core.sources.loops import loop_of
 from core.sources.record_kinds import CROSS_TASK, EPISODIC, HOOK, MEMORY_MANAGER, REFLEXION, STATE, kind_of
 from core.storage.decoded import Line
 
 _HEADING: Final = re.compile(r"#{1,6}\s+Iteration\s+(\d{1,9})\s*$", re.IGNORECASE)
+_NUMBERED: Final = re.compile(r"(\d{1,9})\.\w+$")
+"""The number at the end of a file name: `reflection-10.json`, `003.json`."""
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TRIGGERS: Final = frozenset({"failure", "success", "timeout", "manual"})
 _PLACEHOLDERS: Final = (NOTHING_LEARNED, NOTHING_LEARNED_IN_ALL)
 _MEMORY_FOLDER: Final = ".aiwg/ralph/memory/reflections/"
 _EPISODIC_KEYS: Final = frozenset({"attempt_id", "triggered_by", "reflection_type", "action_items", "observation"})
 """Keys of a reflection on an attempt."""
+_RICHNESS: Final = {
+    shape: rank
+    for rank, shape in enumerate((EPISODIC, REFLEXION, HOOK, MEMORY_MANAGER, CROSS_TASK, ANALYTICS, BEST_OUTPUT, STATE))
+}
+"""Of several copies, the one in the format with the most detail counts."""
+_SAME_TIME: Final = timedelta(seconds=60)
+"""Maximum distance in time from a reflection without a loop to the same sentence of a loop."""
+_Place = tuple[str, str, int | None, int | None]
+"""Loop, task (only without a loop), attempt and iteration."""
 
 
 def read_reflections(
@@ -62,7 +76,11 @@ def _mark_superseded(reflections: Sequence[Reflection]) -> Iterator[Reflection]:
 
     A final reflection with a learning supersedes earlier ones on the same attempt, iteration and kind.
     """
-    latest = {_topic(one): index for index, one in enumerate(reflections) if _can_supersede(one)}
+    latest = {
+        _topic(one): index
+        for index, one in enumerate(reflections)
+        if not one.draft and one.learning and one.kind and one.attempt is not None
+    }
     latest_final = {one.attempt: index for index, one in enumerate(reflections) if not one.draft}
     drafted: dict[int | None, datetime | None] = {}
     for index, one in enumerate(reflections):
@@ -78,11 +96,6 @@ def _mark_superseded(reflections: Sequence[Reflection]) -> Iterator[Reflection]:
 
 def _topic(reflection: Reflection) -> tuple[int | None, int | None, str]:
     return reflection.attempt, reflection.iteration, reflection.kind
-
-
-def _can_supersede(reflection: Reflection) -> bool:
-    """Whether it replaces earlier ones on its topic, which needs a kind."""
-    return not reflection.draft and bool(reflection.learning and reflection.kind) and reflection.attempt is not None
 
 
 def _read_lines(
@@ -167,8 +180,8 @@ def _read_document(fields: Fields, modified_at: datetime) -> Iterator[Reflection
         "at_approximate": at is None,
         "effectiveness": normalize.effectiveness(fields.text("effectiveness")),
     }
-    if common["iteration"] is None and not fields.pointer:
-        common["iteration"] = _number_in(fields.file)
+    if common["iteration"] is None and not fields.pointer and (number := _NUMBERED.search(fields.file)):
+        common["iteration"] = int(number[1])
     reflection = fields.inside("self_reflection")
     if reflection is not None:
         evaluator = fields.inside("evaluator_output")
@@ -206,12 +219,6 @@ def _loop_of_document(fields: Fields) -> str:
     if parts[2] == "reflections":
         return parts[-2] if len(parts) > 4 else ""
     return parts[-3]
-
-
-def _number_in(file: str) -> int | None:
-    """The number at the end of a file name: `reflection-10.json`, `003.json`."""
-    found = re.search(r"(\d{1,9})\.\w+$", file)
-    return int(found[1]) if found else None
 
 
 def _read_memory_task(fields: Fields, modified_at: datetime) -> Iterator[Reflection]:
@@ -281,3 +288,111 @@ def _read_loop_state(fields: Fields, modified_at: datetime) -> Iterator[Reflecti
                 number = int(heading[1])
             elif line := line.strip():
                 yield Reflection(pointer=f"/{name}", iteration=number, at=last or modified_at, learning=line, **common)
+
+
+def reflection_key(reflection: Reflection) -> str:
+    """Key of the group that a reflection is joined in: its normalized text."""
+    return " ".join(reflection.text.split()).casefold().rstrip(".")
+
+
+def join_reflections(reflections: Iterable[Reflection], aliases: Mapping[str, str]) -> dict[str, Reflection]:
+    """Join reflections: the same sentence of one loop and iteration is one reflection.
+
+    `reflections` are whole groups (see `reflection_key`) from any number of files. `aliases` are other IDs of loops,
+    each with the ID of the loop (`LoopCollection.aliases`).
+    """
+    groups = group_pairs((reflection_key(reflection), reflection) for reflection in reflections)
+    return {joined.id: joined for key, group in groups.items() for joined in join_group(key, group, aliases)}
+
+
+def join_group(key: str, group: Iterable[Reflection], aliases: Mapping[str, str]) -> tuple[Reflection, ...]:
+    """Join one group with the given `reflection_key`; `aliases` as in `join_reflections`."""
+    found = [
+        replace(reflection, loop_id=aliases[reflection.loop_id]) if reflection.loop_id in aliases else reflection
+        for reflection in group
+    ]
+    return (_with_id(found[0], key),) if len(found) == 1 else tuple(_join_copies(found, key))
+
+
+def _with_id(reflection: Reflection, text: str) -> Reflection:
+    """Set the ID, which depends on the loop or task, the place in it and the text."""
+    owner = reflection.loop_id or reflection.task_id
+    parts = f"{owner}\0{reflection.attempt}\0{reflection.iteration}\0{text}"
+    digest = blake2b(parts.encode("utf-8", "replace"), digest_size=6).hexdigest()
+    return replace(reflection, id=f"refl-{digest}")
+
+
+def _join_copies(group: Sequence[Reflection], text: str) -> Iterator[Reflection]:
+    """Merge the copies of each place; a copy with an incomplete place joins the matching complete one."""
+    copies: dict[_Place, list[Reflection]] = {}
+    for reflection in sorted(group, key=_rank):
+        owner = (reflection.loop_id, "" if reflection.loop_id else reflection.task_id)
+        copies.setdefault((*owner, reflection.attempt, reflection.iteration), []).append(reflection)
+    incomplete = [place for place in copies if place[2] is None and (not place[0] or place[3] is None)]
+    if incomplete:
+        matches = _PlaceMatcher(copies)
+        for place in sorted(incomplete, key=lambda place: (place[0] != "", place[3] is not None)):
+            match = matches.find(place, copies[place][0].at)
+            if match is not None:
+                copies[match] += copies.pop(place)
+    for (loop_id, _, _, iteration), same in copies.items():
+        merged = _merge(sorted(same, key=_rank))
+        yield _with_id(replace(merged, loop_id=loop_id, iteration=iteration), text)
+
+
+def _rank(reflection: Reflection) -> tuple[int, str, str]:
+    return _RICHNESS[reflection.shape], reflection.file, reflection.pointer
+
+
+class _PlaceMatcher:
+    """Finds a more complete place for a reflection without a loop or an iteration."""
+
+    def __init__(self, copies: Mapping[_Place, Sequence[Reflection]]) -> None:
+        self._by_loop: dict[str, list[_Place]] = {}
+        self._by_iteration: dict[int | None, list[_Place]] = {}
+        for place in copies:
+            if place[0]:
+                self._by_loop.setdefault(place[0], []).append(place)
+                self._by_iteration.setdefault(place[3], []).append(place)
+        self._copies = copies
+        self._times: dict[int | None, list[tuple[datetime, int]]] = {}
+
+    def find(self, place: _Place, at: datetime | None) -> _Place | None:
+        """The place in the same loop with the highest iteration; without a loop, the nearest in time."""
+        loop_id, _, _, iteration = place
+        if loop_id:
+            others = (other for other in self._by_loop[loop_id] if other != place)
+            return max(others, key=lambda other: other[3] or 0, default=None)
+        same_iteration = self._by_iteration.get(iteration, [])
+        if len(same_iteration) < 2:
+            return same_iteration[0] if same_iteration else None
+        return self._nearest(iteration, at) if at is not None else None
+
+    def _nearest(self, iteration: int | None, at: datetime) -> _Place | None:
+        places = self._by_iteration[iteration]
+        times = self._times.get(iteration)
+        if times is None:
+            starts = [(self._copies[place][0].at, index) for index, place in enumerate(places)]
+            times = self._times[iteration] = sorted((start, index) for start, index in starts if start is not None)
+        after = bisect_left(times, (at, 0))
+        near = [(abs(time - at), index) for time, index in times[max(after - 1, 0) : after + 1]]
+        distance, index = min(near, default=(_SAME_TIME, 0))
+        return places[index] if distance < _SAME_TIME else None
+
+
+def _merge(copies: Sequence[Reflection]) -> Reflection:
+    """The first copy, completed with details of the others."""
+    first, *others = copies
+    if not others:
+        return first
+    files = dict.fromkeys(other.file for other in others if other.file != first.file)
+    dated = next((copy for copy in copies if copy.at and not copy.at_approximate), first)
+    return replace(
+        first,
+        also_in=tuple(files),
+        at=dated.at,
+        at_approximate=dated.at_approximate,
+        task_id=next((copy.task_id for copy in copies if copy.task_id), ""),
+        kind=next((copy.kind for copy in copies if copy.kind), ""),
+        effectiveness=next((copy.effectiveness for copy in copies if copy.effectiveness), ""),
+    )

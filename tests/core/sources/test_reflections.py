@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from core.records.loops import Outcome
 from core.records.reflections import NOTHING_LEARNED, Reflection
 from core.sources.record_kinds import kind_of
-from core.sources.reflection_join import join_reflections, reflection_key
-from core.sources.reflections import read_reflections
+from core.sources.reflections import join_reflections, read_reflections, reflection_key
 from core.storage.decoded import Line
 
 MTIME = datetime(2026, 5, 1, 12, tzinfo=UTC)
