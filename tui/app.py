@@ -19,7 +19,6 @@ from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.dom import DOMNode
-from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
 from core.base.errors import RalphdeckError
@@ -41,7 +40,6 @@ from tui.present.findings import findings_lines
 from tui.present.notifications import toasts
 from tui.present.palette_index import PaletteIndex
 from tui.screen_registry import MODES
-from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import AskLine, FindingsDialog
 from tui.screens.file_export import export_picture
 from tui.screens.help import Help, topic_of
@@ -64,16 +62,11 @@ SWITCH_SECONDS: Final = 0.001
 
 
 class RalphdeckApp(DecisionApp, inherit_bindings=False):
-    """The dashboard on one open project.
+    """The dashboard on a project that is not loaded yet, with loaded settings of the user.
 
-    Args:
-        project: The project; not loaded yet.
-        user_state: Settings of this user, already loaded.
-        keymap_file: The user's key bindings.
-        searches: Whether idle time is used to find more questions for Review.
-        extracts: Whether to extract from loops when they end, if the settings allow it.
-        clock: Monotonic seconds, for the jump guard and the key queue.
-        theme: Name of the first theme; by default the last one used.
+    With `searches` idle time is used to find more questions for Review, with `extracts` loops are extracted from when
+    they end, if the settings allow it. `theme` is the first theme, by default the last one used; `clock` returns
+    monotonic seconds.
     """
 
     TITLE = "ralphdeck"
@@ -97,16 +90,13 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
         self.project = project
         visits = (parse_time(user_state.get_here(name)) for name in (LAST_VISIT, LAST_SEEN))
         self.last_visit = max((visit for visit in visits if visit is not None), default=None)
-        """Time of the previous dashboard session on this project; None if unknown."""
         self.engine = Engine(project, self, searches=searches, extracts=extracts)
         self._vectors = EmbeddingWorker(project, self)
         self.view: ProjectState = project.view
         self.progress: tuple[int, int] | None = (0, 0)
         self.records: frame.Records | None = None
-        """Progress within one large file, while one is read."""
         self.watch_state: WatchState | None = None
         self.jumps: PaletteIndex | None = None
-        """Index of the palette, for the snapshot at its last use."""
         self._keymap_file = keymap_file
         self._keymap_problems: tuple[str, ...] = ()
         self.jump_guard = JumpGuard(clock)
@@ -182,16 +172,18 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
         loading = self.progress is not None
         if self.view.snapshot.complete:
             self.progress = None
-        if self.view.snapshot.complete and loading:
-            self.set_timer(AFTER_SECONDS, self._vectors.want)
-        elif self.view.snapshot.complete and (delta.patterns or delta.tasks or delta.memory_tasks):
-            self._vectors.want()
+            if loading:
+                self.set_timer(AFTER_SECONDS, self._vectors.want)
+            elif delta.patterns or delta.tasks or delta.memory_tasks:
+                self._vectors.want()
         if loading:
             for place in self._places():
                 place.outdate()
         else:
             found = find_notifications(before, self.view, delta, self._mine)
-            self._report(toasts(found, self._mine))
+            for text, severity in (lines := toasts(found, self._mine))[:1]:
+                more = f", and {plural(len(lines) - 1, 'more change')}" if len(lines) > 1 else ""
+                self.say(f"{text}{more}", severity=severity)
             self._bell.note(found)
             for place in self._places():
                 place.changed(delta)
@@ -205,10 +197,6 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
         for warning in message.decided.warnings:
             self.say(warning, severity="warning")
         self.say(f"{message.decided.summary}; see Review")
-
-    @on(Engine.Searching)
-    def _search_changed(self) -> None:
-        self._refresh_frame()
 
     @on(Engine.Written)
     def _written(self, message: Engine.Written) -> None:
@@ -231,11 +219,6 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
         log.error("%s\n%s", message.text, message.detail)
         self.say(message.text, severity="error")
 
-    def _report(self, lines: list[tuple[str, SeverityLevel]]) -> None:
-        for text, severity in lines[:1]:
-            more = f", and {plural(len(lines) - 1, 'more change')}" if len(lines) > 1 else ""
-            self.say(f"{text}{more}", severity=severity)
-
     # Services of screens
 
     def now(self) -> datetime:
@@ -251,7 +234,6 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
             self.edit_path(path, relative)
 
     def top_items(self, place: str) -> tuple[list[Item], list[Item]]:
-        """The items of the top bar, left and right."""
         name = self.project.project.project.name
         left, right = list[Item](), list[Item]()
         for fit in frame.FITS:
@@ -299,13 +281,11 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
         return True
 
     def action_screenshot(self, filename: str | None = None, path: str | None = None) -> None:
-        screen = self.screen
-        if isinstance(screen, BaseScreen):
+        if screen := self._front():
             export_picture(screen)
 
     def action_views(self) -> None:
-        screen = self.screen
-        if isinstance(screen, BaseScreen):
+        if screen := self._front():
             screen.ask_user(ViewList(self.user_state, screen.current_view()), self.open_view)
 
     def action_command_palette(self) -> None:
@@ -316,8 +296,7 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
     action_palette = action_command_palette
 
     def action_help(self) -> None:
-        screen = self.screen
-        if isinstance(screen, BaseScreen):
+        if screen := self._front():
             self.push_screen(Help(topic_of(screen)))
 
     def action_past(self) -> None:
@@ -350,6 +329,7 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
 
     # Plumbing
 
+    @on(Engine.Searching)
     def _refresh_frame(self) -> None:
         if place := self._front():
             place.refresh_frame()
@@ -377,13 +357,8 @@ def run(
 ) -> int:
     """Run the dashboard; returns the exit code of the process.
 
-    Args:
-        project: The project; not loaded yet.
-        state_file: The user state.
-        keymap_file: The user's key bindings.
-        remembered_as: The name under which this project's state is stored.
-        is_fresh: Discard that state first: it belongs to another project of the same name.
-        theme: Name of the first theme; by default the last one used.
+    `remembered_as` is the name of this project's state in `state_file`; with `is_fresh` that state is discarded first,
+    because it belongs to another project of the same name.
     """
     user_state = UserState(state_file, remembered_as)
     user_state.load()

@@ -62,14 +62,11 @@ TOAST_SECONDS: Final = 3.0
 class BaseApp(App[None], inherit_bindings=False):
     """An app with themes, glyphs, row height, notifications, toasts and a clipboard.
 
-    Args:
-        user_state: Settings of this user, already loaded.
-        theme: Name of the first theme; by default the last one used.
+    `user_state` is already loaded; `theme` is the first theme, by default the last one used.
     """
 
     def __init__(self, user_state: UserState, theme: str | None = None) -> None:
         self.themes: Mapping[str, tuple[str, Theme]] = load_themes()
-        """Label and theme, by name."""
         super().__init__(css_path=[str(path) for path in sorted(STYLES.glob("*.tcss"))])
         self.no_color = bool(os.environ.get("NO_COLOR"))
         self._chosen_theme = theme
@@ -111,11 +108,7 @@ class BaseApp(App[None], inherit_bindings=False):
         self.panic()
 
     def panic(self, *renderables: RenderableType) -> None:
-        """End after a bug with its text, made safe to print; the log file has it too.
-
-        Args:
-            renderables: What Textual would print; used only without an exception.
-        """
+        """End after a bug with its text (without one `renderables`), made safe to print; the log file has it too."""
         if sys.exc_info()[0] is None:
             plain = Console(file=io.StringIO(), width=100, color_system=None)
             with plain.capture() as capture:
@@ -141,24 +134,19 @@ class BaseApp(App[None], inherit_bindings=False):
 
     @property
     def glyphs(self) -> Glyphs:
-        """The glyphs in use."""
         return GLYPH_SETS.get(self.user_state.get("glyphs"), DRAWN)
 
     @property
     def row_lines(self) -> int:
-        """Lines of a row in every list: 1 or 2."""
         return COMFORTABLE if self.user_state.get("density") == "comfortable" else 1
 
     def keys_of(self, action: str) -> str:
-        """The keys of an action with the keymap applied; comma-separated Textual names."""
         return self._keys[action]
 
     def shown_key(self, action: str) -> str:
-        """The first key of an action, as people write it."""
         return key_name(self._keys[action].split(",")[0])
 
     def use_theme(self, name: str) -> None:
-        """Switch to a theme and remember it."""
         self.theme = name
         self.user_state.set("theme", name)
         self._redraw_screens()
@@ -179,7 +167,6 @@ class BaseApp(App[None], inherit_bindings=False):
                 self._unnotify(old, refresh=False)
 
     def copy(self, text: str) -> None:
-        """Copy an untrusted text to the clipboard, and report how."""
         self._copier.copy(text)
 
     def action_copy_or_quit(self) -> None:

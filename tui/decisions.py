@@ -27,12 +27,7 @@ WRITING_RECORDS: Final = frozenset({Verb.EXTRACT, Verb.MERGE, Verb.ARCHIVE, Verb
 
 
 class DecisionApp(NavigationApp, inherit_bindings=False):
-    """An app that writes decisions through the engine.
-
-    Attributes:
-        project: The open project.
-        engine: Writes the decisions.
-    """
+    """An app that writes decisions through the engine."""
 
     project: Project
     engine: Engine
@@ -55,7 +50,6 @@ class DecisionApp(NavigationApp, inherit_bindings=False):
         progress: Progress | None = None,
         done: Callable[[], None] | None = None,
     ) -> None:
-        """Hand a decision to the engine; see `Services.decide`."""
         self._pending_decisions += 1
         self.engine.decide(command, seen or self.view, progress=progress, done=done)
 
@@ -90,16 +84,13 @@ class DecisionApp(NavigationApp, inherit_bindings=False):
 
     @property
     def may_undo(self) -> bool:
-        """Whether there is a decision to undo, or one is being written."""
         return bool(self._pending_decisions or self.view.snapshot.curation.undoable)
 
     @property
     def is_deciding(self) -> bool:
-        """Whether the engine has decisions left to write."""
         return self._pending_decisions > 0
 
     def undo_hint(self) -> str:
-        """The label of the undo key; "" if the newest decision is another person's."""
         last = self._last_decision()
         return f"undo {verb_text(last)}" if last is not None and last.by == self.project.by else ""
 
@@ -109,11 +100,7 @@ class DecisionApp(NavigationApp, inherit_bindings=False):
         self._undo(screen.undone if isinstance(screen, BaseScreen) else lambda decision: None)
 
     def _undo(self, undone: Callable[[Decision], None]) -> None:
-        """Undo the newest decision, after the engine has written those on their way.
-
-        Args:
-            undone: Called with the decision when its undo is on its way.
-        """
+        """Undo the newest decision once all are written; `undone` is called when the undo is on its way."""
         if self._pending_decisions:
             self._pending_undos.append(undone)
             return

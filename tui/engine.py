@@ -40,11 +40,8 @@ SEARCH_SHOWN_SECONDS: Final = 0.5
 class Engine(WatchLoop):
     """The thread worker through which all reads and writes of the project go.
 
-    Args:
-        project: The open project.
-        target: Receives the messages; posting is thread-safe and never blocks.
-        searches: Whether idle time is used to find more questions for Review.
-        extracts: Whether to extract from loops when they end, if the settings allow it.
+    Posting messages to `target` is thread-safe and never blocks. With `searches` idle time is used to find more
+    questions for Review, with `extracts` loops are extracted from when they end, if the settings allow it.
     """
 
     @dataclass(eq=False)
@@ -58,15 +55,13 @@ class Engine(WatchLoop):
     class Changed(NewestMessage):
         """There is a newer state; call `Engine.take`."""
 
+    @dataclass(eq=False)
     class Decision(Message):
-        """A decision was written, or refused."""
+        """A decision was written, or refused; `made` has the IDs of the decisions that were written."""
 
-        def __init__(self, decided: Decided | None, error: str, made: frozenset[str] = frozenset()) -> None:
-            super().__init__()
-            self.decided = decided
-            self.error = error
-            self.made = made
-            """Ids of the decisions that were written."""
+        decided: Decided | None
+        error: str
+        made: frozenset[str] = frozenset()
 
     @dataclass(eq=False)
     class Written(Message):
@@ -218,7 +213,6 @@ class Engine(WatchLoop):
         self._search_pending = self._searches_enabled
 
     def changed(self, before: ProjectState, after: ProjectState, delta: Delta) -> None:
-        """Post it to the app."""
         self._publish(delta)
 
     def idle(self) -> None:
@@ -242,7 +236,6 @@ class Engine(WatchLoop):
             self._publish(Delta(patterns=frozenset(patterns), decisions=True))
 
     def watching(self, state: WatchState) -> None:
-        """Post it to the app."""
         self._target.post_message(self.Watching(state))
 
     def failed(self, error: Exception) -> None:
@@ -253,24 +246,20 @@ class Engine(WatchLoop):
         self._target.post_message(self.Failed(text, detail))
 
     def _search(self) -> None:
-        """Search for one more question."""
         found: Delta | None = None
         try:
             found = self.project.search_next()
         finally:  # a failing search is not repeated at once
             self._search_pending = found is not None
             self.has_searched_once |= found is None
-            self._report_search()
+            now = monotonic()
+            self._search_started = (self._search_started or now) if self._search_pending else None
+            shown = self._search_started is not None and now - self._search_started >= SEARCH_SHOWN_SECONDS
+            if self.is_searching is not shown:
+                self.is_searching = shown
+                self._target.post_message(self.Searching())
         if found is not None:
             self._publish(found)
-
-    def _report_search(self) -> None:
-        now = monotonic()
-        self._search_started = (self._search_started or now) if self._search_pending else None
-        looking = self._search_started is not None and now - self._search_started >= SEARCH_SHOWN_SECONDS
-        if self.is_searching is not looking:
-            self.is_searching = looking
-            self._target.post_message(self.Searching())
 
     def _publish(self, delta: Delta) -> None:
         if delta:

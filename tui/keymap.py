@@ -35,10 +35,9 @@ _MODIFIERS: Final = frozenset({"ctrl", "shift", "alt", "meta", "super", "hyper"}
 
 
 def load_keymap(path: Path) -> tuple[dict[str, str], list[str]]:
-    """Load a TOML keymap with lines like `promote = "f6,J"`.
+    """Load a TOML keymap with lines like `promote = "f6,J"`; a missing file is an empty one.
 
-    Returns:
-        The valid lines, and a message with line number for each invalid one. A missing file is an empty keymap.
+    Returns the valid lines, and a message with line number for each invalid one.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -116,16 +115,11 @@ def _key(written: str) -> tuple[str, str]:
         return key, f"{shown} is used by {keeper}"
     if other := SAME_AS.get(key):
         return key, f"{shown} is the same as {other} in a terminal"
-    known = key in _NAMED or base in _NAMED or _is_character(base) or (len(written) == 1 and not modifiers)
+    is_character = (key_to_character(base) or "\x80").isascii()
+    known = key in _NAMED or base in _NAMED or is_character or (len(written) == 1 and not modifiers)
     if not known or not _MODIFIERS.issuperset(key.split("+")[:-1]):
         return key, f"unknown key {shown}{_suggestion(key, _NAMED | _MODIFIERS)}"
     return key, ""
-
-
-def _is_character(base: str) -> bool:
-    """Whether a name is that of a character on a keyboard."""
-    character = key_to_character(base)
-    return character is not None and character.isascii()
 
 
 def _suggestion(name: str, known: Iterable[str]) -> str:

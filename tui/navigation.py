@@ -18,12 +18,7 @@ from tui.state.user_state import UserState
 
 
 class NavigationApp(BaseApp, inherit_bindings=False):
-    """An app whose screens link to each other's records.
-
-    Attributes:
-        view: The newest state of the project.
-        jump_guard: Armed whenever another screen appears.
-    """
+    """An app whose screens link to each other's records; another screen arms the jump guard."""
 
     view: ProjectState
     jump_guard: JumpGuard
@@ -34,8 +29,6 @@ class NavigationApp(BaseApp, inherit_bindings=False):
         """The links that led to the screen in front, the newest last."""
 
     def open_record(self, place: str, key: str, *, tab: str = "") -> None:
-        """Go to a screen, with the cursor on a record and one tab of its details."""
-
         def show(screen: BaseScreen) -> None:
             screen.go_to(key)
             if isinstance(screen, ListScreen) and tab:
@@ -44,8 +37,6 @@ class NavigationApp(BaseApp, inherit_bindings=False):
         self._lead(place, show)
 
     def open_filtered(self, place: str, text: str, key: str) -> None:
-        """Go to a list with a temporary filter, and the cursor on a record."""
-
         def show(screen: BaseScreen) -> None:
             if isinstance(screen, ListScreen):
                 screen.show_filter(text, key)
@@ -73,7 +64,6 @@ class NavigationApp(BaseApp, inherit_bindings=False):
 
     @property
     def link(self) -> FollowedLink | None:
-        """The link that led to the screen in front; None if the user went there by key."""
         return self._links[-1] if self._links else None
 
     def go_back(self) -> None:
@@ -90,18 +80,15 @@ class NavigationApp(BaseApp, inherit_bindings=False):
             stack[0].leave_link(link, back=back)
 
     def open_view(self, view: SavedView) -> None:
-        """Go to a saved view."""
         self.go(view.place)
         screen = self.screen
         if isinstance(screen, BaseScreen):
             self.call_after_refresh(screen.show_view, view)
 
     def preview_loop(self, loop_id: str) -> None:
-        """Show in Context what a loop would get."""
         self._preview(self.view.loop(loop_id).task)
 
     def preview_pattern(self, pattern_id: str) -> None:
-        """Show in Context a task that this pattern is about."""
         pattern = self.view.pattern(pattern_id)
         self._preview(visible_line(f"{pattern.title} {' '.join(pattern.tags)}", 200), pattern_id)
 

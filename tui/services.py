@@ -29,18 +29,10 @@ from tui.widgets.bars import Item
 class Services(Protocol):
     """The part of the app that screens, dialogs and the palette use.
 
-    Attributes:
-        project: The open project.
-        engine: The worker that reads and writes the project.
-        view: The newest state of the project.
-        user_state: Settings of this user that last between runs.
-        themes: Label and theme, by name.
-        progress: Files read and files in all during the first load; None afterwards.
-        records: Progress within one large file during the first load.
-        last_visit: Time of the previous dashboard session on this project, if known.
-        jump_guard: Ignores deciding keys right after another screen has appeared.
-        key_queue: Keys that wait for their turn.
-        jumps: Index of the palette, built at its last use.
+    `view` is the newest state of the project, `user_state` the settings of this user that last between runs, `themes`
+    has label and theme by name, `jumps` is the index of the palette at its last use. `progress` is (files read, files)
+    during the first load, `records` the progress within one large file. `last_visit` is the time of the previous
+    dashboard session on this project, if known.
     """
 
     project: Project
@@ -99,13 +91,9 @@ class Services(Protocol):
         progress: Progress | None = None,
         done: Callable[[], None] | None = None,
     ) -> None:
-        """Hand a decision to the engine.
+        """Hand a decision to the engine; `seen` is the state that the user looked at, if not the newest one.
 
-        Args:
-            command: The decision.
-            seen: The state that the user looked at, if not the newest one.
-            progress: Called in the engine's thread with (patterns done, patterns in all).
-            done: Called in the engine's thread when it is decided or refused.
+        In the engine's thread `progress` is called with (patterns done, patterns in all), and `done` at the end.
         """
 
     def undo_hint(self) -> str:

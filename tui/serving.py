@@ -31,12 +31,9 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class DeckServer(Server):
-    """Serves one dashboard per browser tab.
+    """Serves one dashboard per browser tab, each a process of `command`, on the loopback interface.
 
-    Args:
-        command: The process of each tab, as arguments.
-        port: Port on the loopback interface.
-        announce: Receives the address with its key, when it can be opened.
+    `announce` receives the address with its key, when it can be opened.
     """
 
     def __init__(self, command: Sequence[str], *, port: int, announce: Callable[[str], None]) -> None:
@@ -77,7 +74,6 @@ class DeckServer(Server):
         return response
 
     async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
-        """Serve one tab, until it is closed or the server ends."""
         tab = asyncio.current_task()
         assert tab is not None
         self._tabs.add(tab)
@@ -96,9 +92,5 @@ class DeckServer(Server):
 
 
 def serve(command: Sequence[str], *, port: int, announce: Callable[[str], None]) -> None:
-    """Serve until interrupted; see `DeckServer`.
-
-    Raises:
-        OSError: The port is taken.
-    """
+    """Serve until interrupted; raises `OSError` if the port is taken."""
     DeckServer(command, port=port, announce=announce).serve()

@@ -41,11 +41,7 @@ class StyleSheets(Stylesheet):
             self._outdated = True
 
     def reparse(self) -> None:
-        """Parse again, if the variables have changed.
-
-        Raises:
-            StylesheetParseError: A sheet is invalid; the parsed sheets stay.
-        """
+        """Parse again if the variables have changed; an invalid sheet raises `StylesheetParseError`."""
         if self._outdated:
             self.parse()
             self._outdated = False
