@@ -110,7 +110,7 @@ def _cluster_steps(reflections: Iterable[Reflection], loop_of_task: Mapping[str,
 
 
 def _group(counts: Mapping[Statement, int]) -> Steps[list[list[Statement]]]:
-    """Group similar statements, counted; each group begins with its central statement."""
+    """Group similar, counted statements; each group begins with its central one."""
     ordered = sorted(counts, key=lambda statement: (-counts[statement], statement.key))
     everything = TextPool()
     for statement in ordered:

@@ -6,9 +6,10 @@ import re
 import textwrap
 from collections.abc import Iterable
 from itertools import groupby
-from pathlib import PurePosixPath
-from typing import Final
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
 
+import yaml
 from msgspec import Struct
 
 from core.base.record_text import replace_surrogates
@@ -18,26 +19,10 @@ _MAX_LINES: Final = 30
 _MAX_CODE: Final = 2_000  # maximum number of characters of a template
 _MAX_IDENTIFIERS: Final = 8
 
-_SUFFIXES: Final = {
-    "typescript": "ts tsx mts cts",
-    "javascript": "js jsx mjs cjs",
-    "python": "py pyi",
-    "go": "go",
-    "rust": "rs",
-    "java": "java",
-}
-LANGUAGES: Final = {suffix: language for language, suffixes in _SUFFIXES.items() for suffix in suffixes.split()}
-"""Languages of the pattern file format by file name suffix; others are `other`."""
-PURPOSES: Final = {
-    "variable": "The value that is checked before it is used",
-    "message": "The message that explains the error",
-    "property": "The property that is read",
-    "type": "The type that is expected",
-    "module": "What is imported from",
-    "name": "The name that the error is about",
-}
-"""Meaning of each kind of placeholder."""
-
+_TABLES: Final[dict[str, Any]] = yaml.load(Path(__file__).with_name("code.yaml").read_bytes(), yaml.CSafeLoader)
+LANGUAGES: Final = {suffix: name for name, suffixes in _TABLES["languages"].items() for suffix in suffixes}
+_PURPOSES: Final[dict[str, str]] = _TABLES["purposes"]
+_KEYWORDS: Final = frozenset(_TABLES["keywords"].split())
 _IDENTIFIER: Final = r"[A-Za-z_$][\w$]{0,80}"
 _TESTED: Final = re.compile(
     rf"(?<![\w$.])({_IDENTIFIER}(?:\.{_IDENTIFIER}){{0,6}})\s*"
@@ -53,15 +38,6 @@ _ROLES: Final = (
     ("property", re.compile(r"\bpropert|\battribute\b|\breading\b|\bfield\b|\bkey\b", re.IGNORECASE)),
     ("type", re.compile(r"\btypes?\b|\bassignable\b", re.IGNORECASE)),
 )
-_KEYWORDS: Final = frozenset(
-    {
-        *("null", "undefined", "none", "nil", "true", "false", "any", "unknown", "void"),
-        *("string", "number", "boolean", "object", "int", "float", "str", "bool", "list", "dict"),
-        *("return", "throw", "raise", "if", "else", "for", "while", "const", "let", "var"),
-        *("function", "class", "new", "this", "self", "await", "async"),
-    }
-)
-"""Names that are not specific to one place."""
 
 
 class Template(Struct, frozen=True, kw_only=True):
@@ -102,7 +78,7 @@ def file_language(files: Iterable[str], diff: str = "") -> str:
 
 
 def describe_placeholder(placeholder: str) -> str:
-    return PURPOSES.get(placeholder.rstrip("0123456789"), PURPOSES["name"])
+    return _PURPOSES.get(placeholder.rstrip("0123456789"), _PURPOSES["name"])
 
 
 def _is_added(line: str) -> bool:

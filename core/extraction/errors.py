@@ -17,14 +17,8 @@ from core.retrieval.task import analyse_task
 from core.sources.debug_sessions import split_location
 
 ERROR_TYPES: Final = (
-    "TypeError",
-    "ReferenceError",
-    "AssertionError",
-    "SyntaxError",
-    "RuntimeError",
-    "TimeoutError",
-    "ValidationError",
-    "Other",
+    *("TypeError", "ReferenceError", "AssertionError", "SyntaxError", "RuntimeError", "TimeoutError"),
+    *("ValidationError", "Other"),
 )
 """Error types of the pattern file format."""
 _MAX_TEXT: Final = 2_000

@@ -69,7 +69,7 @@ def make_anti_pattern(
     tags: tuple[str, str, str],
     **origin: Any,
 ) -> Proposal:
-    """Propose an anti-pattern with the tags language, category and domain; `origin` as in `make_proposal`."""
+    """Propose an anti-pattern; `tags` are language, category and domain."""
     fields = {
         "approach_description": one_line(approach),
         "failure_mode": mode,

@@ -15,25 +15,13 @@ from core.records.extractions import Material, Proposal
 from core.records.patterns import Pattern, PatternType
 from core.sources.patterns import read_patterns
 
-_RECORD_TYPES: Final = {
-    PatternType.ERROR: "error_pattern",
-    PatternType.SUCCESS: "success_pattern",
-    PatternType.ANTI: "anti_pattern",
-    PatternType.TEMPLATE: "code_template",
+_KINDS: Final[dict[PatternType, tuple[str, str, dict[str, float]]]] = {
+    PatternType.ERROR: ("error_pattern", "pat-error", {"success_rate": 1.0, "usage_count": 1}),
+    PatternType.SUCCESS: ("success_pattern", "pat-success", {"success_rate": 1.0, "usage_count": 1}),
+    PatternType.ANTI: ("anti_pattern", "pat-anti", {"failure_rate": 1.0, "occurrence_count": 1}),
+    PatternType.TEMPLATE: ("code_template", "tmpl", {"usage_count": 1, "success_rate": 1.0}),
 }
-_PREFIXES: Final = {
-    PatternType.ERROR: "pat-error",
-    PatternType.SUCCESS: "pat-success",
-    PatternType.ANTI: "pat-anti",
-    PatternType.TEMPLATE: "tmpl",
-}
-_FIRST_USE: Final = {
-    PatternType.ERROR: {"success_rate": 1.0, "usage_count": 1},
-    PatternType.SUCCESS: {"success_rate": 1.0, "usage_count": 1},
-    PatternType.ANTI: {"failure_rate": 1.0, "occurrence_count": 1},
-    PatternType.TEMPLATE: {"usage_count": 1, "success_rate": 1.0},
-}
-"""Counts of a new record: the loop that it is from used it once."""
+"""Type in a record, prefix of IDs, and counts of a new record, whose loop used it once."""
 
 
 def make_proposal(
@@ -47,15 +35,16 @@ def make_proposal(
     trace: tuple[str, ...],
     **more_fields: Any,
 ) -> Proposal:
-    """Propose a pattern with `fields`, `source_loops`, the counts of one use at `at`, `more_fields` and tags.
+    """Propose a pattern that was used once, at `at`.
 
-    Fields that are None, and tags that are "", are left out.
+    Fields that are None, and tags that are "", are left out. `more_fields` follow the counts.
     """
+    record_type, _, counts = _KINDS[kind]
     found = {
-        "type": _RECORD_TYPES[kind],
+        "type": record_type,
         **fields,
         "source_loops": sources,
-        **_FIRST_USE[kind],
+        **counts,
         **more_fields,
         "first_discovered": format_timestamp(at),
         "last_used": format_timestamp(at),
@@ -101,7 +90,7 @@ def find_end(material: Material) -> datetime | None:
 def parse_pattern(kind: PatternType, slug: str, record: dict[str, Any]) -> Pattern:
     """Parse a record without ID to a pattern with the ID ""."""
     key = "template_id" if kind is PatternType.TEMPLATE else "pattern_id"
-    data = msgspec.json.encode({"patterns": [{key: f"{_PREFIXES[kind]}-{slug}-000", **record}]})
+    data = msgspec.json.encode({"patterns": [{key: f"{_KINDS[kind][1]}-{slug}-000", **record}]})
     found = read_patterns("", data).patterns
     if not found:
         raise BadInput(f"the record of {slug!r} is not a valid pattern")

@@ -87,7 +87,7 @@ def _error_pattern(learning: str, error: Sighting, cluster: Cluster, tasks: list
 
 
 def _origin(cluster: Cluster) -> dict[str, Any]:
-    """Return sources, time and trace of a proposal; a source counts from its first reflection."""
+    """Return sources (each with its first reflection), time and trace of a proposal."""
     first = {member.source: member.reflection for member in reversed(cluster.members)}
     places = ((source, describe_place(first[source])) for source in cluster.sources[:_MAX_TRACE])
     trace = [f"{one_line(source, 80)} {place}".strip() for source, place in places]

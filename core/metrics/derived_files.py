@@ -1,4 +1,4 @@
-"""Effectiveness metrics and pattern index as files; docs/metrics.md#derived-files.
+"""Effectiveness metrics and pattern index in files; docs/metrics.md#derived-files
 
 A file is written only if a value changes. Unknown keys are preserved, and a file that is not a JSON object is not
 touched.
@@ -48,7 +48,7 @@ def index_path(paths: ProjectPaths) -> Path:
 def write_derived(
     paths: ProjectPaths, settings: Settings, snapshot: Snapshot, board: Scoreboard, now: datetime
 ) -> tuple[str, ...]:
-    """Update the index and the metrics; returns errors, which do not affect the records."""
+    """Update index and metrics; returns errors, which do not affect the records."""
     return (
         *_write_index(paths, settings, snapshot.patterns, now),
         *write_metrics(paths, settings, snapshot, board, now),

@@ -19,7 +19,7 @@ _NAME_CHARS: Final = 80
 
 
 def export_metrics(found: Dashboard, suffix: str, project: str) -> bytes:
-    """Render the metrics of a project in the format of a file suffix, one of `FORMATS`."""
+    """Render the metrics of a project in the format of a suffix in `FORMATS`."""
     return FORMATS[suffix](found, build_figures(found), visible_line(project, _NAME_CHARS)).encode()
 
 

@@ -1,4 +1,4 @@
-"""Share of decisions that later results confirm; docs/metrics.md#reviewer-accuracy."""
+"""Decisions that later results confirm; docs/metrics.md#reviewer-accuracy."""
 
 from __future__ import annotations
 
