@@ -6,17 +6,14 @@ All sessions count, including failed ones and those that recorded no pattern for
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
-from typing import TypeVar
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 
 from msgspec import Struct
 
 from core.base.formatting import format_percent
 from core.learning.statistics import jeffreys_interval
 from core.records.debug_sessions import DebugSession, Lesson
-
-_Key = TypeVar("_Key", bound=Hashable)
 
 
 class FixCounts(Struct, frozen=True, kw_only=True):
@@ -48,50 +45,52 @@ class FixCounts(Struct, frozen=True, kw_only=True):
         return FixCounts(passed=self.passed + other.passed, failed=self.failed + other.failed)
 
 
-_NO_COUNTS = FixCounts()
-
-
 class FixResults:
     """Results of all fixes, counted once over all sessions: about 10 us per session.
 
-    A session that recorded a pattern for a root cause counts for that pattern. One that recorded none counts for the
-    pattern that most sessions recorded for this root cause.
+    All sessions count, including failed ones and those that recorded no pattern for the root cause
+    (docs/scoring.md#known-fixes). A session that recorded a pattern for a root cause counts for that pattern. One that
+    recorded none counts for the pattern that most sessions recorded for this root cause.
     """
 
     def __init__(self, sessions: Iterable[DebugSession]) -> None:
-        self._by_cause: dict[str, FixCounts] = {}
-        self._by_pattern: dict[tuple[str, str], FixCounts] = {}
-        self._without_pattern: dict[str, FixCounts] = {}
-        names: dict[str, Counter[str]] = {}
+        self._by_cause: defaultdict[str, FixCounts] = defaultdict(FixCounts)
+        self._by_pattern: defaultdict[tuple[str, str], FixCounts] = defaultdict(FixCounts)
+        self._without_pattern: defaultdict[str, FixCounts] = defaultdict(FixCounts)
+        names: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for session in sessions:
-            by_category = _count_by_category(session)
-            patterns: dict[str, set[str]] = {}
+            by_category: defaultdict[str, FixCounts] = defaultdict(FixCounts)  # "" for runs without an analysis
+            for run, worked in zip(session.executions, session.verdicts, strict=True):
+                if worked is not None:
+                    category = run.analysis.category if run.analysis is not None else ""
+                    by_category[category] += FixCounts(passed=1) if worked else FixCounts(failed=1)
+            patterns: defaultdict[str, set[str]] = defaultdict(set)
             for lesson in session.lessons:
-                patterns.setdefault(lesson.category, set()).add(lesson.pattern)
-                names.setdefault(lesson.category, Counter())[lesson.pattern] += 1
+                patterns[lesson.category].add(lesson.pattern)
+                names[lesson.category][lesson.pattern] += 1
             analysed = {run.analysis.category for run in session.executions if run.analysis is not None}
             for category in analysed | patterns.keys():
-                counts = by_category.get(category, _NO_COUNTS)
+                counts = by_category[category]
                 if category:  # runs without a category are most likely about the same problem
-                    counts += by_category.get("", _NO_COUNTS)
+                    counts += by_category[""]
                 if category in analysed:
-                    _add(self._by_cause, category, counts)
+                    self._by_cause[category] += counts
                 for pattern in patterns.get(category, ()):
-                    _add(self._by_pattern, (category, pattern), counts)
+                    self._by_pattern[category, pattern] += counts
                 if category not in patterns:
-                    _add(self._without_pattern, category, counts)
+                    self._without_pattern[category] += counts
         self._usual = {
             category: min(counts, key=lambda name: (-counts[name], name)) for category, counts in names.items()
         }
 
     def of_cause(self, category: str) -> FixCounts:
-        return self._by_cause.get(category, _NO_COUNTS)
+        return self._by_cause.get(category, FixCounts())
 
     def of_pattern(self, category: str, pattern: str) -> FixCounts:
         """Fixes with this pattern; of its root cause if no session recorded it."""
         usual = self.usual_pattern(category)
-        counts = self._by_pattern.get((category, pattern), _NO_COUNTS)
-        return counts + self._without_pattern.get(category, _NO_COUNTS) if usual in ("", pattern) else counts
+        counts = self._by_pattern.get((category, pattern), FixCounts())
+        return counts + self._without_pattern.get(category, FixCounts()) if usual in ("", pattern) else counts
 
     def effectiveness(self, lesson: Lesson) -> float | None:
         """Share of fixes that worked, 0..1; the recorded rate if no result is known."""
@@ -101,17 +100,3 @@ class FixResults:
     def usual_pattern(self, category: str) -> str:
         """The pattern that most sessions recorded for a root cause, "" if none did."""
         return self._usual.get(category, "")
-
-
-def _count_by_category(session: DebugSession) -> Mapping[str, FixCounts]:
-    """Results by the category of the run's analysis, "" for runs without one."""
-    found: dict[str, FixCounts] = {}
-    for run, worked in zip(session.executions, session.verdicts, strict=True):
-        if worked is not None:
-            category = run.analysis.category if run.analysis is not None else ""
-            _add(found, category, FixCounts(passed=1) if worked else FixCounts(failed=1))
-    return found
-
-
-def _add(table: dict[_Key, FixCounts], key: _Key, counts: FixCounts) -> None:
-    table[key] = table.get(key, _NO_COUNTS) + counts

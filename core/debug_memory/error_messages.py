@@ -1,4 +1,7 @@
-"""Parse error messages, and generalize them to regexes (docs/extraction.md)."""
+"""Parse error messages and stack traces; generalize messages to regexes.
+
+See docs/extraction.md. Stack traces are those of Node, Vitest, Python and pytest.
+"""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ _MAX_FRAMES: Final = 200
 _MAX_LINE: Final = 2_000
 _NODE: Final = "at "
 _VITEST: Final = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT} "
-_LOCATION: Final = re.compile(r"(.{1,1000}?):(\d{1,9})(?::\d{1,9})?")
+_FRAME_LOCATION: Final = re.compile(r"(.{1,1000}?):(\d{1,9})(?::\d{1,9})?")
 _PYTHON: Final = re.compile(r'\s{0,40}File "([^"]{1,1000})", line (\d{1,9})(?:, in (.{1,200}))?')
 _PYTEST: Final = re.compile(r"([^\s:][^:]{0,1000}\.pyx?):(\d{1,9}):(?: (?:in (\S{1,200})|([A-Za-z_][\w.]{0,200})))?")
 """`a.py:7: in f` and `a.py:7:` come before an error; `a.py:7: TypeError` comes after it."""
@@ -70,7 +70,7 @@ def _parse_node_frame(line: str) -> StackFrame | None:
         function, _, location = text.removeprefix(_VITEST).rpartition(" ")
     else:
         return None
-    found = _LOCATION.fullmatch(location.removeprefix("file://"))
+    found = _FRAME_LOCATION.fullmatch(location.removeprefix("file://"))
     if found is None or "://" in found[1] or found[1].startswith(("node:", "<")):
         return None
     function = function.partition(" [as ")[0].removeprefix("new ").strip()

@@ -15,12 +15,12 @@ from core.episodes.reflections import (
     TASK_COMPLETION,
     TYPE_OF,
     attempt_trigger,
-    reflection_record,
 )
 from core.learning.outcomes import format_duration
 from core.records.episodes import Attempt
 from core.records.loops import Outcome
 from core.records.reflections import NOTHING_LEARNED, NOTHING_LEARNED_IN_ALL
+from core.records.times import iso
 
 _MAX_LISTED: Final = 5  # files, failures and action items that a draft lists; of further ones it gives the number
 _MAX_LEARNINGS: Final = 2  # solved failures from which a draft makes a learning
@@ -46,16 +46,18 @@ def draft_reflection(work: AttemptWork, at: datetime, earlier: AttemptWork | Non
     learning = list(_lessons(attempt, work.log, earlier))
     if attempt.suggestions and not learning:  # these are action items as well
         learning.append(f"Next time: {_join(attempt.suggestions)}.")
-    return reflection_record(
-        attempt.number,
-        at,
-        observation=" ".join(_observation(work)),
-        analysis=" ".join((*_analysis(work, earlier), NOT_REVIEWED)),
-        learning=" ".join(learning) or NOTHING_LEARNED,
-        action_items=list(dict.fromkeys(_action_items(work, earlier)))[:_MAX_LISTED],
-        triggered_by=attempt.outcome.value,
-        reflection_type=TYPE_OF[trigger],
-    ) | {"trigger": trigger, "draft": True}
+    return {
+        "timestamp": iso(at),
+        "attempt_id": attempt.number,
+        "observation": " ".join(_observation(work)),
+        "analysis": " ".join((*_analysis(work, earlier), NOT_REVIEWED)),
+        "learning": " ".join(learning) or NOTHING_LEARNED,
+        "action_items": list(dict.fromkeys(_action_items(work, earlier)))[:_MAX_LISTED],
+        "triggered_by": attempt.outcome.value,
+        "reflection_type": TYPE_OF[trigger],
+        "trigger": trigger,
+        "draft": True,
+    }
 
 
 def draft_completion(
@@ -87,16 +89,19 @@ def draft_completion(
         learning += [f"The last obstacle: {_describe_failure(failing)}." for failing in _unsolved(last.log)[:1]]
     elif failed:
         learning += _success_factors(last, failed)
-    return reflection_record(
-        last.attempt.number,
-        at,
-        observation=f"The task was {how} attempt {last.attempt.number}. {totals}",
-        analysis=f"{analysis} {NOT_REVIEWED}",
-        learning=" ".join(learning) or NOTHING_LEARNED_IN_ALL,
-        action_items=list(dict.fromkeys(one_line(item) for one in attempts for item in one.suggestions))[-_MAX_LISTED:],
-        triggered_by=last.attempt.outcome.value if given_up else Outcome.SUCCESS.value,
-        reflection_type=TYPE_OF[TASK_COMPLETION],
-    ) | {"trigger": TASK_COMPLETION, "draft": True}
+    items = list(dict.fromkeys(one_line(item) for one in attempts for item in one.suggestions))
+    return {
+        "timestamp": iso(at),
+        "attempt_id": last.attempt.number,
+        "observation": f"The task was {how} attempt {last.attempt.number}. {totals}",
+        "analysis": f"{analysis} {NOT_REVIEWED}",
+        "learning": " ".join(learning) or NOTHING_LEARNED_IN_ALL,
+        "action_items": items[-_MAX_LISTED:],
+        "triggered_by": last.attempt.outcome.value if given_up else Outcome.SUCCESS.value,
+        "reflection_type": TYPE_OF[TASK_COMPLETION],
+        "trigger": TASK_COMPLETION,
+        "draft": True,
+    }
 
 
 def _observation(work: AttemptWork) -> Iterator[str]:

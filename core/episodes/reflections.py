@@ -68,30 +68,6 @@ def render_reflection(
     return TEMPLATE.format(attempt_id=attempt_id, **texts)
 
 
-def reflection_record(
-    attempt_id: int,
-    at: datetime,
-    *,
-    observation: str,
-    analysis: str,
-    learning: str,
-    action_items: Sequence[str],
-    triggered_by: str,
-    reflection_type: str,
-) -> dict[str, Any]:
-    """A line of `reflections.jsonl`."""
-    return {
-        "timestamp": iso(at),
-        "attempt_id": attempt_id,
-        "observation": observation,
-        "analysis": analysis,
-        "learning": learning,
-        "action_items": list(action_items),
-        "triggered_by": triggered_by,
-        "reflection_type": reflection_type,
-    }
-
-
 def add_reflection(
     folder: TaskFolder,
     attempt: int | None,
@@ -128,12 +104,12 @@ def add_reflection(
         }
     )
     all_parts = {**parts, **drafted, **given}
-    record = reflection_record(number, now, **all_parts, triggered_by=trigger, reflection_type=reflection_type)
     records = (line.value for line in reader.reflection_lines())
     earlier = [one for one in records if isinstance(one, dict) and one.get("attempt_id") == number]
-    repeated = {**given, "triggered_by": trigger, "reflection_type": reflection_type}
+    kind = {"triggered_by": trigger, "reflection_type": reflection_type}
+    repeated = {**given, **kind}
     if not earlier or drafts or {**earlier[-1], **repeated} != earlier[-1]:
-        line = msgspec.json.encode(record)
+        line = msgspec.json.encode({"timestamp": iso(now), "attempt_id": number, **all_parts, **kind})
         size = len(line) + (folder.reflections.stat().st_size if folder.reflections.exists() else 0)
         if size > _MAX_FILE_BYTES:
             limit = f"{size:,} bytes; at most {_MAX_FILE_BYTES:,} are kept"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
@@ -104,16 +104,8 @@ class ErrorSearcher(SearchReader):
                 texts = (error.message, error.stack_trace, error.tool_name, error.context) if error else ()
                 if text := self._match(texts):
                     task_id, attempt = self._resolve_work_id(event.loop_id)
-                    yield SearchHit(
-                        place=SearchPlace.ERRORS,
-                        file=file,
-                        pointer=f"line {number}",
-                        task_id=task_id,
-                        attempt=attempt,
-                        subject=event.loop_id,
-                        at=event.at,
-                        text=text,
-                    )
+                    place, subject = SearchPlace.ERRORS, event.loop_id
+                    yield SearchHit(file, task_id, text, event.at, attempt, f"line {number}", place, subject=subject)
 
     def _resolve_work_id(self, work_id: str) -> tuple[str, int | None]:
         """The task and attempt with this ID; "" and None if it is the ID of a loop."""
@@ -139,19 +131,11 @@ class ErrorSearcher(SearchReader):
     def _failures(self, session: DebugSession) -> Iterator[SearchHit]:
         for execution in session.executions:
             analysis = execution.analysis
+            at = execution.at or session.updated_at or session.created_at
             for one in execution.failures:
                 source = (one.message, one.error_type, one.test_name, one.test_file, one.file, one.function)
                 about = (analysis.root_cause, analysis.strategy) if analysis else ()
                 if text := self._match((*source, *about, one.stack_trace, session.file_path)):
                     task_id, attempt = self._resolve_work_id(session.task_id) if session.task_id else ("", None)
-                    yield SearchHit(
-                        place=SearchPlace.ERRORS,
-                        file=session.file,
-                        pointer=session.pointer,
-                        task_id=task_id,
-                        attempt=attempt,
-                        subject=session.id,
-                        at=execution.at or session.updated_at or session.created_at,
-                        agent=session.agent,
-                        text=text,
-                    )
+                    hit = SearchHit(session.file, task_id, text, at, attempt, session.pointer, SearchPlace.ERRORS)
+                    yield replace(hit, subject=session.id, agent=session.agent)

@@ -36,7 +36,7 @@ class SearchPlace(StrEnum):
     ERRORS = "errors"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class SearchHit:
     """A matching record; every text is untrusted.
 
@@ -46,16 +46,16 @@ class SearchHit:
     field per line.
     """
 
-    place: SearchPlace
     file: str
-    pointer: str = ""
-    task_id: str = ""
+    task_id: str
+    text: str = field(repr=False)
+    at: datetime | None = None
     attempt: int | None = None
+    pointer: str = ""
+    place: SearchPlace = SearchPlace.TASKS
     action: int | None = None
     subject: str = ""
-    at: datetime | None = None
     agent: str = ""
-    text: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

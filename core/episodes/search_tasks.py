@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -97,14 +96,14 @@ class TaskSearcher(SearchReader):
                 yield self._of_attempt(one, trajectory, text)
         for milestone in sources.read_milestones(Fields(trajectory, value, [])):
             if text := self._match((milestone.event, milestone.details)):
-                yield _hit(trajectory, files.task_id, text, milestone.at, milestone.attempt, "/milestones")
+                yield SearchHit(trajectory, files.task_id, text, milestone.at, milestone.attempt, "/milestones")
 
     def _metadata(self, file: str, task_id: str) -> Iterator[SearchHit]:
         value = self._object(file, lambda data: self._words.may_be_in(data + task_id.encode("utf-8", "replace")))
         for task in sources.parse_tasks(file, value)[0] if value else ():
             texts = (task.description, task.criteria, *task.tags, *task.related, task.agent, task.loop_id, task_id)
             if text := self._match(texts):
-                yield _hit(file, task_id, text, task.updated_at or task.created_at)
+                yield SearchHit(file, task_id, text, task.updated_at or task.created_at)
 
     def _attempt(self, files: TaskFiles, number: int) -> Iterator[SearchHit]:
         """An attempt from its own files: one record, whichever file contains each word."""
@@ -131,7 +130,7 @@ class TaskSearcher(SearchReader):
         at = one.ended_at or one.started_at
         if at is None and (known := self.owner(one.task_id).attempts.get(one.number)):
             at = known.ended_at or known.started_at
-        return _hit(file, one.task_id, text, at, one.number)
+        return SearchHit(file, one.task_id, text, at, one.number)
 
     def _results(self, files: TaskFiles, number: int) -> Iterator[SearchHit]:
         for name in files.results(number):
@@ -145,12 +144,12 @@ class TaskSearcher(SearchReader):
                 times = [parse_time(value.get(key)) for key in _ENDED] if isinstance(value, dict) else []
                 known = self.owner(files.task_id).attempts.get(number)
                 times += (known.ended_at, known.started_at) if known else ()
-                yield _hit(file, files.task_id, text, next(filter(None, times), None), number)
+                yield SearchHit(file, files.task_id, text, next(filter(None, times), None), number)
 
     def _summary(self, file: str, task_id: str) -> Iterator[SearchHit]:
         if text := self._match(_collect_texts(self._object(file, self._words.may_be_in))):
             task = self.owner(task_id).task
-            yield _hit(file, task_id, text, task.updated_at or task.created_at)
+            yield SearchHit(file, task_id, text, task.updated_at or task.created_at)
 
     def _reflections(self, file: str, task_id: str) -> Iterator[SearchHit]:
         raw = self._read(file)
@@ -160,7 +159,7 @@ class TaskSearcher(SearchReader):
         self.findings += (problem.finding(file) for problem in problems)
         for one in read_reflections(file, lines, raw.stamp.modified_at)[0]:
             if text := self._match((one.learning, one.analysis, one.observation, *one.actions)):
-                yield _hit(file, task_id, text, one.at, one.attempt, one.pointer, place=SearchPlace.REFLECTIONS)
+                yield SearchHit(file, task_id, text, one.at, one.attempt, one.pointer, place=SearchPlace.REFLECTIONS)
 
     def _actions(self, file: str, task_id: str, attempt: int) -> Iterator[SearchHit]:
         raw = self._read(file, MAX_PATTERN_BYTES)
@@ -178,7 +177,7 @@ class TaskSearcher(SearchReader):
             place = self._place_of(value)
             if text and place is not None:
                 at = parse_time(value.get("timestamp")) or parse_time(value.get("at"))
-                yield _hit(file, task_id, text, at, attempt, f"line {number}", place=place, action=action)
+                yield SearchHit(file, task_id, text, at, attempt, f"line {number}", place=place, action=action)
 
     def _place_of(self, action: Mapping[str, Any]) -> SearchPlace | None:
         """The kind of an action; None if it is not searched."""
@@ -186,22 +185,6 @@ class TaskSearcher(SearchReader):
         if seen.has_failed and SearchPlace.ERRORS in self._places:
             return SearchPlace.ERRORS
         return SearchPlace.ACTIONS if SearchPlace.ACTIONS in self._places else None
-
-
-def _hit(
-    file: str,
-    task_id: str,
-    text: str,
-    at: datetime | None,
-    attempt: int | None = None,
-    pointer: str = "",
-    *,
-    place: SearchPlace = SearchPlace.TASKS,
-    action: int | None = None,
-) -> SearchHit:
-    return SearchHit(
-        place=place, file=file, pointer=pointer, task_id=task_id, attempt=attempt, action=action, at=at, text=text
-    )
 
 
 def _attempt_texts(parts: Sequence[Attempt]) -> Iterator[str]:
