@@ -10,10 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.text import safe_matcher
-from core.debug_memory.effectiveness import FixCounts
-from core.debug_memory.error_messages import generalize_message, split_error
-from core.debug_memory.frames import is_same_file
-from core.debug_memory.index import ERROR_TYPE, DebugIndex, matching_spellings, newest_first
+from core.debug_memory.error_messages import generalize_message, is_same_file, split_error
+from core.debug_memory.index import ERROR_TYPE, DebugIndex, FixCounts, matching_spellings, newest_first
 from core.records.debug_sessions import DebugSession, Failure
 from core.sources.debug_sessions import split_location
 

@@ -14,8 +14,14 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from core.config.paths import relative_to_project
-from core.debug_memory.error_messages import split_error
-from core.debug_memory.frames import StackFrame, find_source_frame, follows_error, parse_frames, precedes_error
+from core.debug_memory.error_messages import (
+    StackFrame,
+    find_source_frame,
+    follows_error,
+    parse_frames,
+    precedes_error,
+    split_error,
+)
 from core.records.debug_sessions import Failure
 from core.sources.debug_sessions import MAX_TEXT, read_failure, split_location
 from core.sources.fields import Fields

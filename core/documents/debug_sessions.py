@@ -7,7 +7,7 @@ from typing import Final
 
 from core.base.formatting import format_duration, format_percent
 from core.base.text import plural
-from core.debug_memory.escalation_status import escalation_reason, find_escalation
+from core.debug_memory.escalations import escalation_reason, find_escalation
 from core.documents.document import (
     Block,
     Document,

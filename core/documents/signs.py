@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from core.debug_memory.escalation_status import find_escalation
+from core.debug_memory.escalations import find_escalation
 from core.documents.document import Sign
 from core.episodes.attempt_state import NOT_STARTED, AttemptCondition, AttemptState
 from core.learning.assessment import HELD, QUARANTINE

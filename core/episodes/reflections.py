@@ -1,19 +1,24 @@
-"""The format of reflections (docs/task-memory.md#reflections)."""
+"""Format, add and draft reflections (docs/task-memory.md#reflections)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from core.base.errors import BadInput
+from core.base.record_text import one_line
+from core.base.text import plural
 from core.base.validation import check_choice, check_text
 from core.episodes.folders import TaskFolder, find_attempt_folder
+from core.episodes.log_summary import CHECK, COMMAND, TOOL, LoggedFailure, LogSummary
 from core.episodes.strict_reader import StrictReader
+from core.learning.outcomes import format_duration
+from core.records.episodes import Attempt
 from core.records.loops import Outcome
-from core.records.reflections import Reflection
+from core.records.reflections import NOTHING_LEARNED, NOTHING_LEARNED_IN_ALL, Reflection
 from core.records.times import iso
 from core.storage.append_log import AppendLog
 from core.storage.file_reader import MAX_BYTES
@@ -116,3 +121,258 @@ def add_reflection(
             raise BadInput(f"with this one the reflections on {folder.id} have {limit}: shorten it")
         AppendLog(folder.reflections).append([line])
     return [one for one in reader.reflections() if one.attempt == number][-1]
+
+
+_MAX_LISTED: Final = 5  # files, failures and action items that a draft lists; of further ones it gives the number
+_MAX_LEARNINGS: Final = 2  # solved failures from which a draft makes a learning
+_MAX_MESSAGE: Final = 160  # characters of an error message
+_ENDS: Final = tuple(".!?…。！？")
+_RANKS: Final = (CHECK, COMMAND, TOOL)
+"""Kinds of failures, most important first; a file that a tool did not find matters least."""
+
+
+class AttemptWork(NamedTuple):
+    attempt: Attempt
+    log: LogSummary
+
+
+def draft_reflection(work: AttemptWork, at: datetime, earlier: AttemptWork | None = None) -> dict[str, Any]:
+    """Draft the reflection on an attempt that ended `at`, from its log and outcome.
+
+    `earlier` is the attempt before it, for comparison. Returns a line of `reflections.jsonl` with `draft` and the
+    `trigger`.
+    """
+    attempt = work.attempt
+    trigger = attempt_trigger(attempt.outcome)
+    learning = list(_lessons(attempt, work.log, earlier))
+    if attempt.suggestions and not learning:  # these are action items as well
+        learning.append(f"Next time: {_join(attempt.suggestions)}.")
+    return {
+        "timestamp": iso(at),
+        "attempt_id": attempt.number,
+        "observation": " ".join(_observation(work)),
+        "analysis": " ".join((*_analysis(work, earlier), NOT_REVIEWED)),
+        "learning": " ".join(learning) or NOTHING_LEARNED,
+        "action_items": list(dict.fromkeys(_action_items(work, earlier)))[:_MAX_LISTED],
+        "triggered_by": attempt.outcome.value,
+        "reflection_type": TYPE_OF[trigger],
+        "trigger": trigger,
+        "draft": True,
+    }
+
+
+def draft_completion(
+    attempts: Sequence[Attempt],
+    at: datetime,
+    log: LogSummary | None = None,
+    failed: AttemptWork | None = None,
+    *,
+    given_up: bool = False,
+) -> dict[str, Any]:
+    """Draft the reflection on a task that ended `at`; `given_up` if it failed.
+
+    `attempts` are all of them; the last one ended the task, and `log` is its log. `failed` is the last attempt that did
+    not succeed, which may be the last one.
+    """
+    last = AttemptWork(attempts[-1], log or LogSummary())
+    how = "given up after" if given_up else "completed by"
+    actions, errors = sum(one.actions or 0 for one in attempts), sum(one.errors or 0 for one in attempts)
+    whose = "Its only attempt" if len(attempts) == 1 else f"Its {len(attempts):,} attempts"
+    totals = f"{_action_counts(actions, errors, whose)}." if actions else "No action was logged."
+    analysis = "No attempt before it failed."
+    if failed is not None:
+        reason = _sentence(failed.attempt.reason or failed.attempt.outcome.value)
+        analysis = f"Attempt {failed.attempt.number} did not reach the goal: {reason}"
+    learning = []
+    if given_up:
+        if plans := list(dict.fromkeys(_quote(one.plan) for one in attempts if one.plan)):
+            learning.append(f"Did not reach the goal: {_join(plans)}.")
+        learning += [f"The last obstacle: {_describe_failure(failing)}." for failing in _unsolved(last.log)[:1]]
+    elif failed:
+        learning += _success_factors(last, failed)
+    items = list(dict.fromkeys(one_line(item) for one in attempts for item in one.suggestions))
+    return {
+        "timestamp": iso(at),
+        "attempt_id": last.attempt.number,
+        "observation": f"The task was {how} attempt {last.attempt.number}. {totals}",
+        "analysis": f"{analysis} {NOT_REVIEWED}",
+        "learning": " ".join(learning) or NOTHING_LEARNED_IN_ALL,
+        "action_items": items[-_MAX_LISTED:],
+        "triggered_by": last.attempt.outcome.value if given_up else Outcome.SUCCESS.value,
+        "reflection_type": TYPE_OF[TASK_COMPLETION],
+        "trigger": TASK_COMPLETION,
+        "draft": True,
+    }
+
+
+def _observation(work: AttemptWork) -> Iterator[str]:
+    attempt, log = work
+    reason = f": {_sentence(attempt.reason)}" if attempt.reason else "."
+    yield f"Attempt {attempt.number} ended in {attempt.outcome.value}{reason}"
+    if log.actions:
+        spans = [plural(log.iterations, "iteration")] if log.iterations else []
+        if attempt.outcome is Outcome.TIMEOUT and attempt.started_at is not None and attempt.ended_at is not None:
+            seconds = (attempt.ended_at - attempt.started_at).total_seconds()
+            spans += [format_duration(seconds * 1000)] if seconds > 0 else []
+        within = " and ".join(spans)
+        yield f"{_action_counts(log.actions, log.errors)}{f', in {within}' if within else ''}."
+    else:
+        yield "No action was logged."
+    failures = _rank_failures(log)
+    for failing in failures[:1]:
+        times = "once" if failing.runs == 1 else plural(failing.runs, "time")
+        how_often = times if failing.times == failing.runs else f"{times}, with different errors, among them"
+        yield f"`{failing.what}` failed {how_often}: {_message(failing)}."
+    others = list(dict.fromkeys(f"`{one.what}`" for one in failures if one.what != failures[0].what))
+    if others:
+        yield f"Also failed: {_join(others)}."
+    if log.files:
+        yield f"Changed: {_join(log.files)}."
+    values = [one.quality for one in attempt.quality]
+    if len(values) > 1:
+        best = max(values)
+        peak = f", at best {best:.2f}" if best > max(values[0], values[-1]) else ""
+        yield f"Quality went from {values[0]:.2f} to {values[-1]:.2f}{peak}."
+    elif attempt.final_quality is not None:
+        yield f"Its quality was {attempt.final_quality:.2f}."
+
+
+def _analysis(work: AttemptWork, earlier: AttemptWork | None) -> Iterator[str]:
+    attempt, log = work
+    for number, failing in enumerate(_rank_failures(log)[:_MAX_LISTED]):
+        # The observation contains the message of the first failure, unless its command failed with several.
+        is_known = number == 0 and failing.runs == failing.times
+        name = f"`{failing.what}`" if is_known else f"`{failing.what}` ({_message(failing)})"
+        if course := _later_result(failing):
+            yield f"{name} {course}."
+    if earlier is not None:
+        other = earlier.attempt
+        if attempt.plan and attempt.plan == other.plan:
+            yield f"The plan was that of attempt {other.number}."
+        elif attempt.plan and other.plan:
+            yield f"Attempt {other.number} planned {_quote(other.plan)}, this one {_quote(attempt.plan)}."
+        if earlier.log.files:
+            yield from _new_files(log, earlier)
+
+
+def _new_files(log: LogSummary, earlier: AttemptWork) -> Iterator[str]:
+    if new := [file for file in log.files if file not in earlier.log.files]:
+        yield f"Unlike attempt {earlier.attempt.number} it changed {_join(new)}."
+
+
+def _later_result(failing: LoggedFailure) -> str:
+    """What happened to a failure later, as a predicate; "" if there is nothing to add."""
+    if failing.solved:
+        if what := _solution(failing):
+            return f"no longer failed after {what}"
+        return "succeeded later, with no change logged in between"
+    if failing.replaced:
+        return "did not fail with this error again, but with another one"
+    if failing.of == TOOL:
+        return ""
+    tried = f" after changes to {_join(failing.tried)}" if failing.tried else ""
+    kept = f"failed again{tried}" if failing.times > 1 else ""
+    left = f"was not run again after changes to {_join(failing.changed)}" if failing.changed else ""
+    return ", and ".join(filter(None, (kept, left))) or "was not run again"
+
+
+def _solution(failing: LoggedFailure) -> str:
+    if failing.changed:
+        return f"changes to {_join(failing.changed)}"
+    return _join([f"`{command}`" for command in failing.ran])
+
+
+def _success_factors(work: AttemptWork, failed: AttemptWork) -> Iterator[str]:
+    attempt, log = work
+    if attempt.plan and attempt.plan != failed.attempt.plan:
+        instead = f"; {_quote(failed.attempt.plan)} did not" if failed.attempt.plan else ""
+        yield f"{_quote(attempt.plan)} reached the goal{instead}."
+    yield from _new_files(log, failed)
+    if attempt.worked:
+        yield f"Worked: {_join(attempt.worked)}."
+
+
+def _lessons(attempt: Attempt, log: LogSummary, earlier: AttemptWork | None) -> Iterator[str]:
+    if attempt.outcome is Outcome.SUCCESS and attempt.plan:
+        yield f"This approach succeeded: {_sentence(attempt.plan)}"
+    if attempt.worked:
+        yield f"Worked: {_join(attempt.worked)}."
+    if attempt.failed:
+        yield f"Avoid: {_join(attempt.failed)}."
+    if attempt.outcome is not Outcome.SUCCESS:
+        known_failures = {(one.what, one.message) for one in earlier.log.failures} if earlier else set()
+        for failing in _unsolved(log)[:1]:
+            known = "Not known to be solved" if failing.changed else "Not solved"
+            is_known = (failing.what, failing.message) in known_failures
+            before = f", as in attempt {earlier.attempt.number}" if earlier and is_known else ""
+            tried = f", also after changes to {_join(failing.tried)}" if failing.tried else ""
+            yield f"{known}: {_describe_failure(failing)}{before}{tried}."
+    for failing in [one for one in _rank_failures(log) if one.solved and one.of != TOOL][:_MAX_LEARNINGS]:
+        if failing.changed:
+            yield f"{_describe_failure(failing)} until {_join(failing.changed)} changed."
+        elif failing.ran:
+            yield f"{_describe_failure(failing)} until {_solution(failing)} was run."
+        else:
+            came_back = f"{_describe_failure(failing)} and later succeeded with no change logged in between"
+            yield f"{came_back}: run it again before looking for a cause."
+
+
+def _action_items(work: AttemptWork, earlier: AttemptWork | None) -> Iterator[str]:
+    attempt, log = work
+    yield from (one_line(suggestion) for suggestion in attempt.suggestions)
+    succeeded = attempt.outcome is Outcome.SUCCESS
+    failing = [one for one in _unsolved(log) if one.of == CHECK or not (succeeded or one.of == TOOL)]
+    again = list(dict.fromkeys(f"`{one.what}`" for one in failing if one.changed))
+    if again:
+        yield f"Run again what failed and was not run after the last changes: {_join(again)}"
+    unclear = [name for name in dict.fromkeys(f"`{one.what}`" for one in failing) if name not in again]
+    if unclear:
+        when = " before changing more" if any(one.tried for one in failing) else ""
+        yield f"Find out what makes {unclear[0]} fail{when}" + (f"; then {_join(unclear[1:])}" if unclear[1:] else "")
+    if succeeded:
+        return
+    before = earlier.attempt if earlier is not None else None
+    if before and attempt.plan and attempt.plan == before.plan and before.outcome is not Outcome.SUCCESS:
+        yield f"Plan something else than {_quote(attempt.plan)}, which missed the goal twice"
+    if not log.actions:
+        yield "Log what is done, so that the next attempt can learn from it"
+    elif attempt.outcome is Outcome.TIMEOUT and attempt.reason != LEFT_UNFINISHED:
+        yield "Plan fewer or smaller steps, or allow more time"
+
+
+def _rank_failures(log: LogSummary) -> list[LoggedFailure]:
+    """The failures: checks before other commands before tools."""
+    return sorted(log.failures, key=lambda failing: _RANKS.index(failing.of))
+
+
+def _unsolved(log: LogSummary) -> list[LoggedFailure]:
+    """Unsolved failures; of two errors of one command the later one."""
+    return [failing for failing in _rank_failures(log) if not (failing.solved or failing.replaced)]
+
+
+def _action_counts(actions: int, errors: int, what: str = "It") -> str:
+    of_which = f"of which {errors:,} failed" if errors else "none of which failed"
+    return f"{what} took {plural(actions, 'action')}, {of_which}"
+
+
+def _message(failing: LoggedFailure) -> str:
+    return one_line(failing.message, _MAX_MESSAGE).rstrip(".")
+
+
+def _describe_failure(failing: LoggedFailure) -> str:
+    return f'`{failing.what}` failed with "{_message(failing)}"'
+
+
+def _quote(text: str) -> str:
+    return f'"{one_line(text)}"'
+
+
+def _sentence(text: str) -> str:
+    whole = one_line(text)
+    return whole if whole.endswith(_ENDS) else f"{whole}."
+
+
+def _join(texts: Sequence[str]) -> str:
+    work = "; ".join(one_line(text) for text in texts[:_MAX_LISTED])
+    rest = len(texts) - _MAX_LISTED
+    return f"{work}; and {rest:,} more" if rest > 0 else work

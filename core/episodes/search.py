@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from core.base.errors import RalphdeckError
 from core.config.paths import ProjectPaths
+from core.episodes.history import TaskFiles, read_attempts
 from core.episodes.search_reader import SearchFilters, SearchHit, SearchPlace, SearchReader, SearchWords
-from core.episodes.search_tasks import TaskSearcher
 from core.episodes.task_lookup import find_attempt, list_entries
 from core.records.debug_sessions import DebugSession
+from core.records.episodes import Attempt, Task
 from core.records.findings import Finding
+from core.records.times import parse_time
+from core.sources import episodes as sources
+from core.sources import normalize
+from core.sources.actions import LEADING_BYTES, MAX_TEXT, ActionSummary, to_text
 from core.sources.debug_sessions import join_sessions, read_sessions
 from core.sources.events import EventLog
+from core.sources.fields import Fields
 from core.sources.record_kinds import DEBUG_SESSIONS
+from core.sources.reflections import read_reflections
 from core.sources.sweep import scan_path
-from core.storage.file_reader import MAX_PATTERN_BYTES
+from core.storage.decoded import MAX_DEPTH
+from core.storage.file_reader import MAX_BYTES, MAX_PATTERN_BYTES
+from core.storage.json_reader import decode_json, decode_jsonl
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,3 +152,198 @@ class ErrorSearcher(SearchReader):
                     task_id, attempt = self._resolve_work_id(session.task_id) if session.task_id else ("", None)
                     hit = SearchHit(session.file, task_id, text, at, attempt, session.pointer, SearchPlace.ERRORS)
                     yield replace(hit, subject=session.id, agent=session.agent)
+
+
+_ACTION_TEXTS: Final = ("type", "tool", "params", "error", "output", "reasoning", "expected_outcome")
+_ENDED: Final = ("ended", "timestamp", "at")
+"""Members with the time of a result; the time of its file may be that of a copy."""
+_MAX_CACHED_OWNERS: Final = 1024
+
+
+class Owner(NamedTuple):
+    """The task of a hit and its attempts by number."""
+
+    task: Task
+    attempts: Mapping[int, Attempt]
+
+
+class TaskSearcher(SearchReader):
+    """One pass over the task folders of a project; of the filters, those of places and tasks apply."""
+
+    def __init__(self, paths: ProjectPaths, words: SearchWords, filters: SearchFilters) -> None:
+        super().__init__(paths, words)
+        self._places: Final = filters.places
+        self._statuses: Final = filters.statuses
+        self._only: Final = filters.task_id
+        self.owner: Final = lru_cache(_MAX_CACHED_OWNERS)(self._owner)
+
+    def hits(self) -> Iterator[SearchHit]:
+        """Every matching record, in no particular order."""
+        entries = () if self._only else list_entries(self._paths.tasks)
+        names = (entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+        for name in (self._only,) if self._only else names:
+            files = TaskFiles(self._paths, name)
+            # The status is in one file; the other files of tasks with another status are not opened.
+            if not self._statuses or files.task().status in self._statuses:
+                yield from self._task(files)
+            else:
+                self.findings += files.findings
+
+    def _owner(self, task_id: str) -> Owner:
+        return Owner(*read_attempts(self._paths, task_id)) if task_id else Owner(Task(id=""), {})
+
+    def _task(self, files: TaskFiles) -> Iterator[SearchHit]:
+        found = False
+        if SearchPlace.REFLECTIONS in self._places:
+            for hit in self._reflections(files.path(sources.REFLECTIONS), files.task_id):
+                found = True
+                yield hit
+        for number in files.numbers if self._places & {SearchPlace.ACTIONS, SearchPlace.ERRORS} else ():
+            yield from self._actions(files.path(sources.ACTIONS, number), files.task_id, number)
+        if SearchPlace.TASKS not in self._places:
+            return
+        for hit in self._documents(files):
+            found = True
+            yield hit
+        if not found:  # a summary mostly repeats the other files
+            yield from self._summary(files.path(sources.SUMMARY), files.task_id)
+
+    def _documents(self, files: TaskFiles) -> Iterator[SearchHit]:
+        """The task, the attempts at it, their results, and the milestones."""
+        yield from self._metadata(files.path(sources.METADATA), files.task_id)
+        found = set()
+        for number in files.numbers:
+            for hit in self._attempt(files, number):
+                found.add(number)
+                yield hit
+            yield from self._results(files, number)
+        trajectory = files.path(sources.TRAJECTORY)
+        value = self._object(trajectory, self._words.may_be_in)
+        for one in sources.parse_attempts(trajectory, value)[0] if value else ():
+            # The files of an attempt often contain the same texts.
+            if one.number not in found and (text := self._match(_attempt_texts((one,)))):
+                found.add(one.number)
+                yield self._of_attempt(one, trajectory, text)
+        for milestone in sources.read_milestones(Fields(trajectory, value, [])):
+            if text := self._match((milestone.event, milestone.details)):
+                yield SearchHit(trajectory, files.task_id, text, milestone.at, milestone.attempt, "/milestones")
+
+    def _metadata(self, file: str, task_id: str) -> Iterator[SearchHit]:
+        value = self._object(file, lambda data: self._words.may_be_in(data + task_id.encode("utf-8", "replace")))
+        for task in sources.parse_tasks(file, value)[0] if value else ():
+            texts = (task.description, task.criteria, *task.tags, *task.related, task.agent, task.loop_id, task_id)
+            if text := self._match(texts):
+                yield SearchHit(file, task_id, text, task.updated_at or task.created_at)
+
+    def _attempt(self, files: TaskFiles, number: int) -> Iterator[SearchHit]:
+        """An attempt from its own files: one record, whichever file contains each word."""
+        paths = [files.path(name, number) for name in (sources.ATTEMPT, sources.OUTCOME, sources.PLAN)]
+        raws = {file: raw for file in paths if (raw := self._read(file)) is not None}
+        name = f"{files.task_id}.{number}"
+        together = b"\n".join((*(raw.data for raw in raws.values()), name.encode("utf-8", "replace")))
+        if not raws or not self._words.may_be_in(together):
+            return
+        parts: list[Attempt] = []
+        steps: list[str] = []
+        for file in raws.keys() - {paths[2]}:
+            value = self._decode(file, raws[file].data)
+            parts += sources.parse_attempts(file, value)[0] if isinstance(value, dict) else ()
+            steps += _collect_texts(value["plan"]) if isinstance(value, dict) and "plan" in value else ()
+        plan = raws.get(paths[2])
+        parts.sort(key=lambda part: part.file)
+        written = plan.data.decode("utf-8", "replace")[:MAX_TEXT] if plan else ""
+        if text := self._match((*_attempt_texts(parts), *steps, written, name)):
+            one = parts[0] if parts else Attempt(task_id=files.task_id, number=number)
+            yield self._of_attempt(one, next(iter(raws)), text)
+
+    def _of_attempt(self, one: Attempt, file: str, text: str) -> SearchHit:
+        at = one.ended_at or one.started_at
+        if at is None and (known := self.owner(one.task_id).attempts.get(one.number)):
+            at = known.ended_at or known.started_at
+        return SearchHit(file, one.task_id, text, at, one.number)
+
+    def _results(self, files: TaskFiles, number: int) -> Iterator[SearchHit]:
+        for name in files.results(number):
+            file = f"{files.path(sources.RESULTS, number)}/{name}"
+            raw = self._read(file)
+            if raw is None or not self._words.may_be_in(raw.data + name.encode("utf-8", "replace")):
+                continue
+            value = decode_json(raw.data).value if name.endswith(".json") else None
+            texts = _collect_texts(value) if value is not None else [raw.data.decode("utf-8", "replace")]
+            if text := self._match((name, *texts)):
+                times = [parse_time(value.get(key)) for key in _ENDED] if isinstance(value, dict) else []
+                known = self.owner(files.task_id).attempts.get(number)
+                times += (known.ended_at, known.started_at) if known else ()
+                yield SearchHit(file, files.task_id, text, next(filter(None, times), None), number)
+
+    def _summary(self, file: str, task_id: str) -> Iterator[SearchHit]:
+        if text := self._match(_collect_texts(self._object(file, self._words.may_be_in))):
+            task = self.owner(task_id).task
+            yield SearchHit(file, task_id, text, task.updated_at or task.created_at)
+
+    def _reflections(self, file: str, task_id: str) -> Iterator[SearchHit]:
+        raw = self._read(file)
+        if raw is None or not any(self._lines(raw.data)):
+            return
+        lines, problems = decode_jsonl(raw.data)
+        self.findings += (problem.finding(file) for problem in problems)
+        for one in read_reflections(file, lines, raw.stamp.modified_at)[0]:
+            if text := self._match((one.learning, one.analysis, one.observation, *one.actions)):
+                yield SearchHit(file, task_id, text, one.at, one.attempt, one.pointer, place=SearchPlace.REFLECTIONS)
+
+    def _actions(self, file: str, task_id: str, attempt: int) -> Iterator[SearchHit]:
+        raw = self._read(file, MAX_PATTERN_BYTES)
+        if raw is None or not self._words.may_be_in(raw.data):
+            return
+        action = 0
+        for number, line in enumerate(raw.data[: raw.data.rfind(b"\n") + 1].split(b"\n"), 1):
+            if line.lstrip(LEADING_BYTES)[:1] != b"{":
+                continue
+            action += 1
+            if len(line) > MAX_BYTES or not self._words.may_be_in(line):
+                continue
+            value = _decode_line(line)
+            text = self._match(_action_texts(value))
+            place = self._place_of(value)
+            if text and place is not None:
+                at = parse_time(value.get("timestamp")) or parse_time(value.get("at"))
+                yield SearchHit(file, task_id, text, at, attempt, f"line {number}", place=place, action=action)
+
+    def _place_of(self, action: Mapping[str, Any]) -> SearchPlace | None:
+        """The kind of an action; None if it is not searched."""
+        seen = ActionSummary(success=normalize.flag(action.get("success")), error=action.get("error"))
+        if seen.has_failed and SearchPlace.ERRORS in self._places:
+            return SearchPlace.ERRORS
+        return SearchPlace.ACTIONS if SearchPlace.ACTIONS in self._places else None
+
+
+def _attempt_texts(parts: Sequence[Attempt]) -> Iterator[str]:
+    for one in parts:
+        yield from (one.plan, one.reason, *one.worked, *one.failed, *one.suggestions, one.agent)
+
+
+def _action_texts(action: Mapping[str, Any]) -> Iterator[str]:
+    for name in _ACTION_TEXTS:
+        value = action.get(name)
+        if name == "params":
+            yield from _collect_texts(value, numbers=True)
+        elif name != "tool" or normalize.word(value) != normalize.word(action.get("type")):
+            yield to_text(value)
+
+
+def _collect_texts(value: Any, *, numbers: bool = False, levels: int = MAX_DEPTH) -> Iterator[str]:
+    """The texts, and optionally numbers, of a JSON value without its keys."""
+    if isinstance(value, dict | list):
+        for item in (value.values() if isinstance(value, dict) else value) if levels else ():
+            yield from _collect_texts(item, numbers=numbers, levels=levels - 1)
+    elif numbers or isinstance(value, str):
+        yield to_text(value)
+
+
+def _decode_line(line: bytes) -> dict[str, Any]:
+    """An object of a log; an empty one if the line is not an object."""
+    try:
+        value = msgspec.json.decode(line)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        value = decode_json(line).value
+    return value if isinstance(value, dict) else {}

@@ -10,8 +10,8 @@ from typing import Final
 from core.base.errors import BadInput, Conflict, Unwritable
 from core.config.paths import ProjectPaths
 from core.episodes.folders import TaskFolder, lock_index
+from core.episodes.history import TaskFiles
 from core.episodes.json_files import Shapes, check_editable, check_shapes, edit_object, read_object
-from core.episodes.task_files import TaskFiles
 from core.episodes.task_lookup import task_ids
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.sources.episodes import TRAJECTORY

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 from msgspec.structs import replace as with_fields
 
 from core.base.text import plural
-from core.debug_memory.escalation_status import find_escalation
+from core.debug_memory.escalations import find_escalation
 from core.debug_memory.index import LazyDebugIndex
 from core.history.registry_rewind import RewoundPatterns, rewind_patterns
 from core.learning.evidence import AGGREGATE, DISCOVERY, TREND

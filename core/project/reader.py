@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.debug_memory.escalation_status import find_escalation
+from core.debug_memory.escalations import find_escalation
 from core.debug_memory.index import LazyDebugIndex
 from core.episodes.similar_tasks import embeddable_work
 from core.learning.scoreboard import Scoreboard

@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
-from core.debug_memory.escalation_status import find_escalation
+from core.debug_memory.escalations import find_escalation
 from core.queries.filter_parser import FieldKind, Fields, Query, Term
 from core.queries.record_filters import Tests
 from core.records.debug_sessions import ESCALATED, FAILED, DebugSession

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from core.config.settings import Settings
-from core.debug_memory.escalation_status import EscalatedSession
+from core.debug_memory.escalations import EscalatedSession
 from core.extraction.clustering import Cluster
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import CurationState

@@ -10,7 +10,7 @@ from core.base.errors import UnknownRecord
 from core.base.id_lookup import find_matching_ids, require_one
 from core.base.text import visible_line
 from core.config.settings import Settings
-from core.debug_memory.escalation_status import EscalatedSession, find_recent_escalations
+from core.debug_memory.escalations import EscalatedSession, find_recent_escalations
 from core.debug_memory.index import DebugIndex, LazyDebugIndex
 from core.learning.scoreboard import Assessment, Scoreboard
 from core.records.debug_sessions import DebugSession

@@ -9,7 +9,7 @@ from typing import Final
 
 from core.base.formatting import shorten_id
 from core.base.text import visible_line
-from core.debug_memory.escalation_status import EscalatedSession
+from core.debug_memory.escalations import EscalatedSession
 from core.learning.bursts import Burst
 from core.learning.inversion_rules import Inversion
 from core.records.debug_sessions import DebugSession

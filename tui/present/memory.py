@@ -9,7 +9,7 @@ from typing import Final
 from textual.content import Content
 
 from core.base.text import visible_line
-from core.debug_memory.escalation_status import EscalatedSession, describe_first_failure
+from core.debug_memory.escalations import EscalatedSession, describe_first_failure
 from core.documents.document import Sign
 from core.documents.signs import attempt_sign, session_sign, task_sign
 from core.documents.tasks import final_quality

@@ -7,8 +7,7 @@ from typing import Final
 from textual.content import Content
 
 from core.base.text import plural, visible_line
-from core.debug_memory.effectiveness import FixResults
-from core.debug_memory.index import CAUSE
+from core.debug_memory.index import CAUSE, FixResults
 from core.documents.debug_sessions import escalation_line, results_text
 from core.episodes.loop_links import Coverage
 from core.episodes.success_metrics import AttemptGroup, Improvement

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from core.debug_memory.escalation_status import newest_escalation_first
+from core.debug_memory.escalations import newest_escalation_first
 from core.debug_memory.index import newest_first
 from core.documents.tasks import final_quality
 from core.queries.filter_parser import Query

@@ -19,8 +19,7 @@ from core.cli.support.id_completion import complete_session
 from core.cli.support.options import COUNT, FRACTION, ReadingCommand, Words
 from core.cli.support.project import chosen_project, open_project
 from core.debug_memory import index as keys
-from core.debug_memory.effectiveness import FixCounts
-from core.debug_memory.index import ANY_FILE, Postings, compile_like, matching_spellings, newest_first
+from core.debug_memory.index import ANY_FILE, FixCounts, Postings, compile_like, matching_spellings, newest_first
 from core.debug_memory.reports import MIN_RUNS, report_causes, report_fix_templates, report_recurring_failures
 from core.documents.debug_sessions import session_document
 from core.documents.signs import session_status_sign

@@ -9,10 +9,10 @@ from msgspec.structs import astuple
 
 from core.cli.json import objects
 from core.cli.json.wire import Wire
-from core.debug_memory.escalation_status import find_escalation
+from core.debug_memory.escalations import find_escalation
 
 if TYPE_CHECKING:
-    from core.debug_memory.effectiveness import FixCounts, FixResults
+    from core.debug_memory.index import FixCounts, FixResults
     from core.debug_memory.reports import FixTemplate
     from core.records.debug_sessions import DebugSession, Execution
     from core.records.snapshot import Snapshot

@@ -21,8 +21,7 @@ from core.episodes.folders import AttemptFolder, TaskFolder, find_attempt_folder
 from core.episodes.json_files import edit_object, read_object, set_default, set_members
 from core.episodes.lifecycle.trajectory import MILESTONES, merge_milestones, read_milestone_entries, set_entry
 from core.episodes.log_summary import LogSummary
-from core.episodes.reflection_drafts import AttemptWork, draft_completion, draft_reflection
-from core.episodes.reflections import TASK_COMPLETION
+from core.episodes.reflections import TASK_COMPLETION, AttemptWork, draft_completion, draft_reflection
 from core.episodes.strict_reader import StrictReader
 from core.episodes.task_indexes import index_task, list_agents
 from core.episodes.validation import MAX_TOTAL_SIZE, json_size

@@ -10,7 +10,7 @@ import numpy as np
 
 from core.base.formatting import format_day
 from core.base.text import plural, visible_line
-from core.debug_memory.escalation_status import EscalatedSession
+from core.debug_memory.escalations import EscalatedSession
 from core.extraction.clustering import Cluster
 from core.learning.bursts import format_burst
 from core.records.debug_sessions import DebugSession, Escalation

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from core.debug_memory.effectiveness import FixCounts, FixResults
+from core.debug_memory.index import FixCounts, FixResults
 from core.records.debug_sessions import Execution, Fix, Results
 from tests.factories import make_lesson, make_run, make_session
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.config.paths import relative_to_project
-from core.debug_memory.frames import StackFrame, is_same_file, is_test_file, parse_frames
+from core.debug_memory.error_messages import StackFrame, is_same_file, is_test_file, parse_frames
 
 
 @pytest.mark.parametrize(

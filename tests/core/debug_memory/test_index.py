@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from core.base.errors import BadInput
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.debug_memory.escalation_status import find_recent_escalations
+from core.debug_memory.escalations import find_recent_escalations
 from core.debug_memory.index import CAUSE, ERROR_TYPE, FILE_PATH, PATTERN, STATUS, TEST, DebugIndex, compile_like
 from core.project.index import Library
 from core.records.debug_sessions import DebugSession

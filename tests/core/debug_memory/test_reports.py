@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.debug_memory.effectiveness import FixCounts
-from core.debug_memory.index import DebugIndex
+from core.debug_memory.index import DebugIndex, FixCounts
 from core.debug_memory.reports import report_causes, report_fix_templates, report_recurring_failures
 from core.records.debug_sessions import Recurring
 from tests.factories import make_lesson, make_run, make_session, read_example_session, sessions_by_id

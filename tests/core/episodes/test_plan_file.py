@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from core.episodes.log_summary import LogSummary
 from core.episodes.plan_file import MAX_EARLIER, AttemptLessons, render_plan
-from core.episodes.reflection_drafts import AttemptWork, draft_completion, draft_reflection
+from core.episodes.reflections import AttemptWork, draft_completion, draft_reflection
 from core.records.episodes import Attempt
 from core.records.loops import Outcome
 from core.records.reflections import Reflection

@@ -195,7 +195,7 @@ def test_tasks_with_unreadable_metadata_are_indexed_without_retries(
     monkeypatch.setattr("time.sleep", pauses.append)
     memory.init_task("a")
     assert sum(pauses) < 0.1
-    monkeypatch.setattr("core.episodes.task_files.read_file", pytest.fail)
+    monkeypatch.setattr("core.episodes.history.read_file", pytest.fail)
     memory.init_task("b")
     by_status = json.loads((tmp_path / ".aiwg/ralph/index/by-status.json").read_bytes())
     assert by_status["running"] == ["task-001", "task-002"]

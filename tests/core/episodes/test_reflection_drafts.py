@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from core.episodes.log_summary import summarize_log
-from core.episodes.reflection_drafts import AttemptWork, draft_completion, draft_reflection
-from core.episodes.reflections import TEMPLATE, render_reflection
+from core.episodes.reflections import TEMPLATE, AttemptWork, draft_completion, draft_reflection, render_reflection
 from core.records.episodes import Action, Attempt, Quality
 from core.records.loops import Outcome
 

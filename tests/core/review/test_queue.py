@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.config.settings import Settings
-from core.debug_memory.escalation_status import EscalatedSession
+from core.debug_memory.escalations import EscalatedSession
 from core.learning.scoreboard import Scoreboard
 from core.records.debug_sessions import DebugSession, Execution, Failure
 from core.records.decisions import CurationState, InversionVerdict, Pin, UnreviewedText

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.debug_memory.escalation_status import EscalatedSession, find_escalation, find_recent_escalations
+from core.debug_memory.escalations import EscalatedSession, find_escalation, find_recent_escalations
 from core.debug_memory.index import DebugIndex
 from core.records.debug_sessions import Analysis, DebugSession, Escalation, Execution, Failure
 from core.records.decisions import CurationState
