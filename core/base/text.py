@@ -126,6 +126,11 @@ def plural(count: int, noun: str, many: str | None = None) -> str:
     return f"{count:,} {noun if count == 1 else many or noun + 's'}"
 
 
+def capitalized(sentence: str) -> str:
+    """The sentence with a capital first letter, unless it starts with an ID or a number."""
+    return sentence[:1].upper() + sentence[1:] if sentence.partition(" ")[0].isalpha() else sentence
+
+
 class Matcher:
     """Safe matcher of the regex `source`: RE2, or the literal text if RE2 rejects it.
 

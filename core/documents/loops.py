@@ -53,7 +53,7 @@ def overview(
         (f"   iteration {loop.iteration or 0}{most}" if loop.iteration is not None or most else "", "quiet"),
     )
     yield from fields(
-        ("Last activity", loop.liveness_reason or loop.liveness.value),
+        ("Last activity", (loop.liveness_reason or loop.liveness.value).removeprefix("last activity ")),
         *_outcome(state, loop),
         ("Done when", "; ".join(loop.criteria)),
         ("Owner", "  ".join(filter(None, (loop.owner, loop.priority, ", ".join(loop.tags))))),

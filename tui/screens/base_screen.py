@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import partialmethod
 from inspect import getattr_static
-from typing import ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 from textual.screen import Screen
-from textual.widget import Widget
 from textual.widgets import Input
 
-from core.base.text import visible_line
+from core.base.text import capitalized, visible_line
 from core.documents.markdown import record_markdown
 from core.records.decisions import Decision
 from core.records.snapshot import Delta
@@ -33,6 +33,7 @@ _MOVES: Final = frozenset({"down", "up", "first", "last", "page_down", "page_up"
 _ALL_ROWS: Final = 10**9
 """More rows than any list has."""
 _Answer = TypeVar("_Answer")
+_Result = TypeVar("_Result")
 
 
 class BaseScreen(Screen[None], inherit_bindings=False):
@@ -44,6 +45,8 @@ class BaseScreen(Screen[None], inherit_bindings=False):
     place: ClassVar[str] = ""
     ABOUT: ClassVar[str] = ""
     """Purpose of the screen, for the help."""
+    IS_OVERLAY: ClassVar[bool] = False
+    """Whether it lies over another screen, to which `back` returns; it makes no decisions."""
     AUTO_FOCUS = "RecordTable, TextPane"
     BINDINGS: ClassVar[list[BindingType]] = []
 
@@ -56,6 +59,8 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         super().__init__(id=self.place)
         self._seen = -1
         self._pending = Delta()
+        self._jobs: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {}
+        """Work and callback of the newest job of each group that has no result yet."""
 
     # What subclasses provide
 
@@ -68,7 +73,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         raise NotImplementedError
 
     def embedding(self, done: int, total: int) -> None:
-        """Embeddings for semantic search are being computed: done, and in all."""
+        """Embeddings for semantic search are being computed: number done, and in all."""
 
     def why_not(self, action: str) -> str | None:
         """The reason why an action cannot run now; None if it can."""
@@ -94,20 +99,12 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         """Put the cursor on a record; clear a filter that hides it."""
 
     def follow_link(self, link: FollowedLink, show: Callable[[BaseScreen], None]) -> None:
-        """Show the target of a link.
-
-        Args:
-            show: Does it.
-        """
+        """Show the target of a link; `show` does it."""
         show(self)
         self.refresh_frame()
 
     def leave_link(self, link: FollowedLink, *, back: bool) -> None:
-        """Restore the screen for its next visit.
-
-        Args:
-            back: Whether the user returns along the link, instead of going to another screen.
-        """
+        """Restore the screen for its next visit; `back` if the user returns along the link."""
 
     def can_return(self) -> bool:
         """Whether `back` returns along a link: there is nothing to leave first."""
@@ -159,6 +156,31 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         """Whether all widgets are there: the app may end while it composes."""
         return bool(self.query(KeyLine))
 
+    def run_in_thread(
+        self, group: str, work: Callable[[], _Result], show: Callable[[_Result], None], *, pause: float = 0.0
+    ) -> None:
+        """Run `work` in a thread, then `show` its result.
+
+        A group runs one job at a time, each after `pause` seconds; only the newest one counts.
+        """
+        is_running = self.is_computing(group)
+        self._jobs[group] = (work, show)
+        if not is_running:
+            self.run_worker(self._run_jobs(group, pause), group=group)
+
+    async def _run_jobs(self, group: str, pause: float) -> None:
+        while self.is_computing(group):
+            await asyncio.sleep(pause)
+            work, show = job = self._jobs[group]
+            result = await asyncio.to_thread(work)
+            if self._jobs.get(group) is job:
+                del self._jobs[group]
+                show(result)
+
+    def is_computing(self, group: str) -> bool:
+        """Whether the newest job of a group has no result yet."""
+        return group in self._jobs
+
     def on_mount(self) -> None:
         self.catch_up()
 
@@ -209,12 +231,15 @@ class BaseScreen(Screen[None], inherit_bindings=False):
                 continue
             if self.reason_against(action.id) is None:
                 offered.append(self._key_item(action.id, self.label_for(action.id) or action.label))
-            else:
-                disabled.append(self._disabled_item(action.id, action.label, first=not disabled))
+            else:  # a click gives the reason, as the key does
+                text = f"{self.services.shown_key(action.id)} {action.label}"
+                disabled.append(Item(Content.styled(text if disabled else f"not now: {text}", "$quiet"), action.id))
         right = [self._key_item("help", "help")]
         if self.reason_against("undo") is None and (last := self.services.undo_hint()):
             right.insert(0, self._key_item("undo", last))
-        if self.can_return():
+        if self.IS_OVERLAY:
+            right.insert(0, self._key_item("back", "leave"))
+        elif self.can_return():
             right.insert(0, self._key_item("back", self._back_text()))
         return offered + disabled, right
 
@@ -224,11 +249,6 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         if link is None:
             return "back"
         return "back to Replay" if link.restorer is not None else f"back to {PLACES[link.start][1]}"
-
-    def _disabled_item(self, action: str, label: str, *, first: bool) -> Item:
-        """A key that cannot act now; a click gives the reason, as the key does."""
-        mark = "not now: " if first else ""
-        return Item(Content.styled(f"{mark}{self.services.shown_key(action)} {label}", "$quiet"), action)
 
     def _key_item(self, action: str, label: str) -> Item:
         key = self.services.shown_key(action)
@@ -260,15 +280,15 @@ class BaseScreen(Screen[None], inherit_bindings=False):
             return "Read-only: restart without --readonly to decide"
         if self.services.project.is_readonly and self.services.is_web and action in EXPORTING:
             return "Read-only: a browser session cannot write files"
-        return self.why_not(action) or self._why_not_anywhere(action)
-
-    def _why_not_anywhere(self, action: str) -> str | None:
-        curation = self.view.snapshot.curation
+        if reason := self.why_not(action):
+            return capitalized(reason)
         if action == f"go_{self.place}":
             return f"{SCREENS[self.place]} is already open"
+        if self.IS_OVERLAY and action in {"undo", "redo"}:
+            return "No decisions on this screen"
         if action == "undo" and not self.services.may_undo:
             return "Nothing to undo"
-        if action == "redo" and not curation.redoable:
+        if action == "redo" and not self.view.snapshot.curation.redoable:
             return "Nothing to redo"
         if action == "back" and self._is_common(action) and not self._can_go_back():
             return "Nothing to leave"
@@ -280,17 +300,25 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         return getattr_static(type(self), name) is getattr_static(BaseScreen, name)
 
     def _why_not_move(self, action: str) -> str | None:
+        """Why a movement leads nowhere; single steps at the end of a list need no reason."""
         mover = None if isinstance(self.focused, Input) else self._mover()
-        if isinstance(mover, RecordTable):
-            return _why_not_leap(mover, action) if mover.keys else "The list is empty"
         if isinstance(mover, TextPane) and not mover.max_scroll_y:
             return "All of this text is visible"
+        if not isinstance(mover, RecordTable):
+            return None
+        if not mover.keys:
+            return "The list is empty"
+        if action in {"first", "page_up"} and mover.cursor == 0:
+            return "This is the first row"
+        if action in {"last", "page_down"} and mover.cursor == len(mover.keys) - 1:
+            return "This is the last row"
         return None
 
     def _can_go_back(self) -> bool:
-        """Whether there is a selection, a link or a pane to leave."""
+        """Whether there is a selection, a link, a pane or an overlay to leave."""
         table = next(iter(self.query(RecordTable)), None)
-        return bool(self.selections) or self.can_return() or (table is not None and self.focused is not table)
+        elsewhere = table is not None and self.focused is not table
+        return self.IS_OVERLAY or bool(self.selections) or self.can_return() or elsewhere
 
     def _mover(self) -> RecordTable | TextPane | None:
         """The widget that the movement keys move."""
@@ -321,25 +349,26 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         self.focus_previous("RecordTable, TextPane, Input")
 
     def action_back(self) -> None:
-        """Leave a selection, else return along a link, else focus the main list."""
-        if self.can_return():
+        """Leave an overlay or a selection, else return along a link, else focus the main list."""
+        if self.IS_OVERLAY:
+            self.dismiss()
+        elif self.can_return():
             self.services.go_back()
-            return
-        self.clear_selection()
-        target: Widget | None = next(iter(self.query(RecordTable)), None)
-        if target is not None:
-            target.focus()
+        else:
+            self.clear_selection()
+            for table in self.query(RecordTable)[:1]:
+                table.focus()
 
     def action_copy(self) -> None:
         text = self.get_selected_text() or self.copy_text()
-        if text:
-            self.clear_selection()
-            self.services.copy(text)
-        else:
-            self.services.say("Nothing to copy", severity="warning")
+        self.clear_selection()
+        self._copy(text)
 
     def action_copy_whole(self) -> None:
-        if text := self.copy_markdown():
+        self._copy(self.copy_markdown())
+
+    def _copy(self, text: str) -> None:
+        if text:
             self.services.copy(text)
         else:
             self.services.say("Nothing to copy", severity="warning")
@@ -352,12 +381,3 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         """The text that `copy_whole` takes: by default all visible texts."""
         panes = [pane for pane in self.query(TextPane) if pane.display and pane.plain.strip()]
         return record_markdown(self.subject() or SCREENS[self.place], (), [("", pane.plain) for pane in panes])
-
-
-def _why_not_leap(table: RecordTable, action: str) -> str | None:
-    """Why a jump leads nowhere; single steps at the end of a list need no reason."""
-    if action in {"first", "page_up"} and table.cursor == 0:
-        return "This is the first row"
-    if action in {"last", "page_down"} and table.cursor == len(table.keys) - 1:
-        return "This is the last row"
-    return None

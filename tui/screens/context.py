@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from functools import partialmethod
+from dataclasses import replace
+from functools import partial, partialmethod
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -23,7 +23,7 @@ from tui.present.context_reflections import chosen_lines, left_out_lines
 from tui.present.memory_tree import task_key
 from tui.screens.base_screen import BaseScreen
 from tui.screens.context_knobs import KnobActions, Knobs
-from tui.screens.context_recording import InjectionRecording
+from tui.screens.context_recording import ask_to_record, running_loops
 from tui.state.back_stack import FollowedLink, ListState
 from tui.widgets.bars import Item, ItemLine
 from tui.widgets.filter_line import FilterLine
@@ -34,7 +34,7 @@ BESIDE: Final = 100
 """Cells of the screen from which reasons and text are side by side."""
 
 
-class ContextScreen(KnobActions, InjectionRecording):
+class ContextScreen(KnobActions):
     """Type a task or take a loop's, change the values, and see the effect at once."""
 
     place = "context"
@@ -60,10 +60,10 @@ class ContextScreen(KnobActions, InjectionRecording):
 
     def __init__(self) -> None:
         super().__init__()
+        self._preview: present.Preview | None = None
         self._choices: dict[str, Recipient] = {}
-        self._asked = 0
-        """Number of the newest request; results of older ones are dropped."""
-        self._answering = False
+        self._loop = -1
+        """Index of the running loop whose task was taken last."""
         self._plain = False
         """Whether the text is shown without the differences."""
         self._wanted = ""
@@ -85,6 +85,14 @@ class ContextScreen(KnobActions, InjectionRecording):
         yield Knobs(self.view.settings, keys)
 
     @property
+    def task_line(self) -> FilterLine:
+        return self.query_one(FilterLine)
+
+    @property
+    def task_text(self) -> str:
+        return self.task_line.text.strip()
+
+    @property
     def table(self) -> RecordTable:
         """The patterns, injected ones first."""
         return self.query_one(RecordTable)
@@ -98,7 +106,7 @@ class ContextScreen(KnobActions, InjectionRecording):
             return
         task = self.services.user_state.get_here("context-task")
         if task:
-            self.query_one(FilterLine).text = task
+            self.task_line.text = task
         super().on_mount()
         (self.text if task else self.table).focus()
 
@@ -108,26 +116,22 @@ class ContextScreen(KnobActions, InjectionRecording):
         self.refresh_frame()
 
     def preview(self, task: str, pattern_id: str = "") -> None:
-        """Show the context of a task.
-
-        Args:
-            pattern_id: The pattern for the cursor; "" focuses the text.
-        """
+        """Show the context of a task, with the cursor on a pattern; "" focuses the text."""
         self._wanted = pattern_id
-        self.query_one(FilterLine).text = task
+        self.task_line.text = task
         (self.table if pattern_id else self.text).focus()
         self._prepare()
 
     def follow_link(self, link: FollowedLink, show: Callable[[BaseScreen], None]) -> None:
         """Remember the task that was typed here."""
-        link.before = ListState(filter=self.task_text)
+        link.before = ListState(filter=self.task_line.text)
         super().follow_link(link, show)
-        link.led = ListState(filter=self.task_text)
+        link.led = ListState(filter=self.task_line.text)
 
     def leave_link(self, link: FollowedLink, *, back: bool) -> None:
         """Restore the task that was typed here, unless another one was typed since."""
-        if link.before is not None and link.led is not None and self.task_text == link.led.filter:
-            self.query_one(FilterLine).text = link.before.filter
+        if link.before is not None and link.led is not None and self.task_line.text == link.led.filter:
+            self.task_line.text = link.before.filter
 
     def can_return(self) -> bool:
         """Not from a field, which `back` leaves first."""
@@ -159,31 +163,24 @@ class ContextScreen(KnobActions, InjectionRecording):
         self.text.focus()
 
     def _prepare(self) -> None:
-        self._asked += 1
-        if not self.task_text.strip():
+        """Compute the context; without a task offer those of loops and recent tasks."""
+        if task := self.task_text:
+            prepare = partial(present.Preview.prepare, self.view, task, self.settings)
+            self.run_in_thread("injection", prepare, self._show_preview)
+        else:
             self._preview = None
             self._show()
-        elif not self._answering:
-            self._answering = True
-            self.run_worker(self._answer(), group="injection")
 
-    async def _answer(self) -> None:
-        """Answer the newest request, one at a time."""
-        number = 0
-        while number != self._asked:
-            number, task = self._asked, self.task_text.strip()
-            if task:
-                preview = await asyncio.to_thread(present.Preview.prepare, self.view, task, self.settings)
-                if number == self._asked:
-                    before, self._preview = self._preview, preview
-                    another = before is None or before.injection.profile.text != preview.injection.profile.text
-                    self._show(top=another)
-                    if self._wanted:
-                        self.table.go_to(self._wanted)
-                        self._wanted = ""
-                    if before is None or before.settings != preview.settings:
-                        self._reach_difference()
-        self._answering = False
+    def _show_preview(self, preview: present.Preview) -> None:
+        if not self.task_text:
+            return
+        before, self._preview = self._preview, preview
+        self._show(top=before is None or before.injection.profile.text != preview.injection.profile.text)
+        if self._wanted:
+            self.table.go_to(self._wanted)
+            self._wanted = ""
+        if before is None or before.settings != preview.settings:
+            self._reach_difference()
 
     # Display
 
@@ -207,16 +204,14 @@ class ContextScreen(KnobActions, InjectionRecording):
             self.table.use(self.CHOICES)
             self.table.show(list(self._choices))
         else:
-            if self._choices:
-                self._choices = {}
-                self.table.use(self.COLUMNS)
+            self._choices = {}
             if self._comparing:
                 lines, marks = present.difference(preview)
                 self.text.show(lines, top=top, marks=marks)
             else:
                 self.text.show(present.context_lines(preview.injection), top=top)
-            self.table.retitle("score", "lower" if preview.by_lower_bound else "score")
-            self.table.retitle("other", "by score" if preview.by_lower_bound else "by bound")
+            titles = {"score": "lower", "other": "by score"} if preview.by_lower_bound else {}
+            self.table.use([replace(column, title=titles.get(column.id, column.title)) for column in self.COLUMNS])
             self.table.show(preview.keys)
             if top:
                 self.table.cursor = 0
@@ -234,14 +229,14 @@ class ContextScreen(KnobActions, InjectionRecording):
 
     def _show_heads(self) -> None:
         head, why = self.query_one("#context-head", ItemLine), self.query_one("#context-why", ItemLine)
-        preview, line = self._preview, self.query_one(FilterLine)
+        preview = self._preview
         making = [] if self._embedding is None else [Item(present.embedding_line(*self._embedding, self.glyphs))]
         if preview is None:
-            line.count(Content(""))
+            self.task_line.count(Content(""))
             head.show([Item(Content.styled("Injected text", "$quiet"))])
             why.show([Item(Content.styled("Running loops and recent tasks", "$quiet"))], making)
             return
-        line.count(present.profile_line(preview.injection))
+        self.task_line.count(present.profile_line(preview.injection))
         if fault := self.knobs.fault:
             right = [Item(Content.styled(f"! {visible_line(fault, 100)}", "$error"))]
         else:
@@ -252,9 +247,7 @@ class ContextScreen(KnobActions, InjectionRecording):
     def _cells(self, key: str) -> dict[str, Content]:
         if (choice := self._choices.get(key)) is not None:
             return dict(present.choice_cells(choice))
-        if self._preview is None:
-            return {}
-        return dict(present.score_cells(self._preview, key, self.glyphs))
+        return dict(present.score_cells(self._preview, key, self.glyphs)) if self._preview is not None else {}
 
     @on(RecordTable.Highlighted)
     def _highlighted(self, message: RecordTable.Highlighted) -> None:
@@ -274,8 +267,6 @@ class ContextScreen(KnobActions, InjectionRecording):
                 lines = present.detail_lines(preview, pattern, self.view, self.glyphs, short=short)
         self.query_one("#context-parts", TextPane).show(lines)
 
-    # Knobs
-
     @on(Knobs.Turned)
     def _turned(self, message: Knobs.Turned) -> None:
         message.stop()
@@ -294,6 +285,15 @@ class ContextScreen(KnobActions, InjectionRecording):
 
     # Actions
 
+    def action_pick_loop(self) -> None:
+        loops = running_loops(self.view)
+        self._loop = (self._loop + 1) % len(loops)
+        self.preview(loops[self._loop].task)
+
+    def action_inject(self) -> None:
+        if self._preview is not None:
+            ask_to_record(self, self._preview.injection, self.task_text)
+
     def why_not(self, action: str) -> str | None:
         if action == "compare" and (self._preview is None or not self._preview.differs):
             return "Change a value first; c then hides the differences"
@@ -301,11 +301,11 @@ class ContextScreen(KnobActions, InjectionRecording):
             return "Press n, f, b or m to change a value; R restores all"
         if action == "put_all_back" and not (self.knobs.turned or self.knobs.fault):
             return "All values are the project's settings"
-        if action == "pick_loop" and not self._running_loops():
+        if action == "pick_loop" and not running_loops(self.view):
             return "No loop with a task is running"
         if action == "inject" and not (self._preview and (self._preview.chosen or self._preview.reflections)):
             return "There is no pattern or reflection to record"
-        if action == "inject" and not self._running_loops():
+        if action == "inject" and not running_loops(self.view):
             return "No loop with a task is running, so there is nothing to record"
         if action == "open" and self.knobs.field is None and self.table.cursor_key is None:
             return "There is no pattern to open"
@@ -320,7 +320,7 @@ class ContextScreen(KnobActions, InjectionRecording):
             return "take this task" if self.table.has_focus else "tasks"
         if action == "open" and not self.table.has_focus:
             return "patterns"
-        if action == "inject" and len(loops := self._of_task()) == 1:
+        if action == "inject" and len(loops := running_loops(self.view, self.task_text)) == 1:
             return f"record for {visible_line(loops[0].id.removeprefix('ralph-'), 16)}"
         return None
 
@@ -335,7 +335,7 @@ class ContextScreen(KnobActions, InjectionRecording):
         return [*typed, self._key_item("back", "leave"), *turning], right[-1:]
 
     def action_edit_task(self) -> None:
-        self.query_one(FilterLine).focus_input()
+        self.task_line.focus_input()
 
     def action_open(self) -> None:
         """Leave a value; focus the patterns; open one of them."""
@@ -376,25 +376,16 @@ class ContextScreen(KnobActions, InjectionRecording):
         return self.table if self.table.has_focus else self.text
 
     def _move(self, rows: int) -> None:
-        if self.knobs.field is not None:
-            self.knobs.move(rows)
-        else:
-            self._mover().move(rows)
+        (self._mover() if self.knobs.field is None else self.knobs).move(rows)
 
     action_down = partialmethod(_move, 1)
     action_up = partialmethod(_move, -1)
 
     def _go_on(self, panes: int) -> None:
-        task = self.query_one(FilterLine)
-        stops = (task, self.text, self.table, self.knobs)
-        at = next((n for n, stop in enumerate(stops) if stop.has_focus_within or stop.has_focus), 0)
-        stop = stops[(at + panes) % len(stops)]
-        if isinstance(stop, Knobs):
-            stop.enter()
-        elif isinstance(stop, FilterLine):
-            stop.focus_input()
-        else:
-            stop.focus()
+        stops = (self.task_line.focus_input, self.text.focus, self.table.focus, self.knobs.enter)
+        widgets = (self.task_line, self.text, self.table, self.knobs)
+        at = next((n for n, widget in enumerate(widgets) if widget.has_focus_within or widget.has_focus), 0)
+        stops[(at + panes) % len(stops)]()
 
     action_next_pane = partialmethod(_go_on, 1)
     action_previous_pane = partialmethod(_go_on, -1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partialmethod
 
 from textual import on
@@ -19,12 +19,7 @@ from tui.widgets.value_field import ValueField
 
 
 class Knobs(Container):
-    """All values of the injection.
-
-    Args:
-        own: The project's settings, the initial values.
-        keys: The key of each action, for people.
-    """
+    """All values of the injection, first those of the project's settings; `keys` names the key of each action."""
 
     class Turned(Message):
         """The settings have changed, or a field became valid or invalid."""
@@ -63,7 +58,7 @@ class Knobs(Container):
     @property
     def fault(self) -> str:
         """The error of a field, if any."""
-        return next((field.fault for field in self.fields.values() if field.faulty), "")
+        return next((field.fault for field in self.fields.values() if field.fault), "")
 
     def enter(self, name: str = "") -> None:
         """Focus a field; without a name the first one."""
@@ -80,14 +75,9 @@ class Knobs(Container):
         if field is not None:
             fields[max(0, min(fields.index(field) + rows, len(fields) - 1))].enter()
 
-    def put_back(self) -> None:
-        """Restore the project's value of the focused field."""
-        if field := self.field:
-            field.put(_knob(field).text(self._own))
-
-    def put_all_back(self) -> None:
-        """Restore all of the project's values."""
-        for field in self.fields.values():
+    def put_back(self, fields: Iterable[ValueField]) -> None:
+        """Restore the project's values in some fields."""
+        for field in fields:
             field.put(_knob(field).text(self._own))
 
     @on(ValueField.Changed)
@@ -112,7 +102,7 @@ class Knobs(Container):
     @on(ValueField.Left)
     def _left(self, message: ValueField.Left) -> None:
         message.stop()
-        if not message.field.text or message.field.faulty:
+        if not message.field.text or message.field.fault:
             message.field.put(_knob(message.field).text(self.settings))
         self.post_message(self.Moved())
 
@@ -156,7 +146,7 @@ class KnobActions(BaseScreen):
     action_templates = partialmethod(_switch, "include_code_templates")
 
     def action_put_back(self) -> None:
-        self.knobs.put_back()
+        self.knobs.put_back(filter(None, [self.knobs.field]))
 
     def action_put_all_back(self) -> None:
-        self.knobs.put_all_back()
+        self.knobs.put_back(self.knobs.fields.values())

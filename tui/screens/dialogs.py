@@ -210,7 +210,7 @@ class AskText(Dialog[str | None]):
             self.dismiss(text)
 
 
-class Confirm(Dialog[bool]):
+class Confirm(Dialog[bool | None]):
     """Asks before many records are written; a single decision has undo instead."""
 
     ABOUT = "Asked before a file is overwritten or another person's decision is undone."
@@ -283,7 +283,7 @@ class _LongText(Dialog[ScreenResultType]):
         pane.move(pages * pane.page)
 
 
-class PreviewDialog(_LongText[bool]):
+class PreviewDialog(_LongText[bool | None]):
     """A long text before a decision. Dismissed with whether to decide."""
 
     ABOUT = "Nothing is written before you accept."

@@ -1,12 +1,10 @@
-"""Preview the patterns of a loop or a recurring learning, and extract them."""
+"""Preview of the patterns of a loop or a recurring learning, before they are extracted."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 
-from textual import on
 from textual.content import Content
-from textual.message import Message
 
 from core.base.errors import RalphdeckError
 from core.base.text import plural, visible_line
@@ -18,46 +16,32 @@ from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import PreviewDialog
 
 
-class ExtractionPreview(BaseScreen):
-    """Mixin of screens that extract patterns from the record under the cursor."""
+def preview_extraction(screen: BaseScreen, source_id: str) -> None:
+    """Preview the extraction from a loop or a recurring learning; nothing is written before the user accepts."""
+    engine = screen.services.engine
 
-    @dataclass(eq=False)
-    class Extracted(Message):
-        """The engine has computed the extraction; nothing is written yet."""
+    def work() -> None:
+        try:
+            found = engine.project.extraction(source_id)
+        except RalphdeckError as error:
+            screen.call_later(partial(screen.services.say, str(error), severity="warning"))
+        else:
+            screen.call_later(_show, screen, found)
 
-        extraction: Extraction | None
-        problem: str = ""
+    engine.submit(work)
 
-    def preview_extraction(self, source_id: str) -> None:
-        """Preview the extraction from a loop or a recurring learning."""
-        engine = self.services.engine
 
-        def work() -> None:
-            try:
-                self.post_message(self.Extracted(engine.project.extraction(source_id)))
-            except RalphdeckError as error:
-                self.post_message(self.Extracted(None, str(error)))
+def _show(screen: BaseScreen, found: Extraction) -> None:
+    if not screen.is_current:
+        return  # the user has left the screen meanwhile
+    seen = screen.view
 
-        engine.submit(work)
+    def answered(yes: bool) -> None:
+        if yes:
+            screen.services.decide(Extract(found.source_id, expected=found), seen)
 
-    @on(Extracted)
-    def _extracted(self, message: Extracted) -> None:
-        message.stop()
-        found = message.extraction
-        if found is None:
-            self.services.say(message.problem, severity="warning")
-            return
-        if not self.is_current:
-            return  # the user has left the screen meanwhile
-
-        seen = self.view
-
-        def answered(yes: bool | None) -> None:
-            if yes:
-                self.services.decide(Extract(found.source_id, expected=found), seen)
-
-        count = extraction.count_offered(found)
-        why = visible_line(found.why_nothing, 400)
-        title = f"{plural(count, 'pattern')} to extract" if count else f"Nothing to extract: {why}"
-        text = document_lines(extraction.proposals(found), self.view.now, self.glyphs)
-        self.app.push_screen(PreviewDialog(Content(title), text, verb=f"extract {count}" if count else ""), answered)
+    count = extraction.count_offered(found)
+    why = visible_line(found.why_nothing, 400)
+    title = f"{plural(count, 'pattern')} to extract" if count else f"Nothing to extract: {why}"
+    text = document_lines(extraction.proposals(found), seen.now, screen.glyphs)
+    screen.ask_user(PreviewDialog(Content(title), text, verb=f"extract {count}" if count else ""), answered)

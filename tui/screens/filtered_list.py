@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
 from functools import partialmethod
 from typing import ClassVar, Final
 
@@ -23,7 +23,9 @@ from core.state.project_state import ProjectState
 from tui.present.document import document_lines
 from tui.present.findings import unreadable
 from tui.present.frame import reading_text
+from tui.present.glyphs import Cells
 from tui.screens.base_screen import BaseScreen
+from tui.state.saved_views import order_text
 from tui.widgets.bars import ItemLine, TabLine
 from tui.widgets.filter_line import FilterLine
 from tui.widgets.record_table import Column, RecordTable
@@ -34,7 +36,7 @@ WIDE: Final = 150
 SLOW_TICKS: Final = 10
 """Seconds between two redraws of a list without running clocks."""
 YOUNG: Final = timedelta(minutes=2)
-"""How long after the last activity of a loop or attempt its clock is redrawn every second."""
+"""How long after the last activity of a record its clock is redrawn every second."""
 
 _ON_ROWS: Final = frozenset({"open", "copy", "copy_whole", "edit_file", "mark", "mark_all", "next_tab", "previous_tab"})
 """Actions that need a record under the cursor."""
@@ -66,10 +68,6 @@ class FilteredList(BaseScreen):
 
     # What subclasses provide
 
-    def parse(self, text: str) -> Query:
-        """Parse the typed filter."""
-        return parse_query(text, self.FIELDS)
-
     def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
         """The keys of the matching rows, in order."""
         raise NotImplementedError
@@ -82,7 +80,7 @@ class FilteredList(BaseScreen):
         """The number of matching records, if `shown` rows show."""
         return shown
 
-    def cells(self, key: str) -> dict[str, Content]:
+    def cells(self, key: str) -> Cells:
         """The cells of one row."""
         raise NotImplementedError
 
@@ -110,6 +108,22 @@ class FilteredList(BaseScreen):
         """Whether a change can alter the list or its details."""
         raise NotImplementedError
 
+    def tabs(self, key: str | None) -> tuple[str, ...]:
+        """The tabs of one record."""
+        return self.TABS
+
+    def tab_note(self, key: str | None) -> Content | None:
+        """The text at the right of the tabs."""
+        return None
+
+    def activity(self) -> Iterable[datetime | None]:
+        """Last activity of the records that change while they are shown; recent ones show seconds."""
+        return ()
+
+    def named(self, key: str) -> str:
+        """Displayed name of a record; untrusted."""
+        return key
+
     # Composition
 
     def compose_content(self) -> ComposeResult:
@@ -118,7 +132,10 @@ class FilteredList(BaseScreen):
             yield RecordTable(self.COLUMNS, self.cells, self._nothing, below=self.below, id=f"{self.place}-table")
             with Vertical(classes="detail"):
                 yield TabLine()
-                yield TextPane(id=f"{self.place}-text")
+                yield from self.compose_details()
+
+    def compose_details(self) -> ComposeResult:
+        yield TextPane(id=f"{self.place}-text")
 
     @property
     def table(self) -> RecordTable:
@@ -129,14 +146,17 @@ class FilteredList(BaseScreen):
         """The details."""
         return self.query_one(TextPane)
 
+    @property
+    def filter_line(self) -> FilterLine:
+        return self.query_one(FilterLine)
+
     def on_mount(self) -> None:
         """Restore filter and order of the last run."""
         if not self.is_composed:
             return
-        saved = self.services.user_state.get_here(f"{self.place}-filter")
-        if saved:
-            self._query = self.parse(saved)
-            self.query_one(FilterLine).text = saved
+        if saved := self.services.user_state.get_here(f"{self.place}-filter"):
+            self._query = parse_query(saved, self.FIELDS)
+            self.filter_line.text = saved
         column, _, direction = self.services.user_state.get_here(f"{self.place}-sort").partition(" ")
         if column in dict(self.SORTS):
             self._sort = (column, direction == "down")
@@ -161,10 +181,10 @@ class FilteredList(BaseScreen):
         keys = self.select(view, self._query, self._sort)
         stays = self.table.cursor_key in self._deciding
         self.table.show(keys, sorted_by=self._sort, keep_row=stays)
-        self._count(view, len(keys))
+        self._count()
 
-    def _count(self, view: ProjectState, shown: int) -> None:
-        shown, total = self.matching(shown), self.total(view)
+    def _count(self) -> None:
+        shown, total = self.matching(len(self.table.keys)), self.total(self.view)
         parts: list[str | tuple[str, str]] = []
         if self._query.problems:
             parts.append((visible_line(self._query.problems[0], 60) + "  ", "$warning"))
@@ -172,15 +192,15 @@ class FilteredList(BaseScreen):
             parts.append((f"{marked:,} selected  ", "$accent"))
         parts.append(f"{shown:,} of {total:,}" if shown != total else f"{total:,}")
         if self._sort is not None:
-            title = next((c.title for c in self.COLUMNS if c.id == self._sort[0]), "") or self._sort[0]
-            parts.append(f" by {title}")
-        self.query_one(FilterLine).count(Content.assemble(*parts))
+            column, descending = self._sort
+            title = next((known.title for known in self.COLUMNS if known.id == column), "") or column
+            parts.append(order_text(column, title, descending=descending))
+        self.filter_line.count(Content.assemble(*parts))
 
     def _nothing(self) -> Content:
-        if self.services.progress is not None and (records := self.services.records) is not None:
-            return Content.styled(reading_text(records), "$quiet")
         if self.services.progress is not None:
-            return Content.styled("Reading…", "$quiet")
+            records = self.services.records
+            return Content.styled("Reading…" if records is None else reading_text(records), "$quiet")
         if self._query.terms:
             does = "returns" if self.can_return() else "clears the filter"
             return Content.styled(f"No matches. Esc {does}.", "$quiet")
@@ -192,53 +212,64 @@ class FilteredList(BaseScreen):
         self.query_one(TabLine).show_tabs(tabs, tabs.index(tab), self.tab_note(key))
         self.pane.show(self.details(key, tab) if key is not None else self.without_rows(), top=top)
 
-    def tabs(self, key: str | None) -> tuple[str, ...]:
-        """The tabs of one record."""
-        return self.TABS
-
     def tab(self, key: str | None) -> str:
         """The tab shown for a record: the last one chosen, if the record has it."""
         tabs = self.tabs(key)
         return self._tab if self._tab in tabs else tabs[0]
 
-    def tab_note(self, key: str | None) -> Content | None:
-        """The text at the right of the tabs."""
-        return None
-
     def tick(self) -> None:
         """Redraw times: every second if seconds show, else every ten seconds."""
         self._ticks += 1
-        if self.shows_seconds() or self._ticks % SLOW_TICKS == 0:
+        since = self.services.now() - YOUNG
+        if self._ticks % SLOW_TICKS == 0 or any(at is not None and at > since for at in self.activity()):
             self.table.redraw()
 
-    def shows_seconds(self) -> bool:
-        """Whether any record is so recent that its seconds are shown."""
-        return False
-
-    # Messages
+    # Filter and order
 
     @on(FilterLine.Changed)
     def _filtered(self, message: FilterLine.Changed) -> None:
         message.stop()
-        self._filter(message.text)
+        self._query = parse_query(message.text, self.FIELDS)
+        self._save_filter(message.text)
+        self._select(self.view)
         if self._query.terms:
             self.table.cursor = 0  # while typing, the first match
 
-    def _filter(self, text: str) -> None:
-        self._query = self.parse(text)
-        self.services.user_state.set_here(f"{self.place}-filter", text)
+    def _put_filter(self, text: str) -> None:
+        """Apply a filter without saving it."""
+        with self.prevent(Input.Changed):
+            self.filter_line.text = text
+        self._query = parse_query(text, self.FIELDS)
         self._select(self.view)
 
-    def _put_filter(self, text: str) -> None:
-        with self.prevent(Input.Changed):
-            self.query_one(FilterLine).text = text
-        self._query = self.parse(text)
-        self._select(self.view)
+    def _save_filter(self, text: str) -> None:
+        self.services.user_state.set_here(f"{self.place}-filter", text)
 
     @on(FilterLine.Left)
     def _filter_left(self, message: FilterLine.Left) -> None:
         message.stop()
         self.table.focus()
+
+    def action_filter(self) -> None:
+        self.filter_line.focus_input()
+
+    @on(RecordTable.HeaderClicked)
+    def _header_clicked(self, message: RecordTable.HeaderClicked) -> None:
+        message.stop()
+        if (descending := dict(self.SORTS).get(message.column)) is not None:
+            is_again = self._sort is not None and self._sort[0] == message.column
+            self._sort_by(message.column, not self._sort[1] if is_again and self._sort else descending)
+
+    def action_sort(self) -> None:
+        following = self.SORTS.index(self._sort) + 1 if self._sort in self.SORTS else 0
+        self._sort_by(*self.SORTS[following % len(self.SORTS)])
+
+    def _sort_by(self, column: str, descending: bool) -> None:
+        self._sort = (column, descending)
+        self.services.user_state.set_here(f"{self.place}-sort", f"{column} {'down' if descending else 'up'}")
+        self._select(self.view)
+
+    # Rows and details
 
     @on(RecordTable.Highlighted)
     def _highlighted(self, message: RecordTable.Highlighted) -> None:
@@ -251,21 +282,10 @@ class FilteredList(BaseScreen):
         message.stop()
         self.action_open()
 
-    @on(RecordTable.HeaderClicked)
-    def _header_clicked(self, message: RecordTable.HeaderClicked) -> None:
-        message.stop()
-        first = dict(self.SORTS)
-        if message.column in first:
-            same = self._sort is not None and self._sort[0] == message.column
-            descending = not self._sort[1] if same and self._sort else first[message.column]
-            self._sort_by(message.column, descending)
-
     @on(ItemLine.Clicked, "TabLine")
     def _tab_clicked(self, message: ItemLine.Clicked) -> None:
         message.stop()
         self.show_tab(int(message.value))
-
-    # Actions
 
     def show_tab(self, number: int) -> None:
         """Show another tab of the details."""
@@ -280,20 +300,6 @@ class FilteredList(BaseScreen):
     action_next_tab = partialmethod(_step_tab, 1)
     action_previous_tab = partialmethod(_step_tab, -1)
 
-    def action_filter(self) -> None:
-        self.query_one(FilterLine).focus_input()
-
-    def action_sort(self) -> None:
-        if self._sort in self.SORTS:
-            self._sort_by(*self.SORTS[(self.SORTS.index(self._sort) + 1) % len(self.SORTS)])
-        else:
-            self._sort_by(*self.SORTS[0])
-
-    def _sort_by(self, column: str, descending: bool) -> None:
-        self._sort = (column, descending)
-        self.services.user_state.set_here(f"{self.place}-sort", f"{column} {'down' if descending else 'up'}")
-        self._select(self.view)
-
     def action_open(self) -> None:
         self.set_class(True, "-detail")
         self.pane.focus()
@@ -304,51 +310,23 @@ class FilteredList(BaseScreen):
             self.clear_selection()
         elif self.can_return():
             self.services.go_back()
-        elif self.has_class("-detail"):
+        elif self.has_class("-detail") or self.focused is self.pane:
             self.set_class(False, "-detail")
             self.table.focus()
         elif isinstance(self.focused, Input):
-            self.query_one(FilterLine).text = ""
-            self.table.focus()
-        elif self.focused is self.pane:
+            self.filter_line.text = ""
             self.table.focus()
         elif self.table.marked:
             self.table.clear_marks()
-            self._count(self.view, len(self.table.keys))
+            self._count()
         else:
-            self.query_one(FilterLine).text = ""
+            self.filter_line.text = ""
 
     def _can_go_back(self) -> bool:
         """Whether there is anything to leave, or a link to return along."""
-        typed = isinstance(self.focused, Input) or self.query_one(FilterLine).text
+        typed = isinstance(self.focused, Input) or self.filter_line.text
         left = self.has_class("-detail") or self.focused is self.pane
         return bool(self.selections or typed or left or self.table.marked or self.can_return())
-
-    def subject(self) -> str:
-        key = self.table.cursor_key
-        return self.named(key) if key is not None else ""
-
-    def named(self, key: str) -> str:
-        """Displayed name of a record; untrusted."""
-        return key
-
-    def copy_text(self) -> str:
-        if self.focused is self.pane:
-            return self.pane.plain
-        return self.table.cursor_key or ""
-
-    def copy_markdown(self) -> str:
-        """The row, and the visible tab of the details."""
-        key = self.table.cursor_key
-        if key is None:
-            return ""
-        shown = self.blocks(key, self.tab(key)) or self.pane.plain
-        return record_markdown(self.named(key), list(self.words(key).items()), [(self.tab(key), shown)])
-
-    def words(self, key: str) -> dict[str, str]:
-        """The cells of a row by heading, in words that are readable outside the screen."""
-        titles = {column.id: column.title or column.id for column in self.table.columns}
-        return {titles[id]: cell.plain for id, cell in self.cells(key).items() if id in titles}
 
     def why_not(self, action: str) -> str | None:
         if action == "sort" and not self.SORTS:
@@ -365,3 +343,25 @@ class FilteredList(BaseScreen):
         """Call `then` with the record under the cursor, if there is one."""
         if key := self.table.cursor_key:
             then(key)
+
+    # Copying
+
+    def subject(self) -> str:
+        key = self.table.cursor_key
+        return self.named(key) if key is not None else ""
+
+    def copy_text(self) -> str:
+        return self.pane.plain if self.focused is self.pane else self.table.cursor_key or ""
+
+    def copy_markdown(self) -> str:
+        """The row, and the visible tab of the details."""
+        key = self.table.cursor_key
+        if key is None:
+            return ""
+        shown = self.blocks(key, self.tab(key)) or self.pane.plain
+        return record_markdown(self.named(key), list(self.words(key).items()), [(self.tab(key), shown)])
+
+    def words(self, key: str) -> dict[str, str]:
+        """The cells of a row by heading, in words that are readable outside the screen."""
+        titles = {column.id: column.title or column.id for column in self.table.columns}
+        return {titles[id]: cell.plain for id, cell in self.cells(key).items() if id in titles}

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from textual.widgets import Input
 
+from core.base.text import capitalized
 from tui.actions import PLACES
 from tui.screens.base_screen import BaseScreen
 from tui.screens.filtered_list import FilteredList
 from tui.state.back_stack import FollowedLink, ListState
 from tui.state.saved_views import SavedView
-from tui.widgets.filter_line import FilterLine
 
 
 class ListScreen(FilteredList):
@@ -22,22 +22,18 @@ class ListScreen(FilteredList):
         self._put_back: ListState | None = None
         """The state of the list to restore at the next visit, after a link led here."""
 
+    def catch_up(self, *, anew: bool = False) -> None:
+        super().catch_up(anew=anew)
+        if self.is_current:
+            self._take_up()
+
     def list_state(self) -> ListState:
         """The current state of the list."""
-        return ListState(
-            filter=self.query_one(FilterLine).text,
-            key=self.table.cursor_key,
-            tab=self._tab,
-            whole=self.has_class("-detail"),
-            marked=self.table.marked,
-        )
+        whole, table = self.has_class("-detail"), self.table
+        return ListState(self.filter_line.text, table.cursor_key, self._tab, whole=whole, marked=table.marked)
 
     def follow_link(self, link: FollowedLink, show: Callable[[BaseScreen], None]) -> None:
-        """Show the target of a link, and note the list before and after.
-
-        Args:
-            show: Does it.
-        """
+        """Show the target of a link, and note the list before and after."""
         self._take_up()
         link.before = self.list_state()
         self.set_class(False, "-detail")
@@ -50,15 +46,10 @@ class ListScreen(FilteredList):
         """Restore the list from before the link; unless by `back`, a new filter stays."""
         if link.before is None or link.led is None:
             return
-        text = self.query_one(FilterLine).text if self._put_back is None else self._put_back.filter
+        text = self.filter_line.text if self._put_back is None else self._put_back.filter
         if back or text in {"", link.led.filter}:
             self._put_back = link.before
-            self.services.user_state.set_here(f"{self.place}-filter", link.before.filter)
-
-    def catch_up(self, *, anew: bool = False) -> None:
-        super().catch_up(anew=anew)
-        if self.is_current:
-            self._take_up()
+            self._save_filter(link.before.filter)
 
     def _take_up(self) -> None:
         list_state, self._put_back = self._put_back, None
@@ -83,7 +74,7 @@ class ListScreen(FilteredList):
             return super().can_return()
         if self.has_class("-detail") or isinstance(self.focused, Input) or self.focused is self.pane:
             return False
-        is_led = self.query_one(FilterLine).text in {"", link.led.filter}
+        is_led = self.filter_line.text in {"", link.led.filter}
         return is_led and self.table.marked in (frozenset(), link.led.marked)
 
     def show_filter(self, text: str, key: str) -> None:
@@ -95,17 +86,16 @@ class ListScreen(FilteredList):
     def current_view(self) -> SavedView:
         sort = f"{self._sort[0]} {'down' if self._sort[1] else 'up'}" if self._sort is not None else ""
         tab = self.tab(self.table.cursor_key)
-        return SavedView("", self.place, self.query_one(FilterLine).text, sort, tab if tab != self.TABS[0] else "")
+        return SavedView("", self.place, self.filter_line.text, sort, tab if tab != self.TABS[0] else "")
 
     def show_view(self, view: SavedView) -> None:
         """Apply filter, order and tab of a saved view, with the cursor on the first row."""
         column, _, direction = view.sort.partition(" ")
         if column in dict(self.SORTS):
             self._sort_by(column, direction == "down")
-        if view.tab:
-            self._tab = view.tab
+        self._tab = view.tab or self._tab
         self._put_filter(view.filter)
-        self.services.user_state.set_here(f"{self.place}-filter", view.filter)
+        self._save_filter(view.filter)
         self.table.cursor = 0
         self.table.focus()
         self._show_details()
@@ -115,7 +105,7 @@ class ListScreen(FilteredList):
         if self.table.position(key) is None:
             self._put_filter("")
             if self.services.link is None:
-                self.services.user_state.set_here(f"{self.place}-filter", "")
+                self._save_filter("")
         if not self.table.go_to(key):
             place = PLACES[self.place][1]
-            self.services.say(f"{self.named(key)} is no longer in {place}", severity="warning")
+            self.services.say(capitalized(f"{self.named(key)} is no longer in {place}"), severity="warning")

@@ -22,6 +22,7 @@ from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
 from tui.present import decisions as present
 from tui.present.findings import log_doubt
+from tui.present.glyphs import Cells
 from tui.screens.list_screen import ListScreen
 from tui.widgets.record_table import Column
 
@@ -70,9 +71,9 @@ class LogScreen(ListScreen):
     def total(self, view: ProjectState) -> int:
         return len(view.snapshot.decisions)
 
-    def cells(self, key: str) -> dict[str, Content]:
+    def cells(self, key: str) -> Cells:
         decision = self._decision(key)
-        return dict(present.decision_cells(decision, self.view, self.glyphs)) if decision else {}
+        return present.decision_cells(decision, self.view, self.glyphs) if decision else {}
 
     def below(self, key: str) -> Content:
         decision = self._decision(key)
@@ -88,17 +89,13 @@ class LogScreen(ListScreen):
     def why_not(self, action: str) -> str | None:
         if action == "open" and self._subject() is None:
             return "Its record is no longer in the registry"
-        if action == "undo_this":
-            return self._why_not_undo()
-        return super().why_not(action)
-
-    def _why_not_undo(self) -> str | None:
+        if action != "undo_this":
+            return super().why_not(action)
         decision = self._decision(self.table.cursor_key)
         if decision is None:
             return "There is no decision under the cursor"
-        curation = self.view.snapshot.curation
         try:
-            named_act(decision.act, curation, self.view.snapshot.decisions)
+            named_act(decision.act, self.view.snapshot.curation, self.view.snapshot.decisions)
         except Refused as error:
             return str(error)
         return None
@@ -125,13 +122,8 @@ class LogScreen(ListScreen):
 
     def action_undo_this(self) -> None:
         """Undo the decision under the cursor, with its group."""
-
-        def decide(key: str) -> None:
-            decision = self._decision(key)
-            if decision is not None:
-                self.services.decide(Undo(decision_id=decision.act))
-
-        self.with_cursor(decide)
+        if decision := self._decision(self.table.cursor_key):
+            self.services.decide(Undo(decision_id=decision.act))
 
     def action_open(self) -> None:
         if subject := self._subject():

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import ClassVar
 
 from textual import on
 from textual.content import Content
-from textual.message import Message
 
 from core.base.errors import RalphdeckError
 from core.documents.document import Block
@@ -21,13 +20,13 @@ from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
 from tui.present import extraction
 from tui.present import loops as present
-from tui.screens.extraction_preview import ExtractionPreview
-from tui.screens.filtered_list import YOUNG
+from tui.present.glyphs import Cells
+from tui.screens.extraction_preview import preview_extraction
 from tui.screens.list_screen import ListScreen
 from tui.widgets.record_table import Column, RecordTable
 
 
-class LoopsScreen(ExtractionPreview, ListScreen):
+class LoopsScreen(ListScreen):
     """All loops; the details of the one under the cursor are read from disk on demand."""
 
     place = "loops"
@@ -53,16 +52,10 @@ class LoopsScreen(ExtractionPreview, ListScreen):
     TABS = present.TABS
     SORTS = (("newest", True), ("status", False), ("task", False), ("elapsed", True), ("sign", True))
 
-    @dataclass(eq=False)
-    class DetailsRead(Message):
-        """The details of a loop were read."""
-
-        loop_id: str
-        story: LoopDetails
-
     def __init__(self) -> None:
         super().__init__()
-        self._story: LoopDetails | None = None
+        self._details: LoopDetails | None = None
+        """The details that were read last."""
 
     def touched(self, delta: Delta) -> bool:
         """Events and sessions change outcomes, decisions what there is to extract."""
@@ -73,62 +66,55 @@ class LoopsScreen(ExtractionPreview, ListScreen):
         keys = select_loops(loops, query, lambda key: view.board.loop_patterns(key).injected_ids)
         name, descending = sort or ("newest", True)
         if name == "newest":
-            keys.sort(key=lambda key: _rank(loops[key]))
-            return keys
-        epoch = view.now
+            return sorted(keys, key=lambda key: _rank(loops[key]))
 
         def value(key: str) -> float | str:
             loop = loops[key]
             if name == "elapsed":
-                return elapsed(loop, epoch) or 0.0
+                return elapsed(loop, view.now) or 0.0
             if name == "sign":
-                return -(epoch - loop.last_activity).total_seconds() if loop.last_activity else float("-inf")
+                return loop.last_activity.timestamp() if loop.last_activity else float("-inf")
             return loop.status.value if name == "status" else loop.task.lower()
 
-        keys.sort(key=value, reverse=descending)
-        return keys
+        return sorted(keys, key=value, reverse=descending)
 
     def total(self, view: ProjectState) -> int:
         return len(view.snapshot.loops)
 
-    def cells(self, key: str) -> dict[str, Content]:
-        loop = self.view.snapshot.loops.get(key)
+    def _loop(self, key: str | None) -> Loop | None:
+        return self.view.snapshot.loops.get(key or "")
+
+    def cells(self, key: str) -> Cells:
+        loop = self._loop(key)
         if loop is None:
             return {}
-        found, patterns = self.view.board.outcome(key), self.view.board.loop_patterns(key)
-        offer = extraction.count_offered(self.view.offers.get(key))
-        outcome, table = found[1] if found else None, self.table
-        return dict(
-            present.loop_cells(
-                loop,
-                outcome,
-                patterns,
-                self.services.now(),
-                self.glyphs,
-                offer,
-                with_bar=table.width_of("iteration") >= present.BAR_CELLS,
-                in_full=table.width_of("patterns") >= present.PATTERNS_CELLS,
-            )
+        found, table = self.view.board.outcome(key), self.table
+        return present.loop_cells(
+            loop,
+            found[1] if found else None,
+            self.view.board.loop_patterns(key),
+            self.services.now(),
+            self.glyphs,
+            extraction.count_offered(self.view.offers.get(key)),
+            with_bar=table.width_of("iteration") >= present.BAR_CELLS,
+            in_full=table.width_of("patterns") >= present.PATTERNS_CELLS,
         )
 
     def words(self, key: str) -> dict[str, str]:
-        loop = self.view.snapshot.loops.get(key)
-        return super().words(key) | present.unabbreviated_cells(loop) if loop is not None else {}
+        return super().words(key) | present.unabbreviated_cells(loop) if (loop := self._loop(key)) else {}
 
     def below(self, key: str) -> Content:
-        loop = self.view.snapshot.loops.get(key)
-        return present.second_line(loop) if loop is not None else Content("")
+        return present.second_line(loop) if (loop := self._loop(key)) else Content("")
 
     def blocks(self, key: str, tab: str) -> Sequence[Block]:
         """One tab; the details are read in a worker."""
-        view = self.view
-        loop = view.snapshot.loops.get(key)
+        view, loop = self.view, self._loop(key)
         if loop is None:
             return ()
-        story = self._story if self._story is not None and self._story.loop_id == key else None
+        details = self._details if self._details is not None and self._details.loop_id == key else None
         offers = tuple(extraction.offer_blocks(view.offers.get(key), self.services.shown_key("extract")))
         own = [r for r in view.snapshot.reflections.values() if r.loop_id == key or r.loop_id in loop.aliases]
-        return present.tab_blocks(loop, tab, story, view, offers, own)
+        return present.tab_blocks(loop, tab, details, view, offers, own)
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """A changed loop has new details."""
@@ -145,63 +131,52 @@ class LoopsScreen(ExtractionPreview, ListScreen):
     def _read_details(self, key: str) -> None:
         project = self.services.project
 
-        def read() -> None:
+        def read() -> LoopDetails | None:
             try:
-                self.post_message(self.DetailsRead(key, project.story(key)))
+                return project.story(key)
             except RalphdeckError:
-                return  # the loop has just been removed; the list will show it
+                return None  # the loop has just been removed; the list will show it
 
-        self.run_worker(read, thread=True, group="story", exclusive=True)
+        self.run_in_thread("details", read, self._show_loop)
 
-    @on(DetailsRead)
-    def _show_loop(self, message: DetailsRead) -> None:
+    def _show_loop(self, found: LoopDetails | None) -> None:
         """Show the details, if the cursor is still on the loop."""
-        if message.loop_id == self.table.cursor_key:
-            self._story = message.story
+        if found is not None and found.loop_id == self.table.cursor_key:
+            self._details = found
             self._show_details(top=False)
 
     def tab_note(self, key: str | None) -> Content | None:
         """The source of the loop."""
-        loop = self.view.snapshot.loops.get(key) if key else None
-        return Content.styled(", ".join(loop.sources), "$quiet") if loop else None
+        return Content.styled(", ".join(loop.sources), "$quiet") if (loop := self._loop(key)) else None
 
-    def shows_seconds(self) -> bool:
-        since = self.services.now() - YOUNG
-        return any(
-            loop.status.active and loop.last_activity is not None and loop.last_activity > since
-            for loop in self.view.snapshot.loops.values()
-        )
+    def activity(self) -> Iterable[datetime | None]:
+        return (loop.last_activity for loop in self.view.snapshot.loops.values() if loop.status.active)
 
     def empty(self) -> Content:
         return Content.styled("No loops yet. Start one with aiwg, or try: ralphdeck demo", "$quiet")
 
     def why_not(self, action: str) -> str | None:
-        key = self.table.cursor_key
-        loop = self.view.snapshot.loops.get(key) if key else None
+        loop = self._loop(self.table.cursor_key)
         if action == "in_context" and (loop is None or not loop.task):
             return "There is no loop with a task under the cursor"
-        if action == "extract":
-            if loop is None:
-                return "There is no loop under the cursor"
-            if not loop.status.ended:
-                return "This loop has not ended; patterns can be extracted afterwards"
+        if action == "extract" and loop is None:
+            return "There is no loop under the cursor"
+        if action == "extract" and loop is not None and not loop.status.ended:
+            return "This loop has not ended; patterns can be extracted afterwards"
         return super().why_not(action)
 
     def label_for(self, action: str) -> str | None:
-        key = self.table.cursor_key
-        count = extraction.count_offered(self.view.offers.get(key)) if key else 0
+        count = extraction.count_offered(self.view.offers.get(self.table.cursor_key or ""))
         return f"extract {count}" if action == "extract" and count else None
 
     def action_extract(self) -> None:
         """Preview the extraction: in Review if there is a question about it, else here."""
-        self.with_cursor(self._extract)
-
-    def _extract(self, key: str) -> None:
+        key = self.table.cursor_key or ""
         question = extraction_question_id(key)
         if any(item.question_key == question for item in self.view.queue):
             self.services.open_record("review", question)
         else:
-            self.preview_extraction(key)
+            preview_extraction(self, key)
 
     def action_in_context(self) -> None:
         self.with_cursor(self.services.preview_loop)
@@ -210,13 +185,8 @@ class LoopsScreen(ExtractionPreview, ListScreen):
         self.with_cursor(lambda key: self.services.edit_file(next(iter(self.view.snapshot.loops[key].files), "")))
 
 
-def _rank(loop: Loop) -> tuple[int, float]:
-    """Order: running loops, those that need attention, others; newest first."""
-    if loop.status.active:
-        group = 0
-    elif not loop.status.ended:
-        group = 1
-    else:
-        group = 3 if loop.archived else 2
-    start = loop.started_at or loop.updated_at
-    return group, -start.timestamp() if start else 0.0
+def _rank(loop: Loop) -> tuple[bool, bool, bool, float]:
+    """Order: running loops, those that need attention, ended ones, archived ones; newest first."""
+    status, start = loop.status, loop.started_at or loop.updated_at
+    newest_first = -start.timestamp() if start else 0.0
+    return status.ended, not status.active, status.ended and loop.archived, newest_first

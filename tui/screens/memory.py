@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import ClassVar, Final
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.containers import Container, Horizontal, Vertical
+from textual.containers import Horizontal
 from textual.content import Content
 
 from core.queries.filter_parser import Query
@@ -20,13 +21,11 @@ from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
 from tui.present import memory as present
 from tui.present import memory_groups
+from tui.present.glyphs import Cells
 from tui.present.memory_tree import ESCALATIONS, SESSIONS, TASKS, Tree, earlier_key, parts, task_key, tree
-from tui.screens.filtered_list import YOUNG
 from tui.screens.memory_details import DETAIL_SHARE, TABS, MemoryDetails
 from tui.screens.replay import ReplayScreen
-from tui.widgets.bars import TabLine
-from tui.widgets.filter_line import FilterLine
-from tui.widgets.record_table import Column, RecordTable
+from tui.widgets.record_table import Column
 from tui.widgets.text_pane import TextPane
 
 ALL_COLUMNS: Final = 115
@@ -79,15 +78,10 @@ class MemoryScreen(MemoryDetails):
 
     # Composition
 
-    def compose_content(self) -> ComposeResult:
-        yield FilterLine(self.HINT)
-        with Container(classes="body"):
-            yield RecordTable(self.COLUMNS, self.cells, self._nothing, below=self.below, id="memory-table")
-            with Vertical(classes="detail"):
-                yield TabLine()
-                with Horizontal():
-                    yield TextPane(id="memory-text")
-                    yield TextPane(id="memory-beside")
+    def compose_details(self) -> ComposeResult:
+        with Horizontal():
+            yield TextPane(id="memory-text")
+            yield TextPane(id="memory-beside")
 
     def on_mount(self) -> None:
         """Restore the folded rows."""
@@ -120,12 +114,14 @@ class MemoryScreen(MemoryDetails):
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """Rebuild the catalog if needed; read a changed attempt under the cursor."""
-        steady = delta is not None and self._is_steady(view, delta)
-        if delta is not None and steady:
+        shown = delta
+        if delta is not None and self._is_steady(view, delta):
             self._catalog = self._catalog.with_changed(view.snapshot, delta.attempts)
             changed = [view.snapshot.attempts[attempt_id] for attempt_id in delta.attempts]
             others = [attempt for attempt in self._open if attempt.id not in delta.attempts]
             self._open = [*others, *(attempt for attempt in changed if attempt.is_open)]
+            self.table.redraw()
+            shown = replace(delta, attempts=frozenset())
         elif delta is None or self.touched(delta):
             self._catalog = MemoryCatalog(view.snapshot, self._catalog)
             self._open = [attempt for attempt in view.snapshot.attempts.values() if attempt.is_open]
@@ -133,9 +129,7 @@ class MemoryScreen(MemoryDetails):
             self._links = MemoryLinks(view.snapshot, self._catalog)
         else:
             self._links = self._links.updated(view.snapshot, self._catalog, delta)
-        if delta is not None and steady:
-            self.table.redraw()
-        super().refresh_view(view, replace(delta, attempts=frozenset()) if delta is not None and steady else delta)
+        super().refresh_view(view, shown)
         key = self.table.cursor_key
         if key is not None and (delta is None or parts(key)[1] in delta.attempts):
             self._read_attempt(key)
@@ -166,22 +160,22 @@ class MemoryScreen(MemoryDetails):
         """Matching tasks and sessions, folded or not."""
         return sum(self._tree.counts.values())
 
-    def cells(self, key: str) -> dict[str, Content]:
+    def cells(self, key: str) -> Cells:
         now, glyphs = self.services.now(), self.glyphs
         folded = self._tree.folds.get(key)
         if attempt := self._attempt_of(key):
-            return dict(present.attempt_cells(attempt, self._condition(attempt), now, glyphs))
+            return present.attempt_cells(attempt, self._condition(attempt), now, glyphs)
         if count := self._tree.earlier.get(key):
-            return dict(present.earlier_cells(count, folded=bool(folded), glyphs=glyphs))
+            return present.earlier_cells(count, folded=bool(folded), glyphs=glyphs)
         if task := self._task_of(key):
             attempts = self._catalog.attempts.get(task.id, ())
             last = self._condition(attempts[-1]).state if attempts else None
-            return dict(present.task_cells(task, attempts, last, now, glyphs, folded=folded))
+            return present.task_cells(task, attempts, last, now, glyphs, folded=folded)
         if session := self._session_of(key):
-            return dict(present.session_cells(session, now, glyphs, escalated=self._catalog.escalated.get(session.id)))
+            return present.session_cells(session, now, glyphs, escalated=self._catalog.escalated.get(session.id))
         if key in self._tree.counts:
             shown, total = self._tree.counts[key], self._totals()[key]
-            return dict(present.group_cells(key, shown, total, folded=bool(folded), glyphs=glyphs))
+            return present.group_cells(key, shown, total, folded=bool(folded), glyphs=glyphs)
         return {}
 
     def below(self, key: str) -> Content:
@@ -199,9 +193,8 @@ class MemoryScreen(MemoryDetails):
         sessions = len(self._catalog.sessions) - escalated
         return {ESCALATIONS: escalated, TASKS: len(self._catalog.tasks), SESSIONS: sessions}
 
-    def shows_seconds(self) -> bool:
-        since = self.services.now() - YOUNG
-        return any(attempt.last_action_at is not None and attempt.last_action_at > since for attempt in self._open)
+    def activity(self) -> Iterable[datetime | None]:
+        return (attempt.last_action_at for attempt in self._open)
 
     def empty(self) -> Content:
         return Content.styled('Nothing here yet. Start with: ralphdeck task init "what is to be done"', "$quiet")
@@ -253,12 +246,9 @@ class MemoryScreen(MemoryDetails):
     def _fold(self, key: str, folded: bool) -> None:
         self._folded.pop(key, None)
         self._folded[key] = folded
-        self._save_folds()
-        self._select(self.view)
-
-    def _save_folds(self) -> None:
         last = list(self._folded.items())[-MOST_FOLDED:]
         self.services.user_state.set_here(_FOLDED, json.dumps(dict(last)))
+        self._select(self.view)
 
     def _above(self, key: str) -> str:
         """The parent of a row."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from textual import on
 from textual.content import Content
-from textual.message import Message
 
 from core.base.errors import RalphdeckError
 from core.documents import debug_sessions, tasks
@@ -50,13 +48,6 @@ TABS: Final = {
 class MemoryDetails(CrossLinks, ListScreen):
     """A list of memory records, their details, and notes if there is room."""
 
-    @dataclass(eq=False)
-    class AttemptRead(Message):
-        """An attempt was read with its plan and its actions."""
-
-        key: str
-        detail: AttemptDetail
-
     def __init__(self) -> None:
         super().__init__()
         self._catalog = MemoryCatalog(Snapshot())
@@ -68,7 +59,6 @@ class MemoryDetails(CrossLinks, ListScreen):
 
     @property
     def links(self) -> MemoryLinks:
-        """Related records, for the newest state shown."""
         return self._links
 
     @property
@@ -98,6 +88,10 @@ class MemoryDetails(CrossLinks, ListScreen):
         """The record under the cursor, unless it is a heading."""
         key = self.table.cursor_key
         return self._task_of(key) or self._attempt_of(key) or self._session_of(key)
+
+    def _read_detail(self, key: str) -> AttemptDetail | None:
+        """The details of an attempt, once they are read."""
+        return self._detail[1] if self._detail is not None and self._detail[0] == key else None
 
     def _condition(self, attempt: Attempt) -> AttemptCondition:
         latest = self._catalog.attempts[attempt.task_id][-1].number
@@ -136,8 +130,8 @@ class MemoryDetails(CrossLinks, ListScreen):
         if task := self._task_of(key):
             about = fields(("Task", task.description), *tasks.about_rows(task))
             return (*about, *tasks.attempt_table(self._catalog.attempts.get(task.id, ()), self._condition))
-        if (attempt := self._attempt_of(key)) and self._detail is not None and self._detail[0] == key:
-            return tasks.attempt_document(self._detail[1], self._condition(attempt)).blocks
+        if (attempt := self._attempt_of(key)) and (detail := self._read_detail(key)):
+            return tasks.attempt_document(detail, self._condition(attempt)).blocks
         return ()
 
     def _group_details(self, key: str, width: int) -> Sequence[Content]:
@@ -189,8 +183,7 @@ class MemoryDetails(CrossLinks, ListScreen):
         return [*lines, *memory_tasks.task_notes(task, reflections, self.view, width, beside=False)]
 
     def _attempt_details(self, key: str, attempt: Attempt, tab: str, width: int, height: int) -> Sequence[Content]:
-        detail = self._detail[1] if self._detail is not None and self._detail[0] == key else None
-        opens = self.services.shown_key("open")
+        detail, opens = self._read_detail(key), self.services.shown_key("open")
         reflections = self._links.reflections_of(attempt)
         match tab:
             case "Plan":
@@ -227,18 +220,15 @@ class MemoryDetails(CrossLinks, ListScreen):
             return
         project = self.services.project.project
 
-        def read() -> None:
+        def read() -> AttemptDetail | None:
             try:
-                detail = read_attempt(project, attempt.task_id, attempt.number)
+                return read_attempt(project, attempt.task_id, attempt.number)
             except RalphdeckError:
-                return  # it has just been removed; the list will show it
-            self.post_message(self.AttemptRead(key, detail))
+                return None  # it has just been removed; the list will show it
 
-        self.run_worker(read, thread=True, group="attempt", exclusive=True)
+        def show(detail: AttemptDetail | None) -> None:
+            if detail is not None and key == self.table.cursor_key:
+                self._detail = (key, detail)
+                self._show_details(top=False)
 
-    @on(AttemptRead)
-    def _attempt_read(self, message: AttemptRead) -> None:
-        """Show the attempt, if the cursor is still on it."""
-        if message.key == self.table.cursor_key:
-            self._detail = (message.key, message.detail)
-            self._show_details(top=False)
+        self.run_in_thread("attempt", read, show)

@@ -8,23 +8,29 @@ from typing import ClassVar, Final
 
 from textual.content import Content
 
+from core.base.formatting import format_decimal
+from core.base.text import visible_line
 from core.curation.commands import command_for
 from core.curation.rules import why_refused
 from core.documents.document import Block
 from core.queries.filter_parser import Query
 from core.queries.pattern_filter import PATTERN_FIELDS, PatternCatalog
-from core.records.decisions import Verb
+from core.records.decisions import APPROVE, VERBS, Verb, VerbInfo
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
 from tui.present import patterns as present
+from tui.present.glyphs import Cells
+from tui.screens.bulk_decision import BulkDialog
+from tui.screens.dialogs import AskLine, overtaken
 from tui.screens.list_screen import ListScreen
-from tui.screens.pattern_decisions import PatternDecisions, consequence
 from tui.widgets.record_table import Column
 
+CONSEQUENCE_CELLS: Final = 120
+"""Cells of the screen from which the keys name the consequence of a decision."""
 _DECISIONS: Final = frozenset({"promote", "deprecate", "reset", "quarantine", "release", "archive"})
 
 
-class PatternsScreen(ListScreen, PatternDecisions):
+class PatternsScreen(ListScreen):
     place = "patterns"
     ABOUT = (
         "Every pattern of the registry. Filter with words and with type: state: uses: rate: low: score: last: "
@@ -72,30 +78,20 @@ class PatternsScreen(ListScreen, PatternDecisions):
         return bool(delta.patterns or delta.loops or delta.events or delta.decisions)
 
     def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
-        if self._catalog is None:
-            return ()
-        name, descending = sort or ("score", True)
-        return self._catalog.select(query, name, descending)
+        return self._catalog.select(query, *(sort or self.SORTS[0])) if self._catalog is not None else ()
 
     def total(self, view: ProjectState) -> int:
         return len(view.snapshot.patterns)
 
-    def cells(self, key: str) -> dict[str, Content]:
-        view = self.view
+    def cells(self, key: str) -> Cells:
+        view, table = self.view, self.table
         pattern = view.snapshot.patterns.get(key)
         if pattern is None:
             return {}
-        table = self.table
-        return dict(
-            present.pattern_cells(
-                pattern,
-                view.assessment(key),
-                view.now,
-                self.glyphs,
-                short=table.width_of("state") < present.STATE_CELLS,
-                with_bar=table.width_of("interval") >= present.INTERVAL_CELLS,
-            )
-        )
+        short = table.width_of("state") < present.STATE_CELLS
+        with_bar = table.width_of("interval") >= present.INTERVAL_CELLS
+        assessment = view.assessment(key)
+        return present.pattern_cells(pattern, assessment, view.now, self.glyphs, short=short, with_bar=with_bar)
 
     def words(self, key: str) -> dict[str, str]:
         view = self.view
@@ -109,9 +105,7 @@ class PatternsScreen(ListScreen, PatternDecisions):
     def blocks(self, key: str, tab: str) -> Sequence[Block]:
         view = self.view
         pattern = view.snapshot.patterns.get(key)
-        if pattern is None:
-            return ()
-        return present.tab_blocks(view, pattern, tab, self.services.project.by)
+        return present.tab_blocks(view, pattern, tab, self.services.project.by) if pattern is not None else ()
 
     def empty(self) -> Content:
         return Content.styled("No patterns yet. Loops write them to .aiwg/ralph/shared/patterns/.", "$quiet")
@@ -119,21 +113,19 @@ class PatternsScreen(ListScreen, PatternDecisions):
     # Deciding
 
     def subjects(self) -> Sequence[str]:
-        marked = self.table.marked
-        if marked:
+        """The patterns to decide about: the selected rows, else the one under the cursor."""
+        if marked := self.table.marked:
             return [key for key in self.table.keys if key in marked]
-        key = self.table.cursor_key
-        return [key] if key is not None else []
+        return [key] if (key := self.table.cursor_key) is not None else []
 
     def why_not(self, action: str) -> str | None:
         about_patterns = _DECISIONS | {"note", "why", "in_context"}
-        subjects = self.subjects() if action in about_patterns else None
-        if subjects is not None and not subjects:
-            return "There is no pattern under the cursor"
-        if subjects is not None and len(subjects) == 1 and subjects[0] in self.view.snapshot.patterns:
-            if action not in _DECISIONS:
-                return None
-            return why_refused(command_for(Verb(action), subjects[0]), self.view) or None
+        if action in about_patterns:
+            subjects = self.subjects()
+            if not subjects:
+                return "There is no pattern under the cursor"
+            if len(subjects) == 1 and subjects[0] in self.view.snapshot.patterns and action in _DECISIONS:
+                return why_refused(command_for(Verb(action), subjects[0]), self.view) or None
         if action in {"next_item", "previous_item"} and not self.view.queue:
             return "Nothing needs a decision"
         return super().why_not(action)
@@ -142,35 +134,83 @@ class PatternsScreen(ListScreen, PatternDecisions):
         subjects = self.subjects()
         if len(subjects) > 1:
             return f"{action} {len(subjects)}" if action in _DECISIONS else None
-        if not subjects or self.size.width < 120 or subjects[0] not in self.view.snapshot.patterns:
-            return None
-        return consequence(action, self.view.assessment(subjects[0]))
+        return self._consequence(action) if self.size.width >= CONSEQUENCE_CELLS else None
 
     def effect(self, action: str) -> str | None:
-        if action not in _DECISIONS:
-            return super().effect(action)
+        is_one = action in _DECISIONS and len(self.subjects()) == 1
+        return self._consequence(action) if is_one else super().effect(action)
+
+    def _consequence(self, action: str) -> str | None:
+        """The consequence of a decision about one pattern, short enough for its key label."""
+        key = next(iter(self.subjects()), "")
+        if key not in self.view.snapshot.patterns:
+            return None
+        assessment = self.view.assessment(key)
+        match action:
+            case "promote":
+                unpinned = assessment.score / assessment.multiplier if assessment.multiplier else 0.0
+                return f"promote → x1.5, score {format_decimal(unpinned * 1.5)}"
+            case "deprecate":
+                return "deprecate → never injected"
+            case "release":
+                return f"approve → {assessment.computed.value}"
+            case "reset":
+                return f"reset → {assessment.computed.value if assessment.pin else 'may be promoted'}"
+        return None
+
+    def action_release(self) -> None:
+        """Release quarantined texts or approve held ones; a blocked text needs a reason."""
+        known, assessment = self.view.snapshot.patterns, self.view.assessment
+        shown = [assessment(key) for key in self.subjects() if key in known]
+        info = APPROVE if any(one.held for one in shown) else VERBS[Verb.RELEASE]
+        self._decide(Verb.RELEASE, info._replace(asks="reason") if any(one.blocked for one in shown) else info)
+
+    def _decide(self, verb: Verb, info: VerbInfo | None = None) -> None:
+        """Decide about one pattern, after a reason if needed; many after a preview."""
+        info = info or VERBS[verb]
         subjects = self.subjects()
-        if len(subjects) == 1 and subjects[0] in self.view.snapshot.patterns:
-            return consequence(action, self.view.assessment(subjects[0]))
-        return self.label_for(action)
+        if len(subjects) > 1:
+            self._deciding |= set(subjects)
+            self.app.push_screen(BulkDialog(verb, subjects, info), self._finish_bulk)
+        elif subjects and info.asks:
+            self._ask(verb, info, subjects[0])
+        elif subjects:
+            self._deciding |= set(subjects)
+            self.services.decide(command_for(verb, subjects[0]))
 
-    def begin_decision(self, keys: Sequence[str]) -> None:
-        self._deciding |= set(keys)
+    action_promote = partialmethod(_decide, Verb.PROMOTE)
+    action_reset = partialmethod(_decide, Verb.RESET)
+    action_deprecate = partialmethod(_decide, Verb.DEPRECATE)
+    action_quarantine = partialmethod(_decide, Verb.QUARANTINE)
+    action_archive = partialmethod(_decide, Verb.ARCHIVE)
+    action_note = partialmethod(_decide, Verb.NOTE)
 
-    def decided(self) -> None:
-        """Clear the selection after a decision about it."""
-        self.table.clear_marks()
-        self._count(self.view, len(self.table.keys))
+    def _ask(self, verb: Verb, info: VerbInfo, key: str) -> None:
+        seen = self.view
+
+        def answered(text: str) -> None:
+            self._deciding |= {key}
+            self.services.decide(command_for(verb, key, text), seen)
+
+        title = Content(f"{info.word.capitalize()} {visible_line(key, 60)}: {info.asks}?")
+        detail = Content(f"{info.effect} Can be undone.")
+        other = None if verb is Verb.NOTE else overtaken(seen, key)
+        self.ask_user(AskLine(title, detail, verb=info.word, required=True, overtaken=other), answered)
+
+    def _finish_bulk(self, has_decided: bool | None) -> None:
+        if has_decided:
+            self.table.clear_marks()
+            self._count()
 
     def action_mark(self) -> None:
         """Select the row under the cursor, and move to the next one."""
         self.with_cursor(lambda key: self.table.toggle_mark([key]))
         self.table.move(1)
-        self._count(self.view, len(self.table.keys))
+        self._count()
 
     def action_mark_all(self) -> None:
         self.table.toggle_mark(self.table.keys)
-        self._count(self.view, len(self.table.keys))
+        self._count()
 
     def action_why(self) -> None:
         self.show_tab(self.TABS.index("Why"))
@@ -180,14 +220,14 @@ class PatternsScreen(ListScreen, PatternDecisions):
             self.services.preview_pattern(subjects[0])
 
     def _step(self, by: int) -> None:
-        waiting = {item.subject for item in self.view.queue}
-        at = [n for n, key in enumerate(self.table.keys) if key in waiting]
-        if not at:
+        """Go to the next or previous pattern that needs a decision, in a circle."""
+        pending, keys, cursor = {item.subject for item in self.view.queue}, self.table.keys, self.table.cursor
+        others = ((cursor + by * step) % len(keys) for step in range(1, len(keys) + 1))
+        found = next((row for row in others if keys[row] in pending), None)
+        if found is None:
             self.services.say("None of the shown patterns needs a decision", severity="warning")
-            return
-        cursor = self.table.cursor
-        ahead = [n for n in at if (n > cursor if by > 0 else n < cursor)]
-        self.table.cursor = (ahead[0] if by > 0 else ahead[-1]) if ahead else (at[0] if by > 0 else at[-1])
+        else:
+            self.table.cursor = found
 
     action_next_item = partialmethod(_step, 1)
     action_previous_item = partialmethod(_step, -1)

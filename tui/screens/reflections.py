@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Final
 
-from textual import on
 from textual.content import Content
-from textual.message import Message
-from textual.worker import get_current_worker
 
 from core.documents.document import Block
 from core.documents.reflections import reflection_document
@@ -19,8 +16,9 @@ from core.queries.record_filters import REFLECTION_FIELDS, select_reflections
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
 from tui.present import reflections as present
+from tui.present.glyphs import Cells
 from tui.present.memory_tree import attempt_key, task_key
-from tui.screens.extraction_preview import ExtractionPreview
+from tui.screens.extraction_preview import preview_extraction
 from tui.screens.list_screen import ListScreen
 from tui.state.back_stack import ListState
 from tui.widgets.record_table import Column
@@ -28,7 +26,7 @@ from tui.widgets.record_table import Column
 _GROUPED: Final = "reflections-grouped"
 
 
-class ReflectionsScreen(ExtractionPreview, ListScreen):
+class ReflectionsScreen(ListScreen):
     """Reflections, or learnings that several loops share; enter opens the source."""
 
     place = "reflections"
@@ -59,19 +57,11 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
     HINT = "Filter, e.g. kind:error effect:helpful timeout"
     SORTS = (("at", True), ("kind", False), ("effect", False), ("loop", False))
 
-    @dataclass(eq=False)
-    class Clustered(Message):
-        """Recurring learnings were computed, with those that give no pattern."""
-
-        clusters: Sequence[Cluster]
-        unfit: Mapping[str, str]
-
     def __init__(self) -> None:
         super().__init__()
         self._grouped = False
         self._clusters: dict[str, Cluster] | None = None
-        """Learnings by id, those of most loops first, those that already have a pattern or give none last; None until
-        computed."""
+        """Learnings by id, those of most loops first, those without a pattern to draft last; None until computed."""
         self._unfit: Mapping[str, str] = {}
         """Reasons why no pattern can be drafted, by learning."""
         self._unfolded: set[str] = set()
@@ -93,18 +83,11 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
     def _compare(self) -> None:
         """Find recurring learnings: some seconds for 10,000 reflections, instant if known."""
         project = self.services.project
+        self.run_in_thread("recurring", lambda: (project.recurring(), project.unfit_learnings()), self._show_clusters)
 
-        def work() -> None:
-            worker, found = get_current_worker(), self.Clustered(project.recurring(), project.unfit_learnings())
-            if not worker.is_cancelled:
-                self.post_message(found)
-
-        self.run_worker(work, thread=True, group="recurring", exclusive=True)
-
-    @on(Clustered)
-    def _clustered(self, message: Clustered) -> None:
-        self._unfit = message.unfit
-        ordered = sorted(message.clusters, key=lambda cluster: cluster.id in message.unfit)
+    def _show_clusters(self, found: tuple[Sequence[Cluster], Mapping[str, str]]) -> None:
+        clusters, self._unfit = found
+        ordered = sorted(clusters, key=lambda cluster: cluster.id in self._unfit)
         before, self._clusters = self._clusters or {}, {cluster.id: cluster for cluster in ordered}
         renamed = present.renamed_clusters(before, self._clusters)
         self._unfolded = {renamed.get(key, key) for key in self._unfolded}
@@ -159,17 +142,17 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
     def matching(self, shown: int) -> int:
         return sum(key in (self._clusters or {}) for key in self.table.keys) if self._grouped else shown
 
-    def cells(self, key: str) -> dict[str, Content]:
+    def cells(self, key: str) -> Cells:
         now = self.services.now()
         if cluster := self._cluster(key):
             unfit, folded = self._unfit.get(key, ""), key not in self._unfolded
-            return dict(present.cluster_cells(cluster, now, self.glyphs, folded=folded, unfit=unfit))
+            return present.cluster_cells(cluster, now, self.glyphs, folded=folded, unfit=unfit)
         reflection = self.view.snapshot.reflections.get(key)
-        return dict(present.reflection_cells(reflection, now, below=self._grouped)) if reflection else {}
+        return present.reflection_cells(reflection, now, below=self._grouped) if reflection else {}
 
     def below(self, key: str) -> Content:
         reflection = self.view.snapshot.reflections.get(key)
-        return present.second_line(reflection) if reflection is not None else Content("")
+        return present.second_line(reflection) if reflection else Content("")
 
     def blocks(self, key: str, tab: str) -> Sequence[Block]:
         if cluster := self._cluster(key):
@@ -195,9 +178,9 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
         if action == "sort" and self._grouped:
             return "Learnings are ordered by their number of loops"
         if action == "draft" and cluster is None:
-            if self._grouped:
-                return "Go up to a learning; patterns are drafted from learnings"
-            return f"Press {self.services.shown_key('group')} to group by learning; patterns are drafted from learnings"
+            key = self.services.shown_key("group")
+            do = "Go up to a learning" if self._grouped else f"Press {key} to group by learning"
+            return f"{do}; patterns are drafted from learnings"
         if action == "draft" and cluster is not None and cluster.id in self._unfit:
             return f"No pattern to draft: {self._unfit[cluster.id]}"
         return super().why_not(action)
@@ -241,6 +224,9 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
         self._group(not self._grouped)
 
     def _group(self, grouped: bool) -> None:
+        """Group by learnings, or list single reflections; does nothing if they are shown already."""
+        if grouped == self._grouped:
+            return
         self._grouped = grouped
         self.services.user_state.set_here(_GROUPED, "yes" if grouped else "")
         if grouped:
@@ -251,11 +237,11 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
     def action_draft(self) -> None:
         """Preview the pattern of the learning under the cursor."""
         if cluster := self._cluster(self.table.cursor_key):
-            self.preview_extraction(cluster.id)
+            preview_extraction(self, cluster.id)
 
     def go_to(self, key: str) -> None:
         """Put the cursor on a reflection; grouping is switched off."""
-        if self._grouped and key in self.view.snapshot.reflections:
+        if key in self.view.snapshot.reflections:
             self._group(False)
         super().go_to(key)
 
@@ -264,14 +250,12 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
 
     def restore_list(self, list_state: ListState) -> None:
         """Restore grouping before the cursor finds its row."""
-        if list_state.grouped != self._grouped:
-            self._group(list_state.grouped)
+        self._group(list_state.grouped)
         super().restore_list(list_state)
 
     def show_filter(self, text: str, key: str) -> None:
         """A filter of a link applies to single reflections."""
-        if self._grouped:
-            self._group(False)
+        self._group(False)
         super().show_filter(text, key)
 
     def action_edit_file(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial, partialmethod
 from typing import Final
 
@@ -12,7 +11,6 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Container, Horizontal
 from textual.content import Content
-from textual.message import Message
 from textual.timer import Timer
 
 from core.base.errors import RalphdeckError
@@ -25,13 +23,12 @@ from core.queries.memory_links import MemoryLinks
 from core.records.episodes import Action, Attempt
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
-from tui.messages import NewestMessage
 from tui.present import replay as present
 from tui.present.glyphs import draw
 from tui.screens.base_screen import BaseScreen
 from tui.screens.cross_links import CrossLinks
 from tui.widgets.bars import Item, ItemLine
-from tui.widgets.replay_position import ActionList, PositionView, Timeline
+from tui.widgets.drawing import Drawing
 from tui.widgets.text_pane import TextPane
 
 BESIDE: Final = 110
@@ -53,36 +50,17 @@ LEAST_MARKED: Final = 1.0
 class ReplayScreen(CrossLinks):
     """Steps through one attempt, over the screen that opened it.
 
-    Args:
-        task_id: Folder name of the task.
-        number: Number of the attempt.
-        links: Related records, of a snapshot with the attempt.
-        position: The first action, from 0; None for the default.
+    `number` is that of the attempt in the task's folder `task_id`; `links` are of a snapshot with the attempt;
+    `position` is the first action, from 0, None for the default.
     """
 
     place = "replay"
+    IS_OVERLAY = True
     ABOUT = (
         "An attempt action by action: reason, input, expected and actual result. It plays "
         "as fast or slow as it was done, long waits cut short. A running attempt is followed."
     )
     AUTO_FOCUS = "#replay-text"
-
-    @dataclass(eq=False)
-    class Read(Message):
-        """The attempt was read."""
-
-        detail: AttemptDetail | None
-        track: present.Track
-        problem: str = ""
-
-    @dataclass(eq=False)
-    class Stepped(NewestMessage):
-        """One action was read."""
-
-        position: int
-        step: ReplayStep
-        first: int
-        around: Sequence[Action]
 
     def __init__(self, task_id: str, number: int, links: MemoryLinks, position: int | None = None) -> None:
         super().__init__()
@@ -97,6 +75,8 @@ class ReplayScreen(CrossLinks):
         self._step: ReplayStep | None = None
         self._shown = -1
         """The position of `_step`."""
+        self._listed = range(0)
+        """Positions of the actions that were read for the list."""
         self._speed = present.SPEEDS.index(1.0)
         self._playing = False
         self._timer: Timer | None = None
@@ -107,12 +87,12 @@ class ReplayScreen(CrossLinks):
 
     def compose_content(self) -> ComposeResult:
         yield ItemLine(id="replay-title")
-        yield Timeline()
+        yield Drawing(id="replay-timeline")
         yield ItemLine(id="replay-place")
         with Horizontal(id="replay-body"):
             with Container(id="replay-main"):
                 yield TextPane(id="replay-text")
-                yield ActionList(id="replay-list")
+                yield Drawing(id="replay-list")
             yield TextPane(id="replay-side")
 
     def on_resize(self, event: events.Resize) -> None:
@@ -137,68 +117,65 @@ class ReplayScreen(CrossLinks):
         elif self._links.snapshot is not view.snapshot:
             self._links = MemoryLinks(view.snapshot, None)
         if delta is None or f"{self._task_id}.{self._number}" in delta.attempts or delta.reflections:
-            self._read()
+            project = self.services.project.project
 
-    # Reading
+            def read() -> tuple[AttemptDetail, present.Track] | str:
+                try:
+                    detail = read_attempt(project, self._task_id, self._number)
+                except RalphdeckError as error:
+                    return str(error)
+                return detail, _track(detail)
 
-    def _read(self) -> None:
-        project = self.services.project.project
+            self.run_in_thread("replay", read, self._show_attempt)
 
-        def read() -> None:
-            try:
-                detail = read_attempt(project, self._task_id, self._number)
-            except RalphdeckError as error:
-                self.post_message(self.Read(None, present.Track(), str(error)))
-            else:
-                self.post_message(self.Read(detail, _track(detail)))
-
-        self.run_worker(read, thread=True, group="replay", exclusive=True)
-
-    @on(Read)
-    def _show_attempt(self, message: Read) -> None:
-        """Take the attempt; at the end of a running attempt, stay at its end."""
-        if message.detail is None:
-            self._problem, self._step = message.problem, None
+    def _show_attempt(self, found: tuple[AttemptDetail, present.Track] | str) -> None:
+        """Take the attempt, or the reason why it cannot be read; at the end of a running one, stay at its end."""
+        if isinstance(found, str):
+            self._problem, self._step = found, None
             self._show()
             return
-        first, follows = self._detail is None, self._is_followed
-        self._detail, self._track, self._problem = message.detail, message.track, ""
-        self._steps = ReplaySteps(message.detail)
-        if first and self._first is not None:
+        is_first, follows = self._detail is None, self._is_followed
+        self._problem, (self._detail, self._track) = "", found
+        self._steps = ReplaySteps(self._detail)
+        if is_first and self._first is not None:
             self.position = self._first
-        elif first:
-            self.position = max(self._track.count - 1, 0) if self._condition.state is AttemptState.RUNNING else 0
-        elif follows:
-            self.position = max(self._track.count - 1, 0)
+        elif follows or (is_first and self._condition.state is AttemptState.RUNNING):
+            self.position = self._track.count - 1
         self._go(self.position)
 
     def _go(self, position: int) -> None:
         """Go to another action; it is read in a worker."""
-        self.position = max(0, min(position, self._track.count - 1))
+        self.position = at = max(0, min(position, self._track.count - 1))
         self._show_place()
-        actions, at = self._steps, self.position
-        if actions is None or not len(actions):
+        if steps := self._steps:
+            near = range(len(steps))[max(at - AROUND, 0) : at + AROUND]
+
+            def read() -> tuple[ReplayStep, Sequence[Action]]:
+                return steps[at], steps.actions[near.start : near.stop]
+
+            self.run_in_thread("step", read, lambda found: self._show_step(at, near, *found))
+        else:
             self._show()
-            return
 
-        def read() -> None:
-            first = max(at - AROUND, 0)
-            self.post_message(self.Stepped(at, actions[at], first, actions.actions[first : at + AROUND]))
+    def _show_step(self, position: int, near: range, step: ReplayStep, actions: Sequence[Action]) -> None:
+        """Show an action, and those around it in the list."""
+        other = position != self._shown
+        self._step, self._shown, self._listed = step, position, near
+        count, glyphs = self._track.count, self.glyphs
 
-        self.run_worker(read, thread=True, group="step", exclusive=True)
+        def draw_list(width: int, height: int) -> list[Content]:
+            top = present.first_listed(position, count, height)
+            return [
+                present.list_line(actions[place - near.start], width, glyphs, current=place == position)
+                if place in near
+                else Content("")
+                for place in range(top, top + height)
+            ]
 
-    @on(Stepped)
-    def _stepped(self, message: Stepped) -> None:
-        """Show the action, unless it is outdated."""
-        if message.position == self.position:
-            other = message.position != self._shown
-            self._step, self._shown = message.step, message.position
-            self.query_one(ActionList).show(
-                message.around, message.first, message.position, self._track.count, self.glyphs
-            )
-            self._show(top=other)
-            if other or self._timer is None:  # reading the same action again must not delay the next one
-                self._wait()
+        self.query_one("#replay-list", Drawing).show(draw_list)
+        self._show(top=other)
+        if other or self._timer is None:  # reading the same action again must not delay the next one
+            self._wait()
 
     # Display
 
@@ -211,14 +188,17 @@ class ReplayScreen(CrossLinks):
 
     @property
     def _condition(self) -> AttemptCondition:
-        snapshot = self.view.snapshot
-        task = snapshot.tasks.get(self._task_id)
+        task = self.view.snapshot.tasks.get(self._task_id)
         return assess_attempt(self._attempt, task, self._latest, self.services.now(), self.view.settings.watch)
+
+    @property
+    def _is_at_end(self) -> bool:
+        return self.position >= self._track.count - 1
 
     @property
     def _is_followed(self) -> bool:
         """Whether new actions may come, and are followed."""
-        return self._attempt.is_open and self.position >= self._track.count - 1
+        return self._detail is not None and self._attempt.is_open and self._is_at_end
 
     def _quality(self) -> Sequence[float]:
         """Quality (0–1) of the iterations that have ended."""
@@ -236,14 +216,12 @@ class ReplayScreen(CrossLinks):
         self._show_title()
         self._show_place()
         text, side = self.query_one("#replay-text", TextPane), self.query_one("#replay-side", TextPane)
-        if self._step is None:
-            text.show([self._nothing()])
-        else:
-            room = text.scrollable_content_region.width
-            lines = present.step_lines(self._step, self.view, self.glyphs, room)
+        lines = [self._nothing()]
+        if self._step is not None:
+            lines = present.step_lines(self._step, self.view, self.glyphs, text.scrollable_content_region.width)
             if self._detail is not None and not self.has_class("-beside"):
                 lines += present.below_lines(self._detail, self._quality(), self.view, self.glyphs)
-            text.show(lines, top=top)
+        text.show(lines, top=top or self._step is None)
         if self._detail is not None:
             width = side.scrollable_content_region.width
             about = present.side_lines(self._detail, self._quality(), self.view, self.glyphs, width, side.size.height)
@@ -268,32 +246,38 @@ class ReplayScreen(CrossLinks):
     def _show_place(self) -> None:
         if not self.is_composed:
             return
-        self.query_one(Timeline).show(self._track, self.position, self.glyphs)
-        step = self._step if self._shown == self.position else None
-        where = present.position_line(self._track, self.position, step)
+        track, position, glyphs = self._track, self.position, self.glyphs
+        self.query_one("#replay-timeline", Drawing).show(
+            lambda width, _: present.timeline(track, position, width, glyphs)
+        )
+        where = present.position_line(track, position, self._step if self._shown == position else None)
         follows = self._is_followed and self._condition.state is AttemptState.RUNNING
         waited = self._waited if self._timer is not None else None
         speed = present.SPEEDS[self._speed]
-        how = present.playback_state(speed, waited, self.glyphs, playing=self._playing, follows=follows)
+        how = present.playback_state(speed, waited, glyphs, playing=self._playing, follows=follows)
         self.query_one("#replay-place", ItemLine).show([Item(where)], [Item(how)])
 
-    @on(PositionView.Picked)
-    def _picked(self, message: PositionView.Picked) -> None:
-        message.stop()
-        self._stop()
-        self._go(message.position)
+    @on(Drawing.Clicked, "#replay-timeline")
+    def _timeline_clicked(self, message: Drawing.Clicked) -> None:
+        if self._track.count:
+            self._jump(present.position_at(self._track, message.column, message.drawing.content_size.width))
+
+    @on(Drawing.Clicked, "#replay-list")
+    def _list_clicked(self, message: Drawing.Clicked) -> None:
+        height = message.drawing.content_size.height
+        position = present.first_listed(self._shown, self._track.count, height) + message.line
+        if position in self._listed:
+            self._jump(position)
 
     # Playing
 
     def _wait(self) -> None:
         """During playback, schedule the next action after its limited duration."""
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
+        self._stop_timer()
         self._waited = 0
         if not self._playing or self._step is None:
             return
-        if self.position >= self._track.count - 1:
+        if self._is_at_end:
             self._playing = self._attempt.is_open
             self._show_place()
             self.refresh_frame()
@@ -313,19 +297,18 @@ class ReplayScreen(CrossLinks):
             self._play_on()
 
     def _play_on(self) -> None:
-        if self._timer is not None:
-            self._timer.stop()
-        self._timer = None
+        self._stop_timer()
         self._go(self.position + 1)
 
-    def _stop(self) -> None:
-        self._playing = False
-        self._wait()
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
 
     def action_play(self) -> None:
         """Play or stop; at the end, start again."""
         self._playing = not self._playing
-        if self._playing and self.position >= self._track.count - 1 and not self._attempt.is_open:
+        if self._playing and self._is_at_end and not self._attempt.is_open:
             self._go(0)
         self._wait()
         self._show_place()
@@ -341,7 +324,9 @@ class ReplayScreen(CrossLinks):
     # Stepping
 
     def _jump(self, position: int) -> None:
-        self._stop()
+        """Stop, and go to another action."""
+        self._playing = False
+        self._wait()
         self._go(position)
 
     def _step_by(self, actions: int) -> None:
@@ -349,9 +334,7 @@ class ReplayScreen(CrossLinks):
 
     action_step_on = partialmethod(_step_by, 1)
     action_step_back = partialmethod(_step_by, -1)
-
-    def action_first(self) -> None:
-        self._jump(0)
+    action_first = partialmethod(_jump, 0)
 
     def action_last(self) -> None:
         self._jump(self._track.count - 1)
@@ -364,11 +347,10 @@ class ReplayScreen(CrossLinks):
     def action_previous_error(self) -> None:
         self._jump(self._track.errors[bisect_left(self._track.errors, self.position) - 1])
 
-    # Links
+    # Actions
 
     @property
     def links(self) -> MemoryLinks:
-        """Related records, for the newest state shown."""
         return self._links
 
     def linked_record(self) -> Attempt:
@@ -378,12 +360,8 @@ class ReplayScreen(CrossLinks):
         position = self.position if self._detail is not None else self._first
         return partial(ReplayScreen, self._task_id, self._number, self._links, position)
 
-    # Actions
-
     def why_not(self, action: str) -> str | None:
         errors, position = self._track.errors, self.position
-        if action in {"undo", "redo"}:
-            return "No decisions on this screen"
         if action in {"play", "step_on", "step_back", "faster", "slower", "first", "last"} and not self._track.count:
             return "No action was logged in this attempt"
         if action in {"next_error", "previous_error"} and not errors:
@@ -402,15 +380,7 @@ class ReplayScreen(CrossLinks):
     def effect(self, action: str) -> str | None:
         return "leave replay" if action == "back" else super().effect(action)
 
-    def _key_items(self) -> tuple[list[Item], list[Item]]:
-        offered, right = super()._key_items()
-        return offered, [self._key_item("back", "leave"), *right]
-
-    def action_scroll_down(self) -> None:
-        self.action_page_down()
-
-    def action_back(self) -> None:
-        self.dismiss()
+    action_scroll_down = BaseScreen.action_page_down
 
     def action_edit_file(self) -> None:
         if self._detail is not None:

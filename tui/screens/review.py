@@ -30,8 +30,8 @@ from tui.screens.question_order import same_question
 from tui.screens.review_answers import ANSWERS, DECIDES
 from tui.screens.review_forecasts import Forecasts, work_out
 from tui.screens.review_links import ReviewLinks, evidence_loops
-from tui.widgets.answer_list import AnswerList
 from tui.widgets.bars import Item, ItemLine
+from tui.widgets.drawing import AnswerList
 from tui.widgets.text_pane import TextPane
 
 ANSWER_FRAME: Final = 2

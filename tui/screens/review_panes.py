@@ -18,8 +18,8 @@ from core.state.review_items import ReviewItem
 from tui.present import review as present
 from tui.present.document import UNBROKEN
 from tui.screens.review_answers import ReviewAnswers
-from tui.widgets.answer_list import AnswerList
 from tui.widgets.bars import Item, ItemLine
+from tui.widgets.drawing import AnswerList
 from tui.widgets.text_pane import TextPane, wrap
 
 BESIDE: Final = 100
@@ -54,7 +54,7 @@ class ReviewPanes(ReviewAnswers):
             with Vertical(classes="outcome", id="review-side-consequence"):
                 yield Static(classes="heading heading--rule", id="review-what")
                 yield TextPane(id="review-consequence")
-            yield AnswerList(id="review-answers")
+            yield AnswerList()
 
     def on_resize(self, event: events.Resize) -> None:
         """Panes side by side, stacked, or one at a time."""

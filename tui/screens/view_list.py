@@ -20,6 +20,7 @@ from tui.state.saved_views import (
     MOST_VIEWS,
     SavedView,
     delete_view,
+    order_text,
     own_views,
     rename_view,
     save_view,
@@ -132,7 +133,8 @@ def view_line(view: SavedView, *, own: bool) -> Content:
 
 def _what(view: SavedView) -> Content:
     """Screen, filter, order and tab in words."""
-    sort = f" by {view.sort.partition(' ')[0].replace('_', ' ')}" if view.sort else ""
+    column, _, direction = view.sort.partition(" ")
+    sort = order_text(column, column.replace("_", " "), descending=direction == "down") if column else ""
     tab = f", {view.tab}" if view.tab else ""
     return Content.assemble(
         (PLACES[view.place][1], "$secondary"),

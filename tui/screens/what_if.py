@@ -190,7 +190,7 @@ class WhatIfScreen(HistoryQueryScreen):
             right = [Item(Content.styled("Replaying…", "$warning"))]
         else:
             right = [Item(present.replayed(replay))] if replay is not None else []
-        faulty = any(field.faulty for field in self.fields)
+        faulty = any(field.fault for field in self.fields)
         line.show([Item(present.headline(replay, as_today=self._as_today, faulty=faulty))], right)
 
     def _cells(self, key: str) -> dict[str, Content]:

@@ -52,6 +52,13 @@ BUILT_IN: Final = (
 """Views that most users need."""
 
 
+def order_text(column: str, title: str, *, descending: bool) -> str:
+    """The order of a list after its name or count, such as ` by score` or `, newest first`."""
+    if column in {"newest", "at"}:
+        return ", newest first" if descending else ", oldest first"
+    return f" by {title}"
+
+
 def own_views(user_state: UserState) -> tuple[SavedView, ...]:
     """The user's views in the order of saving; invalid ones are skipped."""
     try:

@@ -1,27 +1,43 @@
-"""A picture made of lines, redrawn for any size."""
+"""Pictures and lists made of lines: drawn for any size, and clickable."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
+from textual import events
 from textual.content import Content
+from textual.geometry import Size
+from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.widgets.line_view import to_strip
+from tui.widgets.line_view import cursor_line, to_strip
 
 Draw = Callable[[int, int], Sequence[Content]]
 """From cells and lines to the drawn lines; missing ones stay empty."""
 
 
 class Drawing(Widget):
-    """Shows the result of a drawing function."""
+    """Shows the result of a drawing function; reports clicks."""
 
     ALLOW_SELECT: ClassVar[bool] = False
     DEFAULT_CSS = """
     Drawing { height: 1fr; background: $background; padding: 0 1; }
     """
+
+    @dataclass(eq=False)
+    class Clicked(Message):
+        """A click on a cell, counted from the top left."""
+
+        drawing: Drawing
+        line: int
+        column: int
+
+        @property
+        def control(self) -> Drawing:
+            return self.drawing
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -41,3 +57,57 @@ class Drawing(Widget):
         if y >= len(lines):
             return Strip.blank(width, style.rich_style)
         return to_strip(self, lines[y], width, style)
+
+    def on_click(self, event: events.Click) -> None:
+        offset = event.get_content_offset(self)
+        if offset is not None:
+            self.post_message(self.Clicked(self, offset.y, offset.x))
+
+
+class AnswerList(Widget):
+    """One line per answer; the highlighted one has another background."""
+
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES = {"answer-list--cursor"}
+    DEFAULT_CSS = """
+    AnswerList {
+        height: auto;
+        background: $background;
+        & > .answer-list--cursor { background: $panel; }
+    }
+    """
+
+    @dataclass(eq=False)
+    class Chosen(Message):
+        """A click on a line."""
+
+        row: int
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: Sequence[Content] = ()
+        self._cursor = 0
+
+    def show(self, rows: Sequence[Content], cursor: int) -> None:
+        """Show these lines, the one at `cursor` highlighted."""
+        resized = len(rows) != len(self.rows)
+        self.rows, self._cursor = rows, cursor
+        self.refresh(layout=resized)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self.rows)
+
+    def render_line(self, y: int) -> Strip:
+        width, style = self.size.width, self.visual_style
+        if y >= len(self.rows):
+            return Strip.blank(width, style.rich_style)
+        content = Content.assemble(("▌", "$accent") if y == self._cursor else " ", self.rows[y])
+        if y == self._cursor:
+            content, style = cursor_line(self, content, "answer-list--cursor")
+        return to_strip(self, content, width, style)
+
+    def on_click(self, event: events.Click) -> None:
+        offset = event.get_content_offset(self)
+        if offset is not None and offset.y < len(self.rows):
+            event.stop()
+            self.post_message(self.Chosen(offset.y))

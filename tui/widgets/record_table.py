@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from textual import events
@@ -33,37 +33,22 @@ MOST_COPIED: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column.
-
-    Attributes:
-        id: Key of the cell, and of the sort order.
-        title: Heading.
-        width: Minimum cells.
-        flex: Share of the remaining space; 0 keeps `width`.
-        align: Right for numbers.
-        keep: Priority if space is short: lower ones are dropped first, 9 always stays.
-        keep_end: Characters of the end to keep when a cell is cut, for ids.
-        best: Cells that show everything; filled before any column flexes.
-    """
+    """One column; `id` is the key of its cells and of the sort order."""
 
     id: str
     title: str
-    width: int
-    flex: int = 0
+    width: int  # minimum cells
+    flex: int = 0  # share of the remaining space; 0 keeps `width`
     align: Align = "left"
-    keep: int = 9
-    keep_end: int = 0
-    best: int = 0
+    keep: int = 9  # priority if space is short: lower ones are dropped first, 9 always stays
+    keep_end: int = 0  # characters of the end to keep when a cell is cut, for ids
+    best: int = 0  # cells that show everything; filled before any column flexes
 
 
 class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
-    """Rows by key, drawn on demand by a pure function from key to cells.
+    """Rows by key, drawn on demand: `draw` gives the cells of a visible row by column id, `below` its second line.
 
-    Args:
-        columns: In order.
-        draw: Cells of one row by column id; called for visible rows only.
-        empty: Text of an empty table.
-        below: The second line of a row, if rows have two.
+    `empty` gives the text of an empty table.
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -125,7 +110,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         draw: Callable[[str], Cells],
         empty: Callable[[], Content],
         *,
-        below: Callable[[str], Content] | None = None,
+        below: Callable[[str], Content] = lambda key: Content(""),
         id: str | None = None,
     ) -> None:
         super().__init__(id=id)
@@ -160,12 +145,10 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         return frozenset(self._marked)
 
     def show(self, keys: Sequence[str], *, sorted_by: tuple[str, bool] | None = None, keep_row: bool = False) -> None:
-        """Show these rows; the cursor stays on its record, else near its row.
+        """Show these rows; the cursor stays on its record, else (or with `keep_row`) near its row.
 
-        Args:
-            keys: Keys in order; not copied, so do not change it afterwards.
-            sorted_by: Column id and whether descending, for the arrow in the heading.
-            keep_row: Leave the cursor at its row number.
+        `keys` is not copied, so do not change it afterwards. `sorted_by` is the column id and whether descending, for
+        the arrow in the heading.
         """
         key = self.cursor_key
         same = keys is self._keys
@@ -175,12 +158,9 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
             self._place = {}
             self._marked &= set(keys)
             self._fit_lines()
-            if key is not None:
-                at = None if keep_row else self.position(key)
-                row = min(self.cursor, len(keys) - 1) if at is None else at
-            else:
-                row = 0
-            self.set_reactive(RecordTable.cursor, max(row, 0))
+            at = self.position(key) if key is not None and not keep_row else None
+            row = self.cursor if key is not None else 0
+            self.set_reactive(RecordTable.cursor, self.validate_cursor(row if at is None else at))
             self._keep_cursor_visible()
         self.redraw()
         self._announce()
@@ -200,10 +180,6 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         """Use other columns; `show` draws them."""
         self.columns = tuple(columns)
         self._layout = (-1, ())
-
-    def retitle(self, column: str, title: str) -> None:
-        """Change a heading; `show` draws it."""
-        self.use([replace(known, title=title) if known.id == column else known for known in self.columns])
 
     def redraw(self) -> None:
         """Redraw the visible rows: their cells may have changed."""
@@ -255,7 +231,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def move(self, rows: int) -> None:
         """Move the cursor by some rows."""
-        self.cursor = self.cursor + rows
+        self.cursor += rows
 
     def _keep_cursor_visible(self) -> None:
         top, line = self.scroll_offset.y, self.cursor * self._lines
@@ -371,9 +347,9 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         key, on_cursor = self._keys[row], row == self.cursor
         if not part:
             return self._row(key, on_cursor, key in self._marked, width)
-        below = self._below(key) if self._below is not None else Content("")
         bar = ("▌" if on_cursor else " ", "$accent")
-        return Content.assemble(bar, " " * (INDENT - 1), below.truncate(max(width - INDENT, 1), ellipsis=True))
+        below = self._below(key).truncate(max(width - INDENT, 1), ellipsis=True)
+        return Content.assemble(bar, " " * (INDENT - 1), below)
 
     def _header(self, width: int) -> Strip:
         parts: list[Content | str] = [" " * GUTTER]

@@ -44,35 +44,29 @@ class _Value(Input, inherit_bindings=False):
 
 
 class ValueField(Vertical):
-    """A value of some kind, as text.
+    """A value as text, between `label` and `note`; `name` identifies it.
 
-    Args:
-        name: Identifies the value.
-        label: Its name for people.
-        note: The text after the field.
-        text: The initial value.
-        stepped: Whether its values are words that are stepped through, not typed.
-        typed: Accepted characters.
+    Only the characters in `typed` are accepted, or none if it is `stepped` through a list of words.
     """
 
     @dataclass(eq=False)
-    class OfField(Message):
-        """Base of the messages of a field."""
+    class Changed(Message):
+        """The text has changed."""
+
+        field: ValueField
+        text: str
+
+    @dataclass(eq=False)
+    class Entered(Message):
+        """The field has got focus."""
 
         field: ValueField
 
-    class Changed(OfField):
-        """The text has changed."""
-
-        def __init__(self, field: ValueField, text: str) -> None:
-            super().__init__(field)
-            self.text = text
-
-    class Entered(OfField):
-        """The field has got focus."""
-
-    class Left(OfField):
+    @dataclass(eq=False)
+    class Left(Message):
         """The field has lost focus; may come after the `Entered` of the next one."""
+
+        field: ValueField
 
     def __init__(
         self,
@@ -86,10 +80,8 @@ class ValueField(Vertical):
     ) -> None:
         super().__init__(name=name)
         self.stepped = stepped
-        self._typed = typed
-        self._label = label
-        self._note = note
-        self._start = text
+        self._typed = frozenset() if stepped else typed
+        self._label, self._note, self._start = label, note, text
         self.fault = ""
         """Its error."""
 
@@ -97,7 +89,7 @@ class ValueField(Vertical):
         with Horizontal(classes="value--line"):
             yield Static(Content(""), classes="value--mark")
             yield Static(self._label, classes="value--label")
-            yield _Value(self._start, frozenset() if self.stepped else self._typed)
+            yield _Value(self._start, self._typed)
             yield Static(self._note, classes="value--note")
         yield Static(Content(""), classes="value--fault")
 
@@ -105,11 +97,6 @@ class ValueField(Vertical):
     def text(self) -> str:
         """The typed text."""
         return self.query_one(_Value).value.strip()
-
-    @property
-    def faulty(self) -> bool:
-        """Whether it has an error."""
-        return bool(self.fault)
 
     def put(self, text: str) -> None:
         """Set the text; typing replaces it."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.tui.user import User
 from tui.screens.review import ReviewScreen
-from tui.widgets.answer_list import AnswerList
+from tui.widgets.drawing import AnswerList
 from tui.widgets.text_pane import TextPane
 
 TWIN = "pat-error-type-mismatch-003"
@@ -56,7 +56,7 @@ def flat(user: User, name: str) -> str:
 
 def row(user: User, key: str) -> str:
     """The line of the answer on a key."""
-    lines = user.place.query_one(AnswerList).plain.splitlines()
+    lines = [line.plain for line in user.place.query_one(AnswerList).rows]
     return next(line for line in lines if line.split()[0] == key)
 
 

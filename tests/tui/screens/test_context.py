@@ -14,8 +14,8 @@ from core.curation.commands import Deprecate
 from core.project.project import Project
 from core.state.contexts import prepare_task_injection
 from tests.tui.user import NOW, User, open_dashboard
-from tui.screens import context_recording
 from tui.screens.context import ContextScreen
+from tui.screens.context_recording import record_injection
 from tui.widgets.bars import ItemLine
 from tui.widgets.text_pane import TextPane
 from tui.widgets.value_field import ValueField
@@ -259,7 +259,7 @@ async def test_the_patterns_of_a_loops_task_go_on_its_record_once(sample: Path, 
         assert injected(user, loop.id) == [*before, *new]
         ended = next(loop for loop in user.app.view.snapshot.loops.values() if loop.status.ended)
         with pytest.raises(Refused, match="has ended"):
-            context_recording._recorded(user.app.project, ended.id, prepare_task_injection(user.app.view, task))
+            record_injection(user.app.project, ended.id, prepare_task_injection(user.app.view, task))
 
 
 @pytest.mark.slow

@@ -91,7 +91,7 @@ async def test_a_filter_shows_the_task_of_an_attempt_that_matches(sample: Path, 
     async with open_dashboard(sample, home) as user:
         await in_memory(user)
         everything = len(user.app.view.snapshot.tasks) + len(user.app.view.snapshot.debug_sessions)
-        assert f" {everything} by newest" in user.text()
+        assert f" {everything}, newest first" in user.text()
         await user.filter("is:attempt outcome:success")
         attempts = user.app.view.snapshot.attempts
         shown = [attempts[parts(key)[1]] for key in user.table.keys if parts(key)[0] == "attempt"]
@@ -303,7 +303,7 @@ async def test_v_toggles_full_details_and_missing_records_are_reported(sample: P
         assert not place.has_class("-detail") and user.in_focus(user.table)
         place.go_to(task_key("task-gone"))
         await user.pilot.pause()
-        assert user.toasts()[-1] == "task task-gone is no longer in Memory"
+        assert user.toasts()[-1] == "Task task-gone is no longer in Memory"
 
 
 async def test_without_tasks_the_loops_that_could_have_one_are_listed(tmp_path: Path, home: Path) -> None:

@@ -178,14 +178,14 @@ async def test_a_key_that_cannot_act_gives_a_reason(sample: Path, home: Path) ->
         await at_pattern(user, DEPRECATED)
         for key, why in (
             ("p", "reset it first"),
-            ("d", "it is already deprecated"),
+            ("d", "It is already deprecated"),
         ):
             await user.press(key)
             assert why in user.toasts()[-1]
         assert "reset" in user.key_line()
         await at_pattern(user, ESTABLISHED)
         await user.press("r")
-        assert "it is not pinned" in user.toasts()[-1]
+        assert "It is not pinned" in user.toasts()[-1]
         await user.filter("nothing-has-this-name")
         for key, why in (
             ("p", "no pattern under the cursor"),
@@ -208,9 +208,9 @@ async def test_what_the_rules_deprecate_can_be_reset_once_and_then_promoted(samp
         await user.press("p")
         assert "reset it first" in user.toasts()[-1]
         await user.decides("r")
-        assert "it is not pinned" not in user.toasts()[-1]
+        assert "It is not pinned" not in user.toasts()[-1]
         await user.press("r")
-        assert "it is not pinned" in user.toasts()[-1]
+        assert "It is not pinned" in user.toasts()[-1]
         await user.decides("p")
         assert state_of(user, ruled) is Maturity.PROVEN
 

@@ -12,7 +12,7 @@ from tui.present.memory_tree import attempt_key
 from tui.screens import replay as screen
 from tui.screens.help import Help
 from tui.screens.replay import ReplayScreen
-from tui.widgets.replay_position import Timeline
+from tui.widgets.drawing import Drawing
 from tui.widgets.text_pane import TextPane
 
 ENDED, RUNNING = "task-001", "task-002"
@@ -147,7 +147,7 @@ async def test_an_attempt_at_work_is_followed_at_its_end_only(sample: Path, home
 async def test_a_click_on_the_timeline_goes_there(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         player = await opened(user, ENDED, 2)
-        line = user.place.query_one(Timeline)
+        line = user.place.query_one("#replay-timeline", Drawing)
         await user.pilot.click(line, offset=(line.size.width - 1, 0))
         assert player.position == len(detail(user, ENDED, 2).actions) - 1
 
