@@ -11,18 +11,8 @@ import click
 from core.base.errors import RalphdeckError
 from core.base.text import plural, visible_line
 from core.cli.json import objects
-from core.cli.render.output import (
-    STRICT_EXIT,
-    Column,
-    id_column,
-    line,
-    minute,
-    print_bytes,
-    print_table,
-    remark,
-    respond,
-    warn,
-)
+from core.cli.render import output as out
+from core.cli.render.output import Column, id_column, line, minute, print_bytes, print_table, respond, warn
 from core.cli.support.input_file import read_input
 from core.cli.support.options import ReadingCommand, invocation, limit_option, output_option, words_option
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
@@ -119,7 +109,6 @@ def _reason(decision: Decision) -> str:
 
 
 def _print_head(output: Path | None) -> None:
-    """Print the head of the log, or write it to a file."""
     paths = chosen_project()
     file = export_file(str(output), paths) if output is not None else None
     found = verify_ledger(paths)
@@ -166,8 +155,8 @@ def _verify(against: str | None) -> None:
             line((f"{file}:{problem.line}", "bold"), f"  {problem.what}")
         line(f"{file}: {found.summary}")
         if against is None:
-            remark("an editor who computed all hashes anew is only found with --against; see docs/safety.md#log")
+            out.remark("an editor who computed all hashes anew is only found with --against; see docs/safety.md#log")
 
     respond("LogVerification", show, None, found)
     if found.problems:
-        click.get_current_context().exit(STRICT_EXIT)
+        click.get_current_context().exit(out.STRICT_EXIT)

@@ -62,6 +62,10 @@ class Check(NamedTuple):
     text: str
 
 
+Found = tuple[str, str, str]
+"""Name, status and text of a check."""
+
+
 @click.command(cls=ReadingCommand)
 def doctor() -> None:
     """Check the files of a project, the terminal and the file watcher; print all paths and settings.
@@ -91,22 +95,25 @@ def doctor() -> None:
         findings = all_findings(view)
         doubts += (doubt for pattern_id in view.board.ids for doubt in view.board.reconcile(pattern_id))
         doubts.sort(key=lambda doubt: doubt.severity is Severity.INFO)
-        checks += _project(paths)
-        checks += _records(view.snapshot, (*findings, *doubts))
-        checks += _texts(view)
-        checks += _evidence(view, doubts)
-        checks.append(_metrics(paths, view))
-        checks += _vectors(project)
-        checks += _curation(paths, view.snapshot, view.settings)
-        checks += _watch(paths)
-        checks += _settings(configuration)
-        checks.append(_file("cache", cache_file(paths.project)))
+        for area, found in (
+            ("project", _project(paths)),
+            ("records", _records(view.snapshot, (*findings, *doubts))),
+            ("texts", _texts(view)),
+            ("evidence", (*_evidence(view, doubts), _metrics(paths, view))),
+            ("semantic search", _vectors(project)),
+            ("curation", _curation(paths, view.snapshot, view.settings)),
+            ("watch", _watch(paths)),
+            ("settings", _settings(configuration)),
+            ("files", [_file("cache", cache_file(paths.project))]),
+        ):
+            checks += (Check(area, *one) for one in found)
     except ProjectNotFound as error:
         if invocation().as_json:
             raise
         missing = error
-    checks += [_file("state", state_file()), _file("log", log_file()), *_keymap(keymap_file())]
-    checks += _terminal()
+    files = (_file("state", state_file()), _file("log", log_file()), *_keymap(keymap_file()))
+    checks += (Check("files", *one) for one in files)
+    checks += (Check("terminal", *one) for one in _terminal())
     checks.append(Check("versions", "ralphdeck", NOTE, f"{__version__}, {_versions()}"))
     everything = (*findings, *doubts)
 
@@ -153,16 +160,16 @@ def _print(checks: Sequence[Check], findings: Sequence[Finding]) -> None:
         print_table(FINDING_COLUMNS, findings)
 
 
-def _project(paths: ProjectPaths) -> Iterator[Check]:
-    yield Check("project", "folder", NOTE, str(paths.project))
+def _project(paths: ProjectPaths) -> Iterator[Found]:
+    yield "folder", NOTE, str(paths.project)
     for folder in (paths.ralph, paths.external):
         name = f".aiwg/{folder.name}"
         try:
             found = folder.is_dir()
         except OSError as error:
-            yield Check("project", name, ERROR, f"cannot be read: {error.strerror}")
+            yield name, ERROR, f"cannot be read: {error.strerror}"
             continue
-        yield Check("project", name, OK if found else NOTE, "found" if found else "not there yet")
+        yield name, OK if found else NOTE, "found" if found else "not there yet"
 
 
 def _counts(findings: Sequence[Finding]) -> Counter[Severity]:
@@ -180,83 +187,77 @@ def _verdict(checks: Sequence[Check], findings: Sequence[Finding]) -> str:
     """The summary: the number of checks and findings with errors or warnings."""
     counts = _counts(findings)
     statuses = Counter(check.status for check in checks)
-    errors, warnings = counts[Severity.ERROR], counts[Severity.WARNING]
-    if errors or statuses[ERROR]:
+    word = "warnings" if counts[Severity.WARNING] or statuses[WARNING] else "ok"
+    if counts[Severity.ERROR] or statuses[ERROR]:
         word = "errors"
-    elif warnings or statuses[WARNING]:
-        word = "warnings"
-    else:
-        word = "ok"
     parts = [f"{plural(statuses[ERROR], 'check')} failed"] * bool(statuses[ERROR])
     parts += [f"{plural(statuses[WARNING], 'check')} with a warning"] * bool(statuses[WARNING])
     parts.append(f"findings: {_counted(counts) or 'none'}")
     return f"{word}: {'; '.join(parts)}"
 
 
-def _records(snapshot: Snapshot, findings: Sequence[Finding]) -> Iterator[Check]:
+def _records(snapshot: Snapshot, findings: Sequence[Finding]) -> Iterator[Found]:
     loops = snapshot.loops.values()
     statuses = Counter(loop.status.value for loop in loops)
     counted = ", ".join(f"{count} {status}" for status, count in statuses.most_common())
-    yield Check("records", "loops", NOTE, f"{len(loops)}{': ' if counted else ''}{counted}")
+    yield "loops", NOTE, f"{len(loops)}{': ' if counted else ''}{counted}"
     for name, chosen, text in (
         ("crashed loops", [p.id for p in loops if p.status is LoopStatus.CRASHED], "the process ended unexpectedly"),
         ("stale loops", [p.id for p in loops if p.liveness is Liveness.STALE], "running, without recent activity"),
         ("orphan loops", [p.id for p in loops if "orphan" in p.badges], "running, but not in the registry"),
     ):
         if chosen:
-            yield Check("records", name, WARNING, f"{_named(chosen)}: {text}")
+            yield name, WARNING, f"{_named(chosen)}: {text}"
     patterns = snapshot.patterns.values()
-    yield Check("records", "patterns", NOTE, f"{len(patterns)}")
+    yield "patterns", NOTE, f"{len(patterns)}"
     if mirrored := [pattern.id for pattern in patterns if pattern.copy_folder]:
-        yield Check("records", "mirrors", WARNING, f"{_named(mirrored)}: only in a copy, not in the registry")
+        yield "mirrors", WARNING, f"{_named(mirrored)}: only in a copy, not in the registry"
     differing = [pattern.id for pattern in patterns if any(copy.differs for copy in pattern.copies)]
     if differing:
-        yield Check("records", "mirrors", WARNING, f"{_named(differing)}: a copy differs from the registry")
-    yield Check("records", "reflections", NOTE, f"{len(snapshot.reflections)}")
+        yield "mirrors", WARNING, f"{_named(differing)}: a copy differs from the registry"
+    yield "reflections", NOTE, f"{len(snapshot.reflections)}"
     for file, since in snapshot.unreadable.items():
-        yield Check("records", "unreadable", ERROR, f"{file}, since {since:%Y-%m-%d %H:%M:%S} UTC")
+        yield "unreadable", ERROR, f"{file}, since {since:%Y-%m-%d %H:%M:%S} UTC"
     counts = _counts(findings)
     status = ERROR if counts[Severity.ERROR] else WARNING if counts[Severity.WARNING] else OK
-    yield Check("records", "findings", status, _counted(counts) or "none")
+    yield "findings", status, _counted(counts) or "none"
 
 
-def _texts(view: ProjectState) -> Iterator[Check]:
+def _texts(view: ProjectState) -> Iterator[Found]:
     """The number of texts that are not injected until a person decides."""
     held, quarantined = int(view.board.held.sum()), int(view.board.quarantined.sum())
     for name, count, state in (("held", held, "held"), ("quarantine", quarantined - held, "quarantine")):
         hint = f", not injected; see: ralphdeck pattern list --state {state}" if count else ""
-        yield Check("texts", name, WARNING if count else OK, f"{plural(count, 'pattern')}{hint}")
+        yield name, WARNING if count else OK, f"{plural(count, 'pattern')}{hint}"
 
 
-def _evidence(view: ProjectState, doubts: Sequence[Finding]) -> Iterator[Check]:
+def _evidence(view: ProjectState, doubts: Sequence[Finding]) -> Iterator[Found]:
     """Whether records and evidence agree, and the suspicious reports."""
     if doubts:
         status = WARNING if any(doubt.severity is not Severity.INFO for doubt in doubts) else NOTE
-        yield Check("evidence", "records", status, f"{plural(len(doubts), 'difference')} between records and evidence")
+        yield "records", status, f"{plural(len(doubts), 'difference')} between records and evidence"
     else:
-        yield Check("evidence", "records", OK, "records and evidence agree")
+        yield "records", OK, "records and evidence agree"
     for burst in view.board.bursts:
-        yield Check(
-            "evidence", "suspicious reports", WARNING, f"{format_burst(burst)}; see: ralphdeck review suspicious"
-        )
+        yield "suspicious reports", WARNING, f"{format_burst(burst)}; see: ralphdeck review suspicious"
 
 
-def _metrics(paths: ProjectPaths, view: ProjectState) -> Check:
+def _metrics(paths: ProjectPaths, view: ProjectState) -> Found:
     """Whether the metrics in files agree with the evidence."""
     found = compare_metrics(read_recorded_metrics(paths), compute_effectiveness(view.snapshot, view.board, view.now))
     if not found:
-        return Check("evidence", "metrics", OK, "metrics in files and the evidence agree")
+        return "metrics", OK, "metrics in files and the evidence agree"
     first = found[0]
     more = f", and {plural(len(found) - 1, 'more value')}" if len(found) > 1 else ""
     text = f"{first.file} has {first.key} {_shown(first.claimed)}, the evidence {_shown(first.evident)}{more}"
-    return Check("evidence", "metrics", NOTE, f"{visible_line(text, 300)}; see: ralphdeck metrics")
+    return "metrics", NOTE, f"{visible_line(text, 300)}; see: ralphdeck metrics"
 
 
-def _vectors(project: Project) -> Iterator[Check]:
+def _vectors(project: Project) -> Iterator[Found]:
     """Whether semantic search is available, and the number of vectors."""
     ready = is_available()
     text = f"{MODEL} is installed" if ready else f"not installed or disabled, words are compared; install {EXTRA}"
-    yield Check("semantic search", "model", OK if ready else NOTE, text)
+    yield "model", OK if ready else NOTE, text
     snapshot = project.view.snapshot
     tasks = collect_past_tasks(snapshot)
     for noun, having, records in (
@@ -264,9 +265,7 @@ def _vectors(project: Project) -> Iterator[Check]:
         ("task", project.task_embeddings.count(tasks), len(tasks)),
     ):
         hint = "; see: ralphdeck embed" if ready and having < records else ""
-        yield Check(
-            "semantic search", f"{noun} vectors", NOTE, f"{having:,} of {plural(records, noun)} have a vector{hint}"
-        )
+        yield f"{noun} vectors", NOTE, f"{having:,} of {plural(records, noun)} have a vector{hint}"
 
 
 def _named(ids: list[str]) -> str:
@@ -274,65 +273,63 @@ def _named(ids: list[str]) -> str:
     return ", ".join(ids[:_MAX_NAMED]) + more
 
 
-def _curation(paths: ProjectPaths, snapshot: Snapshot, settings: Settings) -> Iterator[Check]:
+def _curation(paths: ProjectPaths, snapshot: Snapshot, settings: Settings) -> Iterator[Found]:
     name, source = configured_decider(settings)
-    yield Check("curation", "actor", NOTE, f"decisions are signed {visible_line(name, 80)} (from {source})")
-    yield Check("curation", "decisions", NOTE, f"{len(snapshot.decisions)} in {paths.relative(paths.ledger)}")
+    yield "actor", NOTE, f"decisions are signed {visible_line(name, 80)} (from {source})"
+    yield "decisions", NOTE, f"{len(snapshot.decisions)} in {paths.relative(paths.ledger)}"
     try:
         pending = Ledger(paths).pending()
     except (RalphdeckError, OSError) as error:
-        yield Check("curation", "ledger", ERROR, str(error))
+        yield "ledger", ERROR, str(error)
         return
     try:
         verified = verify_ledger(paths)
     except RalphdeckError as error:
-        yield Check("curation", "log", ERROR, str(error))
+        yield "log", ERROR, str(error)
     else:
         hint = "; see: ralphdeck log --verify" if verified.problems else ""
-        yield Check("curation", "log", ERROR if verified.problems else OK, f"{verified.summary}{hint}")
+        yield "log", ERROR if verified.problems else OK, f"{verified.summary}{hint}"
     if pending:
         files = sorted({file for _, file in pending})
         what = plural(len(pending), "change")
         text = f"{what} not yet in {_named(files)}; the next decision retries"
-        yield Check("curation", "pending changes", WARNING, text)
-    folder = next(p for p in (paths.curation, *paths.curation.parents) if _exists(p))
+        yield "pending changes", WARNING, text
+    folder = next(p for p in (paths.curation, *paths.curation.parents) if os.access(p, os.F_OK))
     if not os.access(folder, os.W_OK):
-        yield Check("curation", "writable", ERROR, f"no permission to write in {folder}: decisions cannot be saved")
+        yield "writable", ERROR, f"no permission to write in {folder}: decisions cannot be saved"
 
 
-def _watch(paths: ProjectPaths) -> Iterator[Check]:
+def _watch(paths: ProjectPaths) -> Iterator[Found]:
     folders = sum(1 for root in (paths.ralph, paths.external) for _ in os.walk(root))
     try:
         limit = int((_INOTIFY / "max_user_watches").read_text(encoding="ascii"))
         instances = int((_INOTIFY / "max_user_instances").read_text(encoding="ascii"))
     except (OSError, ValueError):
-        yield Check("watch", "folders", NOTE, f"{folders}; the limit of this system is unknown")
+        yield "folders", NOTE, f"{folders}; the limit of this system is unknown"
         return
     text = f"{folders} of at most {limit} (fs.inotify.max_user_watches), {instances} instances"
     if folders < limit:
-        yield Check("watch", "folders", OK, text)
+        yield "folders", OK, text
     else:
-        yield Check("watch", "folders", WARNING, f"{text}; changes are found by polling: raise the limit with sysctl")
+        yield "folders", WARNING, f"{text}; changes are found by polling: raise the limit with sysctl"
 
 
-def _settings(configuration: Configuration) -> Iterator[Check]:
+def _settings(configuration: Configuration) -> Iterator[Found]:
     """One check for each setting of the file, then one for the defaults of each group."""
     file = configuration.file
     for unusable in configuration.unusable:
-        yield Check(
-            "settings", unusable, ERROR, f"cannot be read; {f'{file} is used' if file else 'the defaults are used'}"
-        )
+        yield unusable, ERROR, f"cannot be read; {f'{file} is used' if file else 'the defaults are used'}"
     if file or not configuration.unusable:
-        yield Check("settings", "file", NOTE, file or f"none of {' and '.join(PLACES)}; all are defaults")
+        yield "file", NOTE, file or f"none of {' and '.join(PLACES)}; all are defaults"
     defaults: dict[str, list[str]] = {}
     for setting in configuration.listed():
         if setting.source == DEFAULT:
             group, _, field = setting.name.rpartition(".")
             defaults.setdefault(group, []).append(f"{field} {_shown(setting.value)}")
         else:
-            yield Check("settings", setting.name, NOTE, f"{_shown(setting.value)}, from {setting.source}")
+            yield setting.name, NOTE, f"{_shown(setting.value)}, from {setting.source}"
     for group, texts in defaults.items():
-        yield Check("settings", f"{group} defaults".strip(), NOTE, ", ".join(texts))
+        yield f"{group} defaults".strip(), NOTE, ", ".join(texts)
 
 
 def _shown(value: object) -> str:
@@ -341,54 +338,44 @@ def _shown(value: object) -> str:
     return f"{value:.0f}" if whole else json.dumps(value, ensure_ascii=False)
 
 
-def _terminal() -> Iterator[Check]:
+def _terminal() -> Iterator[Found]:
     term = os.environ.get("TERM", "")
-    yield Check("terminal", "TERM", WARNING if term in {"", "dumb"} else OK, term or "not set")
+    yield "TERM", WARNING if term in {"", "dumb"} else OK, term or "not set"
     depth = os.environ.get("COLORTERM") or ("256" if "256" in term else "few")
-    yield Check("terminal", "colours", NOTE, "off (NO_COLOR)" if os.environ.get("NO_COLOR") else depth)
+    yield "colours", NOTE, "off (NO_COLOR)" if os.environ.get("NO_COLOR") else depth
     encoding = (sys.stdout.encoding or "unknown").lower()
-    yield Check("terminal", "encoding", OK if "utf" in encoding else WARNING, encoding)
+    yield "encoding", OK if "utf" in encoding else WARNING, encoding
     size = shutil.get_terminal_size()
-    yield Check(
-        "terminal", "size", WARNING if size.columns < 80 or size.lines < 24 else OK, f"{size.columns} x {size.lines}"
-    )
+    yield "size", WARNING if size.columns < 80 or size.lines < 24 else OK, f"{size.columns} x {size.lines}"
     if os.environ.get("TMUX"):
         yield _tmux()
 
 
-def _tmux() -> Check:
+def _tmux() -> Found:
     """Whether copying (OSC 52) gets through tmux."""
     command = ["tmux", "show-options", "-sv", "set-clipboard"]
     try:
         shown = subprocess.run(command, capture_output=True, text=True, timeout=2, check=False).stdout.strip()
     except (OSError, subprocess.SubprocessError) as error:
-        return Check("terminal", "tmux", NOTE, f"cannot be queried: {error}")
+        return "tmux", NOTE, f"cannot be queried: {error}"
     if shown == "on":
-        return Check("terminal", "tmux", OK, "set-clipboard on: copying works")
+        return "tmux", OK, "set-clipboard on: copying works"
     hint = "to copy from the dashboard: tmux set -s set-clipboard on"
-    return Check("terminal", "tmux", WARNING, f"set-clipboard {shown or 'unknown'}; {hint}")
+    return "tmux", WARNING, f"set-clipboard {shown or 'unknown'}; {hint}"
 
 
-def _file(name: str, path: Path) -> Check:
-    return Check("files", name, NOTE, f"{path}{'' if _exists(path) else ' (does not exist yet)'}")
+def _file(name: str, path: Path) -> Found:
+    return name, NOTE, f"{path}{'' if os.access(path, os.F_OK) else ' (does not exist yet)'}"
 
 
-def _keymap(path: Path) -> Iterator[Check]:
+def _keymap(path: Path) -> Iterator[Found]:
     """The file of keys, and its problems."""
     yield _file("keymap", path)
-    if not _exists(path):
+    if not os.access(path, os.F_OK):
         return
     program = click.get_current_context().find_root().command
     if isinstance(program, Program):
-        yield from (Check("files", "keymap", ERROR, problem) for problem in program.keymap_problems(path))
-
-
-def _exists(path: Path) -> bool:
-    """Whether a path exists and can be seen."""
-    try:
-        return path.exists()
-    except OSError:
-        return False
+        yield from (("keymap", ERROR, problem) for problem in program.keymap_problems(path))
 
 
 def _versions() -> str:

@@ -114,16 +114,29 @@ def _show(
     limit: int,
 ) -> Sequence[Finding]:
     """Print a task or one attempt; returns the findings."""
+    shown: TaskHistory | AttemptDetail
     if attempt is None:
         whole = read_history(paths, task_id)
-        found = filter_history(whole, lambda one: one.outcome in outcomes) if outcomes else whole
-        _print_history(found, whole, only_reflections, limit)
-        return _findings(found)
-    detail = read_attempt(paths, task_id, attempt)
-    # The state of an open attempt depends on the others.
-    whole = read_history(paths, task_id) if detail.attempt.is_open else TaskHistory(Task(id=task_id))
-    _print_history(detail, whole, only_reflections, limit)
-    return _findings(detail)
+        shown = filter_history(whole, lambda one: one.outcome in outcomes) if outcomes else whole
+    else:
+        shown = read_attempt(paths, task_id, attempt)
+        # The state of an open attempt depends on the others.
+        whole = read_history(paths, task_id) if shown.attempt.is_open else TaskHistory(Task(id=task_id))
+    states = _AttemptStates(whole)
+    if only_reflections:
+        print_blocks(reflection_sections(shown.reflections[-limit:]))
+        if not shown.reflections:
+            remark("no reflections")
+    elif isinstance(shown, AttemptDetail):
+        print_document(attempt_document(shown, states.condition(shown.attempt)))
+    else:
+        print_document(task_document(shown, states.condition, limit))
+        if whole.attempts and not shown.attempts:
+            remark("no attempt has this outcome")
+        for finding in shown.findings:
+            if finding.code == COUNT_DIFFERS:
+                remark(f"{finding.file} {finding.message}")
+    return _findings(shown)
 
 
 def _read_all(paths: ProjectPaths, task_id: str, outcomes: Collection[Outcome]) -> WholeHistory:
@@ -170,25 +183,4 @@ class _AttemptStates:
         self._settings: Final = read_configuration().settings.watch if is_open else WatchSettings()
 
     def condition(self, attempt: Attempt) -> AttemptCondition:
-        """Return the state of an attempt and the reason."""
         return assess_attempt(attempt, self._task, self._latest, now(), self._settings)
-
-
-def _print_history(
-    shown: TaskHistory | AttemptDetail, history: TaskHistory, only_reflections: bool, limit: int
-) -> None:
-    """Print a task or one attempt; `history` has all attempts of the task, for the state of open ones."""
-    states = _AttemptStates(history)
-    if only_reflections:
-        print_blocks(reflection_sections(shown.reflections[-limit:]))
-        if not shown.reflections:
-            remark("no reflections")
-    elif isinstance(shown, AttemptDetail):
-        print_document(attempt_document(shown, states.condition(shown.attempt)))
-    else:
-        print_document(task_document(shown, states.condition, limit))
-        if history.attempts and not shown.attempts:
-            remark("no attempt has this outcome")
-        for finding in shown.findings:
-            if finding.code == COUNT_DIFFERS:
-                remark(f"{finding.file} {finding.message}")

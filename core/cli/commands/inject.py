@@ -37,6 +37,14 @@ _HOOK_HELP: Final = (
 )
 REFLECTION: Final = "reflection"
 """The type of the learnings of similar tasks and loops, beside those of patterns."""
+_INCLUDE: Final = {
+    PatternType.ERROR: "include_error_patterns",
+    PatternType.SUCCESS: "include_success_patterns",
+    PatternType.ANTI: "include_anti_patterns",
+    PatternType.TEMPLATE: "include_code_templates",
+    REFLECTION: "include_reflections",
+}
+"""The settings of the words of --types."""
 _MAX_REASONS: Final = 3
 
 
@@ -141,11 +149,7 @@ def _why_nothing(injection: Injection, state: ProjectState) -> str:
 
 
 def _find_loop(state: ProjectState, loop_id: str | None) -> Loop:
-    """The named loop; without a name the only active one.
-
-    Raises:
-        BadInput: There is no active loop, or there are several.
-    """
+    """The named loop; without a name the only active one. Raises BadInput for none or several active ones."""
     if loop_id is not None:
         return state.loop(loop_id)
     running = [loop for loop in state.snapshot.loops.values() if loop.status.active]
@@ -160,37 +164,20 @@ def _injection(
     project: Project,
     task: str,
     *,
-    min_success_rate: float | None,
-    top_k: int | None,
     types: tuple[str, ...] | None,
-    max_reflections: int | None,
-    max_tokens: int | None,
     category: str | None,
     decomposition: bool | None,
+    **changes: Any,
 ) -> Injection:
     state = project.view
     if problem := ledger_error(state):
         raise Refused(f"nothing is injected, because the decisions cannot be read: {problem}")
-    settings = state.settings.injection
-    if min_success_rate is not None:
-        settings = replace(settings, min_success_rate=min_success_rate)
-    if top_k is not None:
-        settings = replace(settings, top_k_patterns=top_k)
-        if top_k > settings.max_patterns_injected:
-            warn(f"never more than {settings.max_patterns_injected} patterns are injected")
-    if max_tokens is not None:
-        settings = replace(settings, max_tokens=max_tokens)
+    changes = {name: value for name, value in changes.items() if value is not None}
     if types is not None:
-        settings = replace(
-            settings,
-            include_error_patterns=PatternType.ERROR in types,
-            include_success_patterns=PatternType.SUCCESS in types,
-            include_anti_patterns=PatternType.ANTI in types,
-            include_code_templates=PatternType.TEMPLATE in types,
-            include_reflections=REFLECTION in types,
-        )
-    if max_reflections is not None:
-        settings = replace(settings, max_reflections=max_reflections)
+        changes |= {setting: kind in types for kind, setting in _INCLUDE.items()}
+    settings = replace(state.settings.injection, **changes)
+    if settings.top_k_patterns > settings.max_patterns_injected and "top_k_patterns" in changes:
+        warn(f"never more than {settings.max_patterns_injected} patterns are injected")
     _compute_few_vectors(project)
     injection = prepare_task_injection(state, task, settings, category or "", decomposition)
     if project.embeddings.problem:

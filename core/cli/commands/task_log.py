@@ -42,7 +42,7 @@ class _LogCommand(Command, ExclusiveFlags, HookCommand):
 
 @click.command(cls=_LogCommand, skipped="logs nothing")
 @task_argument
-@click.option("--type", "type_", type=click.Choice(ACTION_TYPES), help="Type of the action.")
+@click.option("--type", type=click.Choice(ACTION_TYPES), help="Type of the action.")
 @click.option("--tool", metavar="NAME", help="The tool.")
 @click.option("--param", "params", metavar="NAME=VALUE", multiple=True, help="May be repeated.")
 @click.option("--success", "success", flag_value=True, type=bool, default=None, help="It succeeded.")
@@ -50,7 +50,7 @@ class _LogCommand(Command, ExclusiveFlags, HookCommand):
 @click.option("--output", metavar="TEXT", help="Its output.")
 @click.option("--error", metavar="TEXT", help="Its error.")
 @click.option("--reasoning", metavar="TEXT", help="The reason for it.")
-@click.option("--expected", metavar="TEXT", help="The expected result.")
+@click.option("--expected", "expected_outcome", metavar="TEXT", help="The expected result.")
 @click.option("--iteration", type=COUNT, metavar="N", help="Default: the last given one, else 1.")
 @click.option("--quality", type=FRACTION, help="Quality of the work so far.")
 @click.option("--result", "results", metavar="FILE", multiple=True, help="Save a copy of a file with the iteration.")
@@ -60,14 +60,6 @@ class _LogCommand(Command, ExclusiveFlags, HookCommand):
 @click.option("--hook", type=click.Choice([CLAUDE_CODE]), help=_HOOK_HELP)
 def log(
     task_id: str,
-    type_: str | None,
-    tool: str | None,
-    params: tuple[str, ...],
-    success: bool | None,
-    output: str | None,
-    error: str | None,
-    reasoning: str | None,
-    expected: str | None,
     iteration: int | None,
     quality: float | None,
     results: tuple[str, ...],
@@ -75,6 +67,8 @@ def log(
     lines: str | None,
     attempt: int | None,
     hook: str | None,
+    params: tuple[str, ...],
+    **fields: Any,
 ) -> None:
     """Log actions of the open attempt at TASK: one action, or many with --json-lines.
 
@@ -93,16 +87,7 @@ def log(
       ralphdeck task log task-001 --json-lines - < actions.jsonl
       RALPHDECK_TASK=task-001 claude             with a hook that calls: ralphdeck task log --hook claude-code
     """
-    fields = {
-        "type": type_,
-        "tool": tool,
-        "params": _params(params) or None,
-        "success": success,
-        "output": output,
-        "error": error,
-        "reasoning": reasoning,
-        "expected_outcome": expected,
-    }
+    fields["params"] = _params(params) or None
     action = {name: value for name, value in fields.items() if value is not None}
     if hook is not None:
         if action or lines is not None or quality is not None or results or milestones or invocation().as_json:
@@ -111,7 +96,7 @@ def log(
         return
     if action and lines is not None:
         raise click.UsageError("--json-lines has the actions; leave out the options of a single action")
-    if action and type_ is None:
+    if action and "type" not in action:
         raise click.UsageError("an action needs a --type")
     if not action and lines is None and quality is None and not results and not milestones:
         raise click.UsageError("give an action, --json-lines, --quality, --result or --milestone")
@@ -121,7 +106,7 @@ def log(
         attempt=attempt,
         iteration=iteration,
         quality=quality,
-        results=_results(results),
+        results={Path(file).name: _content(file) for file in results},
         milestones=[{"event": text} for text in milestones],
     )
     total = plural(logged.actions, "action")
@@ -151,7 +136,7 @@ def _params(given: Sequence[str]) -> dict[str, str]:
 def _actions(file: str) -> list[dict[str, Any]]:
     """Read the actions of a file: objects and arrays of objects, one after another."""
     name = "stdin" if file == STDIN else file
-    data = _stdin() if file == STDIN else _content(file)
+    data = _content(file)
     if len(data) > MAX_INPUT:
         raise BadInput(f"{name} has more than {MAX_INPUT:,} bytes; log them in several calls")
     found = []
@@ -188,17 +173,10 @@ def _documents(name: str, data: bytes) -> Iterator[tuple[str, Any]]:
         position = _SPACE.match(text, end).end()  # type: ignore[union-attr]
 
 
-def _stdin() -> bytes:
+def _content(file: str) -> bytes:
+    if file != STDIN:
+        with Path(file).open("rb") as opened:
+            return opened.read(MAX_INPUT + 1)
     if sys.stdin is None:
         raise BadInput("stdin is closed; --json-lines - reads actions from it. Nothing was logged")
     return sys.stdin.buffer.read(MAX_INPUT + 1)
-
-
-def _results(files: Sequence[str]) -> dict[str, bytes]:
-    """The contents of files by name."""
-    return {Path(file).name: _content(file) for file in files}
-
-
-def _content(file: str) -> bytes:
-    with Path(file).open("rb") as opened:
-        return opened.read(MAX_INPUT + 1)

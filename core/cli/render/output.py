@@ -60,11 +60,10 @@ def print_json(document: Struct | Mapping[str, Any], *, one_line: bool = False) 
 
 
 def json_bytes(document: Struct | Mapping[str, Any], *, indent: int | None = None) -> bytes:
-    """A JSON document in UTF-8 with a final line feed.
+    """A JSON document in UTF-8 with a final line feed, without secrets, NaN and infinities.
 
-    Secrets are masked, see `core.redaction.masking.mask_secrets`.
     Control, bidirectional and invisible characters and lone surrogates are written as `\\uXXXX`, so that every string
-    is decoded to the text of the files. NaN and infinities do not occur.
+    is decoded to the text of the files.
     """
     value = msgspec.to_builtins(document) if isinstance(document, Struct) else document
     text = json.dumps(without_secrets(value), ensure_ascii=False, allow_nan=False, indent=indent)
@@ -97,7 +96,12 @@ def print_bytes(data: bytes) -> None:
 
 def line(*parts: Part) -> None:
     """Print one line of parts, with control characters made visible."""
-    click.echo("".join(_styled(part) for part in parts))
+    is_coloured = _colours()
+    texts = []
+    for part in parts:
+        text, colour = part if isinstance(part, tuple) else (part, "")
+        texts.append(_painted(visible_line(text), colour) if colour and is_coloured else visible_line(text))
+    click.echo("".join(texts))
 
 
 def warn(text: str) -> None:
@@ -112,25 +116,19 @@ def remark(text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table.
-
-    Attributes:
-        title: Its heading.
-        value: The text of a cell for a row.
-        right: Align to the right.
-        free: Free text, which may be shortened to the room that the terminal has left.
-        least: Narrowest width of free text or of an ID; 0: never shortened. Below that, a row takes several lines.
-        colours: The colour of a cell by its text.
-        expendable: From 1, the order in which columns are dropped on a narrow terminal; 0: never.
-    """
+    """A column of a table; `value` makes the text of a cell from a row."""
 
     title: str
     value: Callable[[Any], str]
     right: bool = False
     free: bool = False
+    """Free text, which may be shortened to the room that the terminal has left."""
     least: int = 0
+    """Narrowest width of free text or of an ID; 0: never shortened. Below that, a row takes several lines."""
     colours: Mapping[str, str] | None = None
+    """The colour of a cell by its text."""
     expendable: int = 0
+    """From 1, the order in which columns are dropped on a narrow terminal; 0: never."""
 
     @property
     def min_width(self) -> int:
@@ -244,12 +242,6 @@ def _shortened(text: str, width: int, *, keep_end: bool) -> str:
     return set_cell_size(text, max(width - 1 - cell_len(tail), 0)).rstrip() + ELLIPSIS + tail
 
 
-def _styled(part: Part) -> str:
-    text, colour = part if isinstance(part, tuple) else (part, "")
-    text = visible_line(text)
-    return _painted(text, colour) if colour and _colours() else text
-
-
 def _painted(text: str, colour: str) -> str:
     return click.style(text, bold=True) if colour == "bold" else click.style(text, fg=colour)
 
@@ -307,9 +299,8 @@ def respond(
 def end(findings: Sequence[Finding], *, listed: bool = False) -> None:
     """End a reading command: report unusable files, unless they were listed; with `--strict` exit with 3."""
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
-    if errors:
-        if not listed:
-            what = plural(errors, "finding of severity error", "findings of severity error")
-            remark(f"{what}; see: ralphdeck doctor")
-        if invocation().strict:
-            click.get_current_context().exit(STRICT_EXIT)
+    if errors and not listed:
+        what = plural(errors, "finding of severity error", "findings of severity error")
+        remark(f"{what}; see: ralphdeck doctor")
+    if errors and invocation().strict:
+        click.get_current_context().exit(STRICT_EXIT)

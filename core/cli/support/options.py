@@ -131,13 +131,14 @@ class ReviewingCommand(Command):
 
 
 def setting_option(flag: str, name: str, **options: Any) -> Callable[[Decorated], Decorated]:
-    """Option that replaces a setting for one call; type and help come from the declaration of the setting."""
+    """Option that replaces a setting for one call, and is named, described and typed like it."""
     from core.config.settings import SETTINGS  # msgspec takes longer to import than `--version` may take
 
     setting = SETTINGS[name]
     if setting.kind is int:
         options = {"type": click.IntRange(min=int(setting.least)), "metavar": "N", **options}
-    return click.option(flag, help=f"{setting.help}. Default: the setting `{name}`.", **options)
+    parameter = name.rpartition(".")[2]
+    return click.option(flag, parameter, help=f"{setting.help}. Default: the setting `{name}`.", **options)
 
 
 reason_option: Final = click.option("--reason", default="", help="Why; saved in the decision log.")
