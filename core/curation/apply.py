@@ -11,7 +11,7 @@ from core.base.errors import BadInput, Conflict, Unwritable
 from core.base.text import visible_line
 from core.config.paths import PATTERN_FILES, ProjectPaths
 from core.config.settings import Settings
-from core.curation.effects import Outcome, Step, apply_steps
+from core.curation.effects import Outcome, Outcomes, Step, apply_steps
 from core.ledger.ledger import Ledger
 from core.records.decisions import TURNS, Decision, Effect, Verb
 from core.records.patterns import PatternType
@@ -90,7 +90,7 @@ class FreeIds:
         return self.next(match[1], match[2]) if match else self.next(ID_PREFIXES[PatternType.ERROR], "renamed")
 
 
-def apply_pending(paths: ProjectPaths, settings: Settings, ledger: Ledger) -> tuple[Outcome, ...]:
+def apply_pending(paths: ProjectPaths, settings: Settings, ledger: Ledger) -> Outcomes:
     """Apply the effects of all pending decisions to the pattern files.
 
     Effects are applied to a file in ledger order. Returns what was not done as planned; what cannot be written stays
@@ -108,7 +108,7 @@ def apply_pending(paths: ProjectPaths, settings: Settings, ledger: Ledger) -> tu
         return tuple(Outcome(decision.id, str(error), False) for decision, _ in ledger.pending())
 
 
-def _apply_all(paths: ProjectPaths, settings: Settings, ledger: Ledger) -> tuple[Outcome, ...]:
+def _apply_all(paths: ProjectPaths, settings: Settings, ledger: Ledger) -> Outcomes:
     known = {decision.id: decision for decision in ledger.decisions()}
     left: dict[str, list[Step]] = {}
     for decision, file in ledger.pending():
@@ -130,11 +130,8 @@ def _apply_all(paths: ProjectPaths, settings: Settings, ledger: Ledger) -> tuple
                 continue
             left[file] = steps[len(ready) :]
             work.done(file, ready, found, left[file])
-            outcomes += (
-                Outcome(step.decision_id, f"{step.name} stays in {step.file}", False)
-                for step in ready
-                if work.stays(step)
-            )
+            stuck = [step for step in ready if work.stays(step)]
+            outcomes += (Outcome(step.decision_id, f"{step.name} stays in {step.file}", False) for step in stuck)
             progress = True
     if work.applied:
         ledger.mark_applied(work.applied)
@@ -171,9 +168,7 @@ class _Work:
                 self.applied.setdefault(decision_id, []).append(file)
 
 
-def _apply_to_file(
-    paths: ProjectPaths, settings: Settings, file: str, steps: Sequence[Step]
-) -> tuple[tuple[Outcome, ...], bool]:
+def _apply_to_file(paths: ProjectPaths, settings: Settings, file: str, steps: Sequence[Step]) -> tuple[Outcomes, bool]:
     """Apply steps to one file; returns the outcomes and whether the steps are finished."""
     usable = [step for step in steps if step.effect.type in LIST_OF]
     text = f"the decision log contains an unknown pattern type for {visible_line(file, 120)}"
@@ -194,20 +189,17 @@ def steps_of(decision: Decision, file: str, known: Mapping[str, Decision]) -> li
         subject = known[decision.subject]
         reversed_effects = subject.effects if decision.verb is Verb.UNDO else subject.inverse
     expected = {(effect.file, effect.pattern_id): effect for effect in reversed_effects}
-    return [
-        Step(decision.id, effect, expected.get((effect.file, effect.pattern_id)))
-        for effect in decision.effects
-        if effect.file == file
-    ]
+    own = [effect for effect in decision.effects if effect.file == file]
+    return [Step(decision.id, effect, expected.get((file, effect.pattern_id))) for effect in own]
 
 
-def _write(paths: ProjectPaths, settings: Settings, file: str, steps: Sequence[Step]) -> tuple[Outcome, ...]:
+def _write(paths: ProjectPaths, settings: Settings, file: str, steps: Sequence[Step]) -> Outcomes:
     path = pattern_path(paths, file)
     try:
         path.parent.mkdir(exist_ok=True)
     except OSError as error:
         raise Unwritable(f"cannot create {path.parent}: {error.strerror}") from None
-    outcomes: tuple[Outcome, ...] = ()
+    outcomes: Outcomes = ()
 
     def allocate(taken: str) -> str:
         return FreeIds(paths, [taken]).like(taken)

@@ -34,6 +34,8 @@ class Target(NamedTuple):
     propose: Callable[[], Inversion] | None = None
 
 
+BatchRule = Callable[[Batch], Draft]
+CaseRule = Callable[[Case, PatternCommand], Draft]
 FindTarget = Callable[[str], Target]
 """Finds a pattern by ID; raises `UnknownRecord`."""
 
@@ -76,7 +78,7 @@ class Curator(DecisionWriter):
         cleaned = replace(command, reason=clean(command.reason, "reason"))
         return self._append(lambda state, _id: rule(cleaned, state, now), now)
 
-    def write_records(self, rule: Callable[[Batch], Draft], *, now: datetime, known: int, reason: str = "") -> Decided:
+    def write_records(self, rule: BatchRule, *, now: datetime, known: int, reason: str = "") -> Decided:
         """Decide about whole records; `rule` gets the newest ones."""
         return self._append(self._with_batch(rule, reason, self._unit(), now, known), now)
 
@@ -94,9 +96,8 @@ class Curator(DecisionWriter):
             except UnknownRecord as error:
                 unknown.append(Refusal(command.pattern_id, str(error)))
         asked = len(targets) + len(unknown)
-        makes = [
-            (id, self._makes(command, target, act, is_bulk=asked > 1)) for id, (command, target) in targets.items()
-        ]
+        is_bulk = asked > 1
+        makes = [(id, self._makes(command, target, act, is_bulk=is_bulk)) for id, (command, target) in targets.items()]
         decided = self._append_group(makes, act.now, unknown, progress)
         if not decided.group:
             return decided
@@ -156,15 +157,12 @@ class Curator(DecisionWriter):
         text = clean(proposal.text, "the text of the anti-pattern")
 
         def rule(case: Case, _command: PatternCommand) -> Draft:
-            return rules.accept_inversion(
-                case, proposal, text, lambda slug: act.unit.ids.next(ID_PREFIXES[PatternType.ANTI], slug)
-            )
+            next_id = partial(act.unit.ids.next, ID_PREFIXES[PatternType.ANTI])
+            return rules.accept_inversion(case, proposal, text, next_id)
 
         return self._with_case(replace(command, reason=command.reason or proposal.reason), target, act, rule)
 
-    def _with_batch(
-        self, rule: Callable[[Batch], Draft], reason: str, unit: UnitOfWork, now: datetime, known: int
-    ) -> Make:
+    def _with_batch(self, rule: BatchRule, reason: str, unit: UnitOfWork, now: datetime, known: int) -> Make:
         reason = clean(reason, "reason")
 
         def draft(state: CurationState, identifier: str) -> Draft:
@@ -185,9 +183,7 @@ class Curator(DecisionWriter):
 
         return draft
 
-    def _with_case(
-        self, command: PatternCommand, target: Target, act: _Act, rule: Callable[[Case, PatternCommand], Draft]
-    ) -> Make:
+    def _with_case(self, command: PatternCommand, target: Target, act: _Act, rule: CaseRule) -> Make:
         reason, pattern, unit = clean(command.reason, "reason"), target.pattern, act.unit
 
         def draft(state: CurationState, identifier: str) -> Draft:
@@ -229,6 +225,5 @@ def _check_storable_id(pattern: Pattern) -> None:
     try:
         pattern.id.encode()
     except UnicodeEncodeError:
-        raise BadInput(
-            f"the ID {shorten_id(pattern.id)} is not valid Unicode; nothing can be decided about it"
-        ) from None
+        name = shorten_id(pattern.id)
+        raise BadInput(f"the ID {name} is not valid Unicode; nothing can be decided about it") from None

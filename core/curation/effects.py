@@ -53,13 +53,12 @@ class Outcome(NamedTuple):
     done: bool
 
 
+Outcomes = tuple[Outcome, ...]
 Allocate = Callable[[str], str]
 """Returns a free ID for a record whose planned ID is taken."""
 
 
-def apply_steps(
-    data: bytes | None, steps: Sequence[Step], allocate: Allocate
-) -> tuple[bytes | None, tuple[Outcome, ...]]:
+def apply_steps(data: bytes | None, steps: Sequence[Step], allocate: Allocate) -> tuple[bytes | None, Outcomes]:
     """Return the file after all `steps`, and what could not be done as planned.
 
     `data` is None if the file does not exist. The steps are in ledger order, all for this file. Raises `BadJson` if the
@@ -206,7 +205,7 @@ def _merge_into(document: JsonText, record: Record, effect: Effect) -> None:
     Counts and list entries that were added since remain. The effect was already applied if the entries that it adds to
     lists are there; an effect without such entries is applied again.
     """
-    added = {key: _more(value, effect.seen.get(key)) for key, value in effect.set.items() if isinstance(value, list)}
+    added = _added_entries(effect)
     present = {key: record.value.get(key) for key in added}
     is_recognisable = any(added.values())
     if is_recognisable and not any(_more(items, present[key]) for key, items in added.items()):
@@ -226,9 +225,7 @@ def _merge_into(document: JsonText, record: Record, effect: Effect) -> None:
 
 def _subtract(record: Record, expected: Effect) -> dict[str, Any]:
     """Present counts and lists without what `expected` added, if still there."""
-    added = {
-        key: _more(value, expected.seen.get(key)) for key, value in expected.set.items() if isinstance(value, list)
-    }
+    added = _added_entries(expected)
     remaining = [key for key, items in added.items() if _common(items, record.value.get(key))]
     reverted: dict[str, Any] = {}
     for key, wanted in expected.set.items():
@@ -243,6 +240,11 @@ def _subtract(record: Record, expected: Effect) -> dict[str, Any]:
     if good is not None and bad is not None and good + bad:
         reverted["success_rate"] = good / (good + bad)
     return reverted
+
+
+def _added_entries(effect: Effect) -> dict[str, list[Any]]:
+    """By key, the list entries that an effect adds."""
+    return {key: _more(value, effect.seen.get(key)) for key, value in effect.set.items() if isinstance(value, list)}
 
 
 def _common(items: list[Any], known: Any) -> bool:

@@ -138,12 +138,8 @@ def count_changes(
     changes["failure_rate" if anti else "success_rate"] = rate
     if claimed is not None:
         changes[CLAIMED_RATE] = claimed
-    if (
-        anti
-        and pattern.recorded_counts.successes is None
-        and pattern.recorded_counts.failures is None
-        and known == total.uses
-    ):
+    own = pattern.recorded_counts
+    if anti and own.successes is None and own.failures is None and known == total.uses:
         return changes
     changes |= {"successful_applications": total.successes, "failed_applications": total.failures}
     if pattern_type is not PatternType.ANTI and known:

@@ -131,9 +131,8 @@ def check_keepable(record: dict[str, Any], pattern_id: str) -> None:
     except (msgspec.MsgspecError, ValueError, TypeError, RecursionError):
         same = False
     if not same:
-        raise Refused(
-            f"{visible_line(pattern_id, 80)} contains numbers or characters that the decision log cannot store"
-        )
+        name = visible_line(pattern_id, 80)
+        raise Refused(f"{name} contains numbers or characters that the decision log cannot store")
 
 
 def _read(path: FilePath) -> JsonText:

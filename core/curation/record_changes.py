@@ -61,15 +61,8 @@ class Batch(Struct, frozen=True, kw_only=True):
         return file
 
     def draft(self, changes: Changes, verb: Verb, subject: str, summary: str, after: dict[str, Any]) -> Draft:
-        effects, inverse = changes.result()
         return Draft(
-            verb=verb,
-            subject=subject,
-            summary=summary,
-            reason=self.reason,
-            after=after,
-            effects=effects,
-            inverse=inverse,
+            verb=verb, subject=subject, summary=summary, reason=self.reason, after=after, **changes.draft_fields()
         )
 
 
@@ -116,7 +109,8 @@ class Changes:
         check_keepable(known[2], identifier)
         self._unset[stored.file, identifier] = tuple(key for key in unset if key in stored.value)
 
-    def result(self) -> tuple[tuple[Effect, ...], tuple[Effect, ...]]:
+    def draft_fields(self) -> dict[str, Any]:
+        """`effects` and `inverse` of a `Draft`."""
         effects, inverse = list(self._effects), list(self._inverse)
         for (file, identifier), (kind, stored, keys) in self._set.items():
             effect = partial(Effect, file=file, type=kind.value, pattern_id=identifier)
@@ -125,7 +119,7 @@ class Changes:
             effects.append(effect(set=keys, seen=before, unset=removed))
             texts = stored.texts_of(before)
             inverse.insert(0, effect(text=texts, unset=tuple(key for key in keys if key not in before)))
-        return tuple(effects), tuple(inverse)
+        return {"effects": tuple(effects), "inverse": tuple(inverse)}
 
 
 def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern], *, unattended: bool) -> Draft:
@@ -259,9 +253,8 @@ def restore(batch: Batch, pattern_id: str, patterns: Mapping[str, Pattern]) -> D
         raise Refused(f"{shorten_id(pattern_id)} is already in the registry")
     heir = next((p.id for p in patterns.values() if pattern_id in p.aliases and not p.copy_folder), None)
     if heir is not None:
-        raise Refused(
-            f"{shorten_id(pattern_id)} was merged into {shorten_id(heir)}, which has its counts; undo the merge instead"
-        )
+        name, into = shorten_id(pattern_id), shorten_id(heir)
+        raise Refused(f"{name} was merged into {into}, which has its counts; undo the merge instead")
     for file in batch.registry.archives():
         stored = batch.registry.find(file, pattern_id)
         if stored is not None:

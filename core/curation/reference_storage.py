@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import asdict
 
@@ -123,9 +123,7 @@ class LoggedErrors(ErrorStorage):
     def store(self, entry: ErrorEntry) -> None:
         at = parse_moment(entry.timestamp, "timestamp")
         note = ErrorNote(**{name: getattr(entry, name) for name in ErrorNote.__struct_fields__})
-        line = Event(
-            id=entry.id, at=at, kind="error", loop_id=entry.bead_id, by=self._by, agent=self._agent, error=note
-        )
+        line = self._event(entry.id, at, entry.bead_id, kind="error", error=note)
         self._log.add(line, *([self._resolution(entry.id, entry.bead_id, at)] if entry.resolved else ()))
 
     def mark_resolved(self, id: str) -> None:
@@ -150,9 +148,10 @@ class LoggedErrors(ErrorStorage):
         ]
 
     def _resolution(self, id: str, bead_id: str, at: datetime) -> Event:
-        return Event(
-            id=event_id(at), at=at, kind="resolved", loop_id=bead_id, by=self._by, agent=self._agent, resolves=id
-        )
+        return self._event(event_id(at), at, bead_id, kind="resolved", resolves=id)
+
+    def _event(self, id: str, at: datetime, bead_id: str, **more: Any) -> Event:
+        return Event(id=id, at=at, loop_id=bead_id, by=self._by, agent=self._agent, **more)
 
 
 class LedgerPatterns(PatternStorage):

@@ -22,10 +22,10 @@ from core.curation.case import Case, Draft, change, since
 from core.curation.commands import PatternCommand
 from core.curation.decision_text import WAS_QUARANTINED
 from core.curation.merge import as_read
-from core.learning.assessment import QUARANTINE, Assessment
+from core.learning.assessment import QUARANTINE
 from core.learning.inversion_rules import Inversion
 from core.records.decisions import APPROVE, VERBS, WAS_HELD, Effect, Pin, Verb
-from core.records.patterns import Maturity, Pattern, PatternType
+from core.records.patterns import Maturity, PatternType
 from core.records.suspicions import Severity
 from core.records.times import iso
 from core.scanning.messages import describe_suspicions
@@ -102,7 +102,7 @@ def accept_inversion(case: Case, proposal: Inversion, text: str, next_id: Callab
         raise BadInput(f"the anti-pattern for {case.name} needs a text")
     _check_invertible(case)
     anti_id = next_id(_NOT_IN_SLUG.sub("-", proposal.slug.lower())[:_MAX_SLUG].strip("-") or "pattern")
-    record = _anti_pattern_record(case.pattern, case.assessment, proposal, text, anti_id, case.at)
+    record = _anti_pattern_record(case, proposal, text, anti_id)
     anti_hash = as_read(record, PatternType.ANTI).content_hash
     record[OVERRIDE] = override_of(_pin(case, Maturity.ESTABLISHED, anti_hash))
     effect = partial(Effect, file=case.anti_file, type=PatternType.ANTI.value, pattern_id=anti_id)
@@ -117,10 +117,9 @@ def accept_inversion(case: Case, proposal: Inversion, text: str, next_id: Callab
     )
 
 
-def _anti_pattern_record(
-    pattern: Pattern, assessment: Assessment, proposal: Inversion, text: str, anti_id: str, at: datetime
-) -> dict[str, Any]:
-    """The record of an anti-pattern made of `pattern`; see docs/file-formats.md."""
+def _anti_pattern_record(case: Case, proposal: Inversion, text: str, anti_id: str) -> dict[str, Any]:
+    """The record of an anti-pattern made of the pattern; see docs/file-formats.md."""
+    pattern = case.pattern
     sources = {source.loop_id: source for source in pattern.source_loops}
     source_loops = []
     for loop_id in proposal.source_loops:
@@ -145,10 +144,10 @@ def _anti_pattern_record(
         "source_loops": source_loops,
         "failure_rate": proposal.failures / proposal.total if proposal.total else 0.0,
         "occurrence_count": proposal.total,
-        "first_discovered": iso(at),
+        "first_discovered": iso(case.at),
     }
-    if assessment.last_used is not None:
-        record["last_used"] = iso(assessment.last_used)
+    if case.assessment.last_used is not None:
+        record["last_used"] = iso(case.assessment.last_used)
     record |= {"tags": list(pattern.tags), "inverted_from": pattern.id, "aliases": [f"anti-{pattern.id}"]}
     # Text quoted from files can contain lone surrogates, which no file can store.
     return dict(json.loads(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace")))

@@ -8,6 +8,7 @@ record what its own counts contained before (see `core.learning.evidence`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Final
 
@@ -64,7 +65,8 @@ class CountResult(Struct, frozen=True, kw_only=True):
     uses: int = 0
 
 
-Read = Callable[[], tuple[Snapshot, Scoreboard]]
+Known = tuple[Snapshot, Scoreboard]
+Read = Callable[[], Known]
 """Reads the present pattern files and event log."""
 
 
@@ -147,9 +149,7 @@ def _affected_patterns(snapshot: Snapshot, events: Iterable[Event]) -> tuple[str
     return tuple(sorted(found & snapshot.patterns.keys()))
 
 
-def _first_counts(
-    known: tuple[Snapshot, Scoreboard], pattern_ids: Iterable[str], now: datetime, by: str, *, dated: bool
-) -> Iterator[Event]:
+def _first_counts(known: Known, pattern_ids: Iterable[str], now: datetime, by: str, *, dated: bool) -> Iterator[Event]:
     """The missing `counted` events of records with (`dated`) or without a last use.
 
     A record with a last use is checked after the report is logged, since the reporter may already have counted the
@@ -177,24 +177,24 @@ def _last_counted_event(snapshot: Snapshot, pattern: Pattern) -> Event | None:
 
 
 def _write(
-    paths: ProjectPaths, settings: Settings, file: str, pattern_ids: Sequence[str], writer: _Writer
+    paths: ProjectPaths, settings: Settings, file: str, ids: Sequence[str], writer: _Writer
 ) -> list[CountResult]:
     written: dict[str, CountResult] = {}
 
     def change(data: bytes | None) -> bytes | None:
         written.clear()
         if data is None:
-            missing = _failed(file, pattern_ids, f"{visible_line(file, 160)} no longer exists")
+            missing = _failed(file, ids, f"{visible_line(file, 160)} no longer exists")
             written.update((one.pattern_id, one) for one in missing)
             return None
         document = RecordText(data)
-        written.update((id, writer.write(document, file, id)) for id in pattern_ids)
+        written.update((id, writer.write(document, file, id)) for id in ids)
         return document.encode()
 
     try:
         rewrite(pattern_path(paths, file), change, merge=merge_records, retry_seconds=settings.watch.retry_seconds)
     except (BadInput, Conflict, Unwritable) as error:
-        return _failed(file, pattern_ids, error)
+        return _failed(file, ids, error)
     return list(written.values())
 
 
@@ -233,9 +233,7 @@ class _Writer:
         if UseCounts.of_record(pattern.recorded_counts) is None or Tally.of(pattern.recorded_counts) != counts:
             self._set_counts(document, record, pattern, counts)
         self._add_loops(document, record, pattern, counted)
-        return CountResult(
-            pattern_id=pattern_id, file=file, successes=counts.successes, failures=counts.failures, uses=counts.uses
-        )
+        return CountResult(pattern_id=pattern_id, file=file, **asdict(counts))
 
     def _set_counts(self, document: JsonText, record: Record, pattern: Pattern, counts: Tally) -> None:
         """Set counts and rate, and extend the effectiveness trend if there are new results."""
@@ -257,11 +255,8 @@ class _Writer:
         known = max(before.successes + before.failures, growing[-1][1] if growing else 0)
         if results <= known:
             return
-        point: dict[str, Any] = {
-            "timestamp": iso(self._now),
-            "success_rate_snapshot": counts.successes / results,
-            "sample_size": results,
-        }
+        rate = counts.successes / results
+        point: dict[str, Any] = {"timestamp": iso(self._now), "success_rate_snapshot": rate, "sample_size": results}
         if len(self._loops) == 1:
             point["source_loop"] = next(iter(self._loops))
         elif self._loops:
@@ -297,11 +292,8 @@ class _Writer:
         return next((source.agent for source in sources if source is not None and source.agent), "")
 
     def _events(self, pattern_id: str, names: set[str]) -> Iterable[Event]:
-        return (
-            event
-            for event in self._snapshot.events
-            if event.pattern_id == pattern_id and event.loop_id in names and event.kind in _RESULTS
-        )
+        own = (event for event in self._snapshot.events if event.pattern_id == pattern_id)
+        return (event for event in own if event.loop_id in names and event.kind in _RESULTS)
 
 
 def _append(document: JsonText, record: Record, key: str, entries: Sequence[Any]) -> None:

@@ -22,12 +22,11 @@ import msgspec
 from core.base.errors import BadInput, Unwritable
 from core.base.text import visible_line
 from core.config.paths import ProjectPaths
-from core.config.settings import Settings
 from core.curation.apply import pattern_path, steps_of
 from core.curation.commands import Command
 from core.curation.curator import Curator
 from core.curation.decision_writer import Decided
-from core.curation.effects import Outcome, Step, apply_steps
+from core.curation.effects import Outcomes, Step, apply_steps
 from core.curation.pattern_registry import Registry, Stored, UnitOfWork, check_keepable
 from core.learning.scoreboard import Scoreboard
 from core.ledger.decision_log import DecisionLog
@@ -92,7 +91,7 @@ class _Stage(Project):
         self.ledger = _MemoryLedger(project.project, state.snapshot)
         self._memory = _MemoryLibrary(project, state, self.ledger)
         self.library = self._memory
-        self.curator = _MemoryCurator(project.project, state.settings, project.by, self._memory, self.ledger)
+        self.curator = _MemoryCurator(project, state, self._memory, self.ledger)
         self._view = state
 
     def extraction(self, source_id: str, types: frozenset[PatternType] = ALL_TYPES) -> Extraction:
@@ -196,17 +195,15 @@ class _MemoryLedger(Ledger):
 class _MemoryCurator(Curator):
     """A curator that writes to a `_MemoryLibrary`."""
 
-    def __init__(
-        self, paths: ProjectPaths, settings: Settings, by: str, memory: _MemoryLibrary, ledger: Ledger
-    ) -> None:
-        super().__init__(paths, settings, by=by, ledger=ledger)
+    def __init__(self, project: Project, state: ProjectState, memory: _MemoryLibrary, ledger: Ledger) -> None:
+        super().__init__(project.project, state.settings, by=project.by, ledger=ledger)
         self._memory = memory
         self._done = len(ledger.decisions())
 
     def _unit(self) -> UnitOfWork:
         return _DryUnit(self._paths, self._ledger)
 
-    def _apply_pending(self) -> tuple[Outcome, ...]:
+    def _apply_pending(self) -> Outcomes:
         """Apply the new decisions to the records in memory."""
         new = self._ledger.decisions()[self._done :]
         self._done += len(new)
@@ -219,7 +216,7 @@ class _MemoryCurator(Curator):
                     steps.setdefault(file, []).extend(steps_of(decision, file, known))
         return tuple(outcome for file, todo in steps.items() for outcome in self._change(file, todo))
 
-    def _change(self, file: str, steps: list[Step]) -> tuple[Outcome, ...]:
+    def _change(self, file: str, steps: list[Step]) -> Outcomes:
         ids = dict.fromkeys(step.effect.pattern_id for step in steps)
         before = {id: [copy for copy in self._memory.copies(id) if copy.file == file] for id in ids}
         data = _text(self._paths, file, [copy for copies in before.values() for copy in copies])

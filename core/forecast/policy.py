@@ -217,21 +217,14 @@ class _Checker:
             if state.assessment(id).decided_by != HUMAN
             and find_stopping_severity(patterns[id], curation, scan) is not None
         ]
-        together = [
-            reader.id
-            for reader, given in self._contexts
-            if find_combined_harm(
-                given.context,
-                (patterns[id] for id in given.pattern_ids),
-                orders=all(map(board.stops_orders, given.pattern_ids)),
-            )
-            or any(
-                find_harm_when_cut(
-                    patterns[id], state.settings.injection.max_field_chars, orders=board.stops_orders(id)
-                )
-                for id in given.pattern_ids
-            )
-        ]
+        max_chars, together = state.settings.injection.max_field_chars, []
+        for reader, injected in self._contexts:
+            ids = injected.pattern_ids
+            orders = all(map(board.stops_orders, ids))
+            if find_combined_harm(injected.context, (patterns[id] for id in ids), orders=orders) or any(
+                find_harm_when_cut(patterns[id], max_chars, orders=board.stops_orders(id)) for id in ids
+            ):
+                together.append(reader.id)
         allowed = len(dangerous) - len(broken)
         released = f"; a person has released {plural(allowed, 'dangerous text')}" if allowed else ""
         return [*broken, *together], f"{_none([*broken, *together])} dangerous in {self._contexts_text}{released}"

@@ -20,11 +20,6 @@ from core.records.decisions import (
 from core.records.patterns import Maturity
 from core.records.times import parse_time
 
-_PINS: Final = {
-    Verb.PROMOTE: Maturity.PROVEN,
-    Verb.DEPRECATE: Maturity.DEPRECATED,
-    Verb.ACCEPT_INVERSION: Maturity.DEPRECATED,
-}
 _ARRIVALS: Final = {Verb.IMPORT: "import", Verb.EXTRACT: "extraction", Verb.QUARANTINE: "quarantine"}
 _BURST_VERDICTS: Final = {Verb.REVOKE: "revoked", Verb.CONFIRM: "confirmed"}
 
@@ -167,7 +162,7 @@ class _State:
                 texts[subject] = texts.get(subject, frozenset()) | {text}
 
     def _pin(self, decision: Decision) -> None:
-        state = _PINS[decision.verb]
+        state = Maturity.PROVEN if decision.verb is Verb.PROMOTE else Maturity.DEPRECATED
         self.pins[decision.subject] = _make_pin(decision, state, "content_hash", "successes", "failures")
         self.reset.discard(decision.subject)
 

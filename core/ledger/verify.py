@@ -162,8 +162,7 @@ def missing_heads(heads: Sequence[Head], places: Sequence[Place]) -> Iterator[Ch
         taken = f"the head of {iso(head.at)}"
         if head.lines > end:
             missing = plural(head.lines - end, "line")
-            yield ChainBreak(
-                max(end, 1), f"{taken} was taken at line {head.lines}: {missing} after this one are missing"
-            )
+            what = f"{taken} was taken at line {head.lines}: {missing} after this one are missing"
+            yield ChainBreak(max(end, 1), what)
         else:
             yield ChainBreak(max(head.lines, 1), f"{taken} does not fit: lines up to this one were rewritten")

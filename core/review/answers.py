@@ -101,9 +101,8 @@ def _proposals(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
         yield _reject("count them", "these reports count", commands.CountReports(source=subject, burst=item.burst))
     elif item.offer is not None:
         label = "create" if item.kind == kinds.RECURRING else VERBS[Verb.EXTRACT].word
-        yield _accept(
-            label, offer_text(item.offer).replace(" to extract", ""), commands.Extract(subject, expected=item.offer)
-        )
+        effect = offer_text(item.offer).replace(" to extract", "")
+        yield _accept(label, effect, commands.Extract(subject, expected=item.offer))
         yield _dismissal(item, "reject", "never", f"nothing is extracted from {name}")
     elif item.session is not None:
         summary = f"{ACKNOWLEDGE.past} the {visible_line(item.about, 80)}"

@@ -54,10 +54,8 @@ def list_recipients(snapshot: Snapshot) -> tuple[Recipient, ...]:
 def _past(snapshot: Snapshot) -> Iterator[tuple[datetime, Recipient]]:
     for loop in snapshot.loops.values():
         if loop.task and loop.status.ended:
-            yield (
-                loop.ended_at or loop.last_activity or loop.started_at or _LONG_AGO,
-                Recipient(TASK, loop.id, loop.task),
-            )
+            at = loop.ended_at or loop.last_activity or loop.started_at or _LONG_AGO
+            yield at, Recipient(TASK, loop.id, loop.task)
     for task in snapshot.tasks.values():
         if task.description:
             at = task.completed_at or task.updated_at or task.created_at or _LONG_AGO
@@ -89,9 +87,8 @@ class ContextCache:
 
     def supposed(self, view: ProjectState, task: str, *, same: bool) -> InjectedContext:
         """The context in a dry run; `same`: its texts equal those of the last real state."""
-        return task_context(
-            view, self._relevant[task] if same and task in self._relevant else task_relevance(view, task)
-        )
+        known = self._relevant.get(task) if same else None
+        return task_context(view, task_relevance(view, task) if known is None else known)
 
     def _base_on(self, view: ProjectState) -> None:
         sources = (view.embeddings, view.task_embeddings)
@@ -100,12 +97,8 @@ class ContextCache:
         if view is self._view and same_vectors:
             return
         learnings = view.learnings.learnings
-        if (
-            self._view is None
-            or not same_vectors
-            or learnings is not self._learnings
-            or not same_texts(self._view, view)
-        ):
+        same_sources = self._view is not None and same_vectors and learnings is self._learnings
+        if self._view is None or not (same_sources and same_texts(self._view, view)):
             self._relevant = {}
         self._view, self._vectors, self._learnings, self._given = view, [*vectors], learnings, {}
 

@@ -30,6 +30,10 @@ _WRONG_COUNTS: Final = frozenset({"claim-below-evidence", "claim-disagrees"})
 """Codes of findings on counts that need a person."""
 
 
+FindClusters = Callable[[], Sequence[Cluster] | None]
+DraftPattern = Callable[[Cluster], Extraction]
+
+
 class _Counts(NamedTuple):
     """Recorded counts and evidence of a pattern, to detect changes."""
 
@@ -73,13 +77,7 @@ class IncrementalChecks:
         """Remove a recurring learning that was extracted."""
         self.recurring = tuple(one for one in self.recurring if one[0].id != cluster_id)
 
-    def look(
-        self,
-        snapshot: Snapshot,
-        board: Scoreboard,
-        clusters: Callable[[], Sequence[Cluster] | None],
-        draft: Callable[[Cluster], Extraction],
-    ) -> bool | None:
+    def look(self, snapshot: Snapshot, board: Scoreboard, clusters: FindClusters, draft: DraftPattern) -> bool | None:
         """Do one step; whether the result changed, None if nothing is left to check.
 
         `clusters` finds recurring learnings and returns None while that takes further steps; `draft` extracts the
@@ -132,12 +130,7 @@ class IncrementalChecks:
         changed, self.unreconciled = found != self.unreconciled, found
         return changed
 
-    def _learn(
-        self,
-        snapshot: Snapshot,
-        clusters: Callable[[], Sequence[Cluster] | None],
-        draft: Callable[[Cluster], Extraction],
-    ) -> bool | None:
+    def _learn(self, snapshot: Snapshot, clusters: FindClusters, draft: DraftPattern) -> bool | None:
         """Check recurring learnings again if their candidate or the registry may have changed."""
         if not self._pending_clusters:
             if self._checked_snapshot is not None and self._has_same_learnings(self._checked_snapshot, snapshot):
@@ -186,18 +179,17 @@ def trigger_match_share(pattern: Pattern) -> float:
 @cache
 def common_messages() -> Mapping[str, Sequence[str]]:
     """Unrelated common `errors` and `tasks`; a trigger that matches most of them is too broad."""
-    found: Mapping[str, Sequence[str]] = yaml.load(
-        Path(__file__).with_name("common_messages.yaml").read_bytes(), yaml.CSafeLoader
-    )
+    data = Path(__file__).with_name("common_messages.yaml").read_bytes()
+    found: Mapping[str, Sequence[str]] = yaml.load(data, yaml.CSafeLoader)
     return found
 
 
 def _may_disagree(counts: _Counts, pattern: Pattern) -> bool:
     """Whether a record counts less than the evidence; a cheap check before `_find_wrong_count`."""
-    recorded = UseCounts.of_record(pattern.recorded_counts)
-    return recorded is not None and (
-        recorded.uses < counts.uses or recorded.successes < counts.successes or recorded.failures < counts.failures
-    )
+    own = UseCounts.of_record(pattern.recorded_counts)
+    if own is None:
+        return False
+    return own.uses < counts.uses or own.successes < counts.successes or own.failures < counts.failures
 
 
 def _find_wrong_count(board: Scoreboard, pattern_id: str) -> Finding | None:

@@ -135,9 +135,8 @@ class ImpactEstimator:
         """How likely the state is wrong; `worse`: P(success rate is too low)."""
         rate = "rate of right warnings" if self.is_warning(pattern_id) else "success rate"
         chance, side = (1 - worse, "above") if is_withheld else (worse, "below")
-        return (
-            f"{min(max(chance, 0.01), 0.99):.0%} likely that its true {rate} is {side} {good_enough(self.settings):.0%}"
-        )
+        chance = min(max(chance, 0.01), 0.99)
+        return f"{chance:.0%} likely that its true {rate} is {side} {good_enough(self.settings):.0%}"
 
     def is_warning(self, pattern_id: str) -> bool:
         """Whether the pattern is an anti-pattern, whose successes are right warnings."""

@@ -52,12 +52,8 @@ def review_queue(
     several questions with one key, only the first is asked.
     """
     scales = ImpactEstimator(patterns, board, settings)
-    items = [
-        *inversions(scales, curation),
-        *pins(scales, curation),
-        *arrivals(scales, curation),
-        *suspected(scales, curation),
-    ]
+    items = [*inversions(scales, curation), *pins(scales, curation)]
+    items += [*arrivals(scales, curation), *suspected(scales, curation)]
     asked = {item.subject for item in items}
     items += [
         *(item for item in borderline(scales, asked) if net(item.impact, item.seconds, settings) > 0),

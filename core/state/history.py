@@ -21,6 +21,5 @@ def explain_pattern(state: ProjectState, pattern_id: str) -> Explanation:
 
 
 def pattern_lineage(state: ProjectState, pattern_id: str) -> tuple[LineageEvent, ...]:
-    return build_lineage(
-        state.pattern(pattern_id), state.board.observations(pattern_id), state.snapshot.decisions, state.snapshot.loops
-    )
+    snapshot, observations = state.snapshot, state.board.observations(pattern_id)
+    return build_lineage(state.pattern(pattern_id), observations, snapshot.decisions, snapshot.loops)

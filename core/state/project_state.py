@@ -85,20 +85,20 @@ class ProjectState:
 
     def pattern(self, pattern_id: str) -> Pattern:
         """The pattern with this ID or alias, else `UnknownRecord`."""
-        found = self.snapshot.patterns.get(pattern_id)
-        if found is None:
-            found = next((p for p in self.snapshot.patterns.values() if pattern_id in p.aliases), None)
+        found = self._named_pattern(pattern_id)
         if found is None:
             raise UnknownRecord(f"no pattern {visible_line(pattern_id, 80)!r}; see: ralphdeck pattern list")
         return found
 
+    def _named_pattern(self, name: str) -> Pattern | None:
+        patterns = self.snapshot.patterns
+        return patterns.get(name) or next((one for one in patterns.values() if name in one.aliases), None)
+
     def find_pattern(self, name: str) -> Pattern:
         """The pattern with this ID or alias, or a unique part of the ID, else `UnknownRecord`."""
+        if (named := self._named_pattern(name)) is not None:
+            return named
         patterns = self.snapshot.patterns
-        if name not in patterns:
-            for pattern in patterns.values():
-                if name in pattern.aliases:
-                    return pattern
         found = find_matching_ids(name, patterns, fragments=True)
         return patterns[require_one(found, name, what="pattern", command="pattern list", known=patterns)]
 

@@ -66,9 +66,8 @@ def read_import(file: str, data: bytes) -> Arriving:
         records[pattern.id] = pattern, record
     if not content.patterns and all(finding.severity is not Severity.ERROR for finding in findings):
         findings.append(Finding(file, "", Severity.ERROR, "no-patterns", "holds no patterns"))
-    return Arriving(
-        file=file, records=tuple(records.values()), refused=tuple(refused), findings=tuple(dict.fromkeys(findings))
-    )
+    usable = tuple(records.values())
+    return Arriving(file=file, records=usable, refused=tuple(refused), findings=tuple(dict.fromkeys(findings)))
 
 
 def _invalid(pattern: Pattern, findings: Sequence[Finding]) -> str:

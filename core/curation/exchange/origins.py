@@ -116,12 +116,11 @@ def _part_copies(ours: dict[str, Tally], theirs: dict[str, Tally]) -> None:
     """Split off the common share of two copies from the largest shares."""
     named = [name for name in theirs if name != NO_ORIGIN]
     if named:
-        _move(
-            ours,
-            max(ours, key=lambda name: (ours[name].uses, name)),
-            theirs,
-            max(named, key=lambda name: (theirs[name].uses, name)),
-        )
+        _move(ours, _largest(ours, ours), theirs, _largest(theirs, named))
+
+
+def _largest(shares: Mapping[str, Tally], names: Iterable[str]) -> str:
+    return max(names, key=lambda name: (shares[name].uses, name))
 
 
 def _part_commons(ours: dict[str, Tally], theirs: dict[str, Tally]) -> None:
@@ -149,7 +148,7 @@ def _part(knowing: Mapping[str, Tally], other: dict[str, Tally]) -> None:
             within = [name for name in other if _projects((name,)) < _projects((common,))]
             holding = [name for name in within if not _is_within(name, within)]
             if holding:
-                other[max(holding, key=lambda name: (other[name].uses, name))] -= share
+                other[_largest(other, holding)] -= share
 
 
 def arriving_shares(record: Mapping[str, Any], kind: PatternType, origin: str) -> dict[str, dict[str, int]]:

@@ -18,13 +18,10 @@ def duplicates(scales: ImpactEstimator, alike: Sequence[tuple[str, str, float]])
     asked: set[str] = set()
     patterns, board = scales.patterns, scales.board
     for one, other, similarity in alike:
-        if not asked.isdisjoint((one, other)) or one not in patterns or other not in patterns:
+        pair = {one, other}
+        if not asked.isdisjoint(pair) or not pair <= patterns.keys():
             continue
-        if (
-            not (patterns[one].is_registered and patterns[other].is_registered)
-            or one not in board
-            or other not in board
-        ):
+        if not all(patterns[id].is_registered and id in board for id in pair):
             continue
         target, merged = sorted((one, other), key=lambda id: (_is_quarantined(scales, id), -scales.times(id), id))
         asked |= {target, merged}

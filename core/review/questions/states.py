@@ -30,16 +30,13 @@ def inversions(scales: ImpactEstimator, curation: CurationState) -> Iterator[Rev
         if pattern_id not in scales.patterns:
             continue
         failures, total = int(board.failures[row]), int(board.failures[row] + board.successes[row])
-        verdict = curation.inversions.get(pattern_id)
-        if verdict is not None:
-            # The board may be older than the last decision.
-            more = failures - verdict.failures
-            if verdict.verdict == "accepted" or (
-                verdict.verdict == "rejected" and more < settings.anti_pattern.failures_until_asked_again
-            ):
-                continue
-        again = ""
+        verdict, again = curation.inversions.get(pattern_id), ""
+        if verdict is not None and verdict.verdict == "accepted":
+            continue  # the board may be older than the last decision
         if verdict is not None and verdict.verdict == "rejected":
+            more = failures - verdict.failures
+            if more < settings.anti_pattern.failures_until_asked_again:
+                continue
             again = f"; rejected on {format_day(verdict.at)}, {plural(more, 'further failure')} since"
         yield scales.item(
             INVERSION,
@@ -83,15 +80,12 @@ def _decided(pin: Pin) -> str:
 
 def _contradicted(scales: ImpactEstimator, pattern_id: str, pin: Pin) -> ReviewItem:
     good, bad = scales.board.results_since_pin(pattern_id)
-    words = ("right", "wrong") if scales.is_warning(pattern_id) else ("succeeded", "failed")
-    against, word = (good, words[0]) if pin.state is Maturity.DEPRECATED else (bad, words[1])
-    total = good + bad
-    since = (
-        f"the warning was {word} in {against} of {total}"
-        if scales.is_warning(pattern_id)
-        else f"{against} of {plural(total, 'use')} {word}"
-    )
-    impact, place = scales.since(pattern_id, good, bad, is_withheld=pin.state is Maturity.DEPRECATED)
+    is_warning, is_deprecated = scales.is_warning(pattern_id), pin.state is Maturity.DEPRECATED
+    words = ("right", "wrong") if is_warning else ("succeeded", "failed")
+    against, word = (good, words[0]) if is_deprecated else (bad, words[1])
+    uses = f"{against} of {plural(good + bad, 'use')} {word}"
+    since = f"the warning was {word} in {against} of {good + bad}" if is_warning else uses
+    impact, place = scales.since(pattern_id, good, bad, is_withheld=is_deprecated)
     noun = _NOUNS.get(pin.state, "decision")
     return scales.item(
         CONTRADICTED,
