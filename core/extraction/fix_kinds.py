@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -28,16 +28,7 @@ _IN_WORDS: Final = {category: _any(words) for category, words in _TABLES["words"
 _DOMAINS: Final = {tag: _any(words) for tag, words in _TABLES["domains"].items()}
 _GUARD: Final = _any(r"guard\w*|early return")
 _MISSING_VALUE: Final = re.compile(r"\b(?:null|undefined|none|nil|nonetype)\b", re.IGNORECASE)
-# A fix whose words only name its category gets a general description.
-_GENERAL: Final = (
-    (
-        "add_null_check",
-        re.compile(r"\bpropert|\breading\b|\battribute\b|\baccess|nil pointer", re.IGNORECASE),
-        "Add null check before property access",
-    ),
-    ("add_null_check", re.compile(""), "Add null check before the value is used"),
-    ("add_import", re.compile(""), "Import the missing name before it is used"),
-)
+_PROPERTY: Final = re.compile(r"\bpropert|\breading\b|\battribute\b|\baccess|nil pointer", re.IGNORECASE)
 
 
 def fix_category(description: str, diff: str, cause: str, message: str) -> str:
@@ -56,11 +47,10 @@ def fix_category(description: str, diff: str, cause: str, message: str) -> str:
 def fix_description(description: str, category: str, message: str) -> str:
     """Describe a fix in its own words unless these only name the category."""
     text = one_line(description)
-    words = _IN_WORDS[category] if category in ("add_null_check", "add_import") else None
-    if not text or (words and words.search(text)):
-        for general, about, sentence in _GENERAL:
-            if general == category and about.search(message):
-                return sentence
+    if category in ("add_null_check", "add_import") and (not text or _IN_WORDS[category].search(text)):
+        if category == "add_import":
+            return "Import the missing name before it is used"
+        return f"Add null check before {'property access' if _PROPERTY.search(message) else 'the value is used'}"
     if len(text) >= MIN_DESCRIPTION:
         return text
     lead = _TABLES["leads"][category]
@@ -77,18 +67,12 @@ def make_tags(language: str, category: str, error_type: str, places: Iterable[st
 def detect_domain(places: Iterable[str]) -> str:
     """Return the domain tag of paths and texts; the last part of a path has priority."""
     for place in places:
-        for name in _names(place):
-            for tag, words in _DOMAINS.items():
-                if words.search(name):
-                    return tag
+        is_path = "/" in place and " " not in place
+        for part in reversed(PurePosixPath(place[-300:]).parts if is_path else (place[:300],)):
+            name = re.sub(r"(?<=[a-z])(?=[A-Z])|_|\.", " ", part)
+            if tag := next((tag for tag, words in _DOMAINS.items() if words.search(name)), ""):
+                return tag
     return ""
-
-
-def _names(place: str) -> Iterator[str]:
-    """Yield a text, or the parts of a path from its end, as separate words."""
-    parts = PurePosixPath(place[-300:]).parts if "/" in place and " " not in place else (place[:300],)
-    for part in reversed(parts):
-        yield re.sub(r"(?<=[a-z])(?=[A-Z])|_|\.", " ", part)
 
 
 def mentioned_language(*texts: str) -> str:

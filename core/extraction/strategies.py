@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from core.base.text import visible_line
 from core.learning.outcomes import Verdict
@@ -75,13 +75,21 @@ def find_strategies(names: Iterable[str], patterns: Mapping[str, Pattern]) -> tu
 
 def propose_strategies(work_id: str, names: Sequence[str]) -> Extraction:
     """Propose patterns for new strategies, without counts: their uses are events."""
-    return Extraction(
-        source_id=f"strategies of {work_id}",
-        proposals=tuple(
-            Proposal(type=PatternType.SUCCESS, slug=_slug(name), record=_record(name), trace=("its strategy",))
-            for name in names
-        ),
-    )
+    proposals = []
+    for name in names:
+        record = {
+            "type": "success_pattern",
+            "name": name,
+            "task_category": CATEGORY,
+            "approach": {"description": name, "steps": []},
+            "success_rate": 0.0,
+            "usage_count": 0,
+            "tags": [DECOMPOSITION_TAG],
+        }
+        words = _NOT_SLUG.sub("-", name.lower()).strip("-")[:_MAX_SLUG].strip("-")
+        slug = f"strategy-{words}" if words else "strategy"
+        proposals.append(Proposal(type=PatternType.SUCCESS, slug=slug, record=record, trace=("its strategy",)))
+    return Extraction(source_id=f"strategies of {work_id}", proposals=tuple(proposals))
 
 
 def make_use_events(
@@ -96,7 +104,8 @@ def make_use_events(
         return
     signals, scored = outcome
     result = False if not signals.success and scored.verdict is Verdict.NEUTRAL else None
-    names = _names_of(work_id, snapshot)
+    loop = snapshot.loops.get(work_id)
+    names = {work_id, *(loop.aliases if loop is not None else ())}
     for pattern in patterns:
         own = [event for event in snapshot.events if event.pattern_id == pattern.id and event.loop_id in names]
         recorded = [event.success for event in own if event.kind in ("applied", "outcome", "feedback")]
@@ -107,27 +116,5 @@ def make_use_events(
         )
 
 
-def _names_of(work_id: str, snapshot: Snapshot) -> set[str]:
-    loop = snapshot.loops.get(work_id)
-    return {work_id, *loop.aliases} if loop is not None else {work_id}
-
-
 def _key(name: str) -> str:
     return _SPACES.sub(" ", name).strip().casefold()
-
-
-def _slug(name: str) -> str:
-    slug = _NOT_SLUG.sub("-", name.lower()).strip("-")[:_MAX_SLUG].strip("-")
-    return f"strategy-{slug}" if slug else "strategy"
-
-
-def _record(name: str) -> dict[str, Any]:
-    return {
-        "type": "success_pattern",
-        "name": name,
-        "task_category": CATEGORY,
-        "approach": {"description": name, "steps": []},
-        "success_rate": 0.0,
-        "usage_count": 0,
-        "tags": [DECOMPOSITION_TAG],
-    }

@@ -38,8 +38,9 @@ class Cause(Struct, frozen=True, kw_only=True):
 def top_causes(snapshot: Snapshot, since: datetime, now: datetime) -> tuple[Cause, ...]:
     """Causes since a time, the most frequent first; at most `MAX_CAUSES`."""
     occurrences = (*_of_sessions(snapshot.debug_sessions.values(), since), *_of_events(snapshot.events, since))
+    informative = (one for one in occurrences if one[1].lower() not in _UNKNOWN)
     found: dict[tuple[str, str], Cause] = {}
-    for kind, name, at, loop_id in sorted(occurrences, key=lambda one: one[2]):
+    for kind, name, at, loop_id in sorted(informative, key=lambda one: one[2]):
         known = found.get((kind, name))
         count = known.count + 1 if known else 1
         found[kind, name] = Cause(kind=kind, name=name, count=count, newest=min(at, now), loop_id=loop_id)
@@ -54,21 +55,15 @@ def _of_sessions(sessions: Iterable[DebugSession], since: datetime) -> Iterator[
     for session in sessions:
         at = session.changed_at
         if at is not None and at >= since:
-            analyses = (run.analysis for run in session.executions)
-            causes = {analysis.category for analysis in analyses if analysis is not None}
+            causes = {run.analysis.category for run in session.executions if run.analysis is not None}
             errors = {failure.error_type for run in session.executions for failure in run.failures}
-            yield from ((ROOT_CAUSE, name, at, session.loop_id) for name in causes if _is_informative(name))
-            yield from ((ERROR, name, at, session.loop_id) for name in errors if _is_informative(name))
+            yield from ((ROOT_CAUSE, name, at, session.loop_id) for name in causes)
+            yield from ((ERROR, name, at, session.loop_id) for name in errors)
 
 
 def _of_events(events: Sequence[Event], since: datetime) -> Iterator[_Occurrence]:
     for event in events[bisect_left(events, since, key=attrgetter("at")) :]:
         if event.error is not None:
-            if _is_informative(event.error.error_type):
-                yield ERROR, event.error.error_type.value, event.at, event.loop_id
-        elif event.signals is not None and _is_informative(event.signals.failure_mode):
+            yield ERROR, event.error.error_type.value, event.at, event.loop_id
+        elif event.signals is not None:
             yield FAILURE_MODE, event.signals.failure_mode, event.at, event.loop_id
-
-
-def _is_informative(name: str) -> bool:
-    return name.lower() not in _UNKNOWN

@@ -53,13 +53,17 @@ def build_dashboard(view: ProjectState, by: str, weeks: int = DEFAULT_WEEKS) -> 
     registry = select_registered(board, snapshot.patterns)
     starts = list_week_starts(board.now, weeks)
     evidence = count_weekly(board, registry, starts)
+    types = (snapshot.patterns[id].type for id in board.ids)
+    counted = zip(types, board.state_codes.tolist(), registry.tolist(), strict=True)
+    patterns = Counter((kind, STATES[code]) for kind, code, is_registered in counted if is_registered)
+    used = (board.use_times.kinds != INJECTED_ONLY) & registry[board.use_times.rows]
     return Dashboard(
         now=board.now,
         weeks=weeks,
         level=view.settings.interval_level,
-        patterns=_by_type_and_state(board, snapshot.patterns),
+        patterns={(kind, state): patterns[kind, state] for kind in PatternType for state in Maturity},
         evidence=evidence,
-        undated=_undated(board, registry),
+        undated=int(board.uses[registry].sum() - board.use_times.counts[used].sum()),
         trend=compute_trend(evidence, view.settings.interval_level),
         iterations=compare_injection(snapshot, view.settings),
         ahead=find_upcoming(board, registry, weeks),
@@ -74,17 +78,3 @@ def build_dashboard(view: ProjectState, by: str, weeks: int = DEFAULT_WEEKS) -> 
 def select_registered(board: Scoreboard, patterns: Mapping[str, Pattern]) -> Flags:
     """Mask of registered rows; copies in other folders would count twice."""
     return np.fromiter((not patterns[id].copy_folder for id in board.ids), np.bool_, len(board.ids))
-
-
-def _by_type_and_state(board: Scoreboard, patterns: Mapping[str, Pattern]) -> dict[tuple[PatternType, Maturity], int]:
-    codes = board.state_codes.tolist()
-    counts = Counter(
-        (patterns[id].type, code) for id, code in zip(board.ids, codes, strict=True) if not patterns[id].copy_folder
-    )
-    return {(kind, state): counts[kind, STATES.index(state)] for kind in PatternType for state in Maturity}
-
-
-def _undated(board: Scoreboard, registry: Flags) -> int:
-    use_times = board.use_times
-    used = (use_times.kinds != INJECTED_ONLY) & registry[use_times.rows]
-    return int(board.uses[registry].sum() - use_times.counts[used].sum())

@@ -29,9 +29,7 @@ from core.storage.file_reader import MAX_PATTERN_BYTES, read_file
 from core.storage.json_editor import JsonText
 from core.storage.json_reader import decode_json
 
-_WRAPPER: Final = METRICS  # key that may contain the metrics; a file of its own does not need it
 _VERSION: Final = "1.0.0"
-
 _Update = Callable[[JsonText], None]
 
 
@@ -49,10 +47,8 @@ def write_derived(
     paths: ProjectPaths, settings: Settings, snapshot: Snapshot, board: Scoreboard, now: datetime
 ) -> tuple[str, ...]:
     """Update index and metrics; returns errors, which do not affect the records."""
-    return (
-        *_write_index(paths, settings, snapshot.patterns, now),
-        *write_metrics(paths, settings, snapshot, board, now),
-    )
+    of_index = _write_index(paths, settings, snapshot.patterns, now)
+    return of_index + write_metrics(paths, settings, snapshot, board, now)
 
 
 def write_metrics(
@@ -63,9 +59,8 @@ def write_metrics(
     at = metrics.pop("last_updated")
 
     def update(document: JsonText) -> None:
-        path: tuple[str, ...] = ()
-        if isinstance(document.value.get(_WRAPPER), dict):
-            path = (_WRAPPER,)
+        is_wrapped = isinstance(document.value.get(METRICS), dict)  # a file of its own does not need the key
+        path = (METRICS,) if is_wrapped else ()
         if _set_known(document, path, metrics):
             document.set(path, "last_updated", at)
 
@@ -82,18 +77,15 @@ def _set_known(document: JsonText, path: tuple[str, ...], values: Mapping[str, A
         old = here.get(key)
         if isinstance(value, dict) and isinstance(old, dict):
             changed |= _set_known(document, (*path, key), value)
-        elif value is None:
-            if key in here:
-                document.remove((*path, key))
-                changed = True
-        elif type(old) is bool or old != value:
-            document.set(path, key, _known(value))
+        elif value is None and key in here:
+            document.remove((*path, key))
+            changed = True
+        elif value is not None and (type(old) is bool or old != value):
+            if isinstance(value, dict):
+                value = {name: item for name, item in value.items() if item is not None}
+            document.set(path, key, value)
             changed = True
     return changed
-
-
-def _known(value: Any) -> Any:
-    return {key: item for key, item in value.items() if item is not None} if isinstance(value, dict) else value
 
 
 def _write_index(
@@ -169,7 +161,7 @@ def read_recorded_metrics(paths: ProjectPaths) -> dict[str, dict[str, Any]]:
     raw = read_file(metrics_path(paths), paths.aiwg, MAX_PATTERN_BYTES)
     value = None if raw is None or isinstance(raw, Problem) else decode_json(raw.data).value
     if isinstance(value, dict):
-        inner = value.get(_WRAPPER)
+        inner = value.get(METRICS)
         recorded[paths.relative(metrics_path(paths))] = _flat(inner if isinstance(inner, dict) else value)
     for extras in read_registry_extras(paths, []):
         if extras.metrics is not None:

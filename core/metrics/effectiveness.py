@@ -22,7 +22,7 @@ from core.learning.recorded_uses import loops_with_reflections
 from core.learning.scoreboard import Scoreboard
 from core.learning.states import STATES
 from core.learning.statistics import Difference, format_inconclusive, required_cases
-from core.records.loops import Loop, LoopStatus
+from core.records.loops import LoopStatus
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.snapshot import Snapshot
 from core.records.times import iso
@@ -79,9 +79,8 @@ class Group(NamedTuple):
 class Comparison(Difference, frozen=True, kw_only=True):
     """Iterations with and without patterns, compared within each task category.
 
-    The difference is in iterations; a negative one is an improvement.
-
-    `groups` are the categories that have loops with and without, by name; "" for tasks without a known category.
+    The difference is in iterations; a negative one is an improvement. `groups` are the categories that have loops with
+    and without, by name; "" for tasks without a known category.
     """
 
     groups: tuple[Group, ...] = ()
@@ -109,21 +108,14 @@ def compute_effectiveness(snapshot: Snapshot, board: Scoreboard, now: datetime) 
     successes, failures = int(board.successes[rows].sum()), int(board.failures[rows].sum())
     having, lacking = _by_injection(snapshot)
     completed = _completed(snapshot)
+    counts = ([completed[id] for id in kind if id in completed] for kind in (having, lacking))
+    averages = (sum(found) / len(found) if found else None for found in counts)
+    results = successes + failures
     return EffectivenessMetrics(
         len(registry),
         {key: types[kind] for kind, key in _TYPE_KEYS.items()},
-        UsageStats(
-            successes + failures,
-            successes,
-            failures,
-            _to_places(successes / (successes + failures), 2) if successes + failures else None,
-        ),
-        compute_benefit(
-            len(having),
-            len(lacking),
-            _mean([completed[id] for id in having if id in completed]),
-            _mean([completed[id] for id in lacking if id in completed]),
-        ),
+        UsageStats(results, successes, failures, _to_places(successes / results, 2) if results else None),
+        compute_benefit(len(having), len(lacking), *averages),
         iso(now) or "",
     )
 
@@ -132,14 +124,9 @@ def compute_benefit(having: int, lacking: int, average_with: float | None, avera
     """Averages and the improvement in percent: (without - with) / without * 100."""
     improvement = None
     if average_with is not None and average_without:
-        improvement = _to_places((average_without - average_with) / average_without * 100, 1)
-    return Benefit(
-        having,
-        lacking,
-        None if average_with is None else _to_places(average_with, 1),
-        None if average_without is None else _to_places(average_without, 1),
-        improvement,
-    )
+        improvement = (average_without - average_with) / average_without * 100
+    values = (average_with, average_without, improvement)
+    return Benefit(having, lacking, *(None if value is None else _to_places(value, 1) for value in values))
 
 
 def count_states(snapshot: Snapshot, board: Scoreboard) -> dict[str, int]:
@@ -174,18 +161,16 @@ def compare_groups(groups: Iterable[Group], settings: Settings) -> Comparison:
     least = settings.extraction.min_usage_count_for_evaluation
     if not both:
         return Comparison(needed=least)
-    weights = [(len(group.having) + len(group.lacking)) / total for group in both]
-    having = sum(w * sum(group.having) / len(group.having) for w, group in zip(weights, both, strict=True))
-    lacking = sum(w * sum(group.lacking) / len(group.lacking) for w, group in zip(weights, both, strict=True))
+    weighted = [((len(group.having) + len(group.lacking)) / total, group) for group in both]
+    having = sum(weight * sum(group.having) / len(group.having) for weight, group in weighted)
+    lacking = sum(weight * sum(group.lacking) / len(group.lacking) for weight, group in weighted)
     result = Comparison(groups=both, having=having, lacking=lacking, difference=having - lacking)
     fewest = min(result.loops)
     freedom = total - 2 * len(both)
     if fewest < least or freedom < 1:
         return replace(result, needed=max(least - fewest, 1))
     variance = max(sum(map(_scatter, both)) / freedom, _WHOLE_NUMBER_VARIANCE)
-    shares = sum(
-        w * w * (1 / len(group.having) + 1 / len(group.lacking)) for w, group in zip(weights, both, strict=True)
-    )
+    shares = sum(weight * weight * (1 / len(group.having) + 1 / len(group.lacking)) for weight, group in weighted)
     from scipy.special import stdtrit  # 0.1 s to import
 
     tail = (1 + settings.interval_level) / 2
@@ -248,19 +233,11 @@ def _completed(snapshot: Snapshot) -> Mapping[str, int]:
         for event in snapshot.events
         if event.kind == "outcome" and event.success is not None and not event.pattern_id
     }
+    failed = {name for name, success in reported.items() if not success}
+    completed = (loop for loop in snapshot.loops.values() if loop.status is LoopStatus.COMPLETED)
     return {
-        loop.id: loop.iteration
-        for loop in snapshot.loops.values()
-        if loop.status is LoopStatus.COMPLETED and loop.iteration and not _failed(loop, reported)
+        loop.id: loop.iteration for loop in completed if loop.iteration and failed.isdisjoint((loop.id, *loop.aliases))
     }
-
-
-def _failed(loop: Loop, reported: Mapping[str, bool]) -> bool:
-    return bool(reported) and any(reported.get(name) is False for name in (loop.id, *loop.aliases))
-
-
-def _mean(counts: list[int]) -> float | None:
-    return sum(counts) / len(counts) if counts else None
 
 
 def _to_places(value: float, places: int) -> float:

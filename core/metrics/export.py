@@ -9,7 +9,7 @@ from typing import Final
 
 from core.base.text import plural, visible_line
 from core.metrics.dashboard import Dashboard
-from core.metrics.figures import Figure, Row, reach_text, value_text
+from core.metrics.figures import Figure, reach_text, value_text
 from core.metrics.sections import build_figures
 
 _COLUMNS: Final = ("section", "row", "part", "value", "low", "high", "n")
@@ -54,31 +54,18 @@ def to_markdown(found: Dashboard, figures: Sequence[Figure], project: str) -> st
 
 def section_markdown(figure: Figure) -> str:
     """Render one section of the report."""
-    lines = [f"## {figure.title}", "", _escaped(figure.takeaway), ""]
-    if figure.rows:
-        lines += [*_table(figure), ""]
-    lines += [f"{_escaped(figure.missing or figure.note)}", ""]
-    return "\n".join(lines)
-
-
-def _table(figure: Figure) -> list[str]:
     titles = [figure.about, *figure.parts, *([figure.reach] if figure.reach else []), "n"]
-    rules = ["---", *["---:"] * (len(titles) - 1)]
-    return [_line(titles), _line(rules), *(_line(_cells(figure, row)) for row in figure.rows)]
-
-
-def _cells(figure: Figure, row: Row) -> list[str]:
-    values = [value_text(figure, value) for value in row.values] or ["—"] * len(figure.parts)
-    reach = [reach_text(figure, row) or "—"] if figure.reach else []
-    return [_escaped(row.label), *values, *reach, f"{row.count:,}"]
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    table = [titles, ["---", *["---:"] * (len(titles) - 1)]]
+    for row in figure.rows:
+        values = [value_text(figure, value) for value in row.values] or ["—"] * len(figure.parts)
+        reach = [reach_text(figure, row) or "—"] if figure.reach else []
+        table.append([_escaped(row.label), *values, *reach, f"{row.count:,}"])
+    lines = [f"| {' | '.join(cells)} |" for cells in table] + [""] if figure.rows else []
+    end = _escaped(figure.missing or figure.note)
+    return "\n".join([f"## {figure.title}", "", _escaped(figure.takeaway), "", *lines, end, ""])
 
 
 def _escaped(text: str) -> str:
-    """Escape untrusted text for Markdown."""
     return visible_line(text).translate(_MARKDOWN)
 
 

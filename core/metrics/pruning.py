@@ -24,11 +24,11 @@ class PruneRule(StrEnum):
     UNUSED = "unused"
 
 
-class Pruning(Struct, frozen=True, kw_only=True):
+class Pruning(Struct, frozen=True):
     """A pattern that the policy prunes."""
 
     pattern_id: str
-    reason: str  # reason in words, for the archive
+    reason: str  # in words, for the archive
     rules: tuple[PruneRule, ...]  # all rules that apply
     rate: float | None  # success rate, 0..1; None without results
     uses: int  # uses with a result
@@ -50,32 +50,20 @@ def select_prunable(snapshot: Snapshot, board: Scoreboard, settings: PruningSett
     for row in np.flatnonzero(failing | ~recent).tolist():
         pattern = snapshot.patterns[board.ids[row]]
         assessment = board.assessment(pattern.id)
-        last_activity = _last_activity(pattern, assessment)
+        times = [assessment.last_used, *(loop.at for loop in pattern.source_loops)]
+        last_activity = max(filter(None, times), default=pattern.first_discovered)
         uses = int(known[row])
         rate = assessment.successes / uses if uses else None
         reasons: dict[PruneRule, str] = {}
         if failing[row] and rate is not None:
-            share = f"{rate:.0%} of {plural(uses, 'use')} succeeded, below {settings.min_success_rate:.0%}"
-            reasons[PruneRule.RATE] = share
+            worked = f"{rate:.0%} of {plural(uses, 'use')} succeeded"
+            reasons[PruneRule.RATE] = f"{worked}, below {settings.min_success_rate:.0%}"
         if last_activity is not None and last_activity < oldest:
             reasons[PruneRule.UNUSED] = f"unused for {plural((board.now - last_activity).days, 'day')}"
         if reasons and not _is_protected(pattern, assessment, snapshot.curation):
-            found.append(
-                Pruning(
-                    pattern_id=pattern.id,
-                    reason=", ".join(reasons.values()),
-                    rules=tuple(reasons),
-                    rate=rate,
-                    uses=uses,
-                    last_activity=last_activity,
-                )
-            )
+            reason, rules = ", ".join(reasons.values()), tuple(reasons)
+            found.append(Pruning(pattern.id, reason, rules, rate, uses, last_activity))
     return tuple(found)
-
-
-def _last_activity(pattern: Pattern, assessment: Assessment) -> datetime | None:
-    times = [assessment.last_used, *(loop.at for loop in pattern.source_loops)]
-    return max(filter(None, times), default=pattern.first_discovered)
 
 
 def _is_protected(pattern: Pattern, assessment: Assessment, curation: CurationState) -> bool:

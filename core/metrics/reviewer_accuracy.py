@@ -10,7 +10,6 @@ from typing import Final
 from msgspec import Struct
 
 from core.base.grouping import group_pairs
-from core.config.settings import MaturitySettings
 from core.learning.recorded_uses import EVENT_LOG, LOOP
 from core.learning.statistics import jeffreys_interval
 from core.records.decisions import Decision, Verb
@@ -69,7 +68,8 @@ def measure_accuracy(view: ProjectState, by: str) -> ReviewerAccuracy:
         if decision.subject in view.board:
             good, bad = _later(view.board.observations(decision.subject), decision.at, until)
             if good + bad >= follow_up:
-                outcomes[decision.verb].append(_is_bad(good, bad, limits) is (decision.verb is Verb.DEPRECATE))
+                is_bad = bad > (limits.deprecation_threshold + limits.ratio_tolerance) * (good + bad)
+                outcomes[decision.verb].append(is_bad is (decision.verb is Verb.DEPRECATE))
     level = view.settings.interval_level
     promotions, deprecations = (_share(made[verb], outcomes[verb], level) for verb in _JUDGED)
     return ReviewerAccuracy(by=by, promotions=promotions, deprecations=deprecations, follow_up=follow_up, level=level)
@@ -95,13 +95,7 @@ def _later(observations: Iterable[Observation], after: datetime, until: datetime
     return results.count(True), results.count(False)
 
 
-def _is_bad(good: int, bad: int, limits: MaturitySettings) -> bool:
-    return bad > (limits.deprecation_threshold + limits.ratio_tolerance) * (good + bad)
-
-
 def _share(made: int, outcomes: Sequence[bool], level: float) -> Share:
     followed, held = len(outcomes), sum(outcomes)
-    if followed < MIN_FOLLOWED:
-        return Share(made=made, followed=followed, held=held)
-    low, high = jeffreys_interval(held, followed - held, level)
-    return Share(made=made, followed=followed, held=held, low=low, high=high)
+    ends = (None, None) if followed < MIN_FOLLOWED else jeffreys_interval(held, followed - held, level)
+    return Share(made=made, followed=followed, held=held, low=ends[0], high=ends[1])

@@ -7,7 +7,7 @@ provides the methods without a body and may override the others for speed.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -17,6 +17,8 @@ from core.learning.reference.maturity import MaturityFeedback, PatternMaturity
 from core.learning.reference.patterns import ObservedPattern
 from core.records.events import event_id
 from core.records.patterns import Maturity
+
+_Record = TypeVar("_Record")
 
 
 class FeedbackStorage(Protocol):
@@ -92,39 +94,32 @@ def _normalize(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-class MemoryFeedback(FeedbackStorage):
+class _MemoryRecords(Generic[_Record]):
     def __init__(self) -> None:
-        self._events: dict[str, FeedbackEvent] = {}
+        self._records: dict[str, _Record] = {}
 
+    def get_all(self) -> list[_Record]:
+        return list(self._records.values())
+
+
+class MemoryFeedback(_MemoryRecords[FeedbackEvent], FeedbackStorage):
     def store(self, event: FeedbackEvent) -> None:
         event = with_id(event)
-        self._events.setdefault(event.id, event)
-
-    def get_all(self) -> list[FeedbackEvent]:
-        return list(self._events.values())
+        self._records.setdefault(event.id, event)
 
 
-class MemoryPatterns(PatternStorage):
-    def __init__(self) -> None:
-        self._patterns: dict[str, ObservedPattern] = {}
-
+class MemoryPatterns(_MemoryRecords[ObservedPattern], PatternStorage):
     def store(self, pattern: ObservedPattern) -> None:
-        self._patterns[pattern.id] = pattern
-
-    def get_all(self) -> list[ObservedPattern]:
-        return list(self._patterns.values())
+        self._records[pattern.id] = pattern
 
 
-class MemoryMaturity(MaturityStorage):
+class MemoryMaturity(_MemoryRecords[PatternMaturity], MaturityStorage):
     def __init__(self) -> None:
-        self._maturities: dict[str, PatternMaturity] = {}
+        super().__init__()
         self._feedback: list[MaturityFeedback] = []
 
     def store(self, maturity: PatternMaturity) -> None:
-        self._maturities[maturity.pattern_id] = maturity
-
-    def get_all(self) -> list[PatternMaturity]:
-        return list(self._maturities.values())
+        self._records[maturity.pattern_id] = maturity
 
     def store_feedback(self, feedback: MaturityFeedback) -> None:
         self._feedback.append(feedback)
