@@ -1,51 +1,50 @@
-"""`ralphdeck loop record`: record the use of a pattern, or feedback on a criterion."""
+"""`ralphdeck loop record` and `loop outcome`: report uses of patterns, feedback and outcomes."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
+from typing import Any, Final
 
 import click
 
+from core.base.errors import BadInput
 from core.base.formatting import shorten_id
+from core.base.text import plural
+from core.cli.json import objects
 from core.cli.json.loops import criterion as criterion_json
-from core.cli.json.loops import effect, record_update
-from core.cli.render.output import line, respond, warn
+from core.cli.json.loops import effect, outcome_values, record_update
+from core.cli.render.output import line, remark, respond, warn
+from core.cli.support import work_options as work_items
 from core.cli.support.id_completion import complete_pattern
-from core.cli.support.options import COUNT, FRACTION, DecidingCommand
+from core.cli.support.options import COUNT, DURATION, FRACTION, DecidingCommand
 from core.cli.support.project import open_project
-from core.cli.support.work_options import (
-    at_option,
-    find_work,
-    parse_result,
-    print_effects,
-    print_recorded_counts,
-    require_past,
-    result_options,
-    work_argument,
-)
 from core.curation.reference_storage import LoggedFeedback
 from core.curation.use_counts import CountResult
+from core.extraction.strategies import find_used_strategies
 from core.learning.bursts import format_burst, source_of
 from core.learning.criteria import criterion_weight, should_deprecate_criterion
 from core.learning.outcomes import Verdict
 from core.project.project import Project
-from core.records.events import Event, event_id
+from core.project.scoring import applied, kind_of
+from core.records.events import Event, Signals, event_id
+from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
 
-_VERDICTS = {True: Verdict.HELPFUL, False: Verdict.HARMFUL, None: Verdict.NEUTRAL}
-_RESULTS = {True: "succeeded", False: "failed"}
+_VERDICTS: Final = {True: Verdict.HELPFUL, False: Verdict.HARMFUL, None: Verdict.NEUTRAL}
+_RESULTS: Final = {True: "succeeded", False: "failed"}
 
 
 @click.command(cls=DecidingCommand)
-@work_argument
+@work_items.work_argument
 @click.argument("pattern_id", metavar="[PATTERN]", required=False, shell_complete=complete_pattern)
 @click.option("--criterion", metavar="NAME", help="Feedback on an evaluation criterion, instead of a pattern.")
-@result_options
+@work_items.result_options
 @click.option("--neutral", is_flag=True, help="Record neutral feedback (only with --criterion).")
 @click.option("--value", type=FRACTION, help="Weight of the feedback on a criterion. Default: 1.")
 @click.option("--context", metavar="TEXT", help="Comment on the feedback on a criterion.")
 @click.option("--iteration", type=COUNT, metavar="N", help="Iteration of the loop that applied the pattern.")
-@at_option
+@work_items.at_option
 def record(
     work: str,
     pattern_id: str | None,
@@ -70,14 +69,19 @@ def record(
       ralphdeck loop record task-001.2 pat-success-types-first-006
       ralphdeck loop record bd-123.1 --criterion type_safe --failure --value 0.5
     """
-    result = parse_result(success, failure)
+    result = work_items.parse_result(success, failure)
     if (pattern_id is None) == (criterion is None):
         raise click.UsageError("give either a PATTERN or --criterion NAME")
     if criterion is None and (neutral or value is not None or context is not None):
         raise click.UsageError("--neutral, --value and --context are for feedback on a --criterion")
     if criterion is not None:
-        _check_feedback(criterion, result, neutral, iteration)
-    moment = require_past(at)
+        if not criterion.strip():
+            raise click.UsageError("--criterion is empty")
+        if iteration is not None:
+            raise click.UsageError("--iteration is for a PATTERN")
+        if neutral is (result is not None):
+            raise click.UsageError("give one of --success, --failure and --neutral")
+    moment = work_items.require_past(at)
     project = open_project(records=True)
     warnings: list[str] = []
     event = Event(
@@ -85,7 +89,7 @@ def record(
         at=moment,
         kind="applied" if pattern_id is not None else "feedback",
         pattern_id=project.view.find_pattern(pattern_id).id if pattern_id is not None else "",
-        loop_id=find_work(project.view, work, warnings),
+        loop_id=work_items.find_work(project.view, work, warnings),
         success=result,
         weight=1.0 if value is None else value,
         iteration=iteration,
@@ -98,15 +102,6 @@ def record(
         _record_use(project, event, warnings)
     else:
         _record_feedback(project, event, warnings)
-
-
-def _check_feedback(criterion: str, result: bool | None, neutral: bool, iteration: int | None) -> None:
-    if not criterion.strip():
-        raise click.UsageError("--criterion is empty")
-    if iteration is not None:
-        raise click.UsageError("--iteration is for a PATTERN")
-    if neutral is (result is not None):
-        raise click.UsageError("give one of --success, --failure and --neutral")
 
 
 def _record_use(project: Project, event: Event, warnings: list[str]) -> None:
@@ -129,8 +124,8 @@ def _record_use(project: Project, event: Event, warnings: list[str]) -> None:
 
     def show() -> None:
         line(f"recorded: {shorten_id(event.loop_id)} applied {shorten_id(event.pattern_id)}, {_result(state, event)}")
-        print_effects([(before, after)])
-        print_recorded_counts(records)
+        work_items.print_effects([(before, after)])
+        work_items.print_recorded_counts(records)
         for burst in state.board.bursts if is_held else ():
             if burst.source == source_of(event):
                 line((f"held: {format_burst(burst)}; see: ralphdeck review suspicious", "yellow"))
@@ -189,5 +184,109 @@ def _record_feedback(project: Project, event: Event, warnings: list[str]) -> Non
         criterion=lambda: criterion_json(weight, settings),
         held=False,
         records=(),
+        warnings=warnings,
+    )
+
+
+@click.command(cls=DecidingCommand)
+@work_items.work_argument
+@work_items.result_options
+@click.option("--duration", "duration_ms", type=DURATION, help="From start to end; a plain number is ms.")
+@click.option("--errors", "error_count", type=COUNT, metavar="N", help="Number of errors, resolved or not.")
+@click.option("--retries", "retry_count", type=COUNT, metavar="N", help="Attempts before the last one.")
+@click.option("--file", "files_touched", multiple=True, metavar="PATH", help="A file that it changed; may be repeated.")
+@click.option("--strategy", default="", metavar="TEXT", help="How the work was divided.")
+@click.option("--failure-mode", default="", metavar="TEXT", help="Kind of the failure.")
+@click.option("--failure-details", default="", metavar="TEXT", help="What happened.")
+@work_items.at_option
+@click.option("--dry-run", is_flag=True, help="Score the outcome and write nothing.")
+def outcome(work: str, success: bool, failure: bool, at: datetime | None, dry_run: bool, **signals: Any) -> None:
+    """Record the outcome of WORK, a loop or an attempt at a task; it counts for the patterns that were applied.
+
+    Missing values are read from the files of the loop or attempt. The ID of another tool needs --success or --failure.
+    Of several reports the newest counts, separately for each value.
+
+    \b
+    Examples:
+      ralphdeck loop outcome ralph-fix-auth-a1b2c3d4 --retries 1
+      ralphdeck loop outcome bd-123.1 --success --duration 3m --errors 0 --file src/auth.ts --strategy "file-based"
+      ralphdeck loop outcome task-001.2 --failure --failure-mode timeout --dry-run
+    """
+    result = work_items.parse_result(success, failure)
+    moment = work_items.require_past(at)
+    project = open_project(records=True)
+    before = project.view
+    warnings: list[str] = []
+    event = Event(
+        id=event_id(moment),
+        at=moment,
+        kind="outcome",
+        loop_id=work_items.find_work(before, work, warnings),
+        success=result,
+        by=project.by,
+        agent=project.agent,
+        signals=Signals(**signals),
+    )
+    snapshot = replace(before.snapshot, events=(*before.snapshot.events, event))
+    board = before.board.updated(snapshot, Delta(events=True), before.now)
+    after = replace(before, snapshot=snapshot, board=board)
+    if after.board.outcome(event.loop_id) is None:
+        loop = before.snapshot.loops.get(event.loop_id)
+        reason = f"is {loop.status}" if loop else "has no recorded result"
+        raise BadInput(f"{shorten_id(event.loop_id)} {reason}; give --success or --failure")
+    if any(
+        other.at > event.at
+        for other in before.snapshot.events
+        if other.kind == "outcome" and other.loop_id == event.loop_id and not other.pattern_id
+    ):
+        warnings.append("a newer report on its outcome takes precedence; only values missing there are used")
+    records: list[CountResult] = []
+    if not dry_run:
+        project.record(event, counted=records, warnings=warnings)
+        project.learn_strategies(event.loop_id, counted=records, warnings=warnings)
+        after = project.view
+    _print_outcome(before, after, event.loop_id, warnings, records, is_recorded=not dry_run)
+
+
+def _print_outcome(
+    before: ProjectState,
+    after: ProjectState,
+    work_id: str,
+    warnings: list[str],
+    records: list[CountResult],
+    *,
+    is_recorded: bool,
+) -> None:
+    found = after.board.outcome(work_id)
+    assert found is not None
+    signals, scored = found
+    strategies = find_used_strategies(work_id, after.snapshot, after.board)
+    uses = dict.fromkeys(use.pattern_id for use in applied(after, [work_id])[work_id])
+    effects = [(before.assessment(id), after.assessment(id)) for id in uses if id in before.board]
+    for warning in warnings:
+        warn(warning)
+
+    def show() -> None:
+        line((work_id, "bold"), f": {scored.reasoning}")
+        if strategies:
+            line(f"strategies: {', '.join(strategies)}")
+        changed = [effect for effect in effects if effect[0].state is not effect[1].state]
+        work_items.print_effects(changed)
+        if len(effects) > len(changed):
+            line(f"state unchanged: {plural(len(effects) - len(changed), 'applied pattern')}")
+        work_items.print_recorded_counts([counted for counted in records if counted.problem])
+        if written := sum(not counted.problem for counted in records):
+            line(f"updated the {'record' if written == 1 else 'records'} of {plural(written, 'pattern')}")
+        if not is_recorded:
+            remark("nothing was written")
+
+    respond(
+        "OutcomeDocument",
+        show,
+        outcome=lambda: objects.Outcome.of(scored, **outcome_values(kind_of(after, work_id), signals)),
+        patterns=(effect(*one) for one in effects),
+        strategies=strategies,
+        recorded=is_recorded,
+        records=map(record_update, records),
         warnings=warnings,
     )
