@@ -29,6 +29,7 @@ _NUMBER: Final = re.compile(
 _ORDER: Final = re.compile(r"\b(?:(before|instead of|rather than|than|bevor|vor|statt|anstatt)|(after|nachdem|nach))\b")
 """Words between two things whose order matters; for the words of group 2 the second thing comes first."""
 _WORD: Final = re.compile(r"\w+")
+_UNSPACED: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]{2,}")
 _SMALL: Final = frozenset(
     {"a", "an", "the", "of", "to", "in", "on", "and", "or", "any", "all", "it", "der", "die", "das"}
 )
@@ -65,10 +66,9 @@ class Demand(NamedTuple):
         theirs = dict(other.sides)
         if any(theirs.get(axis, side) != side for axis, side in self.sides):
             return True
-        return bool(self.order and other.order) and self._reverses(other)
-
-    def _reverses(self, other: Demand) -> bool:
-        """Return whether two things changed places."""
+        if not self.order or not other.order:
+            return False
+        # Two things changed places.
         (first, second), (their_first, their_second) = self.order, other.order
         return bool(first & their_second - second - their_first) and bool(second & their_first - first - their_second)
 
@@ -79,27 +79,16 @@ def parse_demand(text: str) -> Demand:
     sides = _sides()
     found = dict.fromkeys(sides[word] for word in _WORD.findall(text) if word in sides)
     axes = [axis for axis, _ in found]
+    order: tuple[frozenset[str], ...] = ()
+    if between := _ORDER.search(text):
+        parts = (text[: between.start()], text[between.end() :])
+        order = tuple(frozenset(_WORD.findall(part)) - _SMALL for part in (parts if between[1] else parts[::-1]))
     return Demand(
         negated=is_negated(text),
         numbers=tuple(sorted(set(_NUMBER.findall(text)))),
         sides=tuple(sorted(side for side in found if axes.count(side[0]) == 1)),
-        order=_parse_order(text),
+        order=order,
     )
-
-
-def _parse_order(text: str) -> tuple[frozenset[str], ...]:
-    between = _ORDER.search(text)
-    if between is None:
-        return ()
-    parts = [_content_words(text[: between.start()]), _content_words(text[between.end() :])]
-    return tuple(parts if between[1] else parts[::-1])
-
-
-def _content_words(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(text)) - _SMALL
-
-
-_UNSPACED: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]{2,}")
 
 
 def split_unspaced(text: str) -> str:

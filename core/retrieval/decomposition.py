@@ -62,7 +62,7 @@ def choose_strategies(
     budget = int(settings.max_tokens * settings.decomposition_share)
     limit = min(settings.max_field_chars, MAX_CHARS)
     left_out: dict[str, str] = {}
-    ranked = sorted(ids, key=lambda id: (-_score(id, board), -board.assessment(id).uses, id))
+    ranked = sorted(ids, key=lambda id: (-float(board.score[board.row(id)]), -board.assessment(id).uses, id))
     chosen: list[Pattern] = []
     text = ""
     # Warnings first: a failure costs more than a success brings.
@@ -96,24 +96,18 @@ def render_strategies(chosen: list[Pattern], board: Scoreboard, limit: int) -> s
 
     Each pattern is cut to `limit` characters, at most `MAX_CHARS`.
     """
-    observed = [_observed(pattern, board, limit) for pattern in chosen]
+    observed = [
+        ObservedPattern(
+            id=pattern.id,
+            content=visible_line((pattern.description or pattern.title).strip(), limit),
+            is_negative=pattern.type is PatternType.ANTI,
+            success_count=board.assessment(pattern.id).successes,
+            failure_count=board.assessment(pattern.id).failures,
+        )
+        for pattern in chosen
+    ]
     parts = (format_anti_patterns(observed), format_successful_patterns(observed, 0.0))
     return "".join(f"{part}\n" for part in ("\n\n".join(filter(None, parts)),) if part)
-
-
-def _observed(pattern: Pattern, board: Scoreboard, limit: int) -> ObservedPattern:
-    found = board.assessment(pattern.id)
-    return ObservedPattern(
-        id=pattern.id,
-        content=visible_line((pattern.description or pattern.title).strip(), limit),
-        is_negative=pattern.type is PatternType.ANTI,
-        success_count=found.successes,
-        failure_count=found.failures,
-    )
-
-
-def _score(pattern_id: str, board: Scoreboard) -> float:
-    return float(board.score[board.row(pattern_id)])
 
 
 def _why_unfit(pattern: Pattern, board: Scoreboard, settings: InjectionSettings) -> str:

@@ -110,7 +110,9 @@ class Embedder:
         order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
         for start in range(0, len(order), _BATCH):
             places = order[start : start + _BATCH]
-            tokens = tokenizer.encode_batch([_readable(texts[place]) for place in places])
+            # The tokenizer refuses lone surrogates.
+            starts = [texts[place][:_MAX_CHARS].encode("utf-8", "replace").decode() for place in places]
+            tokens = tokenizer.encode_batch(starts)
             ids = np.array([encoding.ids for encoding in tokens], np.int64)
             mask = np.array([encoding.attention_mask for encoding in tokens], np.int64)
             given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
@@ -161,11 +163,6 @@ class Embedder:
 def shared_embedder() -> Embedder:
     """Embedder shared by all projects, so that the model is in memory once."""
     return Embedder()
-
-
-def _readable(text: str) -> str:
-    """Start of a text without lone surrogates, which the tokenizer refuses."""
-    return text[:_MAX_CHARS].encode("utf-8", "replace").decode()
 
 
 def _tokenizer() -> Any:

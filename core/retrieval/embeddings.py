@@ -160,7 +160,7 @@ class Embeddings(Generic[Record]):
         self._lock = threading.Lock()
         self._read: Vectors | None = None
         self._rows: tuple[Sequence[str], Vectors, NDArray[np.int64]] | None = None
-        self._vector_of = lru_cache(_MAX_CACHED)(self._embed_text)
+        self._vector_of = lru_cache(_MAX_CACHED)(lambda text: self._embedder.embed([text])[0])
 
     @property
     def vectors(self) -> Vectors:
@@ -278,7 +278,3 @@ class Embeddings(Generic[Record]):
             found = (vectors.places.get(key, -1) for key in keys)
             memo = self._rows = ids, vectors, np.fromiter(found, np.int64, len(ids))
         return memo[2]
-
-    def _embed_text(self, text: str) -> Floats32:
-        vector: Floats32 = self._embedder.embed([text])[0]
-        return vector

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Literal, NamedTuple
 
@@ -66,7 +67,7 @@ def prepare_injection(
     """
     found = measure_relevance(profile, index, patterns, closeness)
     ranking = Ranking(found, index, patterns, board, settings)
-    selection = _Selection(patterns, board, settings, learned, strategies)
+    selection = _Selection(patterns, board, settings, learned, strategies or Strategies())
     chosen: list[ChosenPattern] = []
     left_out: list[OmittedPattern] = []
     for candidate in ranking.candidates():
@@ -104,7 +105,7 @@ def prepare_context(
     strategies: Strategies | None = None,
 ) -> InjectedContext:
     """Context of `prepare_injection` alone, many times as fast."""
-    selection = _Selection(patterns, board, settings, learned, strategies)
+    selection = _Selection(patterns, board, settings, learned, strategies or Strategies())
     for candidate in Ranking(found, index, patterns, board, settings).candidates():
         if selection.is_full:
             break
@@ -114,21 +115,19 @@ def prepare_context(
     return InjectedContext(context, count_tokens(context), ids)
 
 
+@dataclass
 class _Selection:
     """Builds the context candidate by candidate."""
 
-    def __init__(
-        self,
-        patterns: Mapping[str, Pattern],
-        board: Scoreboard,
-        settings: InjectionSettings,
-        learned: ReflectionChoice | None,
-        strategies: Strategies | None,
-    ) -> None:
-        self._patterns, self._board, self._settings = patterns, board, settings
-        self._learned = learned
+    _patterns: Mapping[str, Pattern]
+    _board: Scoreboard
+    _settings: InjectionSettings
+    _learned: ReflectionChoice | None
+    _added: Strategies
+
+    def __post_init__(self) -> None:
+        settings, learned = self._settings, self._learned
         self._max_tokens = settings.max_tokens - (learned.reserved_tokens if learned is not None else 0)
-        self._added = strategies or Strategies()
         room = settings.max_patterns_injected - len(self._added.pattern_ids)
         self._top = max(min(settings.top_k_patterns, room), 0)
         self._originals: dict[tuple[str, ...], str] = {}

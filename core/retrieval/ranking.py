@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -25,12 +26,13 @@ from core.scanning.messages import describe_suspicions
 LIST_ALL_UP_TO: Final = 1000  # number of patterns up to which every omitted pattern is listed
 MAX_LEFT_OUT: Final = 200  # omitted patterns listed of more patterns, the most relevant ones
 _MAX_RANKED: Final = 400  # candidates ranked, with duplicates and patterns over the budget
-_NAMES: Final = {
-    PatternType.ERROR: "error patterns",
-    PatternType.SUCCESS: "success patterns",
-    PatternType.ANTI: "anti-patterns",
-    PatternType.TEMPLATE: "code templates",
+_SWITCHES: Final = {
+    PatternType.ERROR: ("error patterns", "include_error_patterns"),
+    PatternType.SUCCESS: ("success patterns", "include_success_patterns"),
+    PatternType.ANTI: ("anti-patterns", "include_anti_patterns"),
+    PatternType.TEMPLATE: ("code templates", "include_code_templates"),
 }
+"""Name of the patterns of a type, and the setting that includes them."""
 
 
 class ChosenPattern(Struct, frozen=True, kw_only=True):
@@ -54,50 +56,41 @@ class OmittedPattern(Struct, frozen=True, kw_only=True):
     score: float
 
 
+@dataclass
 class Ranking:
     """Order of the relevant patterns; arrays have one entry per relevant pattern."""
 
-    def __init__(
-        self,
-        found: Relevance,
-        index: PatternIndex,
-        patterns: Mapping[str, Pattern],
-        board: Scoreboard,
-        settings: InjectionSettings,
-    ) -> None:
-        self._patterns, self._board, self._settings = patterns, board, settings
-        self._relevance = found
-        self._index_ids = index.ids
+    _relevance: Relevance
+    _index: PatternIndex
+    _patterns: Mapping[str, Pattern]
+    _board: Scoreboard
+    _settings: InjectionSettings
+
+    def __post_init__(self) -> None:
+        board, index = self._board, self._index
         known = self._relevance.rows
         # An index and a board of the same patterns have the same rows, which saves a lookup of every ID.
         if index.ids != board.ids:
             known = board.rows_of(index.ids[row] for row in known.tolist())
         self._values = self._relevance.values
-        self._effectiveness = board.effectiveness[known]
         self._multiplier = board.multiplier[known]
         self._uses = board.uses[known]
         self._rows = known
-        self._score = self._values * self._effectiveness * self._multiplier
-        kinds = index.types[self._relevance.rows]
-        allowed = np.array([self._switched_on(kind) for kind in TYPES])
+        self._score = self._values * board.effectiveness[known] * self._multiplier
+        allowed = np.array([self._is_included(kind) for kind in TYPES])
         self._eligible: NDArray[np.bool_] = (
-            allowed[kinds]
+            allowed[index.types[self._relevance.rows]]
             & board.injectable[known]
-            & (self._effectiveness >= settings.min_success_rate)
+            & (board.effectiveness[known] >= self._settings.min_success_rate)
             & ~np.isin(self._relevance.rows, find_strategy_rows(index))
-            & settings.enabled
+            & self._settings.enabled
         )
 
     def _id(self, place: int) -> str:
-        return self._index_ids[int(self._relevance.rows[place])]
+        return self._index.ids[int(self._relevance.rows[place])]
 
-    def _switched_on(self, kind: PatternType) -> bool:
-        return {
-            PatternType.ERROR: self._settings.include_error_patterns,
-            PatternType.SUCCESS: self._settings.include_success_patterns,
-            PatternType.ANTI: self._settings.include_anti_patterns,
-            PatternType.TEMPLATE: self._settings.include_code_templates,
-        }[kind]
+    def _is_included(self, kind: PatternType) -> bool:
+        return bool(getattr(self._settings, _SWITCHES[kind][1]))
 
     def candidates(self) -> Iterator[ChosenPattern]:
         """Patterns that may be injected, best first."""
@@ -111,18 +104,16 @@ class Ranking:
         while end < len(places) and order[places[end]] == order[places[end - 1]]:
             end += 1
         head = sorted(places[:end].tolist(), key=lambda place: (-order[place], *self._tie_break(place)))
-        return map(self._chosen, head[:_MAX_RANKED])
+        for place in head[:_MAX_RANKED]:
+            parts = self._relevance.parts_of(place, self._patterns[self._id(place)].type)
+            yield self._scored(self._id(place), int(self._rows[place]), float(self._values[place]), parts)
 
     def _tie_break(self, place: int) -> tuple[float, int, str]:
         """Fewer iterations of a success pattern first, then more uses, then the ID."""
         pattern = self._patterns[self._id(place)]
         average = pattern.average_iterations if pattern.type is PatternType.SUCCESS else None
-        known = average is not None and math.isfinite(average) and average > 0
-        return average if known and average is not None else math.inf, -int(self._uses[place]), pattern.id
-
-    def _chosen(self, place: int) -> ChosenPattern:
-        parts = self._relevance.parts_of(place, self._patterns[self._id(place)].type)
-        return self._scored(self._id(place), int(self._rows[place]), float(self._values[place]), parts)
+        iterations = average if average and math.isfinite(average) and average > 0 else math.inf
+        return iterations, -int(self._uses[place]), pattern.id
 
     def chosen_strategy(self, pattern_id: str) -> ChosenPattern:
         """A decomposition strategy with its score for a decomposition task."""
@@ -171,8 +162,8 @@ class Ranking:
             return "injection is switched off"
         if DECOMPOSITION_TAG in pattern.tags and pattern.type in (PatternType.SUCCESS, PatternType.ANTI):
             return "a decomposition strategy: only for decomposition tasks"
-        if not self._switched_on(pattern.type):
-            return f"{_NAMES[pattern.type]} are switched off"
+        if not self._is_included(pattern.type):
+            return f"{_SWITCHES[pattern.type][0]} are switched off"
         if pattern.is_unnamed:
             return "its record has no ID"
         assessment = self._board.assessment(pattern_id)

@@ -21,7 +21,7 @@ from core.records.snapshot import Snapshot
 from core.retrieval.contradiction import MIN_SIMILARITY, Statement
 from core.retrieval.embedding import task_text
 from core.retrieval.embeddings import ComparableWork, Embeddings, PastTask
-from core.retrieval.learnings import Learning, LearningIndex, LearningMatch, is_key_learning
+from core.retrieval.learnings import LearningIndex, LearningMatch, is_key_learning
 from core.retrieval.rendering import REFLECTIONS_ONLY, count_tokens, format_heading
 from core.retrieval.similarity import TextPool
 from core.retrieval.task import analyse_task
@@ -102,8 +102,6 @@ class ReflectionChoice:
         approved: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._settings = settings
-        self._orders = orders
-        self._approved = approved
         self._held: list[ChosenReflection] = []
         self._left_out: list[ReflectionLeftOut] = []
         self._chosen: list[ChosenReflection] = []
@@ -116,14 +114,18 @@ class ReflectionChoice:
         for one in _scored(far, now, half_life_days):
             self._leave_out(one, f"below min relevance {format_decimal(least)} ({format_decimal(one.relevance)})")
         for place, one in enumerate(_merge_duplicates(_scored(near, now, half_life_days)[:MAX_GROUPED])):
-            if reason := self._why_unfit(one, scanned=place < MAX_SCANNED):
-                self._leave_out(one, reason)
-                if reason.startswith(HELD_PREFIX):
-                    self._held.append(one)
-            elif place < MAX_SCANNED:
-                self._waiting.append(one)
+            if not settings.include_reflections:
+                reason = "reflections are switched off"
+            elif place >= MAX_SCANNED:
+                reason = self._below(one)
             else:
-                self._leave_out(one, self._below(one))
+                reason = find_stop_reason(one.text, settings.max_field_chars, orders and not approved(one.text))
+            if reason:
+                self._leave_out(one, reason)
+            else:
+                self._waiting.append(one)
+            if reason.startswith(HELD_PREFIX):
+                self._held.append(one)
         self._fill("", int(settings.max_tokens * settings.reflection_share))
 
     @property
@@ -184,15 +186,6 @@ class ReflectionChoice:
 
     def _below(self, one: ChosenReflection) -> str:
         return f"below the top {self._settings.max_reflections} ({format_decimal(one.score)})"
-
-    def _why_unfit(self, one: ChosenReflection, *, scanned: bool) -> str:
-        """Reason why a learning cannot be in any context of the task, "" if it can."""
-        settings = self._settings
-        if not settings.include_reflections:
-            return "reflections are switched off"
-        if not scanned:
-            return ""
-        return find_stop_reason(one.text, settings.max_field_chars, self._orders and not self._approved(one.text))
 
     def _leave_out(self, one: ChosenReflection, reason: str) -> None:
         self._left_out.append(ReflectionLeftOut(id=one.id, text=one.text, reason=reason, score=one.score))
@@ -267,7 +260,8 @@ def _scored(matches: Iterable[LearningMatch], now: datetime, half_life_days: flo
     found = []
     for match in matches:
         learning = match.learning
-        factor = _outcome_factor(learning)
+        factor = EFFECT_FACTORS.get(learning.effectiveness, OUTCOME_FACTORS[learning.outcome])
+        factor *= DRAFT_FACTOR if learning.draft else 1.0
         faded = 1.0 if learning.at is None else decayed_value(learning.at, now, half_life_days)
         found.append(
             ChosenReflection(
@@ -292,11 +286,6 @@ def _scored(matches: Iterable[LearningMatch], now: datetime, half_life_days: flo
 
 def _by_score(one: ChosenReflection | ReflectionLeftOut) -> tuple[float, str]:
     return -one.score, one.id
-
-
-def _outcome_factor(learning: Learning) -> float:
-    factor = EFFECT_FACTORS.get(learning.effectiveness, OUTCOME_FACTORS[learning.outcome])
-    return factor * DRAFT_FACTOR if learning.draft else factor
 
 
 def _merge_duplicates(scored: Iterable[ChosenReflection]) -> Iterator[ChosenReflection]:

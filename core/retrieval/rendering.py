@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -51,7 +51,7 @@ def render_context(items: Sequence[Item], settings: InjectionSettings) -> str:
         if own:
             lines += ["", heading]
         for number, (pattern, assessment) in enumerate(own, 1):
-            lines += ["", *_BLOCKS[kind](number, pattern, assessment, settings)]
+            lines += ["", *_render_entry(number, pattern, assessment, settings.max_field_chars)]
     return "\n".join(lines) + "\n"
 
 
@@ -65,62 +65,43 @@ def count_tokens(text: str) -> int:
     return max(-(-4 * words // 3), -(-size // 4))
 
 
-def _error(number: int, pattern: Pattern, assessment: Assessment, settings: InjectionSettings) -> list[str]:
-    limit = settings.max_field_chars
-    lines = [format_heading(number, pattern.title, _success(assessment, plural(assessment.uses, "use")), limit)]
-    if pattern.error_pattern:
-        lines.append(f"   - Error: {escape_quoted(pattern.error_pattern, limit)}")
-    if pattern.description:
-        lines.append(f"   - Fix: {escape_inline(pattern.description, limit)}")
-    return lines + _template(pattern, limit) + _source(pattern, assessment.uses, "previous loop", limit)
-
-
-def _success_pattern(number: int, pattern: Pattern, assessment: Assessment, settings: InjectionSettings) -> list[str]:
-    limit = settings.max_field_chars
-    average = pattern.average_iterations
-    if average is not None and math.isfinite(average) and 0 < average < 10_000:
-        detail = f"avg {round_half_up(average * 10) / 10:g} iterations"
+def _render_entry(number: int, pattern: Pattern, assessment: Assessment, limit: int) -> list[str]:
+    name, detail = pattern.title, plural(assessment.uses, "use")
+    lines: list[str] = []
+    match pattern.type:
+        case PatternType.ERROR:
+            if pattern.error_pattern:
+                lines.append(f"   - Error: {escape_quoted(pattern.error_pattern, limit)}")
+            if pattern.description:
+                lines.append(f"   - Fix: {escape_inline(pattern.description, limit)}")
+            lines += _template(pattern, limit)
+        case PatternType.SUCCESS:
+            name, average = pattern.description or pattern.title, pattern.average_iterations
+            if average is not None and math.isfinite(average) and 0 < average < 10_000:
+                detail = f"avg {round_half_up(average * 10) / 10:g} iterations"
+            steps = pattern.steps[:MAX_STEPS]
+            if steps:
+                lines.append("   - Steps:")
+            lines += (f"     {place}. {escape_line(step, limit)}" for place, step in enumerate(steps, 1))
+        case PatternType.ANTI:
+            texts = (pattern.description if pattern.description != name else "", pattern.better_alternative)
+            lines += (f"   - {escape_line(text, limit)}" for text in texts if text)
+            if pattern.better_pattern_id:
+                lines.append(f"   - Better alternative: {escape_inline(pattern.better_pattern_id, limit)}")
+        case PatternType.TEMPLATE:
+            use = pattern.use_case or pattern.description
+            if pattern.description not in ("", name, use):
+                lines.append(f"   - {escape_line(pattern.description, limit)}")
+            if use not in ("", name):
+                lines.append(f"   - Use: {escape_inline(use, limit)}")
+            lines += _template(pattern, limit)
+    if assessment.rate is None:
+        detail = "no result yet"
+    elif pattern.type is PatternType.ANTI:
+        detail = f"{round_half_up(assessment.rate * 100)}% failure rate"
     else:
-        detail = plural(assessment.uses, "use")
-    lines = [format_heading(number, pattern.description or pattern.title, _success(assessment, detail), limit)]
-    if pattern.steps:
-        lines.append("   - Steps:")
-        lines += (
-            f"     {place}. {escape_line(step, limit)}" for place, step in enumerate(pattern.steps[:MAX_STEPS], 1)
-        )
-    return lines + _source(pattern, assessment.successes, "successful loop", limit)
-
-
-def _anti(number: int, pattern: Pattern, assessment: Assessment, settings: InjectionSettings) -> list[str]:
-    limit = settings.max_field_chars
-    rate = "no result yet" if assessment.rate is None else f"{_percent(assessment.rate)} failure rate"
-    lines = [format_heading(number, pattern.title, rate, limit)]
-    if pattern.description and pattern.description != pattern.title:
-        lines.append(f"   - {escape_line(pattern.description, limit)}")
-    if pattern.better_alternative:
-        lines.append(f"   - {escape_line(pattern.better_alternative, limit)}")
-    if pattern.better_pattern_id:
-        lines.append(f"   - Better alternative: {escape_inline(pattern.better_pattern_id, limit)}")
-    return lines
-
-
-def _code(number: int, pattern: Pattern, assessment: Assessment, settings: InjectionSettings) -> list[str]:
-    limit = settings.max_field_chars
-    lines = [format_heading(number, pattern.title, _success(assessment, plural(assessment.uses, "use")), limit)]
-    use = pattern.use_case or pattern.description
-    if pattern.description and pattern.description not in (pattern.title, use):
-        lines.append(f"   - {escape_line(pattern.description, limit)}")
-    if use and use != pattern.title:
-        lines.append(f"   - Use: {escape_inline(use, limit)}")
-    return lines + _template(pattern, limit) + _source(pattern, assessment.uses, "previous loop", limit)
-
-
-_BLOCKS: Final[dict[PatternType, Callable[[int, Pattern, Assessment, InjectionSettings], list[str]]]] = {
-    PatternType.ERROR: _error,
-    PatternType.SUCCESS: _success_pattern,
-    PatternType.ANTI: _anti,
-    PatternType.TEMPLATE: _code,
-}
+        detail = f"{round_half_up(assessment.rate * 100)}% success, {detail}"
+    return [format_heading(number, name, detail, limit), *lines, *_source(pattern, assessment, limit)]
 
 
 def format_heading(number: int, name: str, detail: str, limit: int) -> str:
@@ -130,21 +111,16 @@ def format_heading(number: int, name: str, detail: str, limit: int) -> str:
     return f"{number}. **{escape_inline(escaped, limit)}** ({detail})"
 
 
-def _success(assessment: Assessment, detail: str) -> str:
-    if assessment.rate is None:
-        return "no result yet"
-    return f"{_percent(assessment.rate)} success, {detail}"
-
-
-def _percent(rate: float) -> str:
-    return f"{round_half_up(rate * 100)}%"
-
-
-def _source(pattern: Pattern, count: int, noun: str, limit: int) -> list[str]:
+def _source(pattern: Pattern, assessment: Assessment, limit: int) -> list[str]:
     """One source loop by its ID, more as the number of uses.
 
     The scan of a pattern does not cover the IDs of its loops, so a harmful ID is left out here.
     """
+    if pattern.type is PatternType.ANTI:
+        return []
+    count, noun = assessment.uses, "previous loop"
+    if pattern.type is PatternType.SUCCESS:
+        count, noun = assessment.successes, "successful loop"
     if count <= 1 and len(pattern.source_loops) == 1:
         loop_id = pattern.source_loops[0].loop_id
         return [f"   - Source: {plural(1, noun) if _is_harmful(loop_id, limit) else escape_inline(loop_id, limit)}"]
