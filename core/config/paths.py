@@ -15,8 +15,7 @@ PATTERN_FILES: Final = {
     "success": "success-patterns.json",
     "anti": "anti-patterns.json",
     "template": "code-templates.json",
-}
-"""File that each pattern type is written to."""
+}  # file that each pattern type is written to
 
 BEGIN_COMMAND = 'ralphdeck task init "what to do" --project'  # creates `.aiwg/ralph` in the folder that follows
 

@@ -14,8 +14,7 @@ from core.base.validation import MIN_HALF_LIFE
 from core.config.declaration import Setting, SettingsGroup, Unit
 
 _MINUTES_PER_DAY: Final = 1440
-_MAX_RATIO_MARGIN: Final = 0.001
-"""Limit of the margin, since with a half-life of hours the order within one minute matters."""
+_MAX_RATIO_MARGIN: Final = 0.001  # since with a half-life of hours the order within a minute matters
 MAX_MINUTES: Final = 1e9  # 1,900 years; longer times do not fit the calendar
 _MIN_SWEEP_SECONDS: Final = 0.05
 
@@ -314,5 +313,4 @@ GROUPS: Final[dict[str, type[SettingsGroup]]] = {
 }  # by the field of `Settings`
 _KINDS: Final[dict[str, type[SettingsGroup]]] = {**GROUPS, "": Settings}
 _ALL: Final = [replace(one, group=group) for group, kind in _KINDS.items() for one in kind.declarations.values()]
-SETTINGS: Final = MappingProxyType({setting.name: setting for setting in _ALL})
-"""All settings by name, group by group: `{"learning.half_life_days": Setting(...)}`."""
+SETTINGS: Final = MappingProxyType({setting.name: setting for setting in _ALL})  # by name, group by group

@@ -62,8 +62,7 @@ class DecidingProject(ProjectReader):
     Each decision first reads the newest files, then writes, and is shown by `state` when `decide` returns.
     """
 
-    _known = 0
-    """Number of decisions in the log when the present attempt began."""
+    _known = 0  # number of decisions in the log when the present attempt began
 
     @cached_property
     def curator(self) -> Curator:

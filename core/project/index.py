@@ -41,8 +41,7 @@ from core.sources.sweep import can_contain_records, scan, scan_path
 from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_PATTERN_BYTES, Stamp, read_file
 
-UNREADABLE_AFTER: Final = timedelta(seconds=1)
-"""Time after which a torn file is reported; most are complete again in a millisecond."""
+UNREADABLE_AFTER: Final = timedelta(seconds=1)  # when a torn file is reported; most are complete in 1 ms
 _FIRST_PUBLISH: Final = 200  # files before the first partial snapshot: more loops than a screen has lines
 _PUBLISH_SECONDS: Final = 1.0  # time until the next partial snapshot
 _PUBLISH_SHARE: Final = 4  # at most one in this number of parts of the time goes into partial snapshots

@@ -37,8 +37,7 @@ class NotificationKind(StrEnum):
     FINDING = "finding"
 
 
-_MAINTENANCE: Final = frozenset({BORDERLINE, BROAD, DUPLICATE, OFFER, RECURRING, UNRECONCILED})
-"""Kinds of questions that are not urgent."""
+_MAINTENANCE: Final = frozenset({BORDERLINE, BROAD, DUPLICATE, OFFER, RECURRING, UNRECONCILED})  # not urgent
 
 
 class Notification(Struct, frozen=True):

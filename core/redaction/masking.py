@@ -13,8 +13,7 @@ _HINTS: Final = (
     *("pass", "pwd", "secret", "token", "key", "auth", "credential", "cookie", "bearer", "basic", "identified"),
     *("curl", "mysql", "mariadb", "redis-cli", "ldap", "login", "setx", "://", ":\\/", "hooks.", "discord", "sig="),
     *("eyj", "-----begin", "convertto-", "sg."),
-)
-"""Lower-case hints; a text without any contains no secret other than a token."""
+)  # lower-case hints; a text without any contains no secret other than a token
 _LONG_RUN: Final = re.compile(r"[A-Za-z0-9_~.+/=|$%:-]{16}")  # part of every token with a known prefix
 _CACHE_SIZE: Final = 8192
 _MAX_CACHED: Final = 256  # longest text whose masked form is cached, since cells of tables are drawn repeatedly

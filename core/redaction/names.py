@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 MaskFormat = Callable[[str, str], str]  # writes the mask of a secret: (kind of the secret, the secret) -> mask
-ASSIGNED_HINTS: Final = ("pass", "pwd", "secret", "key", "token", "credential", "_auth")
-"""Lower-case parts of names of assigned secrets."""
+ASSIGNED_HINTS: Final = ("pass", "pwd", "secret", "key", "token", "credential", "_auth")  # parts of names
 NAME_HINTS: Final = ("pass", "secret", "key", "token", "credential", "auth", "bearer", "api")
 """Lower-case parts of words for a credential before a value."""
-_CASES: Final = {"k": "kK\u212a", "s": "sS\u017f"}
-"""Characters that match a letter without case, where there are more than two."""
+_CASES: Final = {"k": "kK\u212a", "s": "sS\u017f"}  # characters that match a letter without case, if more than two
 _HINT: Final = re.compile(
     "|".join("".join(f"[{_CASES.get(char, char + char.upper())}]" for char in hint) for hint in ASSIGNED_HINTS)
 )

@@ -31,8 +31,7 @@ _FOUND: Final = re.compile("«\ue000(\\d{1,6})»")  # temporary mark of a found 
 
 TOKEN_FORMATS: Final[dict[str, list[str]]] = yaml.load(
     Path(__file__).with_name("token_formats.yaml").read_bytes(), yaml.CSafeLoader
-)
-"""Patterns of tokens by kind of secret."""
+)  # patterns of tokens by kind of secret
 _TOKENS: Final = tuple((kind, pattern) for kind, patterns in TOKEN_FORMATS.items() for pattern in patterns)
 _TOKEN_RUN: Final = re.compile(r"[A-Za-z0-9_~.+/=|$%:-]{16,}")
 _FIRST: Final = re.compile(r"\[[^\]]+\]|\\d")  # first characters of a pattern that does not begin with a literal
@@ -46,14 +45,12 @@ _COMMANDS: Final = (
     (("login",), "password", "login"),
     (("redis-cli",), "password", "redis"),
     (("ldap",), "password", "ldap"),
-)
-"""Hints, kind of secret, and prefix of the expressions for a command up to its end and for its option."""
+)  # hints, kind of secret, and prefix of the expressions for a command up to its end and for its option
 _MIN_VALUE: Final = 3
 _LONG: Final = 16  # length that words of code and prose rarely have
 _RUN: Final = re.compile(r"[A-Za-z0-9_~.+/@%!-]{20,512}={0,2}")
 _FORM_REACH: Final = 16
-_FORM: Final = re.compile(r"(?i)csrf|xsrf|authenticity|public[_-]?$")
-"""Names of harmless tokens: form tokens and public ones."""
+_FORM: Final = re.compile(r"(?i)csrf|xsrf|authenticity|public[_-]?$")  # harmless: form tokens and public ones
 _MAX_REPEATED: Final = 64
 _WITH_NAME: Final = ("credentials", "user and password")
 
@@ -244,8 +241,7 @@ def _group(found: re.Match[str]) -> str:
     return next(name for name in _GROUPS if groups.get(name) is not None)
 
 
-_AFTER_PREFIX: Final = {"credentials": "@", "webhook": "hooks", "signature": "sig="}
-"""By kind, which names the expression: a lower-case literal of every match."""
+_AFTER_PREFIX: Final = {"credentials": "@", "webhook": "hooks", "signature": "sig="}  # by kind: a literal of each match
 _LABELLED: Final = {
     "authorization": (("authorization",), "authorization"),
     "option": (("--",), "option"),
@@ -258,8 +254,7 @@ _LABELLED: Final = {
     "element": (("</",), "element"),
     "spoken password": ((" is ",), "spoken"),
     "sign-in": (("networkcredential",), "spoken"),
-}
-"""By kind: lower-case literals, one of which every match contains, and the name of the expression."""
+}  # by kind: lower-case literals, one of which every match contains, and the name of the expression
 _KINDS: Final = frozenset(
     {kind for kind, _ in _TOKENS} | {kind for _, kind, _ in _COMMANDS} | _AFTER_PREFIX.keys() | _LABELLED.keys()
 ).union(("private key", "cookie", "value", "password"))

@@ -25,8 +25,7 @@ _TEXT: Final = """
 _NO_SECRET: Final = frozenset(_TEXT.split())  # words that are not secrets: types, prose, keywords
 _MIN_REPEATED: Final = 8
 _LONG_REPEATED: Final = 16  # length that words of code and prose rarely have
-_EMBEDDED: Final = re.compile(r"(?i)example|placeholder|changeme|dummy|fake|redacted")
-"""Words that mark a placeholder anywhere in a value of letters."""
+_EMBEDDED: Final = re.compile(r"(?i)example|placeholder|changeme|dummy|fake|redacted")  # marks a placeholder
 _DOCUMENTED: Final = re.compile(r"EXAMPLE(?:KEY)?$|(?i:abcdefghijkl)")
 _FILLED: Final = re.compile(r"(?i)x{4,}|\*{3,}|\.{3}|#{4,}|_{4,}|-{6,}|0{8,}|(?:xx+[-_.]){2}")
 _MIN_DISTINCT: Final = 4
@@ -38,8 +37,7 @@ _NUMBER: Final = re.compile(r"\d+")
 _MAX_NUMBER: Final = 4  # digits that a name may end with
 _UUID: Final = re.compile(r"(?i)[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 _HEX: Final = re.compile(r"(?i)(?:0x)?[0-9a-f]+")
-_SLUG: Final = re.compile(r"(?:(?:[a-z]{1,14}\d{0,2}|\d{1,3})-{1,2}){2,}[0-9a-f]{6,8}")
-"""A name of words and a short hash, as loops, branches and deployments have: `ralph-fix-the-login-2370cb66`."""
+_SLUG: Final = re.compile(r"(?:(?:[a-z]{1,14}\d{0,2}|\d{1,3})-{1,2}){2,}[0-9a-f]{6,8}")  # words and a short hash
 _MIN_HEX: Final = 32  # shortest hexadecimal secret; shorter values are numbers, colours or abbreviated hashes
 _MIN_MIXED: Final = 20  # shortest secret with letters and digits
 _MIN_ENTROPY: Final = 3.0

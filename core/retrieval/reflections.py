@@ -36,8 +36,7 @@ OUTCOME_FACTORS: Final[Mapping[Outcome, float]] = {
     Outcome.SKIPPED: 0.8,
     Outcome.FAILURE: 0.7,
     Outcome.TIMEOUT: 0.7,
-}
-"""Factor for the outcome of the attempt, task or loop."""
+}  # factor for the outcome of the attempt, task or loop
 EFFECT_FACTORS: Final[Mapping[str, float]] = {"helpful": 1.0, "neutral": 0.75, "unhelpful": 0.25}
 """Factor for a recorded effect of the reflection; replaces the factor of the outcome."""
 DRAFT_FACTOR: Final = 0.5  # factor for a learning drafted from a log

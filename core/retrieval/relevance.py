@@ -24,8 +24,7 @@ WEIGHTS: Final[Mapping[PatternType, Mapping[str, float]]] = {
     PatternType.SUCCESS: {"words": 0.30, "task": 0.30, "category": 0.25, "tags": 0.10, "language": 0.05},
     PatternType.ANTI: {"words": 0.45, "category": 0.25, "tags": 0.20, "language": 0.10},
     PatternType.TEMPLATE: {"words": 0.45, "category": 0.10, "tags": 0.20, "language": 0.25},
-}
-"""Weights of the parts by type, for patterns without a vector; each row sums to 1 (docs/retrieval.md#parts)."""
+}  # weights of the parts by type, for patterns without a vector; each row sums to 1 (docs/retrieval.md#parts)
 SEMANTIC_WEIGHTS: Final[Mapping[PatternType, Mapping[str, float]]] = {
     kind: {"meaning": 0.60, "words": 0.10} | rest
     for kind, rest in {
@@ -42,8 +41,7 @@ FAINT: Final = 0.1  # lowest meaning part, before its weight, that alone makes a
 NAMED_ERROR: Final = 0.7  # error part if the task names the error type of the pattern
 LIKELY_ERROR: Final = 0.4  # error part if words of the task suggest the error type
 
-_SALIENT_WORDS: Final = 8
-"""Number of rare words of a task that give full coverage, so that long tasks do not lower the relevance."""
+_SALIENT_WORDS: Final = 8  # rare words that give full coverage, so that long tasks keep their relevance
 _ENOUGH_TAGS: Final = 2
 _MAX_REGEXES: Final = 512  # best candidates of each type whose regex is matched
 _FAILURES_IN: Final[Mapping[str, tuple[str, ...]]] = {
@@ -56,8 +54,7 @@ _FAILURES_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "architecture": ("scope_creep",),
     "documentation": (),
     "": (),
-}
-"""Typical failure modes of tasks by category."""
+}  # typical failure modes of tasks by category
 _TYPE_FOR: Final = {"debugging": PatternType.ERROR, "implementation": PatternType.TEMPLATE}  # by category
 _MEANINGLESS: Final = ("", "qz")  # a regex that matches one of these matches any task
 

@@ -26,8 +26,7 @@ SECTIONS: Final = {
     PatternType.SUCCESS: "### Success Patterns",
     PatternType.ANTI: "### Anti-Patterns to Avoid",
     PatternType.TEMPLATE: "### Code Templates",
-}
-"""Headings in the order of the sections."""
+}  # headings in the order of the sections
 
 MAX_STEPS: Final = 12
 MAX_TEMPLATE_LINES: Final = 40

@@ -14,8 +14,7 @@ from core.retrieval.words import MAX_CHARS, content_words
 CATEGORIES: Final = (
     *("implementation", "debugging", "refactoring", "testing"),
     *("documentation", "architecture", "migration", "optimization"),
-)
-"""Values of `task_category` in the pattern file format."""
+)  # values of `task_category` in the pattern file format
 
 
 class TaskProfile(Struct, frozen=True, kw_only=True):
@@ -34,18 +33,15 @@ _REGEX: Final = RegexTable(Path(__file__).with_name("task.yaml"))
 _BY_PRECEDENCE: Final = (
     *("debugging", "testing", "refactoring", "documentation", "migration", "optimization", "architecture"),
     "implementation",
-)
-"""Categories; of two with the same score and place the first one wins."""
+)  # categories; of two with the same score and place the first one wins
 _OPENING_BONUS: Final = 2.0
 _IMPLEMENTATION_WEIGHT: Final = 0.6
-LANGUAGES: Final = ("go", "java", "javascript", "python", "rust", "typescript")
-"""Values of `language` in the pattern file format, without `other`."""
+LANGUAGES: Final = ("go", "java", "javascript", "python", "rust", "typescript")  # values of `language`
 _NAMED_ERROR: Final = re.compile(r"\b[A-Z][A-Za-z]*(?:Error|Exception)\b")
 _ERRORS: Final = (
     *("TypeError", "ReferenceError", "AssertionError", "SyntaxError", "RuntimeError", "TimeoutError"),
     *("ValidationError", "NetworkError"),
-)
-"""Errors that words of a task can suggest."""
+)  # errors that words of a task can suggest
 
 
 def analyse_task(text: str) -> TaskProfile:

@@ -27,8 +27,7 @@ _LAYOUT: Final = re.compile(
     r"^ *(?:#{2,3} [A-Z][A-Za-z -]{0,40}(?:\d+ \([a-z ]{1,20}\))?$|\d{1,2}\. |- Source: [^\n]*$|```\w*$"
     rf"|- (?:{_LABEL})?)|\*\*(?: \([^()\n]{{0,60}}\)$)?|\\(?=[`<#*\[])| \((?:not )?verified\)$| \(did not help\)$",
     re.MULTILINE,
-)
-"""Layout that the rendering adds to texts."""
+)  # layout that the rendering adds to texts
 _ITEM: Final = re.compile(rf" *(?:- (?:{_LABEL})?|\d{{1,2}}\. )")  # start of a line with a text from a file
 _SPAN: Final = 2_000  # characters before a line in which a match may begin; no rule spans more
 _LAYOUT_RULE: Final = "fake-layout"

@@ -17,12 +17,9 @@ from core.scanning.rules import Rule, load_rules
 
 _TOKEN: Final = re.compile(r"\\[xpP]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(?P<least>\d+)(?:,\d*)?\}\??", re.DOTALL)
 """A token of a pattern: an escape, a class, or the bounds of a repeat."""
-_WIDE: Final = re.compile(r"\\[xpPC]|[^\x00-\x7f]-|-[^\x00-\x7f]")
-"""Characters outside of ASCII given by code, by property or as a range."""
-_CODES: Final = (*range(0x01, 0x09), *range(0x0E, 0x20))
-"""Bytes for signs that patterns use, such as the Chinese full stop. Normalized texts have no control characters."""
-_OTHER: Final = 0x7F
-"""Byte for every other character outside of ASCII; no pattern uses it, and it is not a letter, digit or space."""
+_WIDE: Final = re.compile(r"\\[xpPC]|[^\x00-\x7f]-|-[^\x00-\x7f]")  # non-ASCII by code or range
+_CODES: Final = (*range(0x01, 0x09), *range(0x0E, 0x20))  # bytes for signs in patterns, such as the Chinese full stop
+_OTHER: Final = 0x7F  # byte for other characters beyond ASCII; not a letter, digit or space
 
 
 class Engine:

@@ -15,8 +15,7 @@ from core.base.text import is_plain_ascii, remove_hidden
 _LATIN: Final = str.maketrans(
     "аеорсухіјѕԁһքԛԝвкмнтАВЕКМНОРСТУХІЈЅαεικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧıɡ",
     "aeopcyxijsdhpqwbkmhtABEKMHOPCTYXIJSaeiknoptuxABEZHIKMNOPTYXig",
-)
-"""Letters of other alphabets that look like Latin ones."""
+)  # letters of other alphabets that look like Latin ones
 _CYRILLIC_IN_LATIN: Final = re.compile(r"[A-Za-z][\u0400-\u052f]|[\u0400-\u052f][A-Za-z]")
 _BIDI: Final = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
 _TAGS: Final = re.compile(r"[\U000e0020-\U000e007e]")
@@ -24,8 +23,7 @@ _TAG_TO_ASCII: Final = {0xE0000 + code: code for code in range(0x20, 0x7F)}
 _INVISIBLE: Final = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001f3fb-\U0001f3ff\U000e0000-\U000e01ef"
-)
-"""Characters that are suspicious between Latin letters."""
+)  # characters that are suspicious between Latin letters
 _ACCENTS: Final = re.compile("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+")
 """Combining marks that are drawn over or through a letter."""
 _INSIDE_WORD: Final = re.compile(f"(?<=[A-Za-z ])[{_INVISIBLE}]+(?=[A-Za-z])|[\u200b\u2060\ufeff\u2800\u3164]")

@@ -16,10 +16,8 @@ from core.scanning.rules import BROAD, SECRET
 from core.scanning.scan import MAX_SCANNED, is_clean, keep_worst, scan_text, sort_suspicions
 
 TRIGGERS: Final = ("error_pattern", "task_pattern")
-_AVOIDED: Final = frozenset({"title", "description", "category"})
-"""Fields of an anti-pattern that name something to avoid."""
-_HARM: Final = frozenset({"symptoms", "why_it_fails", "limitations"})
-"""Fields that describe failures, in patterns of any type."""
+_AVOIDED: Final = frozenset({"title", "description", "category"})  # what an anti-pattern avoids
+_HARM: Final = frozenset({"symptoms", "why_it_fails", "limitations"})  # these describe failures
 _NOT_LITERAL: Final = re.compile(r"\(\?[a-z]{1,8}\)|\\[a-zA-Z]|\[[^\]]{0,100}\]|\{[^}]{0,20}\}|[^\w|]|_")
 _MIN_LITERAL: Final = 3  # letters and digits in a trigger below which it matches nearly any text
 _MAX_TRIGGER: Final = 2_000  # characters of a trigger that are checked

@@ -24,8 +24,7 @@ from core.scanning.normalization import normalize_text
 _TABLES: Final = ("takeover", "commands", "conduct", "approval", "agent", "risks")  # most severe first
 _FOLDER: Final = Path(__file__).with_name("rule_tables")
 _REACH: Final = 40  # maximum number of characters between verb and object
-_VERB_LAST: Final = frozenset({"Turkish"})
-"""Languages in ASCII letters that may put the verb last, as the languages of other alphabets may."""
+_VERB_LAST: Final = frozenset({"Turkish"})  # languages in ASCII letters that may put the verb last
 
 
 class Rule(Struct, frozen=True):

@@ -30,8 +30,7 @@ _ODD: Final = {rule.id: rule for rule in (BIDI, TAGS, INVISIBLE, LOOKALIKE)}
 _TRICK: Final = (
     r"(?:\b[^\W_][ \t._*-]{1,8}){7}|[A-Za-z0-9+/]{24}|(?:\\x[0-9a-f]{2}){6}|(?:\\u00[0-9a-f]{2}){4}|(?:%[0-9a-f]{2}){6}"
     r"|(?:&#x?[0-9a-f]{2,4};){4}|\b(?:[a-z]*[013457@$][a-z013457@$]*[ \t]+){3}"
-)
-"""Signs of hidden text: spaced-out words, base64, escapes, digits for letters."""
+)  # signs of hidden text: spaced-out words, base64, escapes, digits for letters
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
 _LABEL: Final = re.compile(r"\s*(?:- )?(?:\d{1,2}\. )?(?:[A-Z][a-z]{2,11}: )?")  # number or label in front of a text
 

@@ -19,8 +19,7 @@ from core.base.errors import Unwritable
 from core.storage.locks import WAIT_SECONDS, file_lock, open_regular
 
 _BLOCK: Final = 1 << 16
-_BATCH: Final = re.compile(rb"([0-9]{1,18}) ([0-9]{1,18})\n")
-"""Offset and length, in bytes, of lines that are being appended together."""
+_BATCH: Final = re.compile(rb"([0-9]{1,18}) ([0-9]{1,18})\n")  # offset and length in bytes
 _MAX_BATCH_FILE: Final = 40
 
 

@@ -29,13 +29,11 @@ Change = Callable[[bytes | None], bytes | None]
 Must be idempotent: it is called again on its own result, and whenever another program wrote in between. Raises
 `BadJson` if the present version cannot be parsed.
 """
-Merge = Callable[[bytes | None, bytes, bytes | None], bytes]
-"""(base, theirs, present) -> present with the changes that `theirs` made since `base`."""
+Merge = Callable[[bytes | None, bytes, bytes | None], bytes]  # (base, theirs, present) -> present with their changes
 
 _TIMEOUT_SECONDS: Final = 5.0
 _MIN_ATTEMPTS: Final = 10  # with the time, before giving up against busy writers
-_CHECK_SECONDS: Final = (0.01,)
-"""Pauses before checking whether a slower writer, who had read the old version, undid the replacement."""
+_CHECK_SECONDS: Final = (0.01,)  # pauses before checking whether a slower writer undid the replacement
 _COLLISION_CHECK_SECONDS: Final = (0.01, 0.05, 0.1, 0.2, 0.4)
 """The same after a collision: a writer may have read the version that lacked another change."""
 _AT_FDCWD: Final = -100

@@ -33,8 +33,7 @@ _LINK: Final = re.compile(rb',"line":([1-9][0-9]{0,11}),"chain":"([0-9a-f]{64})"
 _MAX_LINK_BYTES: Final = 110
 _MAX_LINES: Final = 10**11  # limit of line numbers, so that they fit into a link
 _ANCHOR_BYTES: Final = 4096
-UNANCHORED: Final = b'{"kind":"unanchored"}'
-"""A line recording that the anchor was missing when the next lines were written, although lines before have a hash."""
+UNANCHORED: Final = b'{"kind":"unanchored"}'  # a line recording that the anchor was missing
 
 
 class Link(NamedTuple):

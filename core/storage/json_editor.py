@@ -24,8 +24,7 @@ from core.storage.json_scan import (
     value_end,
 )
 
-Path = tuple[str | int, ...]
-"""Keys and indexes from the root down. In JSON lines the first one is the index of the record."""
+Path = tuple[str | int, ...]  # keys and indexes from the root; in JSON lines first the index of the record
 
 _BOM: Final = "\N{ZERO WIDTH NO-BREAK SPACE}"
 _FIRST_INDENT: Final = re.compile(r"\n([ \t]+)\S")

@@ -22,8 +22,7 @@ from core.storage.append_log import append_bytes, sync_folder
 from core.storage.file_reader import RawFile, read_file
 from core.storage.locks import draft_of, file_lock, open_regular, remove_drafts
 
-Stored = tuple[list[str], NDArray[np.int8]]
-"""Hashes (64 hex digits) and vectors, shape (hashes, dimensions); the last vector of a hash counts."""
+Stored = tuple[list[str], NDArray[np.int8]]  # hashes (64 hex digits) and vectors, one row each
 Append = Callable[[Sequence[str], NDArray[np.int8]], None]
 
 MAX_VECTOR_BYTES: Final = 128 << 20  # maximum file size: 300,000 vectors of 384 dimensions

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger(__name__)
 _GROUP_SECONDS: Final = 0.01  # time after a file was closed in which related events join its batch
 _SUPERVISE_SECONDS: Final = 1.0  # interval of checks that the watched folders are still those at their paths
-_RETRY_EVENTS_SECONDS: Final = 300.0
-"""Time of polling before events are tried again; each attempt takes all remaining watches."""
+_RETRY_EVENTS_SECONDS: Final = 300.0  # time of polling until events are tried again
 _MAX_PATHS: Final = 10_000  # a batch of more paths becomes a sweep, which is cheaper and limits memory
 _NEVER: Final = float("inf")
 
