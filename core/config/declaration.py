@@ -28,8 +28,6 @@ _MS_PER_MINUTE: Final = 60_000.0
 
 
 class Unit(StrEnum):
-    """Unit of the value of a setting."""
-
     NONE = ""
     DAYS = "days"
     SHARE = "0..1"  # also written as a percentage: `20%`
@@ -80,7 +78,6 @@ class Setting(Struct, frozen=True, kw_only=True):
         return _MS_PER_MINUTE if self.unit is Unit.MS else 1.0
 
     def value(self, settings: Any) -> Any:
-        """Value in a `Settings` object."""
         return getattr(getattr(settings, self.group) if self.group else settings, self.field)
 
     def with_value(self, settings: Any, value: Any) -> Any:

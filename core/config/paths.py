@@ -56,7 +56,6 @@ class ProjectPaths:
     events = _Below("curation", "events.jsonl")  # the append-only event log (docs/file-formats.md)
 
     def pattern_file(self, pattern_type: str) -> Path:
-        """File that a pattern of this type is written to."""
         return self.patterns / PATTERN_FILES[pattern_type]
 
     def relative(self, path: Path) -> str:

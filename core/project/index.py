@@ -94,7 +94,6 @@ class Library:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The newest snapshot."""
         return self._snapshot
 
     @property
@@ -235,7 +234,6 @@ class Library:
         return datetime.fromtimestamp(min(max(stamp.mtime_ns / 1e9, 0.0), now.timestamp()), UTC)
 
     def _take(self, file: str, found: CachedFile) -> None:
-        """Replace what is known of `file`."""
         self._torn.pop(file, None)
         before = self._known[file].parsed if file in self._known else _NOTHING
         self._known[file] = found

@@ -41,8 +41,6 @@ _MAINTENANCE: Final = frozenset({BORDERLINE, BROAD, DUPLICATE, OFFER, RECURRING,
 
 
 class Notification(Struct, frozen=True):
-    """One notification."""
-
     what: NotificationKind
     subject: str  # ID of the loop, pattern, debug session or decision; of a finding its file
     text: str  # displayable

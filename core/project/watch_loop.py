@@ -112,7 +112,6 @@ class WatchLoop:
     # The loop.
 
     def run(self) -> None:
-        """Watch until stopped."""
         with Watcher(self.project.project, self.project.settings.watch, self._noticed) as watcher:
             self._guarded(self.prepare)
             while self._jobs or not self._stopped:

@@ -62,7 +62,6 @@ class Search:
         self._found: list[tuple[str, str]] = []
 
     def replace(self, text: str, mark: MaskFormat) -> str:
-        """Replace every secret by its mask."""
         if "[secret: " in text:
             text = _MASK.sub(self._masked_before, text)
         if "-----BEGIN" in text:

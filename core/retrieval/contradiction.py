@@ -58,7 +58,6 @@ class Demand(NamedTuple):
     order: tuple[frozenset[str], ...] = ()  # words of what comes first, and of what second; else empty
 
     def differs(self, other: Demand) -> bool:
-        """Return whether the two demands differ."""
         if self.negated != other.negated or (self.numbers and other.numbers and self.numbers != other.numbers):
             return True
         theirs = dict(other.sides)
@@ -102,7 +101,6 @@ class Statement(NamedTuple):
 
     @classmethod
     def of(cls, learning: str) -> Statement:
-        """Parse the text of a learning."""
         text = strip_label(learning)
         return cls(sorted_words(split_unspaced(text)), parse_demand(text))
 

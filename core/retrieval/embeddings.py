@@ -76,7 +76,6 @@ class Vectors:
         return cls(codes, {hash: place for place, hash in enumerate(hashes)})
 
     def extended(self, hashes: Sequence[str], codes: Codes) -> Vectors:
-        """Copy with more vectors."""
         more = {hash: place for place, hash in enumerate(hashes, len(self.codes))}
         return Vectors(np.concatenate((self.codes, codes)), {**self.places, **more})
 
@@ -131,17 +130,14 @@ class Coverage(NamedTuple):
 
     @property
     def missing(self) -> int:
-        """Records without a vector."""
         return self.needed - self.made
 
     @property
     def text(self) -> str:
-        """The coverage in words."""
         return f"compared by words: {self.made:,} of {plural(self.needed, 'text')} have a vector"
 
 
 def vector_file(paths: ProjectPaths, subject: VectorSubject[Record]) -> VectorFile:
-    """File of the vectors of a project."""
     return VectorFile(paths, subject.file, f"{MODEL} {subject.form}", DIMENSIONS)
 
 
@@ -171,7 +167,6 @@ class Embeddings(Generic[Record]):
             return self._read
 
     def count(self, records: Mapping[str, Record]) -> int:
-        """Number of records with a vector."""
         known = self.vectors.places
         return sum(self._subject.key(record) in known for record in records.values())
 

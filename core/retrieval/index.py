@@ -82,7 +82,6 @@ class PatternIndex:
 
     @cached_property
     def rows(self) -> Mapping[str, int]:
-        """Row by pattern ID."""
         return {id: row for row, id in enumerate(self.ids) if id}
 
     @cached_property
@@ -104,8 +103,6 @@ class LazyPatternIndex(LazyIndex[Pattern, PatternIndex]):
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    """Index terms of one pattern."""
-
     words: set[str]
     tags: set[str]
     facets: set[tuple[str, str]]

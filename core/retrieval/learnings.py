@@ -158,7 +158,6 @@ class _Words:
     rows: Mapping[str, Rows] = field(default_factory=dict)
 
     def extended(self, more: Sequence[frozenset[str]]) -> _Words:
-        """Copy with more rows at the end."""
         if not more:
             return self
         known = dict(self.rows)
@@ -354,7 +353,6 @@ class LazyLearnings:
         self._lock = threading.Lock()
 
     def get(self) -> LearningIndex:
-        """Index of the snapshot."""
         with self._lock:
             if self._made is None:
                 self._made = LearningIndex.build(self._snapshot)
@@ -363,7 +361,6 @@ class LazyLearnings:
             return self._made
 
     def updated(self, snapshot: Snapshot) -> LazyLearnings:
-        """Lazy index for a newer snapshot."""
         with self._lock:
             return LazyLearnings(snapshot, self._made)
 

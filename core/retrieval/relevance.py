@@ -130,7 +130,6 @@ def _add_words(part: Floats, profile: TaskProfile, index: PatternIndex) -> None:
 
 
 def _add_facets(parts: Mapping[str, Floats], profile: TaskProfile, index: PatternIndex) -> None:
-    """Add the parts for errors, categories and languages."""
     likely = set(profile.error_types) - set(profile.named_errors)
     named = [("error", name, LIKELY_ERROR if name in likely else NAMED_ERROR) for name in profile.error_types]
     named += [("category", name, 1.0) for name in (profile.category, *_FAILURES_IN[profile.category])]

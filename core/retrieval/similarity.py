@@ -102,8 +102,6 @@ class SimilarityIndex:
 
 
 class LazySimilarity(LazyIndex[Pattern, SimilarityIndex]):
-    """Similarity index built on first use."""
-
     kind = SimilarityIndex
 
 
@@ -118,7 +116,6 @@ class TextBlock:
 
     @classmethod
     def build(cls, texts: Mapping[str, str]) -> TextBlock:
-        """Index texts by ID."""
         postings = index_rows(set(text.split()) for text in texts.values())
         return cls(list(texts), list(texts.values()), {id: row for row, id in enumerate(texts)}, postings)
 

@@ -41,7 +41,6 @@ class Engine:
         return [self._patterns[number] for number in sorted(self._finds(text))]
 
     def finds_any(self, text: str) -> bool:
-        """Whether any rule matches."""
         return next(self._finds(text), None) is not None
 
     def _finds(self, text: str) -> Iterator[int]:
@@ -86,7 +85,6 @@ class Engine:
 
 @cache
 def get_engine() -> Engine:
-    """Return the shared engine of all rules."""
     return Engine(load_rules())
 
 
@@ -110,7 +108,6 @@ class _Sieve:
             self._certain[pattern] = place
 
     def compile(self) -> None:
-        """Compile the filter after all patterns are added."""
         if self._patterns:
             self._filter.Compile()
 

@@ -39,7 +39,6 @@ class Rule(Struct, frozen=True):
 
     @property
     def critical(self) -> bool:
-        """Whether the rule blocks a text."""
         return self.severity is Severity.BLOCKED
 
 
@@ -86,7 +85,6 @@ def load_rules() -> tuple[Rule, ...]:
 
 @cache
 def rule_meanings() -> dict[str, str]:
-    """Meaning of each rule by ID."""
     return {rule.id: rule.meaning for rule in (*load_rules(), *_OTHER)}
 
 

@@ -30,7 +30,6 @@ class Stamp(Struct, frozen=True, array_like=True, gc=False):
 
     @classmethod
     def of(cls, status: os.stat_result) -> Stamp:
-        """Make the stamp of a stat result."""
         return cls(status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
     @property

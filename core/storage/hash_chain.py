@@ -101,7 +101,6 @@ def linked(documents: list[bytes], place: Place) -> tuple[list[bytes], Place]:
 
 
 def anchor_of(ledger: Path) -> Path:
-    """The anchor file of a decision log."""
     return ledger.with_name(f"{ledger.name}.anchor")
 
 

@@ -75,7 +75,6 @@ class FolderEvents:
 
     @property
     def watches(self) -> int:
-        """Number of watches in use."""
         return self._count if self._inotify is None else self._inotify.watches
 
     @property

@@ -76,7 +76,6 @@ class JsonText:
             return b"".join(_encode_char(char, self._encoding) for char in text)
 
     def text_at(self, path: Path) -> str:
-        """The text of the value at `path`."""
         start = self._find(path)
         return self._text[start : value_end(self._text, start)]
 
@@ -235,7 +234,6 @@ class JsonText:
         return list(children_of(self._text, start))
 
     def _find(self, path: Path) -> int:
-        """Offset of the value at `path`."""
         steps = list(path)
         start = self._line_start(int(steps.pop(0)) if self.is_lines else 0)
         try:

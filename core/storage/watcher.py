@@ -51,8 +51,6 @@ class WatchMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WatchState:
-    """State of a watcher for the screen."""
-
     mode: WatchMode  # polling if the system refuses events, waiting if no folder exists yet
     reason: str  # why the mode is not `events`, one line; else ""
     watches: int  # number of watches in use, 0 unless `events`
@@ -100,7 +98,6 @@ class Watcher:
 
     @property
     def state(self) -> WatchState:
-        """The present state."""
         events = self._events
         return WatchState(*self._mode, 0 if events is None else events.watches, self._last_event_at)
 
@@ -169,13 +166,11 @@ class Watcher:
             self._plan(max(now + min(_GROUP_SECONDS, batch), self._sent_at + batch) if whole else now + batch)
 
     def lost(self) -> None:
-        """Handle dropped events."""
         with self._wake:
             self._sweep = True
             self._plan(time.monotonic())
 
     def refused(self, error: OSError) -> None:
-        """Handle a refused watch."""
         with self._wake:
             self._refusal = error
             self._check = True

@@ -35,7 +35,6 @@ class YamlText:
         self._parse()
 
     def encode(self) -> bytes:
-        """The file as bytes."""
         return self._data
 
     def set(self, path: Path, key: str, value: Any) -> None:
@@ -52,7 +51,6 @@ class YamlText:
         self._insert_after(node, f"{' ' * column}{_member(key, value, column)}")
 
     def append(self, path: Path, value: Any) -> None:
-        """Append `value` to the list at `path`."""
         node = self._node(path)
         if not isinstance(node, yaml.SequenceNode) or node.flow_style or not node.value:
             self._replace(path, [*(self._at(path) or []), value])
