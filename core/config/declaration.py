@@ -9,19 +9,9 @@ from typing import Any, ClassVar, Final, Literal, get_args, get_origin
 from msgspec import Struct, StructMeta
 from msgspec.structs import replace
 
+from core.base import validation
 from core.base.errors import BadInput
 from core.base.text import visible_line
-from core.base.validation import (
-    MAX_AMOUNT,
-    MAX_COUNT,
-    MIN_HALF_LIFE,
-    check_amount,
-    check_choice,
-    check_count,
-    check_flag,
-    check_half_life,
-    format_value,
-)
 
 MAX_LIST: Final = 10  # longest list of numbers
 _MS_PER_MINUTE: Final = 60_000.0
@@ -53,7 +43,7 @@ class Setting(Struct, frozen=True, kw_only=True):
     label: str = ""  # short name beside an input field, at most 16 characters; "" where no editor offers the setting
     unit: Unit = Unit.NONE
     least: float = 0
-    most: float = MAX_AMOUNT
+    most: float = validation.MAX_AMOUNT
     step: float = 1  # distance of one key press in an editor, in the unit that the editor shows
     offered: tuple[float, float] = (0, inf)
     replayed: bool = True  # whether states and inversions depend on it, so that `what-if` can replay them
@@ -90,29 +80,31 @@ class Setting(Struct, frozen=True, kw_only=True):
     def check(self, value: Any, name: str) -> None:
         """Raise `BadInput` with `name` unless `value` is valid."""
         if self.kind is bool:
-            check_flag(value, name)
+            validation.check_flag(value, name)
         elif self.kind is int:
-            check_count(value, name, int(min(self.most, MAX_COUNT)))
-        elif self.kind is float and self.least == MIN_HALF_LIFE:
-            check_half_life(value, name)
+            validation.check_count(value, name, int(min(self.most, validation.MAX_COUNT)))
+        elif self.kind is float and self.least == validation.MIN_HALF_LIFE:
+            validation.check_half_life(value, name)
         elif self.kind is float:
-            check_amount(value, name, self.most, least=self.least)
+            validation.check_amount(value, name, self.most, least=self.least)
         elif self.kind is str:
             self._check_line(value, name)
         elif get_origin(self.kind) is tuple:
             if not isinstance(value, tuple) or len(value) > MAX_LIST:
-                raise BadInput(f"{name} must be at most {MAX_LIST} numbers, not {format_value(value)}")
+                raise BadInput(f"{name} must be at most {MAX_LIST} numbers, not {validation.format_value(value)}")
             for number in value:
-                check_amount(number, name, self.most)
+                validation.check_amount(number, name, self.most)
         else:
-            check_choice(value, name, self.choices)
+            validation.check_choice(value, name, self.choices)
 
     def _check_line(self, value: Any, name: str) -> None:
         """Accept one visible line, since it goes into files and prompts."""
         most = int(self.most)
         if not isinstance(value, str) or len(value.strip()) < self.least or visible_line(value, most) != value:
             limits = f"{self.least:g} to {most}" if self.least else f"at most {most}"
-            raise BadInput(f"{name} must be a text of {limits} visible characters, not {format_value(value)}")
+            raise BadInput(
+                f"{name} must be a text of {limits} visible characters, not {validation.format_value(value)}"
+            )
 
     def text(self, settings: Any) -> str:
         """Value as text; `parse` reads it back."""

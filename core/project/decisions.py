@@ -15,21 +15,9 @@ from core.base.errors import Conflict, Refused, StaleDecision, UnknownRecord
 from core.base.formatting import shorten_id
 from core.base.text import visible_line
 from core.config.settings import PruningSettings
-from core.curation import record_changes
+from core.curation import commands, record_changes
 from core.curation.apply import FreeIds
 from core.curation.case import Draft
-from core.curation.commands import (
-    ApproveReflection,
-    ApproveText,
-    Command,
-    Extract,
-    ImportPatterns,
-    JudgeReports,
-    Merge,
-    PatternCommand,
-    PrunePatterns,
-    Restore,
-)
 from core.curation.conflicts import ExpectedState
 from core.curation.curator import Curator, Target
 from core.curation.decision_writer import Decided, Progress
@@ -78,12 +66,12 @@ class DecidingProject(ProjectReader):
             self.apply((self.project.ledger, self.project.patterns))
             return warnings
 
-    def may(self, command: PatternCommand) -> str:
+    def may(self, command: commands.PatternCommand) -> str:
         """Why a command is refused at present, "" if it is allowed."""
         return why_refused(command, self._view)
 
     def decide(
-        self, command: Command, *, expected_state: ProjectState | None = None, progress: Progress | None = None
+        self, command: commands.Command, *, expected_state: ProjectState | None = None, progress: Progress | None = None
     ) -> Decided:
         """Make a decision.
 
@@ -98,31 +86,31 @@ class DecidingProject(ProjectReader):
         with self._lock, expected:
             if command.question and command.question in self.ledger.state().dismissed:
                 raise Conflict(f"{shorten_id(command.question)} was answered meanwhile; review it again")
-            if isinstance(command, Extract) and command.by:
+            if isinstance(command, commands.Extract) and command.by:
                 with self.curator.signing(command.by):
                     return self._decide_any(lambda now: self._extract(command, now))
             return self._decide_any(lambda now: self._decide_now(command, now, progress))
 
-    def _decide_now(self, command: Command, now: datetime, progress: Progress | None) -> Decided:
+    def _decide_now(self, command: commands.Command, now: datetime, progress: Progress | None) -> Decided:
         patterns = self._view.snapshot.patterns
         match command:
-            case Extract():
+            case commands.Extract():
                 return self._extract(command, now)
-            case ImportPatterns():
+            case commands.ImportPatterns():
                 return self._import_patterns(command, now)
-            case Merge():
+            case commands.Merge():
                 return self._merge(command, now)
-            case PrunePatterns():
+            case commands.PrunePatterns():
                 reasons = [(patterns[one.pattern_id], one.reason) for one in self.pruning(command.policy)]
                 return self._write_records(lambda batch: record_changes.archive(batch, reasons, PRUNE), command, now)
-            case Restore():
+            case commands.Restore():
                 restored = command.pattern_id
                 return self._write_records(
                     lambda batch: record_changes.restore(batch, restored, patterns), command, now
                 )
-            case JudgeReports():
+            case commands.JudgeReports():
                 command = replace(command, burst=self._burst(command.source, command.burst))
-            case ApproveReflection():
+            case commands.ApproveReflection():
                 command = self._reflection_approval(command)
         return self.curator.decide(command, self._target, now=now, known=self._known, progress=progress)
 
@@ -148,7 +136,7 @@ class DecidingProject(ProjectReader):
             f"{visible_line(source, 80)!r} has no suspicious reports to decide; see: ralphdeck review suspicious"
         )
 
-    def _reflection_approval(self, command: ApproveReflection) -> ApproveText:
+    def _reflection_approval(self, command: commands.ApproveReflection) -> commands.ApproveText:
         """The approval of the text of a held reflection; raises if it is not held."""
         from core.retrieval.reflections import HELD_PREFIX, find_stop_reason
 
@@ -161,9 +149,9 @@ class DecidingProject(ProjectReader):
         if not stopped.startswith(HELD_PREFIX):
             raise Refused(f"{name} cannot be approved: {stopped or 'it is not held'}")
         key = held_text_question_id(learning.id, learning.text)
-        return ApproveText(key=key, text=learning.text, about=f"the reflection {name}", reason=command.reason)
+        return commands.ApproveText(key=key, text=learning.text, about=f"the reflection {name}", reason=command.reason)
 
-    def _extract(self, command: Extract, now: datetime) -> Decided:
+    def _extract(self, command: commands.Extract, now: datetime) -> Decided:
         extraction = self.extraction(command.source_id, command.types)
         if command.expected is not None and extraction != command.expected:
             self._background_search.doubt()
@@ -206,7 +194,7 @@ class DecidingProject(ProjectReader):
             ids = FreeIds(self.project)
             return self._plan_import(read_import(name, data), Registry(self.project), ids, known_origin(self.project))
 
-    def _import_patterns(self, command: ImportPatterns, now: datetime) -> Decided:
+    def _import_patterns(self, command: commands.ImportPatterns, now: datetime) -> Decided:
         from core.curation.exchange.import_file import read_import
         from core.curation.exchange.origins import project_origin
 
@@ -240,7 +228,7 @@ class DecidingProject(ProjectReader):
         )
         return plan_import(arriving, known, ids.next, self._clock())
 
-    def _merge(self, command: Merge, now: datetime) -> Decided:
+    def _merge(self, command: commands.Merge, now: datetime) -> Decided:
         target, other = self._view.pattern(command.target_id), self._view.pattern(command.other_id)
         decided = self._write_records(lambda batch: record_changes.merge(batch, target, other), command, now)
         self._keep_brought_counts(decided.decision, (target.id,))
@@ -256,7 +244,7 @@ class DecidingProject(ProjectReader):
         with self._lock:
             return select_prunable(self._view.snapshot, self._view.board, policy or self.settings.pruning)
 
-    def _write_records(self, rule: Callable[[Batch], Draft], command: Command, now: datetime) -> Decided:
+    def _write_records(self, rule: Callable[[Batch], Draft], command: commands.Command, now: datetime) -> Decided:
         return self.curator.write_records(rule, now=now, known=self._known, reason=command.reason)
 
     def _decide_any(self, decide: Callable[[datetime], Decided]) -> Decided:

@@ -114,7 +114,9 @@ class Library:
             cached = self._cache.load(stamps) if self._cache else {}
             for file in self._known.keys() - stamps.keys():
                 self._forget(file)
-            order = sorted((_load_order(file), -stamp.mtime_ns, file) for file, stamp in stamps.items())
+            kinds = {file: kind_of(file) for file in stamps}
+            load_orders = {file: kind.load_order if kind is not None else LISTED for file, kind in kinds.items()}
+            order = sorted((load_orders[file], -stamp.mtime_ns, file) for file, stamp in stamps.items())
             listed = sum(load_order <= LISTED for load_order, _, _ in order)
             next_publish = math.inf
             for done, (_, _, file) in enumerate(order, start=1):
@@ -270,7 +272,7 @@ class Library:
         )
         unreadable = {file: since for file, (since, _) in self._torn.items() if now - since > UNREADABLE_AFTER}
         found = [*self._all_findings(unreadable), *(self._ledger_findings() if complete or before.complete else ())]
-        findings = tuple(sorted(found, key=_place))
+        findings = tuple(sorted(found, key=attrgetter("file", "pointer", "code")))
         decided = self._decisions is not before.decisions
         curation = fold(self._decisions) if decided else before.curation
         if decided or self._events is not self._joined_events:
@@ -333,19 +335,8 @@ class Library:
 
 def split_events(events: tuple[Event, ...], curation: CurationState) -> tuple[tuple[Event, ...], tuple[Event, ...]]:
     """Split events into those in effect and those of undone decisions."""
-    if not curation.undone or not any(event.decision in curation.undone for event in events):
-        return events, ()
-    in_effect = tuple(event for event in events if event.decision not in curation.undone)
-    return in_effect, tuple(event for event in events if event.decision in curation.undone)
-
-
-def _place(finding: Finding) -> tuple[str, str, str]:
-    return (finding.file, finding.pointer, finding.code)
-
-
-def _load_order(file: str) -> int:
-    kind = kind_of(file)
-    return kind.load_order if kind is not None else LISTED
+    undone = tuple(event for event in events if event.decision in curation.undone) if curation.undone else ()
+    return tuple(event for event in events if event.decision not in curation.undone) if undone else events, undone
 
 
 @contextmanager

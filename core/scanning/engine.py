@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -28,12 +28,11 @@ class Engine:
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._patterns = [(rule, pattern) for rule in rules for pattern in rule.patterns]
         self._bytes = _Bytes(pattern for _, pattern in self._patterns)
-        self._sieves = {narrow: _Sieve(narrow) for narrow in (True, False)}
-        for number, (_, pattern) in enumerate(self._patterns):
-            encoded, narrow = self._bytes.of_pattern(pattern)
-            self._sieves[narrow].add(number, encoded)
-        for sieve in self._sieves.values():
-            sieve.compile()
+        encoded = [self._bytes.of_pattern(pattern) for _, pattern in self._patterns]
+        self._sieves = {
+            narrow: _Sieve({number: part for number, (part, kind) in enumerate(encoded) if kind is narrow}, narrow)
+            for narrow in (True, False)
+        }
         self._compiled: dict[str, tuple[Any, bool]] = {}
 
     def finds(self, text: str) -> list[tuple[Rule, str]]:
@@ -91,24 +90,19 @@ def get_engine() -> Engine:
 class _Sieve:
     """Filter for patterns of one encoding without the bounds of their repeats."""
 
-    def __init__(self, narrow: bool) -> None:
+    def __init__(self, patterns: Mapping[int, bytes], narrow: bool) -> None:
         import re2
 
-        self._options = _options(narrow)
         self._filter = re2.Filter()
         self._patterns: list[tuple[int, bool]] = []
         self._certain: dict[bytes, int] = {}
-
-    def add(self, number: int, pattern: bytes) -> None:
-        """Add a pattern; `finds` returns its number."""
-        loose = remove_bounds(pattern.decode("latin-1")).encode("latin-1")
-        place = self._filter.Add(loose, self._options)
-        self._patterns.append((number, pattern == loose))
-        if pattern == loose:
-            self._certain[pattern] = place
-
-    def compile(self) -> None:
-        if self._patterns:
+        for number, pattern in patterns.items():
+            loose = remove_bounds(pattern.decode("latin-1")).encode("latin-1")
+            place = self._filter.Add(loose, _options(narrow))
+            self._patterns.append((number, pattern == loose))
+            if pattern == loose:
+                self._certain[pattern] = place
+        if patterns:
             self._filter.Compile()
 
     def compiled(self, pattern: bytes) -> Any:
@@ -136,13 +130,9 @@ class _Bytes:
 
     def of_pattern(self, pattern: str) -> tuple[bytes, bool]:
         """Compiled pattern, and whether it is for texts with one byte per character."""
-        if not _WIDE.search(pattern):
-            if pattern.isascii():
-                return pattern.encode(), True
-            narrowed = pattern.translate(self._codes)
-            if narrowed.isascii():
-                return narrowed.encode(), True
-        return pattern.encode(), False
+        narrowed = pattern.translate(self._codes)
+        is_narrow = narrowed.isascii() and not _WIDE.search(pattern)
+        return (narrowed if is_narrow else pattern).encode(), is_narrow
 
     def of_text(self, text: str, narrow: bool) -> bytes:
         """Text for patterns with one byte per character, or for other patterns."""

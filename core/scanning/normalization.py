@@ -28,6 +28,7 @@ _ACCENTS: Final = re.compile("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1
 """Combining marks that are drawn over or through a letter."""
 _INSIDE_WORD: Final = re.compile(f"(?<=[A-Za-z ])[{_INVISIBLE}]+(?=[A-Za-z])|[\u200b\u2060\ufeff\u2800\u3164]")
 """Joiners are needed in emoji and other scripts; between Latin letters hidden characters have no use."""
+_ODD: Final = {"bidi": _BIDI, "hidden-text": _TAGS, "invisible": _INSIDE_WORD, "lookalike": _CYRILLIC_IN_LATIN}
 _LEET: Final = re.compile(
     r"(?<![\w-])(?=[a-z0-9@$]*[a-z])(?=[a-z]*[013457@$])[a-z013457@$]{3,20}(?![\w-])", re.IGNORECASE
 )
@@ -64,16 +65,19 @@ def list_readings(text: str) -> tuple[str, ...]:
     return (text,) if is_plain_ascii(text) else tuple(dict.fromkeys((normalize_text(text), normalize_text(text, " "))))
 
 
+def list_decoded(text: str) -> list[str]:
+    """Other readings of a normalized text: with joined words, letters for digits, decoded."""
+    spelled = (replace_leetspeak(text), decode_escapes(text))
+    readings = [join_spaced_words(text), *(normalize_text(other) for other in spelled if other != text)]
+    readings += map(normalize_text, decode_hidden(text))
+    return [reading for reading in dict.fromkeys(readings) if reading != text]
+
+
 def find_odd_characters(text: str) -> Iterator[tuple[str, str]]:
     """(`bidi`, `hidden-text`, `invisible` or `lookalike`, excerpt) of odd characters."""
     if text.isascii():
         return
-    for kind, odd in (
-        ("bidi", _BIDI),
-        ("hidden-text", _TAGS),
-        ("invisible", _INSIDE_WORD),
-        ("lookalike", _CYRILLIC_IN_LATIN),
-    ):
+    for kind, odd in _ODD.items():
         if found := odd.search(text):
             yield kind, text[max(found.start() - 20, 0) : found.end() + 20]
 
@@ -101,19 +105,18 @@ def decode_hidden(text: str) -> Iterator[str]:
     for count, found in enumerate(_CODED.finditer(text)):
         if count >= _MAX_CODED:
             return
-        content = _from_escapes(found[0]) if found[0][0] in "\\%&" else _from_base64(found[0])
+        if found[0][0] in "\\%&":
+            content = _from_escapes(found[0])
+        else:
+            try:
+                content = base64.b64decode(found[0] + "=" * (-len(found[0]) % 4))
+            except (binascii.Error, ValueError):
+                continue
+            # Commands for Windows are encoded with two bytes per letter.
+            content = content[::2] if len(content) > 1 and not any(content[1::2]) else content
         printable = sum(32 <= byte < 127 or byte in b"\t\r\n" for byte in content)
         if content and printable >= _MIN_PRINTABLE * len(content):
             yield content.decode("ascii", "replace")
-
-
-def _from_base64(text: str) -> bytes:
-    try:
-        content = base64.b64decode(text + "=" * (-len(text) % 4))
-    except (binascii.Error, ValueError):
-        return b""
-    # Commands for Windows are encoded with two bytes per letter.
-    return content[::2] if len(content) > 1 and not any(content[1::2]) else content
 
 
 def _from_escapes(text: str) -> bytes:

@@ -10,15 +10,7 @@ from typing import Final
 from core.records.suspicions import Severity, Suspicion
 from core.redaction.masking import mask_secrets
 from core.scanning.engine import get_engine
-from core.scanning.normalization import (
-    decode_escapes,
-    decode_hidden,
-    find_odd_characters,
-    join_spaced_words,
-    list_readings,
-    normalize_text,
-    replace_leetspeak,
-)
+from core.scanning.normalization import find_odd_characters, list_decoded, list_readings
 from core.scanning.polarity import Polarity, classify_polarity
 from core.scanning.rules import BIDI, INVISIBLE, LONG, LOOKALIKE, SECRET, TAGS, Rule
 
@@ -93,12 +85,8 @@ def _find_in_readings(text: str) -> Iterator[tuple[str, list[tuple[Rule, str]]]]
         if not finds and made.first(_TRICK, plain) is None:
             continue
         yield plain, finds
-        spelled = (replace_leetspeak(plain), decode_escapes(plain))
-        others = [join_spaced_words(plain), *(normalize_text(text) for text in spelled if text != plain)]
-        others += map(normalize_text, decode_hidden(plain))
-        for other in dict.fromkeys(others):
-            if other != plain:
-                yield other, made.finds(other)
+        for other in list_decoded(plain):
+            yield other, made.finds(other)
 
 
 def _judge(
