@@ -17,7 +17,7 @@ from core.records.decisions import TURNS, Decision, Effect, Verb
 from core.records.patterns import PatternType
 from core.sources.pattern_text import LIST_OF, merge_records
 from core.storage.atomic_write import curation_lock, rewrite
-from core.storage.encodings import as_utf8
+from core.storage.file_reader import as_utf8
 
 _SUFFIXES: Final = (".json", ".jsonl")
 _NUMBERED: Final = re.compile(r"(pat-(?:error|success|anti)|tmpl)-(.+?)-\d{3}")

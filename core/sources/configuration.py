@@ -27,8 +27,7 @@ from core.sources import normalize
 from core.sources.fields import Fields, document
 from core.sources.key_style import camel, snake_keys, snake_own_keys
 from core.storage.decoded import Problem
-from core.storage.encodings import as_utf8
-from core.storage.file_reader import MAX_PATTERN_BYTES, RawFile, decode, read_file
+from core.storage.file_reader import MAX_PATTERN_BYTES, RawFile, as_utf8, decode, read_file
 
 POLICY: Final = "pruning_policy"
 METRICS: Final = "effectiveness_metrics"

@@ -22,7 +22,7 @@ from core.sources.pattern_text import PatternItem, decode_node, id_of, open_docu
 from core.sources.schema import PATTERNS, SCHEMAS
 from core.sources.validation import check
 from core.storage.decoded import Problem, encoding_problem
-from core.storage.encodings import as_utf8
+from core.storage.file_reader import as_utf8
 from core.storage.json_reader import decode_json
 
 _PROGRESS_RECORDS: Final = 200

@@ -5,11 +5,12 @@ See docs/reliability.md#append-logs.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -109,8 +110,11 @@ class AppendLog:
             created = os.fstat(handle).st_size == 0
             self._remove_incomplete_batch(handle)
             self._repair_end(handle)
-            with self._batch(handle, data) if len(lines) > 1 else nullcontext():
-                append_bytes(handle, data)
+            if len(lines) > 1:
+                self._note_batch(os.fstat(handle).st_size, len(data))
+            append_bytes(handle, data)
+            if len(lines) > 1:
+                self._batch_path.unlink()
             if created:
                 sync_folder(self.path.parent)
 
@@ -147,17 +151,14 @@ class AppendLog:
             except OSError as error:
                 raise Unwritable(f"cannot write {self.path}: {error.strerror}") from None
 
-    @contextmanager
-    def _batch(self, handle: int, data: bytes) -> Iterator[None]:
-        """Record start and length of the batch, so that the next writer can undo it."""
+    def _note_batch(self, start: int, length: int) -> None:
+        """Record a batch before it is written, so that the next writer can undo it."""
         note = open_regular(self._batch_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         try:
-            append_bytes(note, b"%d %d\n" % (os.fstat(handle).st_size, len(data)))
+            append_bytes(note, b"%d %d\n" % (start, length))
         finally:
             os.close(note)
         sync_folder(self.path.parent)
-        yield
-        self._batch_path.unlink()
 
     def _remove_incomplete_batch(self, handle: int) -> None:
         if not os.path.lexists(self._batch_path):
@@ -187,24 +188,18 @@ class AppendLog:
 
     def _cut(self, handle: int, length: int, size: int) -> None:
         """Truncate the file to `length` bytes after saving the rest in a side file."""
-        self._save_torn(os.pread(handle, size - length, length))
+        for number in itertools.count(1):
+            side = self.path.with_name(f"{self.path.name}.torn-{number}")
+            with suppress(FileExistsError):
+                torn = open_regular(side, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+                break
+        try:
+            append_bytes(torn, os.pread(handle, size - length, length))
+        finally:
+            os.close(torn)
+        sync_folder(self.path.parent)
         os.ftruncate(handle, length)
         os.fsync(handle)
-
-    def _save_torn(self, torn: bytes) -> None:
-        number = 1
-        while True:
-            path = self.path.with_name(f"{self.path.name}.torn-{number}")
-            try:
-                handle = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-                break
-            except FileExistsError:
-                number += 1
-        try:
-            append_bytes(handle, torn)
-        finally:
-            os.close(handle)
-        sync_folder(self.path.parent)
 
 
 def sync_folder(folder: Path) -> None:

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from core.base.errors import BadInput, Conflict, Unwritable
 from core.base.text import visible_line
 from core.config.paths import ProjectPaths
-from core.storage.append_log import sync_folder
+from core.storage.append_log import append_bytes, sync_folder
 from core.storage.json_editor import BadJson
 from core.storage.locks import draft_of, lease, open_regular
 
@@ -231,10 +231,7 @@ def _write_draft(path: Path, data: bytes, like: os.stat_result | None) -> Path:
             with suppress(PermissionError):
                 os.fchown(handle, like.st_uid, like.st_gid)
             os.fchmod(handle, stat.S_IMODE(like.st_mode))
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(handle, rest) :]
-        os.fsync(handle)
+        append_bytes(handle, data)
     except OSError:
         draft.unlink()
         raise

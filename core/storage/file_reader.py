@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import os
+import re
 import stat
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,9 +14,26 @@ from typing import Final
 from msgspec import Struct
 
 from core.storage.decoded import Decoded, Problem, encoding_problem
-from core.storage.encodings import as_utf8
 from core.storage.json_reader import decode_json, decode_jsonl
 
+UTF8: Final = "utf-8"
+_MARKS: Final = (
+    (codecs.BOM_UTF8, UTF8),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_BY_ZEROS: Final[dict[tuple[bool, ...], str]] = {
+    (True, False, False, False): "utf-32-le",
+    (False, False, False, True): "utf-32-be",
+    (True, False, True, False): "utf-16-le",
+    (False, True, False, True): "utf-16-be",
+}  # by which of the first four bytes are not zero
+_MULTIBYTE: Final = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
+_HIGH: Final = re.compile(rb"(?<=[A-Za-z0-9 ])[\x80-\xff]{1,4}(?=[A-Za-z0-9 .,;:!?\"'])|(?<=\")[\x80-\xff](?=[a-z])")
+_ANY_HIGH: Final = re.compile(rb"[\x80-\xff]+")
+_PUNCTUATION: Final = frozenset("‘’“”–—…€§°«»·±²³µ¿¡£¥©®™•")
 MAX_BYTES: Final = 8 << 20  # maximum size of a file with one record or a few
 MAX_PATTERN_BYTES: Final = 512 << 20  # maximum size of a file with many records: 100,000 patterns of 1.8 kB take 180 MB
 _MAX_TIMESTAMP: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
@@ -103,6 +122,52 @@ def decode(file: str, data: bytes, *, every: bool = False) -> Decoded:
     if not encoding or decoded.failed:
         return decoded
     return Decoded(decoded.value, (encoding_problem(encoding), *decoded.problems))
+
+
+def encoding_of(data: bytes) -> str:
+    """Name of the codec of a text; `utf-8` unless another one is certain.
+
+    UTF-16 and UTF-32 are detected by their byte order mark or zero bytes, Windows-1252 (and so Latin-1) if no byte
+    sequence is UTF-8 and all other bytes are letters or punctuation inside words.
+    """
+    for mark, codec in _MARKS:
+        if data.startswith(mark):
+            return codec
+    if codec := _BY_ZEROS.get(tuple(map(bool, data[:4])), ""):
+        return codec
+    if data.isascii():
+        return UTF8
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return "cp1252" if _is_windows_1252(data) else UTF8
+    return UTF8
+
+
+def as_utf8(data: bytes) -> tuple[bytes, str]:
+    """Convert a text to UTF-8; returns it and the name of its encoding for people.
+
+    The name is "" if the text was UTF-8 or cannot be converted.
+    """
+    codec = encoding_of(data)
+    if codec == UTF8:
+        return data, ""
+    try:
+        text = data.decode(codec).lstrip("\N{ZERO WIDTH NO-BREAK SPACE}").encode()
+    except UnicodeError:
+        return data, ""
+    return text, "Windows-1252 or Latin-1" if codec == "cp1252" else codec[:6].upper()
+
+
+def _is_windows_1252(data: bytes) -> bool:
+    """Whether the bytes beyond ASCII are plausible as Windows-1252, not as UTF-8."""
+    if _MULTIBYTE.search(data) or len(_HIGH.findall(data)) < len(_ANY_HIGH.findall(data)):
+        return False
+    try:
+        text = data.decode("cp1252")
+    except UnicodeDecodeError:
+        return False
+    return all(char.isalpha() or char in _PUNCTUATION for char in text if not char.isascii())
 
 
 def _open(path: Path | str) -> int | Problem:

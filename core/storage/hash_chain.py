@@ -36,15 +36,8 @@ _ANCHOR_BYTES: Final = 4096
 UNANCHORED: Final = b'{"kind":"unanchored"}'  # a line recording that the anchor was missing
 
 
-class Link(NamedTuple):
-    """The number of a line (from 1) and the SHA-256 (hex) that it contains."""
-
-    line: int
-    chain: str
-
-
 class Place(NamedTuple):
-    """An end of the log."""
+    """An end of the log, or the number and hash that a line contains."""
 
     line: Annotated[int, msgspec.Meta(ge=0, lt=_MAX_LINES)]  # number of its last line; 0 if it is empty
     chain: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]  # the hash that the next line must contain
@@ -64,11 +57,12 @@ class Chain:
         """The end of the log; numbers continue from the last link despite gaps."""
         return Place(self._number, self._hash.hexdigest())
 
-    def feed(self, line: bytes) -> Link | None:
+    def feed(self, line: bytes) -> Place | None:
         """Add the next line, without its line end; returns its link."""
-        link = link_of(line)
+        found = _LINK.search(line[-_MAX_LINK_BYTES:])
+        link = Place(int(found[1]), found[2].decode()) if found else None
         self.lines += 1
-        if link is None:
+        if link is None:  # a line of an older version or another program
             self._number += 1
         else:
             self.is_begun = True
@@ -77,12 +71,6 @@ class Chain:
         self._hash.update(line)
         self._hash.update(b"\n")
         return link
-
-
-def link_of(line: bytes) -> Link | None:
-    """The link of a line; None for a line of an older version or another program."""
-    found = _LINK.search(line[-_MAX_LINK_BYTES:])
-    return Link(int(found[1]), found[2].decode()) if found else None
 
 
 def unlinked(line: bytes) -> bytes:
@@ -200,7 +188,7 @@ def _is_object(line: bytes) -> bool:
     return True
 
 
-def _broken(number: int, first: int, link: Link, before: Place) -> ChainBreak:
+def _broken(number: int, first: int, link: Place, before: Place) -> ChainBreak:
     """The break shown by a link that does not match the lines since `first`."""
     ahead = link.line - before.line - 1
     if ahead > 0:

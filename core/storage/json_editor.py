@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from core.storage.encodings import encoding_of
+from core.storage.file_reader import encoding_of
 from core.storage.json_reader import is_nested_deeper
 from core.storage.json_scan import (
     DECODER,

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from core.base.errors import BadInput, Unwritable
 from core.config.paths import ProjectPaths
 from core.storage.append_log import append_bytes, sync_folder
+from core.storage.atomic_write import put
 from core.storage.file_reader import RawFile, read_file
-from core.storage.locks import draft_of, file_lock, open_regular, remove_drafts
+from core.storage.locks import file_lock, open_regular, remove_drafts
 
 Stored = tuple[list[str], NDArray[np.int8]]  # hashes (64 hex digits) and vectors, one row each
 Append = Callable[[Sequence[str], NDArray[np.int8]], None]
@@ -61,16 +62,16 @@ class VectorFile:
     def _decoded(self, data: bytes) -> Stored:
         count = (len(data) - len(self._header)) // self._record if data.startswith(self._header) else 0
         whole = memoryview(data)[len(self._header) :]
-        starts = [start for start in range(0, count * self._record, self._record) if self._is_sound(whole, start)]
+        starts = []
+        for start in range(0, count * self._record, self._record):
+            check = start + self._record - _CHECK_BYTES
+            if zlib.crc32(whole[start:check]).to_bytes(_CHECK_BYTES, "big") == whole[check : check + _CHECK_BYTES]:
+                starts.append(start)
         records = np.frombuffer(whole[: count * self._record], np.uint8).reshape(-1, self._record)
         if len(starts) < count:
             records = records[np.array(starts, np.int64) // self._record]
         vectors = np.ascontiguousarray(records[:, _HASH_BYTES:-_CHECK_BYTES]).view(np.int8)
         return [whole[start : start + _HASH_BYTES].hex() for start in starts], vectors
-
-    def _is_sound(self, records: memoryview, start: int) -> bool:
-        end = start + self._record - _CHECK_BYTES
-        return zlib.crc32(records[start:end]).to_bytes(_CHECK_BYTES, "big") == records[end : end + _CHECK_BYTES]
 
     def _encoded(self, hashes: Sequence[str], vectors: NDArray[np.int8]) -> bytes:
         records = (bytes.fromhex(hash) + vector.tobytes() for hash, vector in zip(hashes, vectors, strict=True))
@@ -120,14 +121,5 @@ class VectorFile:
         is_whole = data.startswith(self._header) and len(data) == len(self._header) + len(hashes) * self._record
         if is_whole and len(hashes) - len(rows) <= _MAX_UNWANTED_SHARE * len(hashes):
             return
-        draft = draft_of(self.path)
-        try:
-            handle = open_regular(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL)
-            try:
-                append_bytes(handle, self._header + self._encoded(list(rows), vectors[list(rows.values())]))
-            finally:
-                os.close(handle)
-            draft.replace(self.path)
-            sync_folder(self.path.parent)
-        finally:
-            draft.unlink(missing_ok=True)
+        put(self.path, self._header + self._encoded(list(rows), vectors[list(rows.values())]))
+        sync_folder(self.path.parent)

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from core.config.paths import ProjectPaths
@@ -123,9 +122,7 @@ class Watcher:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.stop()
 
     def retry(self, torn: Iterable[Path]) -> None:
@@ -193,12 +190,17 @@ class Watcher:
                 self._supervise(now)
             changes = self._take(now, sweep=now >= next_sweep)
             if changes is not None:
-                self._send(changes)
+                try:
+                    self._on_change(changes)
+                except Exception:
+                    # Later changes must still be reported; a dead watcher would look like a quiet project.
+                    _LOG.exception("a change could not be applied")
                 if changes.sweep:
                     next_sweep = time.monotonic() + self._sweep_interval
             with self._wake:
                 while not (self._stopping or self._check):
-                    remaining = self._next_due(next_check, next_sweep) - time.monotonic()
+                    retry = self._retries[0][0] if self._retries else _NEVER
+                    remaining = min(self._due, retry, next_check, next_sweep) - time.monotonic()
                     if remaining <= 0:
                         break
                     self._wake.wait(remaining)
@@ -214,10 +216,6 @@ class Watcher:
     @property
     def _polling(self) -> bool:
         return self._mode[0] is WatchMode.POLLING
-
-    def _next_due(self, *others: float) -> float:
-        retry = self._retries[0][0] if self._retries else _NEVER
-        return min(self._due, retry, *others)
 
     def _take(self, now: float, *, sweep: bool) -> FileChanges | None:
         """The batch that is due; None if none is."""
@@ -236,13 +234,6 @@ class Watcher:
             if changes.paths:
                 self._sent_at = now
             return changes
-
-    def _send(self, changes: FileChanges) -> None:
-        try:
-            self._on_change(changes)
-        except Exception:
-            # Later changes must still be reported; a dead watcher would look like a quiet project.
-            _LOG.exception("a change could not be applied")
 
     def _supervise(self, now: float) -> None:
         """Watch the present folders if they changed; sweep after each such change."""
