@@ -5,7 +5,7 @@ Only the `learnings` of the session change (docs/debug-memory.md#lessons); every
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -105,47 +105,36 @@ def write_lessons(
     """
     if not found:
         return LessonUpdate(lessons=(), written=not dry_run)
-    try:
-        path = paths.inside(session.file)
-    except BadInput as error:
-        return LessonUpdate(lessons=tuple(found), problem=str(error))
-    if path != paths.aiwg.resolve().joinpath(*session.file.split("/")[1:]):
-        problem = f"{visible_line(session.file, 160)} is reached through a link; it was not changed"
-        return LessonUpdate(lessons=tuple(found), problem=problem)
-
-    changed = False
+    shown, changed = visible_line(session.file, 160), False
 
     def change(data: bytes | None) -> bytes | None:
         nonlocal changed
         if data is None:
-            raise Refused(f"{visible_line(session.file, 160)} does not exist any more")
-        after = _edit_yaml(data, session, found) if _is_yaml(session.file) else _edit_json(data, session, found)
+            raise Refused(f"{shown} does not exist any more")
+        after = _edit(data, session, found)
         changed |= after != data
         return data if dry_run else after
 
     try:
+        path = paths.inside(session.file)
+        if path != paths.aiwg.resolve().joinpath(*session.file.split("/")[1:]):
+            raise Refused(f"{shown} is reached through a link; it was not changed")
         rewrite(path, change, merge=take_theirs, retry_seconds=retry_seconds)
-    except Refused as error:
+    except (BadInput, Refused) as error:
         return LessonUpdate(lessons=tuple(found), problem=str(error))
     return LessonUpdate(lessons=tuple(found), written=not dry_run, changed=changed)
 
 
-def _is_yaml(file: str) -> bool:
-    return file.endswith((".yaml", ".yml"))
+def _edit(data: bytes, session: DebugSession, found: Sequence[Lesson]) -> bytes:
+    """The file with the lessons; nothing else is changed.
 
-
-def _edit_json(data: bytes, session: DebugSession, found: Sequence[Lesson]) -> bytes:
-    document = RecordText(data)
-    _set_lessons(document, session, found)
-    return document.encode()
-
-
-def _edit_yaml(data: bytes, session: DebugSession, found: Sequence[Lesson]) -> bytes:
-    """The YAML file with the lessons; nothing else is changed.
-
-    Raises BadJson if it is not valid YAML, most likely half written, and Refused if the learnings have an unknown
-    shape, or the edit would change other data.
+    Raises BadJson if it cannot be parsed, most likely because it is half written, and Refused if the learnings have an
+    unknown shape, or the edit of a YAML file would change other data.
     """
+    if not session.file.endswith((".yaml", ".yml")):
+        json_document = RecordText(data)
+        _set_lessons(json_document, session, found)
+        return json_document.encode()
     document = YamlText(data)
     before = find_record(session.file, document.value, session.id)
     refused = Refused(f"lessons cannot be added to {visible_line(session.file, 160)}; it was not changed")
@@ -177,29 +166,32 @@ def _set_lessons(document: JsonText | YamlText, session: DebugSession, found: Se
     if located is None:
         raise Refused(f"debug session {visible_line(session.id, 80)} is no longer in its file")
     place, record = located
+    entries = [_entry(lesson) for lesson in found]
     learnings = record.get(_LEARNINGS)
     if not learnings and not isinstance(learnings, dict):
-        document.set(place, _LEARNINGS, {_IDENTIFIED: [_entry(lesson) for lesson in found]})
+        document.set(place, _LEARNINGS, {_IDENTIFIED: entries})
         return
-    listed = learnings.get(_IDENTIFIED) if isinstance(learnings, dict) else None
-    if isinstance(learnings, dict) and listed is None:
-        document.set((*place, _LEARNINGS), _IDENTIFIED, [_entry(lesson) for lesson in found])
-        return
-    if not isinstance(listed, list):
+    listed = learnings.get(_IDENTIFIED) if isinstance(learnings, dict) else ()
+    place = (*place, _LEARNINGS)
+    if listed is None:
+        document.set(place, _IDENTIFIED, entries)
+    elif not isinstance(listed, list):
         raise Refused(f"the learnings in {visible_line(session.file, 160)} have an unknown shape and were not changed")
-    for lesson in found:
-        _merge_lesson(document, (*place, _LEARNINGS, _IDENTIFIED), listed, lesson)
+    else:
+        for entry in entries:
+            _merge_entry(document, (*place, _IDENTIFIED), listed, entry)
 
 
-def _merge_lesson(document: JsonText | YamlText, place: Path, listed: list[Any], lesson: Lesson) -> None:
-    for number, entry in enumerate(listed):
-        if isinstance(entry, dict) and entry.get("pattern") == lesson.pattern:
-            for key, value in _entry(lesson).items():
+def _merge_entry(document: JsonText | YamlText, place: Path, listed: list[Any], entry: Mapping[str, Any]) -> None:
+    """Add an entry, or update the counts and missing fields of the one for its pattern."""
+    for number, present in enumerate(listed):
+        if isinstance(present, dict) and present.get("pattern") == entry["pattern"]:
+            for key, value in entry.items():
                 is_count = key in ("frequency", "effectiveness")
-                if (is_count and entry.get(key) != value) or (not is_count and not entry.get(key)):
+                if (is_count and present.get(key) != value) or (not is_count and not present.get(key)):
                     document.set((*place, number), key, value)
             return
-    document.append(place, _entry(lesson))
+    document.append(place, entry)
 
 
 def _entry(lesson: Lesson) -> dict[str, Any]:

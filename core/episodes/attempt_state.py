@@ -29,8 +29,6 @@ def describe_state(task: Task, attempts: Sequence[Attempt]) -> str:
 
 
 class AttemptCondition(NamedTuple):
-    """The state of an attempt and a one-line reason."""
-
     state: AttemptState
     reason: str
 
@@ -54,7 +52,16 @@ def assess_attempt(
     if status is TaskStatus.PAUSED:
         return AttemptCondition(AttemptState.PAUSED, "the task is paused")
     times = (attempt.last_activity, task.updated_at if task is not None else None)
-    return _assess_activity(max(filter(None, times), default=None), status, now, settings)
+    active_at = max(filter(None, times), default=None)
+    if active_at is None:
+        # Without any time, only the status of the task is known.
+        if status is TaskStatus.RUNNING:
+            return AttemptCondition(AttemptState.RUNNING, "by the status of the task; no activity is recorded")
+        return AttemptCondition(AttemptState.LEFT, "no activity is recorded")
+    silent = max(now - active_at, timedelta())
+    if silent > timedelta(minutes=settings.stale_after_minutes):
+        return AttemptCondition(AttemptState.LEFT, f"no activity for {_round_duration(silent)}")
+    return AttemptCondition(AttemptState.RUNNING, f"last activity {_round_duration(silent)} ago")
 
 
 def assess_attempts(
@@ -68,20 +75,6 @@ def assess_attempts(
         id: assess_attempt(attempt, tasks.get(attempt.task_id), latest[attempt.task_id], now, settings)
         for id, attempt in attempts.items()
     }
-
-
-def _assess_activity(
-    active_at: datetime | None, status: TaskStatus, now: datetime, settings: WatchSettings
-) -> AttemptCondition:
-    if active_at is None:
-        # Without any time, only the status of the task is known.
-        if status is TaskStatus.RUNNING:
-            return AttemptCondition(AttemptState.RUNNING, "by the status of the task; no activity is recorded")
-        return AttemptCondition(AttemptState.LEFT, "no activity is recorded")
-    silent = max(now - active_at, timedelta())
-    if silent > timedelta(minutes=settings.stale_after_minutes):
-        return AttemptCondition(AttemptState.LEFT, f"no activity for {_round_duration(silent)}")
-    return AttemptCondition(AttemptState.RUNNING, f"last activity {_round_duration(silent)} ago")
 
 
 def _round_duration(span: timedelta) -> str:

@@ -137,8 +137,8 @@ class Episodes:
             check_count(estimated_iterations, "estimated_iterations", validation.MAX_ITERATION)
         if abandon and resume:
             raise BadInput("an open attempt is either resumed or abandoned, not both")
+        agent = validation.validate_text(agent or self._by, "agent", validation.MAX_ID)
         intent = start.AttemptIntent(
-            agent=validation.validate_text(agent or self._by, "agent", validation.MAX_ID),
             approach=validation.validate_text(approach, "approach"),
             steps=validation.validate_texts(steps, "steps"),
             estimated_iterations=estimated_iterations,
@@ -158,7 +158,7 @@ class Episodes:
             if open_attempt is not None:
                 started = start.resume_attempt(folder, open_attempt)
             else:
-                started = start.create_attempt(folder, intent, now)
+                started = start.create_attempt(folder, intent, agent, now)
             start.mark_running(folder, started.number, now=now)
             return started
 

@@ -200,12 +200,21 @@ def _patterns(
     for id, kind in changes:
         then = None if kind == NEW else _status_of(before, id)
         now = None if kind == REMOVED else _status_of(after, id)
-        decision = decided.get(id)
+        decision, about = decided.get(id, (None, None))
         if then is None or now is None:
-            decision, cause = _if_moved(decision, id), "discovered" if now else "its record was removed"
+            is_cause = decision is not None and any(
+                one.pattern_id == id and (one.remove or one.insert is not None) for one in decision.effects
+            )
+            because = "discovered" if now else "its record was removed"
         else:
-            decision, cause = None if kind == RATE else decision, _describe_evidence(then, now)
-        because, by = _describe_decision(decision) or (cause, "")
+            is_cause = kind != RATE
+            because = _describe_evidence(then, now)
+        by = ""
+        if decision and about and is_cause:
+            word = about.verb.value.replace("_", " ")
+            what = word if about is decision else f"{decision.verb.value} of {word}"
+            reason = f": {visible_line(decision.reason, 200)}" if decision.reason else ""
+            because, by = f"{what} by {visible_line(decision.by, 40)}{reason}", decision.by
         title = (old if kind == REMOVED else new)[id].title
         yield PatternChange(pattern_id=id, title=title, kind=kind, before=then, after=now, because=because, by=by)
 
@@ -228,7 +237,10 @@ def _status_of(view: ProjectState, pattern_id: str) -> PatternStatus:
 def _find_decisions(
     decisions: Iterable[Decision], known: Iterable[Decision]
 ) -> Mapping[str, tuple[Decision, Decision]]:
-    """Newest of `decisions` (newest first) about each pattern, with what it undoes or redoes, or itself."""
+    """The newest decision about each pattern, and the one it undoes or redoes, or itself.
+
+    `decisions` are newest first.
+    """
     by_id: dict[str, Decision] | None = None
     found: dict[str, tuple[Decision, Decision]] = {}
     for decision in decisions:
@@ -250,23 +262,6 @@ def _subjects(decision: Decision) -> Iterator[str]:
     for key in ("patterns", "joined"):
         many = decision.after.get(key)
         yield from (one for one in many if isinstance(one, str)) if isinstance(many, list | tuple) else ()
-
-
-def _if_moved(found: tuple[Decision, Decision] | None, pattern_id: str) -> tuple[Decision, Decision] | None:
-    """`found`, if the decision inserted or removed the record of the pattern."""
-    effects = found[0].effects if found is not None else ()
-    moves = (one.pattern_id == pattern_id and (one.remove or one.insert is not None) for one in effects)
-    return found if any(moves) else None
-
-
-def _describe_decision(found: tuple[Decision, Decision] | None) -> tuple[str, str] | None:
-    if found is None:
-        return None
-    decision, about = found
-    word = about.verb.value.replace("_", " ")
-    what = word if about is decision else f"{decision.verb.value} of {word}"
-    reason = f": {visible_line(decision.reason, 200)}" if decision.reason else ""
-    return f"{what} by {visible_line(decision.by, 40)}{reason}", decision.by
 
 
 def _describe_evidence(before: PatternStatus, after: PatternStatus) -> str:

@@ -35,14 +35,13 @@ _NUMBERED: Final = re.compile(rf"{_TASK}([0-9]{{1,6}})")
 
 
 class AttemptIntent(NamedTuple):
-    """What an agent wants to try, checked; see `Episodes.start_attempt`. `agent` "" is that of the task."""
+    """What an agent wants to try, checked; see `Episodes.start_attempt`."""
 
-    agent: str
     approach: str
     steps: Sequence[str]
     estimated_iterations: int | None
     similar: Sequence[tuple[str, str]]
-    orders: bool = True
+    orders: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +126,7 @@ def resume_attempt(folder: TaskFolder, place: AttemptFolder) -> StartedAttempt:
     return StartedAttempt(place.number, folder.relative(place.plan), plan, _read_lessons(reader, before), resumed=True)
 
 
-def create_attempt(folder: TaskFolder, intent: AttemptIntent, now: datetime) -> StartedAttempt:
+def create_attempt(folder: TaskFolder, intent: AttemptIntent, agent: str, now: datetime) -> StartedAttempt:
     """Create the folder of an attempt with its plan and earlier learnings.
 
     Raises Refused if another file has its name, or no number is free.
@@ -140,21 +139,12 @@ def create_attempt(folder: TaskFolder, intent: AttemptIntent, now: datetime) -> 
         raise Refused(f"{folder.id} has an attempt {number - 1:,}, the highest possible number; move its folder away")
     lessons = _read_lessons(reader, attempts)
     plan = render_plan(
-        number,
-        description=task.description,
-        criteria=task.criteria,
-        approach=intent.approach,
-        steps=intent.steps,
-        estimated_iterations=intent.estimated_iterations,
-        lessons=lessons,
-        similar=intent.similar,
-        orders=intent.orders,
+        number, description=task.description, criteria=task.criteria, lessons=lessons, **intent._asdict()
     )
     planned: dict[str, Any] = {"approach": intent.approach, "steps": list(intent.steps)}
     if intent.estimated_iterations is not None:
         planned["estimated_iterations"] = intent.estimated_iterations
-    agent = intent.agent or task.agent
-    execution = {"agent": agent, "iterations": 0, "actions_performed": 0, "quality_history": []}
+    execution = {"agent": agent or task.agent, "iterations": 0, "actions_performed": 0, "quality_history": []}
     record = {"id": number, "task_id": folder.id, "started": iso(now), "plan": planned, "execution": execution}
     place = folder.new_attempt(number)
     files = {place.plan.name: plan.encode("utf-8", "replace"), place.attempt.name: encode_object(record)}
