@@ -23,17 +23,18 @@ from core.base.id_lookup import find_matching_ids, require_one
 from core.base.text import visible_line
 from core.config.paths import ProjectPaths
 from core.config.settings import DebugMemorySettings
-from core.debug_memory.debug_files import (
+from core.debug_memory.retention import (
     ARCHIVE,
     DebugFiles,
+    RetentionPlan,
     archive_month,
     archived_files,
     original_names,
+    plan_retention,
     read_debug_files,
     read_session_file,
     split_home,
 )
-from core.debug_memory.retention import RetentionPlan, plan_retention
 from core.records.debug_sessions import DebugSession
 from core.records.times import iso, parse_time
 from core.storage.append_log import AppendLog

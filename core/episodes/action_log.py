@@ -6,18 +6,15 @@ import os
 import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from core.base.errors import BadInput, Unwritable
-from core.config.paths import safe_component
-from core.episodes.folders import AttemptFolder, TaskFolder, store_file
-from core.episodes.json_files import Shapes, check_shapes, edit_object, read_object, set_default, set_members
-from core.episodes.lifecycle.trajectory import check_milestones, record_milestones
-from core.episodes.validation import MAX_ITERATION, MAX_TOTAL_SIZE, validate_actions, validate_milestones
+from core.episodes.folders import AttemptFolder, TaskFolder
+from core.episodes.json_files import Shapes, check_shapes, edit_object, set_default, set_members
+from core.episodes.validation import MAX_TOTAL_SIZE
 from core.sources import normalize
 from core.storage.append_log import AppendLog
 from core.storage.file_reader import MAX_BYTES
@@ -84,7 +81,7 @@ def _last_lines(path: Path, size: int) -> list[bytes]:
         os.close(handle)
 
 
-def _check_log_metrics(folder: TaskFolder, place: AttemptFolder, qualities: Mapping[int, float]) -> None:
+def check_metrics(folder: TaskFolder, place: AttemptFolder, qualities: Mapping[int, float]) -> None:
     """Check that new actions can be counted, before they are appended.
 
     Raises BadInput if the quality history would become too long, and Conflict if `attempt.json` has another shape.
@@ -103,7 +100,7 @@ def _check_log_metrics(folder: TaskFolder, place: AttemptFolder, qualities: Mapp
     edit_object(place.attempt, check, {"id": place.number, "task_id": folder.id})
 
 
-def _update_metrics(
+def update_metrics(
     folder: TaskFolder, place: AttemptFolder, actions: int, iterations: int, qualities: Mapping[int, float]
 ) -> None:
     """Write counts and qualities by iteration to `attempt.json`."""
@@ -169,41 +166,3 @@ class LogResult:
     number: int
     actions: int
     added: int
-
-
-def record_actions(
-    folder: TaskFolder,
-    place: AttemptFolder,
-    actions: Sequence[Mapping[str, Any]],
-    *,
-    now: datetime,
-    iteration: int | None,
-    quality: float | None,
-    files: Mapping[str, bytes],
-    milestones: Sequence[Mapping[str, Any]],
-) -> LogResult:
-    """Check everything, then write it; the caller holds the task's lock."""
-    record = read_object(place.attempt, folder.project.aiwg) or {}
-    execution = record.get("execution")
-    counts = execution if isinstance(execution, dict) else {}
-    known = normalize.count(counts.get("actions_performed")) or 0
-    known_iterations = normalize.count(counts.get("iterations")) or 0
-    new_milestones = validate_milestones(milestones, now)
-    if not actions and quality is None and not files and not new_milestones:
-        return LogResult(place.number, known, 0)
-    latest = iteration or min(max(known_iterations, 1), MAX_ITERATION)
-    lines, action_qualities = validate_actions(actions, now, latest)
-    iterations = [line["iteration"] for line in lines]
-    pairs = zip([*iterations, latest], [*action_qualities, quality], strict=True)
-    qualities = {at: value for at, value in pairs if value is not None}
-    _check_log_metrics(folder, place, qualities)
-    check_milestones(folder, place.number, new_milestones)
-    for name, data in files.items():
-        store_file(folder.project, place.results(latest) / safe_component(name), data, drafts=place.path)
-    given = [{name for name, value in action.items() if value not in (None, "")} for action in actions]
-    added, total = append_actions(place.actions, lines, given, known)
-    _update_metrics(folder, place, total, max((latest, *iterations, known_iterations)), qualities)
-    if new_milestones:
-        started = record.get("started")
-        record_milestones(folder, place.number, started if isinstance(started, str) else None, new_milestones)
-    return LogResult(place.number, total, added)

@@ -13,20 +13,21 @@ from typing import Any, Final
 
 from core.base.errors import BadInput, Conflict, Refused, Unwritable
 from core.base.validation import check_count, check_flag
-from core.config.paths import ProjectPaths
-from core.episodes import validation
-from core.episodes.action_log import LogResult, record_actions
-from core.episodes.folders import TaskFolder, find_attempt_folder
-from core.episodes.json_files import check_editable, edit_object, set_members
+from core.config.paths import ProjectPaths, safe_component
+from core.episodes import action_log, validation
+from core.episodes.action_log import LogResult
+from core.episodes.folders import TaskFolder, find_attempt_folder, store_file
+from core.episodes.json_files import check_editable, edit_object, read_object, set_members
 from core.episodes.lifecycle import completion, start
 from core.episodes.lifecycle.completion import LISTS, TASK_STATUS, propagate_all
-from core.episodes.lifecycle.trajectory import MILESTONES, check_milestones
+from core.episodes.lifecycle.trajectory import MILESTONES, check_milestones, record_milestones
 from core.episodes.reflections import add_reflection
 from core.episodes.strict_reader import ROOM, StrictReader
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.records.times import iso
+from core.sources import normalize
 from core.storage.append_log import AppendLog
 from core.storage.json_editor import JsonText
 
@@ -195,20 +196,34 @@ class Episodes:
             raise BadInput(f"{len(actions):,} actions in one call; at most {validation.MAX_ACTIONS:,}")
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):
-            place = find_attempt_folder(folder, attempt)
+            place, now = find_attempt_folder(folder, attempt), self._clock()
             if not StrictReader(folder).attempt(place.number).is_open:
                 hint = f"start another one: ralphdeck task start {folder.id}"
                 raise Refused(f"attempt {place.number} at {folder.id} has ended; {hint}")
-            return record_actions(
-                folder,
-                place,
-                actions,
-                now=self._clock(),
-                iteration=iteration,
-                quality=quality,
-                files=files,
-                milestones=milestones,
-            )
+            record = read_object(place.attempt, self._project.aiwg) or {}
+            execution = record.get("execution")
+            counts = execution if isinstance(execution, dict) else {}
+            known = normalize.count(counts.get("actions_performed")) or 0
+            known_iterations = normalize.count(counts.get("iterations")) or 0
+            new_milestones = validation.validate_milestones(milestones, now)
+            if not actions and quality is None and not files and not new_milestones:
+                return LogResult(place.number, known, 0)
+            latest = iteration or min(max(known_iterations, 1), validation.MAX_ITERATION)
+            lines, action_qualities = validation.validate_actions(actions, now, latest)
+            iterations = [line["iteration"] for line in lines]
+            pairs = zip([*iterations, latest], [*action_qualities, quality], strict=True)
+            qualities = {at: value for at, value in pairs if value is not None}
+            action_log.check_metrics(folder, place, qualities)
+            check_milestones(folder, place.number, new_milestones)
+            for name, data in files.items():
+                store_file(self._project, place.results(latest) / safe_component(name), data, drafts=place.path)
+            given = [{name for name, value in action.items() if value not in (None, "")} for action in actions]
+            added, total = action_log.append_actions(place.actions, lines, given, known)
+            action_log.update_metrics(folder, place, total, max((latest, *iterations, known_iterations)), qualities)
+            if new_milestones:
+                started = record.get("started")
+                record_milestones(folder, place.number, started if isinstance(started, str) else None, new_milestones)
+            return LogResult(place.number, total, added)
 
     def complete_attempt(
         self,

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Final, TypeAlias
 
 from core.episodes.loop_links import LoopNames
-from core.queries.memory_filter import MemoryCatalog
+from core.queries.record_filters import MemoryCatalog
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, Task
 from core.records.reflections import Reflection

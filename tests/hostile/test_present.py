@@ -25,8 +25,8 @@ from core.episodes.success_metrics import measure_improvement
 from core.forecast.forecast import forecast
 from core.project.notifications import find_notifications as happened
 from core.project.project import Project
-from core.queries.memory_filter import MemoryCatalog
 from core.queries.memory_links import MemoryLinks
+from core.queries.record_filters import MemoryCatalog
 from core.records.extractions import Extraction, Proposal
 from core.records.patterns import PatternType
 from core.records.snapshot import Delta

@@ -11,7 +11,7 @@ from core.debug_memory.escalations import newest_escalation_first
 from core.debug_memory.index import newest_first
 from core.documents.tasks import final_quality
 from core.queries.filter_parser import Query
-from core.queries.memory_filter import FoundTask, MemoryCatalog
+from core.queries.record_filters import FoundTask, MemoryCatalog
 from core.records.episodes import Attempt, Task
 
 ESCALATIONS: Final = "group/escalations"

@@ -14,8 +14,8 @@ from textual.containers import Horizontal
 from textual.content import Content
 
 from core.queries.filter_parser import Query
-from core.queries.memory_filter import MEMORY_FIELDS, MemoryCatalog
 from core.queries.memory_links import MemoryLinks
+from core.queries.record_filters import MEMORY_FIELDS, MemoryCatalog
 from core.records.episodes import Attempt
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState

@@ -16,8 +16,8 @@ from core.episodes.history import AttemptDetail, read_attempt
 from core.episodes.loop_links import Coverage, measure_coverage
 from core.episodes.success_metrics import Improvement, measure_improvement
 from core.learning.finished_work import collect_reports
-from core.queries.memory_filter import MemoryCatalog
 from core.queries.memory_links import MemoryLinks, Remembered
+from core.queries.record_filters import MemoryCatalog
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, Task
 from core.records.snapshot import Snapshot

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from core.episodes.lifecycle.start import MAX_EARLIER, AttemptLessons, render_plan
 from core.episodes.log_summary import LogSummary
-from core.episodes.plan_file import MAX_EARLIER, AttemptLessons, render_plan
 from core.episodes.reflections import AttemptWork, draft_completion, draft_reflection
 from core.records.episodes import Attempt
 from core.records.loops import Outcome

@@ -22,7 +22,7 @@ from core.debug_memory.escalations import context_file
 from core.project.debug_hooks import on_escalation, on_success
 from core.project.notifications import NotificationKind, find_notifications
 from core.project.project import Project
-from core.queries.memory_filter import MemoryCatalog
+from core.queries.record_filters import MemoryCatalog
 from core.records.snapshot import Delta
 from tests.factories import DEBUG_NOW
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from core.queries.filter_parser import parse_query
-from core.queries.memory_filter import MemoryCatalog
 from core.queries.memory_links import MemoryLinks
 from core.queries.pattern_filter import MAX_ID_QUERY, PATTERN_FIELDS, build_id_query
+from core.queries.record_filters import MemoryCatalog
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, Task
 from core.records.events import Event

@@ -15,7 +15,7 @@ from core.base.prompt_text import escape_inline
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation.commands import Quarantine, Redo, Release, Undo, command_for
-from core.episodes.plan_file import render_plan
+from core.episodes.lifecycle.start import render_plan
 from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.patterns import Maturity

@@ -14,7 +14,7 @@ from core.config.paths import ProjectPaths
 from core.config.settings import ScanSettings, Settings
 from core.curation.commands import Deprecate, Promote, Quarantine, Redo, Release, Reset, Undo, bulk
 from core.curation.decision_text import changed
-from core.episodes.plan_file import render_plan
+from core.episodes.lifecycle.start import render_plan
 from core.project.project import Project
 from core.queries.filter_parser import parse_query
 from core.queries.pattern_filter import PATTERN_FIELDS, PatternCatalog

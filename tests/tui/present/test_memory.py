@@ -9,7 +9,7 @@ from textual.content import Content
 
 from core.episodes.attempt_state import AttemptCondition, AttemptState
 from core.queries.filter_parser import parse_query
-from core.queries.memory_filter import MEMORY_FIELDS, MemoryCatalog
+from core.queries.record_filters import MEMORY_FIELDS, MemoryCatalog
 from core.records.debug_sessions import DebugSession, Escalation
 from core.records.episodes import Attempt, Quality, Task, TaskStatus
 from core.records.loops import Outcome

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from core.queries.filter_parser import parse_query
-from core.queries.memory_filter import MEMORY_FIELDS, MemoryCatalog
+from core.queries.record_filters import MEMORY_FIELDS, MemoryCatalog
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import Outcome
