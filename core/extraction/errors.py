@@ -89,9 +89,8 @@ def find_errors(iteration: Iteration) -> Iterator[Sighting]:
     """Yield the errors of an iteration, from its fields, else from its result text."""
     where = f"iteration {iteration.number}" if iteration.number is not None else "an iteration without a number"
     failures: Iterable[Failure] = iteration.failures
-    if not failures and iteration.outcome is not Outcome.SUCCESS:
-        message = extract_message(iteration.result)
-        failures = (Failure(message=message),) if message else ()
+    if not failures and iteration.outcome is not Outcome.SUCCESS and (message := extract_message(iteration.result)):
+        failures = (Failure(message=message),)
     for failure in failures:
         if found := parse_error(failure, where, iteration.number, iteration.at):
             yield found

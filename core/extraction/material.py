@@ -17,10 +17,10 @@ from core.episodes.history import read_attempt
 from core.episodes.loop_links import link_tasks
 from core.episodes.similar_tasks import collect_past_tasks
 from core.records.debug_sessions import DebugSession
-from core.records.episodes import Attempt, Task, by_task
+from core.records.episodes import Attempt, by_task
 from core.records.events import Event
 from core.records.extractions import LoggedAttempt, Material
-from core.records.loops import Iteration, Loop
+from core.records.loops import Loop
 from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
 from core.sources.loop_details import read_loop_details
@@ -51,30 +51,23 @@ class Materials:
             session = snapshot.debug_sessions[source_id]
             home = self._source(session)
             loop = snapshot.loops.get(home)
-            task = snapshot.tasks.get(home) if loop is None else None
-            return Material(source_id=session.id, loop=loop, task=task, sessions=(_cut_session(session),))
+            own_task = snapshot.tasks.get(home) if loop is None else None
+            return Material(source_id=session.id, loop=loop, task=own_task, sessions=(_cut_session(session),))
         if source_id in snapshot.tasks:
-            return self._of_task(snapshot.tasks[source_id])
+            task = snapshot.tasks[source_id]
+            loop = snapshot.loops.get(self._links.get(task.id, ""))
+            material = Material(source_id=task.id, loop=loop, task=task, attempts=self._logged([task.id]))
+            return material if loop is not None else self._with_records(material)  # its other records are the loop's
         if source_id in self._ids:
             return self._of_loop(snapshot.loops[self._ids[source_id]])
         asked = visible_line(source_id, 120)
         raise UnknownRecord(f"no loop, no task and no debug session {asked!r} in {self._paths.project}")
 
     def _of_loop(self, loop: Loop) -> Material:
-        return self._with_records(
-            Material(
-                source_id=loop.id,
-                loop=loop,
-                iterations=tuple(map(_cut_iteration, read_loop_details(self._paths, loop).iterations[-MAX_RECORDS:])),
-                attempts=self._logged(self._tasks.get(loop.id, ())),
-            )
-        )
-
-    def _of_task(self, task: Task) -> Material:
-        """Return only the attempts of a task with a known loop; else all material."""
-        loop = self._snapshot.loops.get(self._links.get(task.id, ""))
-        material = Material(source_id=task.id, loop=loop, task=task, attempts=self._logged([task.id]))
-        return material if loop is not None else self._with_records(material)
+        newest = read_loop_details(self._paths, loop).iterations[-MAX_RECORDS:]
+        iterations = tuple(replace(one, failures=one.failures[:MAX_FAILURES]) for one in newest)
+        attempts = self._logged(self._tasks.get(loop.id, ()))
+        return self._with_records(Material(source_id=loop.id, loop=loop, iterations=iterations, attempts=attempts))
 
     def _with_records(self, material: Material) -> Material:
         id = material.loop_id
@@ -166,12 +159,6 @@ def _begun(attempt: Attempt) -> tuple[datetime, str, int]:
 
 def _age(session: DebugSession) -> tuple[datetime, str]:
     return session.created_at or session.updated_at or _EARLIEST, session.id
-
-
-def _cut_iteration(iteration: Iteration) -> Iteration:
-    if len(iteration.failures) <= MAX_FAILURES:
-        return iteration
-    return replace(iteration, failures=iteration.failures[:MAX_FAILURES])
 
 
 def _cut_session(session: DebugSession) -> DebugSession:

@@ -17,7 +17,6 @@ from core.records.reflections import Reflection
 
 _WARNING: Final = re.compile(r"(?:please\s+)?(?:avoid|never|do\s+not|don['\u2019]t|stop)\s+(?=\w)", re.IGNORECASE)
 _MAX_WARNINGS: Final = 5
-_UNHELPFUL: Final = "unhelpful"
 
 
 class WarnedApproach(NamedTuple):
@@ -48,7 +47,8 @@ def describe_reflection(one: Reflection) -> str:
 
 def find_reflected_repairs(material: Material) -> Iterator[Repair]:
     """Yield errors in reflections and what was recommended, if the goal was reached."""
-    if not _has_reached_goal(material):
+    is_completed = material.loop is not None and material.loop.status is LoopStatus.COMPLETED
+    if not is_completed and all(logged.attempt.outcome is not Outcome.SUCCESS for logged in material.attempts):
         return
     for one in _usable(material):
         message = next(filter(None, (extract_message(text) for text in (one.observation, one.analysis))), "")
@@ -89,14 +89,8 @@ def find_reason(material: Material, iteration: int | None) -> str:
 
 def _usable(material: Material) -> Iterator[Reflection]:
     """Yield the reflections to learn from, newest first."""
-    return (one for one in material.reflections if one.teaches and one.effectiveness != _UNHELPFUL)
+    return (one for one in material.reflections if one.teaches and one.effectiveness != "unhelpful")
 
 
 def _actions(one: Reflection) -> str:
     return one_line("; ".join(filter(None, map(strip_label, one.actions))))
-
-
-def _has_reached_goal(material: Material) -> bool:
-    if material.loop is not None and material.loop.status is LoopStatus.COMPLETED:
-        return True
-    return any(logged.attempt.outcome is Outcome.SUCCESS for logged in material.attempts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -49,13 +50,11 @@ def narrow_trigger(proposal: Proposal, error: Sighting, known: KnownPatterns, se
 
 def drop_broad_task(proposal: Proposal, known: KnownPatterns, settings: ExtractionSettings) -> Proposal:
     """Remove a `task_description_pattern` that matches too many known tasks."""
-    pattern = proposal.record.get("task_description_pattern")
-    if not pattern or len(known.tasks) < settings.min_known_messages:
-        return proposal
-    if _share(pattern, known.tasks) <= settings.max_match_share:
-        return proposal
-    record = {name: value for name, value in proposal.record.items() if name != "task_description_pattern"}
-    return replace(proposal, record=record)
+    record = dict(proposal.record)
+    pattern = record.pop("task_description_pattern", "")
+    is_judged = pattern and len(known.tasks) >= settings.min_known_messages
+    is_broad = is_judged and _share(pattern, known.tasks) > settings.max_match_share
+    return replace(proposal, record=record) if is_broad else proposal
 
 
 def remove_duplicates(proposals: Iterable[Proposal], settings: ExtractionSettings) -> tuple[Proposal, ...]:
@@ -102,12 +101,9 @@ def refuse_ineffective(proposal: Proposal, known: KnownPatterns, settings: Extra
     rate = (worked + 1) / uses
     if uses < settings.min_usage_count_for_evaluation or rate >= settings.min_success_rate_threshold:
         return proposal
-    least = f"{settings.min_success_rate_threshold:.0%}"
-    return replace(
-        proposal,
-        refused=f"worked in {worked + 1} of {uses} uses ({rate:.0%}), below the threshold of {least} "
-        "(extraction.min_success_rate_threshold)",
-    )
+    least = f"{settings.min_success_rate_threshold:.0%} (extraction.min_success_rate_threshold)"
+    refused = f"worked in {worked + 1} of {uses} uses ({rate:.0%}), below the threshold of {least}"
+    return replace(proposal, refused=refused)
 
 
 def mark_duplicate(proposal: Proposal, similar: Sequence[tuple[str, float]], settings: ExtractionSettings) -> Proposal:
@@ -132,17 +128,13 @@ def _same(one: Pattern, other: Pattern) -> bool:
 def _is_same_lesson(new: Pattern, known: Pattern, loop_id: str) -> bool:
     """Return whether a pattern of this loop is the same lesson in other words."""
     if new.type is PatternType.ERROR:
-        # Without escapes a signature reads like a message.
-        text = new.error_pattern.replace("\\", "")
+        text = new.error_pattern.replace("\\", "")  # without escapes a signature reads like a message
+        is_alike = known.category == new.category and bool(known.error_pattern)
         return known.error_pattern == new.error_pattern or (
-            known.category == new.category
-            and bool(known.error_pattern)
-            and safe_matcher(known.error_pattern).matches(text)
+            is_alike and safe_matcher(known.error_pattern).matches(text)
         )
-    if new.type is PatternType.SUCCESS:  # a loop has one approach; as a later source it may have used another one
+    if new.type is not PatternType.TEMPLATE:  # a loop has one approach; as a later source it may have used another one
         return known.source_loops[0].loop_id == loop_id and known.category == new.category
-    if new.type is PatternType.ANTI:
-        return known.category == new.category and known.source_loops[0].loop_id == loop_id
     return known.template_code == new.template_code
 
 
@@ -196,7 +188,10 @@ class KnownPatterns:
         similar: SimilarityIndex,
         results: Callable[[str], tuple[int, int]] = lambda _id: (0, 0),
     ) -> KnownPatterns:
-        return cls(snapshot.patterns, similar, _messages(snapshot), _tasks(snapshot), results)
+        tasks = chain(
+            (loop.task for loop in snapshot.loops.values()), (task.description for task in snapshot.tasks.values())
+        )
+        return cls(snapshot.patterns, similar, _messages(snapshot), tasks, results)
 
     @cached_property
     def messages(self) -> tuple[str, ...]:
@@ -229,26 +224,19 @@ def _share(regex: str, texts: tuple[str, ...]) -> float:
 
 
 def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
-    every = sorted({text[:_MAX_MESSAGE] for text in texts} - {""})
+    every = sorted({text.strip()[:_MAX_MESSAGE] for text in texts} - {""})
     step = max(len(every) / _MAX_MESSAGES, 1)
     return tuple(every[int(place * step)] for place in range(min(len(every), _MAX_MESSAGES)))
-
-
-def _tasks(snapshot: Snapshot) -> Iterator[str]:
-    for loop in snapshot.loops.values():
-        yield loop.task.strip()
-    for task in snapshot.tasks.values():
-        yield task.description.strip()
 
 
 def _messages(snapshot: Snapshot) -> Iterator[str]:
     for event in snapshot.events:
         if event.error is not None:
-            yield event.error.message.strip()
+            yield event.error.message
     for session in snapshot.debug_sessions.values():
         for run in session.executions:
-            yield from (failure.message.strip() for failure in run.failures)
+            yield from (failure.message for failure in run.failures)
     for loop in snapshot.loops.values():
         for iteration in loop.iterations:
-            yield from (failure.message.strip() for failure in iteration.failures)
+            yield from (failure.message for failure in iteration.failures)
             yield extract_message(iteration.result)
