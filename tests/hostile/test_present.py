@@ -131,30 +131,34 @@ def test_tasks_and_attempts_are_harmless(opened: Project, view: ProjectState, gl
         check(memory.task_cells(task, own, AttemptState.LEFT, view.now, glyphs, folded=False).values(), where=where)
         states = {one.id: assess_attempt(one, task, own[-1].number, view.now, view.settings.watch) for one in own}
         reflected = links.reflections_of(task)
-        check(memory_tasks.reflection_lines(reflected, view, of_task=True), where=where)
-        check(memory_tasks.task_notes(task, reflected, view, WIDTH, beside=True), where=where)
+        notes = memory_tasks.task_notes(task, reflected, beside=True)
+        blocks = [*memory_tasks.reflection_blocks(reflected, of_task=True), *notes]
+        check(document_lines(blocks, view.now, glyphs, WIDTH), where=where)
         check([memory.task_second_line(task)], where=where)
-        check(
-            memory_tasks.task_lines(task, own, lambda one: states[one.id], view, glyphs, WIDTH),  # noqa: B023
-            where=where,
-        )
+        overview = memory_tasks.task_overview(task, own, lambda one: states[one.id], glyphs, WIDTH)  # noqa: B023
+        check(document_lines(overview, view.now, glyphs, WIDTH), where=where)
         loop_id, how = links.task_loop(task)
-        check(memory_tasks.loop_tab(snapshot.loops.get(loop_id), how, view, glyphs), where=where)
+        loop = memory_tasks.loop_tab(snapshot.loops.get(loop_id), how, view)
+        check(document_lines(loop, view.now, glyphs), where=where)
         for one in own:
             check(memory.attempt_cells(one, states[one.id], view.now, glyphs).values(), where=where)
-            check(memory_tasks.attempt_lines(one, task, states[one.id], view, glyphs, WIDTH), where=where)
+            parts = memory_tasks.attempt_overview(one, task, states[one.id], glyphs, WIDTH)
+            check(document_lines(parts, view.now, glyphs, WIDTH), where=where)
             check([memory.attempt_second_line(one)], where=where)
             try:
                 detail = read_attempt(opened.project, one.task_id, one.number)
             except RalphdeckError as error:
                 check([Content(visible_line(str(error)))], where=where)
                 continue
-            check(memory_tasks.plan_lines(one, detail, view), where=where)
-            check(memory_tasks.last_actions(detail, "enter", view, glyphs), where=where)
-            check(replay.side_lines(detail, [0.5], view, glyphs, WIDTH, TALL), where=where)
-            check(replay.below_lines(detail, [0.5], view, glyphs), where=where)
+            ends = (*memory_tasks.plan(one, detail), *memory_tasks.last_actions(detail, "enter"))
+            check(document_lines(ends, view.now, glyphs), where=where)
+            for side in (
+                replay.beside_action(detail, [0.5], glyphs, WIDTH, TALL),
+                replay.below_action(detail, [0.5], glyphs),
+            ):
+                check(document_lines(side, view.now, glyphs), where=where)
             for step in spread(ReplaySteps(detail), TASKS):
-                check(replay.step_lines(step, view, glyphs, WIDTH), where=where)
+                check(document_lines(replay.step_blocks(step), view.now, glyphs, WIDTH), where=where)
                 check([replay.list_line(step.action, WIDTH, glyphs, current=True)], where=where)
 
 
@@ -166,13 +170,13 @@ def test_debug_sessions_are_harmless(view: ProjectState, glyphs: Glyphs) -> None
         check([memory.session_second_line(session)], where=where)
         blocks = (*debug_sessions.runs(view, session), *debug_sessions.lessons(view, session))
         check(document_lines(blocks, view.now, glyphs, WIDTH), where=where)
-    check(memory_groups.escalation_lines(view, glyphs, WIDTH), where="escalations")
+    check(document_lines(memory_groups.escalations(view), view.now, glyphs, WIDTH), where="escalations")
     check(memory_groups.cause_lines(view, glyphs, WIDTH), where="root causes")
     check(memory_groups.template_lines(view, WIDTH), where="fix templates")
     found = measure_improvement(snapshot.attempts.values(), snapshot.reflections.values(), {}, view.settings)
     covered = measure_coverage(snapshot.tasks, snapshot.memory_tasks, snapshot.loops)
-    check(memory_groups.improvement_lines(found, glyphs), where="improvement")
-    check(memory_groups.coverage_lines(covered), where="coverage")
+    check(document_lines(memory_groups.improvement(found, glyphs), view.now, glyphs), where="improvement")
+    check(document_lines(memory_groups.coverage(covered), view.now, glyphs), where="coverage")
 
 
 def test_decisions_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:

@@ -26,7 +26,7 @@ from tests.factories import decide
 from tests.tui.user import NOW, User, make_app, open_dashboard
 from tui.actions import PLACES, actions_of
 from tui.present.glyphs import ASCII
-from tui.present.memory_tree import task_key
+from tui.present.memory import task_key
 from tui.screens.dialogs import AskLine, Confirm
 from tui.screens.help import Help
 from tui.widgets.bars import KeyLine, TopBar

@@ -32,11 +32,17 @@ _LABEL_CELLS: Final = 18
 """Cells of the widest label beside which values align."""
 
 
-def document_lines(blocks: Iterable[doc.Block], now: datetime, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:
+Drawable = doc.Block | Content
+"""A block, or a line that is already drawn."""
+
+
+def document_lines(blocks: Iterable[Drawable], now: datetime, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:
     """Lay out blocks in `width` cells, one `Content` per line; with `UNBROKEN` the pane wraps the lines."""
     lines: list[Content] = []
     for block in blocks:
         match block:
+            case Content():
+                lines.append(block)
             case doc.Line():
                 lines += hanging(Content(" " * block.indent), inline(block.parts, now, glyphs), width)
             case doc.Fields():

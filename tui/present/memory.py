@@ -1,28 +1,143 @@
-"""Tasks, attempts and debug sessions as rows of one list."""
+"""Tasks, attempts and debug sessions as the rows of one list: three groups, and attempts below their tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 from textual.content import Content
 
 from core.base.text import visible_line
-from core.debug_memory.escalations import EscalatedSession, describe_first_failure
+from core.debug_memory.escalations import EscalatedSession, describe_first_failure, newest_escalation_first
+from core.debug_memory.index import newest_first
 from core.documents.document import Sign
 from core.documents.signs import attempt_sign, session_sign, task_sign
 from core.documents.tasks import final_quality
 from core.episodes.attempt_state import AttemptCondition, AttemptState
+from core.queries.filter_parser import Query
+from core.queries.record_filters import FoundTask, MemoryCatalog
 from core.records.debug_sessions import DebugSession, Execution
 from core.records.episodes import Attempt, Task
 from tui.present.glyphs import ASCII, Cells, Glyphs, draw
-from tui.present.memory_tree import GROUPS, task_activity
 from tui.present.numbers import ago, percent, sparkline
 
+ESCALATIONS: Final = "group/escalations"
+TASKS: Final = "group/tasks"
+SESSIONS: Final = "group/sessions"
+GROUPS: Final = {ESCALATIONS: "Escalations", TASKS: "Tasks", SESSIONS: "Debug sessions"}
+"""Names of the groups by key, in order."""
+LAST_ATTEMPTS: Final = 6
+"""Newest attempts shown of an unfolded task; earlier ones are hidden in one row."""
 SPARKS: Final = 5
 """Newest quality values drawn in a row."""
 _PATH_CELLS: Final = 28
+_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
+
+
+task_key: Final = "task/{}".format
+"""Return the key of the row of a task."""
+earlier_key: Final = "earlier/{}".format
+"""Return the key of the row that hides the earlier attempts at a task."""
+attempt_key: Final = "attempt/{}".format
+session_key: Final = "session/{}".format
+
+
+def parts(key: str) -> tuple[str, str]:
+    """Split a key into its kind (group, task, earlier, attempt or session) and the ID."""
+    kind, _, record_id = key.partition("/")
+    return kind, record_id
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The visible rows for a filter, in order, and for some rows more by key.
+
+    `counts` has the matching tasks or sessions of a group, visible or not, `folds` whether a row with rows below it is
+    folded, and `earlier` the number of attempts below a row of earlier ones.
+    """
+
+    keys: Sequence[str]
+    counts: Mapping[str, int]
+    folds: Mapping[str, bool]
+    earlier: Mapping[str, int]
+
+
+def tree(catalog: MemoryCatalog, query: Query, sort: tuple[str, bool], folded: Mapping[str, bool]) -> Tree:
+    """Build the rows for a filter; a task is shown if one of its attempts matches.
+
+    `sort` is an order of tasks in `ORDERS`, and whether it is descending; sessions are always newest first, by their
+    escalation or last change. `folded` has the rows that the user folded (True) or unfolded; by default ended tasks and
+    earlier attempts are folded.
+    """
+    sessions = sorted(catalog.select_sessions(query), key=newest_first)
+    matching = {session.id for session in sessions}
+    found = catalog.select_tasks(query)
+    order, descending = sort
+    found.sort(
+        key=lambda one: (ORDERS[order](one.task, catalog.attempts.get(one.task.id, ())), one.task.id),
+        reverse=descending,
+    )
+    groups: dict[str, list[str]] = {
+        ESCALATIONS: [
+            session_key(one.session.id)
+            for one in sorted(catalog.escalated.values(), key=newest_escalation_first)
+            if one.session.id in matching
+        ],
+        TASKS: [],
+        SESSIONS: [session_key(one.id) for one in sessions if one.id not in catalog.escalated],
+    }
+    counts = {key: len(rows) for key, rows in groups.items()} | {TASKS: len(found)}
+    folds: dict[str, bool] = {}
+    earlier: dict[str, int] = {}
+    for one in found:
+        groups[TASKS] += _rows(one, folded, folds, earlier)
+    keys: list[str] = []
+    for group, rows in groups.items():
+        if rows:
+            folds[group] = folded.get(group, False)
+            keys += [group] if folds[group] else [group, *rows]
+    return Tree(keys, counts, folds, earlier)
+
+
+def _rows(found: FoundTask, folded: Mapping[str, bool], folds: dict[str, bool], earlier: dict[str, int]) -> list[str]:
+    key = task_key(found.task.id)
+    if not found.attempts:
+        return [key]
+    folds[key] = found.own and folded.get(key, found.task.status.ended)
+    if folds[key]:
+        return [key]
+    rows = [attempt_key(attempt.id) for attempt in found.attempts]
+    before = len(rows) - LAST_ATTEMPTS
+    if before < 2:
+        return [key, *rows]
+    header = earlier_key(found.task.id)
+    folds[header], earlier[header] = folded.get(header, True), before
+    return [key, header, *rows[before if folds[header] else 0 :]]
+
+
+def task_activity(task: Task, attempts: Sequence[Attempt]) -> datetime | None:
+    """Return the last activity of a task: the newest of its own times and those of its attempts."""
+    moments = [task.updated_at, task.completed_at, task.created_at, *(attempt.last_activity for attempt in attempts)]
+    return max(filter(None, moments), default=None)
+
+
+def _start(task: Task, attempts: Sequence[Attempt]) -> datetime:
+    return task.created_at or (attempts[0].started_at if attempts else None) or _LONG_AGO
+
+
+ORDERS: Final[Mapping[str, Callable[[Task, Sequence[Attempt]], datetime | float | str]]] = {
+    "newest": _start,
+    "status": lambda task, attempts: task.status.value,
+    "tries": lambda task, attempts: len(attempts),
+    "errors": lambda task, attempts: sum(attempt.errors or 0 for attempt in attempts),
+    "quality": lambda task, attempts: max(
+        (rate for rate in map(final_quality, attempts) if rate is not None), default=-1.0
+    ),
+    "sign": lambda task, attempts: task_activity(task, attempts) or _LONG_AGO,
+}
+"""Sort keys of tasks; equal values are ordered by ID."""
 
 
 def _draw_short(sign: Sign, glyphs: Glyphs) -> Content:
@@ -31,12 +146,7 @@ def _draw_short(sign: Sign, glyphs: Glyphs) -> Content:
 
 
 def group_cells(group: str, shown: int, total: int, *, folded: bool, glyphs: Glyphs) -> Cells:
-    """Return the header of a group.
-
-    Args:
-        group: One of the keys of `GROUPS`.
-        shown, total: Number of matching records and of all records.
-    """
+    """Return the header of a group of `GROUPS`, with the number of matching records and of all."""
     count = f"{shown:,}" if shown == total else f"{shown:,} of {total:,}"
     name = f"{_fold(folded, glyphs)} {GROUPS[group]}"
     return {"what": Content.assemble((name, "bold $secondary"), (f"  {count}", "$quiet"))}
@@ -51,12 +161,9 @@ def task_cells(
     *,
     folded: bool | None,
 ) -> Cells:
-    """Return the cells of a task, with totals of its attempts.
+    """Return the cells of a task, with totals of its attempts; `folded` hides them.
 
-    Args:
-        attempts: All, by number.
-        last: State of the last attempt; None without attempts.
-        folded: Whether its attempts are hidden; None without attempts.
+    Without attempts `last`, the state of the last one, and `folded` are None.
     """
     quality = [entry.quality for attempt in attempts for entry in attempt.quality]
     reached = next((found for attempt in reversed(attempts) if (found := final_quality(attempt)) is not None), None)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from textual.content import Content
 
 from core.base.text import plural, visible_line
-from core.debug_memory.index import CAUSE, FixResults
+from core.debug_memory.index import CAUSE
 from core.documents.debug_sessions import escalation_line, results_text
+from core.documents.document import Block, Line, Moment, line, section
 from core.episodes.loop_links import Coverage
 from core.episodes.success_metrics import AttemptGroup, Improvement
 from core.records.debug_sessions import DebugSession, Lesson
 from core.state.project_state import ProjectState
-from tui.present.document import document_lines, hanging, heading, inline
+from tui.present.document import Drawable, hanging, heading
 from tui.present.glyphs import Glyphs
 from tui.present.memory import path_end
-from tui.present.numbers import ago, interval_bar, percent
+from tui.present.numbers import interval_bar, percent
 
 MAX_LOOPS: Final = 6
 INTERVAL_CELLS: Final = 11
@@ -28,94 +30,74 @@ _COUNT_CELLS: Final = 40
 """Cells of the session count and the fix results of a root cause."""
 
 
-def escalation_lines(view: ProjectState, glyphs: Glyphs, width: int) -> list[Content]:
-    """Return each escalation: file, age, reason, and the last run."""
-    lines = [Content.styled("Needs a human: the agents of these sessions are blocked.", "bold")]
+def escalations(view: ProjectState) -> Iterable[Block]:
+    """Describe each escalation: file, age, reason, and the last run."""
+    yield line(("Needs a human: the agents of these sessions are blocked.", "strong"))
     for one in view.escalations():
-        lines += [
-            Content(""),
-            Content.assemble(
-                (path_end(one.session.file_path or one.session.id), "$secondary"),
-                (f"   {ago(one.at, view.now)}", "$warning"),
-            ),
-            *hanging(Content("  "), Content(visible_line(one.reason, 1000)), width),
-            *_last_run(one.session, view, glyphs, width),
-        ]
+        path = path_end(one.session.file_path or one.session.id)
+        yield line("")
+        yield line((path, "name"), "   ", Moment(one.at, "warning", is_age=True))
+        yield line(one.reason, indent=2)
+        yield from _last_run(one.session)
         if one.call is not None:
-            lines += document_lines([escalation_line(one.call)], view.now, glyphs, width)
-    return lines
+            yield escalation_line(one.call)
 
 
-def _last_run(session: DebugSession, view: ProjectState, glyphs: Glyphs, width: int) -> list[Content]:
-    """Return the number of runs, the last result and its root cause."""
+def _last_run(session: DebugSession) -> Iterable[Line]:
+    """Describe the number of runs, the last result and its root cause."""
     if not session.executions:
-        return []
+        return
     last = session.executions[-1]
-    runs = Content.styled(f"{plural(len(session.executions), 'run')}, last  ", "$quiet")
-    lines = hanging(Content("  "), Content.assemble(runs, inline(results_text(last.results), view.now, glyphs)), width)
+    yield line((f"{plural(len(session.executions), 'run')}, last  ", "quiet"), *results_text(last.results), indent=2)
     if last.analysis is not None and last.analysis.root_cause:
-        cause = Content.assemble(
-            (f"{visible_line(last.analysis.category, 60)}  ", "$warning"),
-            (visible_line(last.analysis.root_cause, 1000), "$quiet"),
-        )
-        lines += hanging(Content("  "), cause, width)
-    return lines
+        yield line((f"{last.analysis.category}  ", "warning"), (last.analysis.root_cause, "quiet"), indent=2)
 
 
-def improvement_lines(found: Improvement, glyphs: Glyphs) -> list[Content]:
-    """Return whether retries with reflections succeed more often."""
-    lines = [Content.styled("Do reflections help retries?", "bold")]
-    for label, group in (
-        ("first attempts", found.first),
-        ("retries with reflections", found.reflected),
-        ("retries without", found.unreflected),
-    ):
-        lines.append(_group_line(label, group, glyphs))
+def improvement(found: Improvement, glyphs: Glyphs) -> Iterable[Drawable]:
+    """Describe whether retries with reflections succeed more often."""
+    yield line(("Do reflections help retries?", "strong"))
+    yield _group_line("first attempts", found.first, glyphs)
+    yield _group_line("retries with reflections", found.reflected, glyphs)
+    yield _group_line("retries without", found.unreflected, glyphs)
     for label, comparison in (
         ("without reflections", found.against_unreflected),
         ("first attempts", found.against_first),
     ):
         if comparison.having.attempts:
-            style = "" if comparison.is_conclusive else "$quiet"
-            lines.append(Content.assemble((f"  compared with {label}: ", "$quiet"), (comparison.verdict, style)))
+            style = "" if comparison.is_conclusive else "quiet"
+            yield line((f"  compared with {label}: ", "quiet"), (comparison.verdict, style))
     if found.open or found.unclear:
-        left = (
-            f"{plural(len(found.open), 'open attempt')} and {len(found.unclear):,} without a clear outcome not counted"
-        )
-        lines.append(Content.styled(f"  {left}", "$quiet"))
-    return lines
-
-
-def without_tasks(covered: Coverage) -> list[Content]:
-    """Return an introduction where no task is recorded: the purpose, and the loops without a task."""
-    about = "A task records each attempt: its plan, its outcome, and the lessons from it."
-    begin = "Create one from a loop: ralphdeck task init --loop LOOP"
-    return [Content.styled(about, "$quiet"), Content.styled(begin, "$quiet"), *coverage_lines(covered)]
-
-
-def coverage_lines(covered: Coverage) -> list[Content]:
-    """Return how many loops have a task here, and which have none."""
-    if not covered.loops:
-        return []
-    lines = heading("Loops with a task", percent(covered.share))
-    lines.append(Content(f"  {len(covered.tracked):,} of {plural(covered.loops, 'loop')}"))
-    for label, ids in (("only in the cross-task memory", covered.remembered), ("missing", covered.missing)):
-        if ids:
-            more = f", and {len(ids) - MAX_LOOPS:,} more" if len(ids) > MAX_LOOPS else ""
-            named = ", ".join(visible_line(loop_id, 80) for loop_id in ids[:MAX_LOOPS])
-            lines.append(Content.styled(f"  {label}, {len(ids):,}: {named}{more}", "$quiet"))
-    return lines
+        unclear = f"{len(found.unclear):,} without a clear outcome not counted"
+        yield line((f"  {plural(len(found.open), 'open attempt')} and {unclear}", "quiet"))
 
 
 def _group_line(label: str, group: AttemptGroup, glyphs: Glyphs) -> Content:
     if not group.attempts:
         return Content.assemble(f"  {label:<26}", ("none yet", "$quiet"))
     return Content.assemble(
-        f"  {label:<26}",
-        f"{percent(group.rate):>6}  ",
+        f"  {label:<26}{percent(group.rate):>6}  ",
         (interval_bar(group.low, group.high, group.rate, INTERVAL_CELLS, glyphs), "$secondary"),
         (f"  {group.successes:,} of {group.attempts:,}", "$quiet"),
     )
+
+
+def without_tasks(covered: Coverage) -> Iterable[Block]:
+    """Introduce tasks where none is recorded: their purpose, and the loops without one."""
+    yield line(("A task records each attempt: its plan, its outcome, and the lessons from it.", "quiet"))
+    yield line(("Create one from a loop: ralphdeck task init --loop LOOP", "quiet"))
+    yield from coverage(covered)
+
+
+def coverage(covered: Coverage) -> Iterable[Block]:
+    """Describe how many loops have a task here, and which have none."""
+    if not covered.loops:
+        return
+    lines = [line(f"  {len(covered.tracked):,} of {plural(covered.loops, 'loop')}")]
+    for label, ids in (("only in the cross-task memory", covered.remembered), ("missing", covered.missing)):
+        if ids:
+            more = f", and {len(ids) - MAX_LOOPS:,} more" if len(ids) > MAX_LOOPS else ""
+            lines.append(line((f"  {label}, {len(ids):,}: {', '.join(ids[:MAX_LOOPS])}{more}", "quiet")))
+    yield from section("Loops with a task", lines, percent(covered.share))
 
 
 def cause_lines(view: ProjectState, glyphs: Glyphs, width: int) -> list[Content]:
@@ -125,8 +107,7 @@ def cause_lines(view: ProjectState, glyphs: Glyphs, width: int) -> list[Content]
         ((len(ids), cause) for cause, ids in index.keys[CAUSE].items() if cause), key=lambda one: (-one[0], one[1])
     )
     lines = [Content.styled("Most frequent root causes", "bold")]
-    if not counts:
-        lines.append(Content.styled("No session records a root cause category.", "$quiet"))
+    lines += [Content.styled("No session records a root cause category.", "$quiet")] * (not counts)
     room = max(min(width - _NAME_CELLS - _COUNT_CELLS, MAX_BAR_CELLS), 1)
     for count, cause in counts[:MAX_CAUSES]:
         name = visible_line(cause, _NAME_CELLS)
@@ -139,31 +120,20 @@ def cause_lines(view: ProjectState, glyphs: Glyphs, width: int) -> list[Content]
 def template_lines(view: ProjectState, width: int) -> list[Content]:
     """Return each fix template once, the most effective first."""
     results = view.debug.fix_results
-    found: dict[tuple[str, str], Lesson] = {}
-    for session in view.debug.sessions.values():
-        for lesson in session.lessons:
-            known = found.get((lesson.category, lesson.fix_template))
-            if lesson.fix_template and (
-                known is None or _effectiveness(known, results) < _effectiveness(lesson, results)
-            ):
-                found[lesson.category, lesson.fix_template] = lesson
-    if not found:
-        return []
-    lines = heading("Fix templates", "success rate over all sessions")
-    best = sorted(found.values(), key=lambda one: (-_effectiveness(one, results), one.category, one.fix_template))
-    for lesson in best[:MAX_TEMPLATES]:
-        held = results.of_pattern(lesson.category, lesson.pattern)
-        template = Content.assemble(
-            visible_line(lesson.fix_template, 300),
-            (f"   {visible_line(lesson.category or lesson.pattern, 60)}", "$quiet"),
-            (f"   {held.text or 'claimed'}", "$quiet"),
-        )
-        lines += hanging(
-            Content.styled(f"{percent(results.effectiveness(lesson)):>6}  ", "$secondary"), template, width
-        )
+
+    def effectiveness(lesson: Lesson) -> float:
+        rate = results.effectiveness(lesson)
+        return -1.0 if rate is None else rate
+
+    lessons = [one for session in view.debug.sessions.values() for one in session.lessons if one.fix_template]
+    lessons.sort(key=lambda one: (-effectiveness(one), one.category, one.fix_template))
+    best: dict[tuple[str, str], Lesson] = {}
+    for lesson in lessons:
+        best.setdefault((lesson.category, lesson.fix_template), lesson)
+    lines = heading("Fix templates", "success rate over all sessions") if best else []
+    for lesson in list(best.values())[:MAX_TEMPLATES]:
+        held = results.of_pattern(lesson.category, lesson.pattern).text or "claimed"
+        about = (f"   {visible_line(lesson.category or lesson.pattern, 60)}   {held}", "$quiet")
+        rate = Content.styled(f"{percent(results.effectiveness(lesson)):>6}  ", "$secondary")
+        lines += hanging(rate, Content.assemble(visible_line(lesson.fix_template, 300), about), width)
     return lines
-
-
-def _effectiveness(lesson: Lesson, results: FixResults) -> float:
-    rate = results.effectiveness(lesson)
-    return -1.0 if rate is None else rate

@@ -11,7 +11,7 @@ from typing import Final
 from core.base.text import visible_line
 from core.sources.archives import ArchivedPattern
 from core.state.project_state import ProjectState
-from tui.present.memory_tree import session_key, task_key
+from tui.present.memory import session_key, task_key
 
 MAX_OF_A_KIND: Final = 8
 """Results of one kind."""

@@ -12,16 +12,15 @@ from textual.content import Content
 
 from core.base.formatting import format_duration
 from core.base.text import plural
-from core.documents.document import Block, Moment, Sign, code, fields, line, section
+from core.documents.document import Block, Moment, Section, Sign, code, fields, line, section
 from core.documents.tasks import VERDICT_SIGNS, action_text
 from core.episodes.history import AttemptDetail
 from core.episodes.replay import ReplayStep
 from core.records.episodes import Action
-from core.state.project_state import ProjectState
 from tui.present.chart import Run, line_chart
-from tui.present.document import document_lines, heading, inline
+from tui.present.document import Drawable, inline
 from tui.present.glyphs import ASCII, Glyphs
-from tui.present.memory_tasks import chart_lines, reflection_lines
+from tui.present.memory_tasks import chart_lines, reflection_blocks
 from tui.present.numbers import bar, percent, sparkline
 
 SPEEDS: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
@@ -41,12 +40,9 @@ _IN_DIFF: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """The data of a timeline; positions count from 0.
+    """The number of actions on a timeline, and the positions, from 0, of those that failed.
 
-    Attributes:
-        count: Number of actions.
-        errors: Positions of failed actions.
-        iterations: Position and number of each first action of an iteration; empty for very long attempts.
+    `iterations` has position and number of the first action of each iteration; it is empty for very long attempts.
     """
 
     count: int = 0
@@ -57,9 +53,7 @@ class Track:
 def timeline(track: Track, position: int, width: int, glyphs: Glyphs) -> tuple[Content, Content]:
     """Return the timeline with errors and iterations marked, and the iteration numbers below it.
 
-    Args:
-        position: The current action.
-        width: Cells available; an action has several cells, or several actions share one.
+    In `width` cells an action has several cells, or several actions share one.
     """
     if not track.count or width <= 0:
         return Content(""), Content("")
@@ -125,8 +119,7 @@ def position_line(track: Track, position: int, step: ReplayStep | None) -> Conte
 def playback_state(speed: float, waited: int | None, glyphs: Glyphs, *, playing: bool, follows: bool) -> Content:
     """Return whether it plays, how fast, and whether it follows new actions.
 
-    Args:
-        waited: Elapsed part of the pause before the next action, of `WAIT_CELLS`; None without a next action.
+    `waited` is the elapsed part, of `WAIT_CELLS`, of the pause before the next action; None without one.
     """
     if follows:
         state = (f"{glyphs.live} following new actions", "$success")
@@ -152,12 +145,8 @@ def list_line(action: Action, width: int, glyphs: Glyphs, *, current: bool) -> C
     return line.pad_right(max(width - line.cell_length, 0)).stylize("on $panel bold") if current else line
 
 
-def step_lines(step: ReplayStep, view: ProjectState, glyphs: Glyphs, width: int) -> list[Content]:
-    """Return one action: tool, reason, expectation, result, input, diff and output."""
-    return document_lines(_step_blocks(step), view.now, glyphs, width)
-
-
-def _step_blocks(step: ReplayStep) -> Iterable[Block]:
+def step_blocks(step: ReplayStep) -> Iterable[Block]:
+    """Describe one action: tool, reason, expectation, result, input, diff and output."""
     action, diff, verdict = step.action, step.diff, VERDICT_SIGNS[step.verdict]
     yield line(
         verdict,
@@ -186,39 +175,34 @@ def _head_of(text: str) -> str:
     return "\n".join([*rows[:MAX_PARAM_LINES], f"… {plural(left, 'more line')}"]) if left > 0 else text
 
 
-def side_lines(
-    detail: AttemptDetail, quality: Sequence[float], view: ProjectState, glyphs: Glyphs, width: int, height: int
-) -> list[Content]:
-    """Return the quality so far as a chart, and the reflections on the attempt.
-
-    Args:
-        quality: 0..1 of each iteration so far.
-        width, height: Size of the pane, in cells and lines.
-    """
+def beside_action(
+    detail: AttemptDetail, quality: Sequence[float], glyphs: Glyphs, width: int, height: int
+) -> Iterable[Drawable]:
+    """Describe `quality`, 0..1 of each iteration so far, as a chart for a pane of this size, and the reflections."""
     total = len(detail.attempt.quality)
-    lines = [Content.assemble(("Quality so far", "bold"), (f"   {percent(quality[-1])}" if quality else "", "$quiet"))]
-    chart = line_chart([Run(quality, _progress(quality, total), total)], width, chart_lines(height), glyphs)
-    return [*lines, *(chart or [_unmeasured(total)]), *_reflections(detail, view)]
+    yield line(("Quality so far", "strong"), (f"   {percent(quality[-1])}" if quality else "", "quiet"))
+    progress = Content.styled(f"{len(quality)} of {plural(total, 'iteration')}", "$quiet")
+    chart = line_chart([Run(quality, progress, total)], width, chart_lines(height), glyphs)
+    yield from chart or [_unmeasured(total)]
+    yield _reflections(detail)
 
 
-def below_lines(detail: AttemptDetail, quality: Sequence[float], view: ProjectState, glyphs: Glyphs) -> list[Content]:
-    """Return the same below an action, with the quality on one line."""
+def below_action(detail: AttemptDetail, quality: Sequence[float], glyphs: Glyphs) -> Iterable[Drawable]:
+    """Describe the same below an action, with the quality on one line."""
     total = len(detail.attempt.quality)
     drawn = _unmeasured(total)
     if quality:
+        progress = (f"{len(quality)} of {plural(total, 'iteration')}", "$quiet")
         sparks = (sparkline(quality, _SPARKS, glyphs), "$secondary")
-        drawn = Content.assemble(sparks, f" {percent(quality[-1])}   ", _progress(quality, total))
-    return [Content(""), Content.assemble(("Quality so far   ", "bold"), drawn), *_reflections(detail, view)]
-
-
-def _progress(quality: Sequence[float], total: int) -> Content:
-    return Content.styled(f"{len(quality)} of {plural(total, 'iteration')}", "$quiet")
+        drawn = Content.assemble(sparks, f" {percent(quality[-1])}   ", progress)
+    yield Content("")
+    yield Content.assemble(("Quality so far   ", "bold"), drawn)
+    yield _reflections(detail)
 
 
 def _unmeasured(total: int) -> Content:
     return Content.styled("not measured yet" if total else "never measured", "$quiet")
 
 
-def _reflections(detail: AttemptDetail, view: ProjectState) -> list[Content]:
-    lines = reflection_lines(detail.reflections, view, of_task=False)
-    return [*heading("Reflections on this attempt"), *lines]
+def _reflections(detail: AttemptDetail) -> Block:
+    return Section("Reflections on this attempt", tuple(reflection_blocks(detail.reflections, of_task=False)))

@@ -20,7 +20,7 @@ from core.state.project_state import ProjectState
 from tui.present import context as present
 from tui.present.context_knobs import KNOBS
 from tui.present.context_reflections import chosen_lines, left_out_lines
-from tui.present.memory_tree import task_key
+from tui.present.memory import task_key
 from tui.screens.base_screen import BaseScreen
 from tui.screens.context_knobs import KnobActions, Knobs
 from tui.screens.context_recording import ask_to_record, running_loops

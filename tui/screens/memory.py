@@ -22,7 +22,7 @@ from core.state.project_state import ProjectState
 from tui.present import memory as present
 from tui.present import memory_groups
 from tui.present.glyphs import Cells
-from tui.present.memory_tree import ESCALATIONS, SESSIONS, TASKS, Tree, earlier_key, parts, task_key, tree
+from tui.present.memory import ESCALATIONS, SESSIONS, TASKS, Tree, earlier_key, parts, task_key, tree
 from tui.screens.memory_details import DETAIL_SHARE, TABS, MemoryDetails
 from tui.screens.replay import ReplayScreen
 from tui.widgets.record_table import Column
@@ -201,7 +201,7 @@ class MemoryScreen(MemoryDetails):
 
     def without_rows(self) -> Sequence[Content]:
         """Loops that could have a task."""
-        return () if self._query.terms else memory_groups.without_tasks(self._progress()[1])
+        return () if self._query.terms else self._draw(memory_groups.without_tasks(self._progress()[1]))
 
     # Folding
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from textual import on
@@ -22,8 +22,8 @@ from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, Task
 from core.records.snapshot import Snapshot
 from tui.present import memory_groups, memory_tasks
-from tui.present.document import document_lines
-from tui.present.memory_tree import ESCALATIONS, SESSIONS, TASKS, parts
+from tui.present.document import UNBROKEN, Drawable, document_lines
+from tui.present.memory import ESCALATIONS, SESSIONS, TASKS, parts
 from tui.screens.cross_links import CrossLinks
 from tui.screens.list_screen import ListScreen
 from tui.widgets.record_table import RecordTable
@@ -118,7 +118,7 @@ class MemoryDetails(CrossLinks, ListScreen):
         if task := self._task_of(key):
             return self._task_details(key, task, tab, width, height)
         if self._session_of(key):
-            return document_lines(self.blocks(key, tab), self.view.now, self.glyphs, width)
+            return self._draw(self.blocks(key, tab), width)
         return self._group_details(key, width)
 
     def blocks(self, key: str, tab: str) -> Sequence[Block]:
@@ -134,28 +134,32 @@ class MemoryDetails(CrossLinks, ListScreen):
             return tasks.attempt_document(detail, self._condition(attempt)).blocks
         return ()
 
+    def _draw(self, blocks: Iterable[Drawable], width: int = UNBROKEN) -> list[Content]:
+        return document_lines(blocks, self.view.now, self.glyphs, width)
+
     def _group_details(self, key: str, width: int) -> Sequence[Content]:
         if key == ESCALATIONS:
-            return memory_groups.escalation_lines(self.view, self.glyphs, width)
+            return self._draw(memory_groups.escalations(self.view), width)
         alone = not self._has_beside(key)
         if key == SESSIONS:
             templates = memory_groups.template_lines(self.view, width) if alone else []
             return [*memory_groups.cause_lines(self.view, self.glyphs, width), *templates]
         better, covered = self._progress()
-        missing = memory_groups.coverage_lines(covered) if alone else []
-        return [*memory_groups.improvement_lines(better, self.glyphs), *missing]
+        missing = memory_groups.coverage(covered) if alone else ()
+        return self._draw([*memory_groups.improvement(better, self.glyphs), *missing])
 
     def _beside(self, key: str, width: int) -> Sequence[Content]:
-        """The text beside the details."""
+        """The text beside the details; a heading needs no empty line above it."""
         if attempt := self._attempt_of(key):
-            return memory_tasks.reflection_lines(self._links.reflections_of(attempt), self.view, of_task=False)
-        if task := self._task_of(key):
-            return memory_tasks.task_notes(task, self._links.reflections_of(task), self.view, width, beside=True)
+            return self._draw(memory_tasks.reflection_blocks(self._links.reflections_of(attempt), of_task=False))
         if session := self._session_of(key):
-            return document_lines(debug_sessions.lessons(self.view, session), self.view.now, self.glyphs, width)
+            return self._draw(debug_sessions.lessons(self.view, session), width)
+        if task := self._task_of(key):
+            lines = self._draw(memory_tasks.task_notes(task, self._links.reflections_of(task), beside=True), width)
+            return lines if lines[0] else lines[1:]
         if key == SESSIONS:
             return memory_groups.template_lines(self.view, width)[1:]
-        return memory_groups.coverage_lines(self._progress()[1])[1:]
+        return self._draw(memory_groups.coverage(self._progress()[1]))[1:]
 
     def _progress(self) -> tuple[Improvement, Coverage]:
         """Success of retries, and loops with tasks; computed once per snapshot."""
@@ -171,34 +175,31 @@ class MemoryDetails(CrossLinks, ListScreen):
     def _task_details(self, key: str, task: Task, tab: str, width: int, height: int) -> Sequence[Content]:
         reflections = self._links.reflections_of(task)
         if tab == "Reflections":
-            return memory_tasks.reflection_lines(reflections, self.view, of_task=True)
+            return self._draw(memory_tasks.reflection_blocks(reflections, of_task=True))
         if tab == "Loop":
             loop_id, how = self._links.task_loop(task)
-            loop = self.view.snapshot.loops.get(loop_id)
-            return memory_tasks.loop_tab(loop, how, self.view, self.glyphs)
+            return self._draw(memory_tasks.loop_tab(self.view.snapshot.loops.get(loop_id), how, self.view))
         attempts = self._catalog.attempts.get(task.id, ())
-        lines = memory_tasks.task_lines(task, attempts, self._condition, self.view, self.glyphs, width, height)
-        if self._has_beside(key):
-            return lines
-        return [*lines, *memory_tasks.task_notes(task, reflections, self.view, width, beside=False)]
+        overview = memory_tasks.task_overview(task, attempts, self._condition, self.glyphs, width, height)
+        notes = () if self._has_beside(key) else memory_tasks.task_notes(task, reflections, beside=False)
+        return self._draw([*overview, *notes], width)
 
     def _attempt_details(self, key: str, attempt: Attempt, tab: str, width: int, height: int) -> Sequence[Content]:
         detail, opens = self._read_detail(key), self.services.shown_key("open")
         reflections = self._links.reflections_of(attempt)
         match tab:
             case "Plan":
-                return memory_tasks.plan_lines(attempt, detail, self.view)
+                return self._draw(memory_tasks.plan(attempt, detail))
             case "Actions":
-                return memory_tasks.last_actions(detail, opens, self.view, self.glyphs)
+                return self._draw(memory_tasks.last_actions(detail, opens))
             case "Reflections":
-                return memory_tasks.reflection_lines(reflections, self.view, of_task=False)
-        task, view, glyphs = self._catalog.tasks[attempt.task_id], self.view, self.glyphs
-        lines = memory_tasks.attempt_lines(attempt, task, self._condition(attempt), view, glyphs, width, height)
-        lines += memory_tasks.milestone_lines(detail, view)
-        if height < memory_tasks.TALL:
-            return lines
-        below = None if self._has_beside(key) else reflections
-        return [*lines, *memory_tasks.overview_end(detail, below, opens, view, glyphs)]
+                return self._draw(memory_tasks.reflection_blocks(reflections, of_task=False))
+        task, condition = self._catalog.tasks[attempt.task_id], self._condition(attempt)
+        lines = self._draw(memory_tasks.attempt_overview(attempt, task, condition, self.glyphs, width, height), width)
+        more = [*(tasks.milestones(detail.milestones) if detail is not None else ())]
+        if height >= memory_tasks.TALL:
+            more += memory_tasks.overview_end(detail, None if self._has_beside(key) else reflections, opens)
+        return [*lines, *self._draw(more)]
 
     def _show_details(self, *, top: bool = True) -> None:
         key = self.table.cursor_key

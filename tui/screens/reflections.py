@@ -17,7 +17,7 @@ from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
 from tui.present import reflections as present
 from tui.present.glyphs import Cells
-from tui.present.memory_tree import attempt_key, task_key
+from tui.present.memory import attempt_key, task_key
 from tui.screens.extraction_preview import preview_extraction
 from tui.screens.list_screen import ListScreen
 from tui.state.back_stack import ListState

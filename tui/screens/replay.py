@@ -24,6 +24,7 @@ from core.records.episodes import Action, Attempt
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
 from tui.present import replay as present
+from tui.present.document import document_lines
 from tui.present.glyphs import draw
 from tui.screens.base_screen import BaseScreen
 from tui.screens.cross_links import CrossLinks
@@ -218,14 +219,16 @@ class ReplayScreen(CrossLinks):
         text, side = self.query_one("#replay-text", TextPane), self.query_one("#replay-side", TextPane)
         lines = [self._nothing()]
         if self._step is not None:
-            lines = present.step_lines(self._step, self.view, self.glyphs, text.scrollable_content_region.width)
+            room = text.scrollable_content_region.width
+            lines = document_lines(present.step_blocks(self._step), self.view.now, self.glyphs, room)
             if self._detail is not None and not self.has_class("-beside"):
-                lines += present.below_lines(self._detail, self._quality(), self.view, self.glyphs)
+                below = present.below_action(self._detail, self._quality(), self.glyphs)
+                lines += document_lines(below, self.view.now, self.glyphs)
         text.show(lines, top=top or self._step is None)
         if self._detail is not None:
             width = side.scrollable_content_region.width
-            about = present.side_lines(self._detail, self._quality(), self.view, self.glyphs, width, side.size.height)
-            side.show(about, top=False)
+            about = present.beside_action(self._detail, self._quality(), self.glyphs, width, side.size.height)
+            side.show(document_lines(about, self.view.now, self.glyphs), top=False)
         self.refresh_frame()
 
     def _nothing(self) -> Content:

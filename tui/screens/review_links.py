@@ -8,7 +8,7 @@ from core.base.text import visible_line
 from core.curation.commands import Note
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
-from tui.present.memory_tree import session_key
+from tui.present.memory import session_key
 from tui.screens.dialogs import AskLine, Choose
 from tui.screens.review_panes import ReviewPanes
 from tui.widgets.text_pane import TextPane

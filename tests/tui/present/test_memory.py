@@ -17,8 +17,17 @@ from core.records.snapshot import Snapshot
 from tui.present.chart import AXIS_CELLS, MAX_STEP, Run, line_chart
 from tui.present.document import hanging
 from tui.present.glyphs import ASCII, DRAWN
-from tui.present.memory import attempt_cells, earlier_cells, path_end, session_cells, task_cells
-from tui.present.memory_tree import ESCALATIONS, SESSIONS, TASKS, tree
+from tui.present.memory import (
+    ESCALATIONS,
+    SESSIONS,
+    TASKS,
+    attempt_cells,
+    earlier_cells,
+    path_end,
+    session_cells,
+    task_cells,
+    tree,
+)
 from tui.present.replay import Track, cell, position_at, timeline
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)

@@ -18,6 +18,7 @@ from core.documents.decisions import decision_document
 from core.documents.loops import elapsed
 from core.documents.patterns import state_line
 from core.documents.reflections import reflection_document
+from core.documents.tasks import milestones
 from core.episodes.history import AttemptDetail
 from core.forecast.forecast import ContextChange, forecast
 from core.project.project import Project
@@ -140,15 +141,14 @@ def test_every_detail_can_be_drawn(opened: Project, forecasts: FakeForecasts, gl
                 check(document_lines(loops.tab_blocks(loop, tab, story, view), view.now, glyphs))
 
 
-def test_an_attempt_shows_its_milestones_and_its_quality_changes(sample_view: ProjectState, tmp_path: Path) -> None:
+def test_an_attempt_shows_its_milestones_and_its_quality_changes(tmp_path: Path) -> None:
     attempt = Attempt(task_id="task-001", number=1, quality=(Quality(1, 0.4), Quality(2, 0.55, 0.15)))
     (changes,) = [line.plain for line in memory_tasks.quality_lines(attempt, ASCII, 60)][-1:]
     assert changes == "change  +15 points"
     reached = (Milestone(at=NOW, event="types are green", details="tsc --noEmit [b]passes[/b]"),)
     detail = AttemptDetail(attempt=attempt, actions=Actions(ProjectPaths(tmp_path), "none"), milestones=reached)
-    lines = [line.plain for line in memory_tasks.milestone_lines(detail, sample_view)]
+    lines = [line.plain for line in document_lines(milestones(detail.milestones), NOW, ASCII)]
     assert lines[-1].endswith("types are green  tsc --noEmit [b]passes[/b]")
-    assert memory_tasks.milestone_lines(None, sample_view) == []
 
 
 def prepared(view: ProjectState) -> Injection:

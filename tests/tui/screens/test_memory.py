@@ -7,7 +7,7 @@ import pytest
 
 from core.ledger.decision_log import FILE as LEDGER
 from tests.tui.user import User, copy_tree, open_dashboard
-from tui.present.memory_tree import ESCALATIONS, SESSIONS, TASKS, attempt_key, earlier_key, parts, session_key, task_key
+from tui.present.memory import ESCALATIONS, SESSIONS, TASKS, attempt_key, earlier_key, parts, session_key, task_key
 from tui.screens.memory import MemoryScreen
 from tui.screens.replay import ReplayScreen
 from tui.widgets.filter_line import FilterLine

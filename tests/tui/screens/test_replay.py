@@ -8,7 +8,7 @@ import pytest
 
 from core.episodes.history import AttemptDetail, read_attempt
 from tests.tui.user import User, open_dashboard
-from tui.present.memory_tree import attempt_key
+from tui.present.memory import attempt_key
 from tui.screens import replay as screen
 from tui.screens.help import Help
 from tui.screens.replay import ReplayScreen

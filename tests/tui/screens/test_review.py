@@ -16,7 +16,7 @@ from core.state.review_items import BURST, CONTRADICTED, ESCALATION, INVERSION
 from tests.core.meaning import meaning
 from tests.tui.screens.review_steps import TWIN, at_question, desk, flat, front, pane, row, waiting
 from tests.tui.user import NOW, User, open_dashboard
-from tui.present.memory_tree import TASKS, session_key
+from tui.present.memory import TASKS, session_key
 from tui.widgets.text_pane import TextPane
 
 

@@ -47,7 +47,7 @@ from tests.tui.screens.review_steps import (
 )
 from tests.tui.user import NOW, User, open_dashboard
 from tui.app import RalphdeckApp
-from tui.present.memory_tree import session_key
+from tui.present.memory import session_key
 from tui.screens.dialogs import AskText
 from tui.widgets.text_pane import TextPane
 
