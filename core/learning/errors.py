@@ -33,20 +33,15 @@ _ACTION: Final = """\
 - How can you prevent similar errors?
 - Are there patterns across error types?"""
 # Tried in this order: a timeout or a conflict often names a tool as well.
-_WORDS: Final = (
-    (ErrorType.TIMEOUT, r"time[ds]?[ -]?out|time limit|deadline exceeded|took too long|ETIMEDOUT"),
-    (ErrorType.CONFLICT, r"conflict|reserv(?:ed|ation)|locked by|already (?:claimed|held|locked)"),
-    (
-        ErrorType.VALIDATION,
-        r"validation|schema|invalid|type ?error|missing (?:import|field|key|property|argument)"
-        r"|not assignable|syntax ?error|expected .{1,80}(?:found|got|received)",
-    ),
-    (
-        ErrorType.TOOL_FAILURE,
-        r"\btool\b|command (?:failed|not found)|exit(?:ed)?(?: with)?(?: code| status)|non-zero|ENOENT|spawn",
-    ),
-)
-_CLASSES: Final = tuple((type_, re.compile(words, re.IGNORECASE)) for type_, words in _WORDS)
+_WORDS: Final = {
+    ErrorType.TIMEOUT: r"time[ds]?[ -]?out|time limit|deadline exceeded|took too long|ETIMEDOUT",
+    ErrorType.CONFLICT: r"conflict|reserv(?:ed|ation)|locked by|already (?:claimed|held|locked)",
+    ErrorType.VALIDATION: r"validation|schema|invalid|type ?error|missing (?:import|field|key|property|argument)"
+    r"|not assignable|syntax ?error|expected .{1,80}(?:found|got|received)",
+    ErrorType.TOOL_FAILURE: r"\btool\b|command (?:failed|not found)|exit(?:ed)?(?: with)?(?: code| status)"
+    r"|non-zero|ENOENT|spawn",
+}
+_CLASSES: Final = {error_type: re.compile(words, re.IGNORECASE) for error_type, words in _WORDS.items()}
 
 
 class ErrorEntry(ErrorNote, frozen=True, kw_only=True):
@@ -90,10 +85,8 @@ def _parse_error_type(value: str) -> ErrorType:
 
 def classify_error(message: str) -> ErrorType:
     """Return the error type that the words of a message suggest."""
-    for error_type, words in _CLASSES:
-        if words.search(message[:MAX_SUBJECT]):
-            return error_type
-    return ErrorType.UNKNOWN
+    found = (error_type for error_type, words in _CLASSES.items() if words.search(message[:MAX_SUBJECT]))
+    return next(found, ErrorType.UNKNOWN)
 
 
 class ErrorStorage(Protocol):
@@ -206,7 +199,9 @@ def _parts(error_type: ErrorType, entries: list[ErrorEntry]) -> Iterator[str]:
             lines.append(f"  - Context: {_render(entry.context)}")
         if entry.tool_name.strip():
             lines.append(f"  - Tool: {_render(entry.tool_name)}")
-        lines.append(f"  - Time: {_format_time(parse_moment(entry.timestamp, 'timestamp'))}")
+        at = parse_moment(entry.timestamp, "timestamp")  # month first, in every locale: 12/12/2024, 10:30 AM UTC
+        half = "AM" if at.hour < 12 else "PM"
+        lines.append(f"  - Time: {at.month}/{at.day}/{at.year}, {at.hour % 12 or 12}:{at.minute:02} {half} UTC")
         if entry.resolved:
             lines.append("  - Resolved: yes")
         yield "\n".join(lines)
@@ -217,9 +212,3 @@ def _render(text: str) -> str:
     from core.scanning.messages import render_if_safe  # slow to import; recording an error does not need it
 
     return render_if_safe(text, lambda shown: escape_inline(shown, _MAX_CHARS), orders=False, happened=True)
-
-
-def _format_time(at: datetime) -> str:
-    """Format as `12/12/2024, 10:30 AM UTC` (month first), in every locale."""
-    half = "AM" if at.hour < 12 else "PM"
-    return f"{at.month}/{at.day}/{at.year}, {at.hour % 12 or 12}:{at.minute:02} {half} UTC"

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core.base.text import plural, visible_line
 from core.learning.assessment import Assessment
@@ -59,14 +60,10 @@ def build_lineage(
         events.append(LineageEvent(at, "inverted", text=f"made from {pattern.inverted_from}"))
     if events and not any(event.kind == "discovered" for event in events) and pattern.first_discovered:
         events.append(LineageEvent(pattern.first_discovered, "discovered", text="by a loop that no record names"))
-    first = True
-    ordered: list[LineageEvent] = []
-    for event in sorted(events, key=_order):
-        if event.kind == "discovered":
-            if not first:
-                event = LineageEvent(event.at, "merged", event.loop_id, event.success, "found again")
-            first = False
-        ordered.append(event)
+    ordered = sorted(events, key=_order)
+    discoveries = [place for place, event in enumerate(ordered) if event.kind == "discovered"]
+    for place in discoveries[1:]:
+        ordered[place] = replace(ordered[place], kind="merged", text="found again")
     return tuple(ordered)
 
 
@@ -143,7 +140,8 @@ def _decision_events(pattern: Pattern, decisions: Iterable[Decision]) -> list[Li
     own: dict[str, Decision] = {}
     events: list[LineageEvent] = []
     for decision in decisions:
-        if _names(decision, pattern.id):
+        subjects = (decision.subject, decision.after.get("anti_id"), decision.after.get("merged"))
+        if pattern.id in subjects or any(_lists(decision, key, pattern.id) for key in ("patterns", "joined")):
             own[decision.id] = decision
         elif decision.verb not in TURNS or decision.subject not in own:
             continue
@@ -154,13 +152,6 @@ def _decision_events(pattern: Pattern, decisions: Iterable[Decision]) -> list[Li
             what += f" {own[decision.subject].verb.value.replace('_', ' ')}"
         events.append(LineageEvent(decision.at, kind, text=f"{what}{by}{reason}"))
     return events
-
-
-def _names(decision: Decision, pattern_id: str) -> bool:
-    """Return whether a decision is about this pattern, alone or among others."""
-    if decision.subject == pattern_id or pattern_id in (decision.after.get("anti_id"), decision.after.get("merged")):
-        return True
-    return any(_lists(decision, key, pattern_id) for key in ("patterns", "joined"))
 
 
 def _lists(decision: Decision, key: str, pattern_id: str) -> bool:

@@ -37,9 +37,9 @@ class WorkItems(Protocol):
     """Answers questions about loops and attempts as a whole."""
 
     def owner_id(self, work_id: str) -> str:
-        """Return the ID under which uses count, so that none counts twice.
+        """Return the loop with this alias or of this attempt's task, else the ID.
 
-        This is the loop with this alias, or the loop that the attempt's task records, else the ID itself.
+        Uses count under this ID, so that none counts twice.
         """
 
     def outcome_success(self, work_id: str) -> bool | None:
@@ -55,20 +55,14 @@ class WorkItems(Protocol):
 class _LoopUses:
     """The uses of one pattern by one loop; `every` includes a discovery."""
 
-    __slots__ = ("_placed", "_unplaced", "every")
-
     def __init__(self) -> None:
         self.every: list[_Use] = []
-        self._placed: dict[int, _Use] = {}
-        self._unplaced: list[_Use] = []
+        self._by_iteration: dict[int | None, _Use] = {}  # at most one use in an unknown iteration
 
     def add(self, use: _Use) -> _Use:
         self.every.append(use)
         if use.kind != "discovered":
-            if use.iteration is None:
-                self._unplaced.append(use)
-            else:
-                self._placed.setdefault(use.iteration, use)
+            self._by_iteration.setdefault(use.iteration, use)
         return use
 
     def find(self, iteration: int | None) -> _Use | None:
@@ -77,26 +71,18 @@ class _LoopUses:
         This is the use in the same iteration, else one in an unknown iteration; for an entry without iteration the
         newest use, preferably one without a result.
         """
-        if iteration in self._placed:
-            return self._placed[iteration]
-        if self._unplaced:
-            return self._unplaced[0]
-        if iteration is not None:
-            return None
-        newest = None
-        for use in reversed(self.every):
-            if use.kind != "discovered":
-                newest = newest or use
-                if use.success is None:
-                    return use
-        return newest
+        found = self._by_iteration.get(iteration) or self._by_iteration.get(None)
+        if found is not None or iteration is not None:
+            return found
+        newest_first = [use for use in reversed(self.every) if use.kind != "discovered"]
+        return next((use for use in newest_first if use.success is None), newest_first[0] if newest_first else None)
 
     def place(self, use: _Use, iteration: int | None) -> None:
         """Set the iteration of a use if it is unknown."""
         if use.iteration is None and iteration is not None:
-            self._unplaced.remove(use)
+            del self._by_iteration[None]
             use.iteration = iteration
-            self._placed.setdefault(iteration, use)
+            self._by_iteration[iteration] = use
 
 
 class UseTable:
@@ -111,10 +97,9 @@ class UseTable:
         """Add source 1. The newest result of a use counts; weight 0 is ignored."""
         known: set[str] = set()
         for event in sorted(events, key=lambda event: (event.at, event.id)):
-            if event.id in known or not event.weight > 0:
+            if (event.id and event.id in known) or not event.weight > 0:
                 continue
-            if event.id:
-                known.add(event.id)
+            known.add(event.id)
             if event.kind == "extracted":
                 uses = self._by_loop[self._work_items.owner_id(event.loop_id)]
                 if not any(use.kind == "discovered" for use in uses.every):
