@@ -67,13 +67,10 @@ class Case(Struct, frozen=True, kw_only=True):
 
     def recorded(self, state: Maturity) -> dict[str, Any]:
         """The pattern for `Decision.before` and `.after`."""
-        return {
-            "state": state.value,
-            "computed": self.assessment.computed.value,
-            "content_hash": self.pattern.content_hash,
-            "successes": self.assessment.successes,
-            "failures": self.assessment.failures,
-        }
+        found = self.assessment
+        counts = {"successes": found.successes, "failures": found.failures}
+        content_hash = self.pattern.content_hash
+        return {"state": state.value, "computed": found.computed.value, "content_hash": content_hash} | counts
 
     def recorded_with_text(self, state: Maturity) -> dict[str, Any]:
         """The pattern for `Decision.after` with its text, so that the text can be restored later."""

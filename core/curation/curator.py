@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -82,14 +82,14 @@ class Curator(DecisionWriter):
         """Decide about whole records; `rule` gets the newest ones."""
         return self._append(self._with_batch(rule, reason, self._unit(), now, known), now)
 
-    def _decide_many(self, commands: Sequence[PatternCommand], act: _Act, progress: Progress | None) -> Decided:
+    def _decide_many(self, many: Sequence[PatternCommand], act: _Act, progress: Progress | None) -> Decided:
         """Decide the same about many patterns in one act."""
-        verbs = {command.verb for command in commands}
+        verbs = {command.verb for command in many}
         if len(verbs) > 1 or not all(VERBS[verb].is_bulk for verb in verbs):
             raise BadInput(f"cannot decide {', '.join(sorted(verbs))} about many patterns at once")
         targets: dict[str, tuple[PatternCommand, Target]] = {}
         unknown: list[Refusal] = []
-        for command in commands:
+        for command in many:
             try:
                 target = act.find(command.pattern_id)
                 targets[target.pattern.id] = command, target
@@ -168,18 +168,8 @@ class Curator(DecisionWriter):
         def draft(state: CurationState, identifier: str) -> Draft:
             if len(self._ledger.decisions()) != known:
                 raise StaleDecision("The decision log kept changing; try again")
-            return rule(
-                Batch(
-                    paths=self._paths,
-                    registry=unit.registry,
-                    ids=unit.ids,
-                    state=state,
-                    id=identifier,
-                    at=now.astimezone(UTC),
-                    by=self._by,
-                    reason=reason,
-                )
-            )
+            shared = self._decision_fields(state, identifier, now, reason)
+            return rule(Batch(paths=self._paths, registry=unit.registry, ids=unit.ids, **shared))
 
         return draft
 
@@ -192,20 +182,20 @@ class Curator(DecisionWriter):
             case = Case(
                 pattern=pattern,
                 assessment=target.assessment,
-                state=state,
                 settings=self._settings,
                 written=unit.written_override(pattern) if writable and pattern.id not in state.pins else None,
                 writable=writable,
                 anti_file=self._paths.relative(self._paths.pattern_file(PatternType.ANTI.value)),
-                id=identifier,
-                at=act.now.astimezone(UTC),
-                by=self._by,
-                reason=reason,
                 text=lambda: unit.text(pattern),
+                **self._decision_fields(state, identifier, act.now, reason),
             )
             return rule(case, command)
 
         return draft
+
+    def _decision_fields(self, state: CurationState, identifier: str, now: datetime, reason: str) -> dict[str, Any]:
+        """Fields that `Case` and `Batch` share."""
+        return {"state": state, "id": identifier, "at": now.astimezone(UTC), "by": self._by, "reason": reason}
 
 
 def _note(pattern: Pattern, text: str) -> Make:

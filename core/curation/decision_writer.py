@@ -220,16 +220,11 @@ class DecisionWriter:
         act = f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03d}-{secrets.token_hex(4)}"
         with self._ledger.exclusive():
             drafts = make(self._ledger.state(), act)
-            made = tuple(
-                Decision(
-                    id=identifier,
-                    at=now,
-                    by=self._by,
-                    group=act if identifier != act else "",
-                    **{name: getattr(draft, name) for name in _SHARED},
-                )
-                for identifier, draft in drafts.items()
-            )
+            made = []
+            for identifier, draft in drafts.items():
+                group = act if identifier != act else ""
+                shared = {name: getattr(draft, name) for name in _SHARED}
+                made.append(Decision(id=identifier, at=now, by=self._by, group=group, **shared))
             self._ledger.append(*made)
         outcomes = [outcome for outcome in self._apply_pending() if outcome.decision_id in drafts]
         warnings = [*(text for draft in drafts.values() for text in draft.warnings), *(one.text for one in outcomes)]
@@ -240,7 +235,7 @@ class DecisionWriter:
             warnings=tuple(dict.fromkeys(warnings)),
             written=not ledger_only and all(outcome.done for outcome in outcomes),
             summary=drafts[made[-1].id].summary,
-            group=made if made[-1].group else (),
+            group=tuple(made) if made[-1].group else (),
         )
 
     def _apply_pending(self) -> tuple[Outcome, ...]:

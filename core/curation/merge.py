@@ -144,11 +144,8 @@ def count_changes(
     changes |= {"successful_applications": total.successes, "failed_applications": total.failures}
     if pattern_type is not PatternType.ANTI and known:
         trend = record.get("effectiveness_trend")
-        point = {
-            "timestamp": iso(max([last_used, *(point.at for point in pattern.trend if point.at)])),
-            "success_rate_snapshot": rate,
-            "sample_size": known,
-        }
+        at = iso(max([last_used, *(point.at for point in pattern.trend if point.at)]))
+        point = {"timestamp": at, "success_rate_snapshot": rate, "sample_size": known}
         changes["effectiveness_trend"] = [*(trend if isinstance(trend, list) else ()), point]
     return changes
 

@@ -75,19 +75,11 @@ class Changes:
         self._set: dict[tuple[str, str], tuple[PatternType, Stored, dict[str, Any]]] = {}
         self._unset: dict[tuple[str, str], tuple[str, ...]] = {}
 
-    def insert(
-        self,
-        file: str,
-        kind: PatternType,
-        identifier: str,
-        record: dict[str, Any],
-        *,
-        keep_id: bool = False,
-        beside: bool = False,
-    ) -> None:
+    def insert(self, file: str, kind: PatternType, identifier: str, record: dict[str, Any], **options: Any) -> None:
+        """Add a record; `options` are `keep_id` and `beside` of `Effect`."""
         check_keepable(record, identifier)
         effect = partial(Effect, file=file, type=kind.value, pattern_id=identifier)
-        self._effects.append(effect(insert=record, keep_id=keep_id, beside=beside))
+        self._effects.append(effect(insert=record, **options))
         self._inverse.insert(0, effect(remove=True))
 
     def remove(self, file: str, kind: PatternType, identifier: str, record: dict[str, Any]) -> None:
@@ -218,13 +210,8 @@ def merge(batch: Batch, target: Pattern, other: Pattern) -> Draft:
     changes = Changes()
     changes.set(stored, target.type, target.id, merged(stored.value, merged_record.value, target.type, batch.at))
     _archive(batch, changes, other, merged_record, f"merged into {target.id}")
-    return batch.draft(
-        changes,
-        Verb.MERGE,
-        target.id,
-        f"merged {shorten_id(other.id)} into {shorten_id(target.id)}",
-        {"merged": other.id, "patterns": [target.id, other.id]},
-    )
+    summary = f"merged {shorten_id(other.id)} into {shorten_id(target.id)}"
+    return batch.draft(changes, Verb.MERGE, target.id, summary, {"merged": other.id, "patterns": [target.id, other.id]})
 
 
 def archive(batch: Batch, reasons: Sequence[tuple[Pattern, str]], subject: str) -> Draft:
@@ -269,13 +256,8 @@ def restore(batch: Batch, pattern_id: str, patterns: Mapping[str, Pattern]) -> D
     changes = Changes()
     changes.insert(batch.file_of(kind), kind, pattern_id, record, keep_id=True)
     changes.remove(stored.file, kind, pattern_id, stored.value)
-    return batch.draft(
-        changes,
-        Verb.RESTORE,
-        pattern_id,
-        f"restored {shorten_id(pattern_id)} from {stored.file.rpartition('/')[2]}",
-        {"patterns": [pattern_id]},
-    )
+    summary = f"restored {shorten_id(pattern_id)} from {stored.file.rpartition('/')[2]}"
+    return batch.draft(changes, Verb.RESTORE, pattern_id, summary, {"patterns": [pattern_id]})
 
 
 def with_id(kind: PatternType, identifier: str, record: Mapping[str, Any]) -> dict[str, Any]:

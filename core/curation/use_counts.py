@@ -7,6 +7,7 @@ record what its own counts contained before (see `core.learning.evidence`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -225,11 +226,10 @@ class _Writer:
         if after.last_used != pattern.last_used:
             document.set(record.path, "last_used", newest)
         counted = [use for use in uses if use.source in _FROM_RECORD or not is_later(use, after)]
-        counts = Tally(
-            sum(use.count for use in counted if use.success is True),
-            sum(use.count for use in counted if use.success is False),
-            sum(use.count for use in counted),
-        )
+        results = Counter[bool | None]()
+        for use in counted:
+            results[use.success] += use.count
+        counts = Tally(results[True], results[False], results.total())
         if UseCounts.of_record(pattern.recorded_counts) is None or Tally.of(pattern.recorded_counts) != counts:
             self._set_counts(document, record, pattern, counts)
         self._add_loops(document, record, pattern, counted)

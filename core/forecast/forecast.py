@@ -121,24 +121,14 @@ class BulkForecast:
     """The effect of one decision about many patterns.
 
     `refused` has reasons and `turned` state changes (before, after), each with the number of patterns, the most
-    frequent first; `removed` is the number of patterns that would leave the registry. `loops`, `paused` and `tasks` are
-    the numbers of compared contexts of running loops, paused loops and past tasks, `changed_...` of those that would
-    change, and `tokens` those of all contexts before and after, estimated. `by_words`: see `Forecast`.
+    frequent first.
     """
 
     asked: int
     decided: int
     refused: tuple[tuple[str, int], ...]
-    turned: tuple[tuple[str, str, int], ...] = ()
-    removed: int = 0
-    loops: int = 0
-    paused: int = 0
-    tasks: int = 0
-    changed_loops: int = 0
-    changed_paused: int = 0
-    changed_tasks: int = 0
-    tokens: tuple[int, int] = (0, 0)
-    by_words: Coverage | None = None
+    turned: tuple[tuple[str, str, int], ...]
+    effect: Forecast
 
 
 def forecast(project: Project, item: ReviewItem, answer: Answer, typed: str = "") -> Forecast:
@@ -159,7 +149,8 @@ def forecast_bulk(
     try:
         found = Forecaster(project)._effect(state, bulk(verb, pattern_ids, SUPPOSED), stop)
     except RalphdeckError as error:
-        return BulkForecast(asked=asked, decided=0, refused=((str(error), asked),))
+        effect = Forecast(loops=0, tasks=0)
+        return BulkForecast(asked=asked, decided=0, refused=((str(error), asked),), turned=(), effect=effect)
     if found is None:
         return None
     effect, run = found
@@ -171,15 +162,7 @@ def forecast_bulk(
         decided=len(run.decided.decisions),
         refused=tuple(reasons.most_common()),
         turned=tuple((before, after, count) for (before, after), count in turned.most_common()),
-        removed=len(effect.removed),
-        loops=effect.loops,
-        paused=effect.paused,
-        tasks=effect.tasks,
-        changed_loops=effect.changed_of(LOOP),
-        changed_paused=effect.changed_of(PAUSED),
-        changed_tasks=effect.changed_of(TASK),
-        tokens=effect.tokens,
-        by_words=effect.by_words,
+        effect=effect,
     )
 
 

@@ -163,12 +163,9 @@ class _Checker:
             broken, text = rules[field]()
             return RuleResult(rule=rule, passed=not broken, text=text, subjects=tuple(broken))
         found, noun, many = self._counted(field)
-        return RuleResult(
-            rule=rule,
-            passed=len(found) <= setting,
-            text=f"{plural(len(found), noun, many)}, at most {setting:,}",
-            subjects=tuple(found) if len(found) > setting else (),
-        )
+        excess = tuple(found) if len(found) > setting else ()
+        text = f"{plural(len(found), noun, many)}, at most {setting:,}"
+        return RuleResult(rule=rule, passed=not excess, text=text, subjects=excess)
 
     @cached_property
     def _unread(self) -> list[Finding]:
@@ -211,12 +208,8 @@ class _Checker:
         scan, board = state.settings.scan, state.board
         given = {id: highest_severity(patterns[id], curation, scan) for id in self._given()}
         dangerous = [id for id, severity in given.items() if severity is not None and severity.stops]
-        broken = [
-            id
-            for id in dangerous
-            if state.assessment(id).decided_by != HUMAN
-            and find_stopping_severity(patterns[id], curation, scan) is not None
-        ]
+        by_rule = (id for id in dangerous if state.assessment(id).decided_by != HUMAN)
+        broken = [id for id in by_rule if find_stopping_severity(patterns[id], curation, scan) is not None]
         max_chars, together = state.settings.injection.max_field_chars, []
         for reader, injected in self._contexts:
             ids = injected.pattern_ids

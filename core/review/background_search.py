@@ -149,15 +149,11 @@ class HeldTexts:
             return visible_line(text.strip(), limit)
 
         for one in held_reflections(view, reader.task):
-            known_text = self._next.get(one.id)
-            readers_of = (*known_text.readers, reader.id) if known_text is not None else (reader.id,)
+            known = self._next.get(one.id)
+            readers = (*(known.readers if known is not None else ()), reader.id)
+            does = find_withhold_reason(one.text, shown)
             self._next[one.id] = HeldText(
-                id=one.id,
-                text=one.text,
-                does=find_withhold_reason(one.text, shown),
-                title=one.title,
-                sources=one.sources,
-                readers=readers_of,
+                id=one.id, text=one.text, does=does, title=one.title, sources=one.sources, readers=readers
             )
         if self._waiting:
             return False

@@ -111,10 +111,9 @@ def same_texts(one: ProjectState, other: ProjectState) -> bool:
     if len(before) != len(after) or one.index.ids != other.index.ids:
         return False
     return all(
-        pattern is known or (known is not None and _has_same_text(pattern, known))
-        for pattern, known in ((pattern, before.get(id)) for id, pattern in after.items())
+        pattern is before.get(id) or _text_of(pattern) == _text_of(before.get(id)) for id, pattern in after.items()
     )
 
 
-def _has_same_text(one: Pattern, other: Pattern) -> bool:
-    return (one.type, one.content_hash, one.tags) == (other.type, other.content_hash, other.tags)
+def _text_of(pattern: Pattern | None) -> tuple[object, ...]:
+    return (pattern.type, pattern.content_hash, pattern.tags) if pattern is not None else ()

@@ -36,16 +36,10 @@ def prepare_task_injection(
     if decomposition is not None:
         profile = msgspec.structs.replace(profile, decomposition=decomposition)
     settings, strategies = _with_strategies(state, _effective(state, settings), profile.decomposition)
-    return prepare_injection(
-        profile,
-        state.index,
-        state.snapshot.patterns,
-        state.board,
-        settings,
-        _closeness(state, task),
-        _choose_reflections(state, _match_learnings(state, profile), settings),
-        strategies,
-    )
+    index, patterns, board = state.index, state.snapshot.patterns, state.board
+    reflections = _choose_reflections(state, _match_learnings(state, profile), settings)
+    closeness = _closeness(state, task)
+    return prepare_injection(profile, index, patterns, board, settings, closeness, reflections, strategies)
 
 
 def task_relevance(state: ProjectState, task: str) -> Relevance:

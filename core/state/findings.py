@@ -23,17 +23,11 @@ _EVENTS: Final = ".aiwg/ralph/shared/curation/events.jsonl"
 
 def all_findings(state: ProjectState) -> tuple[Finding, ...]:
     """Suspicious reports, blocked and held texts, and problems in files."""
-    loops = state.snapshot.loops
-    suspicious = (
-        Finding(
-            loops[burst.source].files[0] if burst.source in loops and loops[burst.source].files else _EVENTS,
-            "",
-            Severity.WARNING,
-            "burst",
-            format_burst(burst),
-        )
-        for burst in state.board.bursts
-    )
+    suspicious = []
+    for burst in state.board.bursts:
+        loop = state.snapshot.loops.get(burst.source)
+        file = loop.files[0] if loop is not None and loop.files else _EVENTS
+        suspicious.append(Finding(file, "", Severity.WARNING, "burst", format_burst(burst)))
     return (*suspicious, *_stopped_texts(state), *state.snapshot.findings)
 
 

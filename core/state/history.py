@@ -11,13 +11,9 @@ from core.state.project_state import ProjectState
 def explain_pattern(state: ProjectState, pattern_id: str) -> Explanation:
     """Why the pattern has its state, rule by rule and event by event."""
     pattern = state.pattern(pattern_id)
-    return explain_state(
-        state.assessment(pattern.id),
-        state.board.observations(pattern.id),
-        state.now,
-        state.settings,
-        invertible=pattern.type is not PatternType.ANTI,
-    )
+    assessment, observations = state.assessment(pattern.id), state.board.observations(pattern.id)
+    is_invertible = pattern.type is not PatternType.ANTI
+    return explain_state(assessment, observations, state.now, state.settings, invertible=is_invertible)
 
 
 def pattern_lineage(state: ProjectState, pattern_id: str) -> tuple[LineageEvent, ...]:

@@ -7,7 +7,7 @@ from typing import Final
 from textual.content import Content
 
 from core.base.text import plural, visible_line
-from core.forecast.forecast import BulkForecast
+from core.forecast.forecast import BulkForecast, Forecast
 from tui.present.glyphs import Glyphs, draw_state
 from tui.present.numbers import bar
 
@@ -21,17 +21,16 @@ def preview(forecast: BulkForecast | None, glyphs: Glyphs) -> Content:
         return Content.styled("computing the forecast…", "$quiet")
     lines = [_turned(forecast, glyphs), *_refused(forecast)]
     if forecast.decided:
-        lines.append(_contexts(forecast, glyphs))
+        lines.append(_contexts(forecast.effect, glyphs))
     return Content("\n").join(lines)
 
 
 def _turned(forecast: BulkForecast, glyphs: Glyphs) -> Content:
     turning = sum(count for _, _, count in forecast.turned)
     parts = [f"{turning:,} of {plural(forecast.asked, 'pattern')} {'changes' if turning == 1 else 'change'} state"]
-    parts += [f"{forecast.removed:,} {'leaves' if forecast.removed == 1 else 'leave'} the registry"] * bool(
-        forecast.removed
-    )
-    stay = forecast.decided - turning - forecast.removed
+    removed = len(forecast.effect.removed)
+    parts += [f"{removed:,} {'leaves' if removed == 1 else 'leave'} the registry"] * bool(removed)
+    stay = forecast.decided - turning - removed
     parts += [f"{stay:,} {'keeps' if stay == 1 else 'keep'} the state"] * (stay > 0)
     turns = [
         Content.assemble(
@@ -55,19 +54,20 @@ def _refused(forecast: BulkForecast) -> list[Content]:
     return [Content.styled(f"{count:,} skipped{''.join(lines)}", "$warning")]
 
 
-def _contexts(forecast: BulkForecast, glyphs: Glyphs) -> Content:
+def _contexts(forecast: Forecast, glyphs: Glyphs) -> Content:
     if not (forecast.loops or forecast.paused or forecast.tasks):
         return Content.styled("No running loop and no task: no injected text to compare.", "$quiet")
-    loops = f"{forecast.changed_loops} of {plural(forecast.loops, 'running loop')}"
+    changed_loops, changed_paused = forecast.changed_of("loop"), forecast.changed_of("paused")
+    loops = f"{changed_loops} of {plural(forecast.loops, 'running loop')}"
     paused = ""
     if forecast.paused:
-        paused = f"\n  {forecast.changed_paused} of {plural(forecast.paused, 'paused loop')} on resume"
-    tasks = f"{forecast.changed_tasks} of the last {plural(forecast.tasks, 'task')}"
+        paused = f"\n  {changed_paused} of {plural(forecast.paused, 'paused loop')} on resume"
+    tasks = f"{forecast.changed_of('task')} of the last {plural(forecast.tasks, 'task')}"
     before, after = forecast.tokens
     words = f"\n  {forecast.by_words.text}" if forecast.by_words is not None else ""
     return Content.assemble(
-        (f"injected text changes for {loops} and {tasks}", "bold" if forecast.changed_loops else ""),
-        (paused, "bold" if forecast.changed_paused else ""),
+        (f"injected text changes for {loops} and {tasks}", "bold" if changed_loops else ""),
+        (paused, "bold" if changed_paused else ""),
         (words, "$warning"),
         (f"\n  tokens in total: {before:,} {glyphs.arrow} {after:,}", "$quiet"),
     )

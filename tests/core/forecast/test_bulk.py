@@ -39,9 +39,9 @@ def test_bulk_forecast_matches_the_decision(tmp_path: Path) -> None:
     assert sum(count for _, _, count in found.turned) == len(turned)
     assert {after for _, after, _ in found.turned} == {Maturity.DEPRECATED}
     now, then = contexts(open_project.view), contexts(before)
-    assert found.loops == len(now)
-    assert found.changed_loops == sum(one != other for one, other in zip(then, now, strict=True)) > 0
-    assert found.tokens[1] < found.tokens[0]
+    assert found.effect.loops == len(now)
+    assert found.effect.changed_of("loop") == sum(one != other for one, other in zip(then, now, strict=True)) > 0
+    assert found.effect.tokens[1] < found.effect.tokens[0]
 
 
 def test_bulk_forecast_reports_a_refusal_of_all(tmp_path: Path) -> None:

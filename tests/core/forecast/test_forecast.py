@@ -312,7 +312,7 @@ def test_a_decision_changes_what_a_paused_loop_gets_when_it_resumes(tmp_path: Pa
     assert "guard" in change.before
     bulk = forecast_bulk(open_project, Verb.DEPRECATE, ["pat-error-null-001"])
     assert bulk is not None
-    assert (bulk.loops, bulk.paused, bulk.changed_paused) == (0, 1, 1)
+    assert (bulk.effect.loops, bulk.effect.paused, bulk.effect.changed_of("paused")) == (0, 1, 1)
 
 
 def test_release_and_archive_match_their_forecast(open_project: Project) -> None:

@@ -1,22 +1,27 @@
 from __future__ import annotations
 
-from core.forecast.forecast import BulkForecast
+from core.forecast.forecast import BulkForecast, ContextChange, Forecast
 from core.records.patterns import Maturity
 from tui.present.bulk import preview, progress
 from tui.present.glyphs import ASCII, DRAWN
+
+
+def changed(kind: str) -> ContextChange:
+    return ContextChange(kind, "id", "title", "before", "after", (1, 2))
+
 
 FORECAST = BulkForecast(
     asked=2000,
     decided=1990,
     refused=(("it is already deprecated", 7), ("\x1b[31m", 1), ("a", 1), ("b", 1)),
     turned=((Maturity.PROVEN, Maturity.DEPRECATED, 1500),),
-    loops=4,
-    paused=1,
-    tasks=20,
-    changed_loops=2,
-    changed_paused=1,
-    changed_tasks=5,
-    tokens=(6650, 6412),
+    effect=Forecast(
+        loops=4,
+        paused=1,
+        tasks=20,
+        changed=tuple(map(changed, ["loop"] * 2 + ["paused"] + ["task"] * 5)),
+        tokens=(6650, 6412),
+    ),
 )
 
 
