@@ -1,8 +1,7 @@
 """Move expired debug memory files to the archive and restore them.
 
-Nothing is ever deleted (docs/debug-memory.md#archive). A file keeps its name below `archive/<YYYY-MM>/` of its
-`debug-memory` folder. The journal, `shared/curation/debug-memory.jsonl`, records each move before and after it, so that
-an interrupted one can be completed.
+Nothing is ever deleted (docs/debug-memory.md#archive). The journal, `shared/curation/debug-memory.jsonl`, records each
+move before and after it, so that an interrupted one can be completed.
 """
 
 from __future__ import annotations
@@ -53,33 +52,29 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class ArchivedSession(Struct, frozen=True, kw_only=True):
-    """One archived session; `at` and `by` are known if ralphdeck archived it."""
+    """One archived session."""
 
     session: DebugSession
     file: str
-    at: datetime | None = None
+    at: datetime | None = None  # known, like `by`, if ralphdeck archived it
     by: str = ""
 
 
 class FileMove(Struct, frozen=True, kw_only=True):
-    """One file that is moved, by project-relative names, with the IDs of its sessions."""
+    """One file that is moved, by project-relative names."""
 
     source: str
     target: str
-    sessions: tuple[str, ...]
+    sessions: tuple[str, ...]  # IDs of its sessions
 
 
 class RestoredFile(Struct, frozen=True, kw_only=True):
-    """A file that was restored for a requested session.
-
-    `others` are further archived files that contain the session, newest first; they stay archived. `taken` are those of
-    them that cannot be restored, since their original place is taken.
-    """
+    """A file that was restored for a requested session."""
 
     session_id: str
     moved: FileMove
-    others: tuple[str, ...] = ()
-    taken: frozenset[str] = frozenset()
+    others: tuple[str, ...] = ()  # further archived files with the session, newest first; they stay archived
+    taken: frozenset[str] = frozenset()  # those of `others` whose original place is taken
 
 
 class DebugArchive:

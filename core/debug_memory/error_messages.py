@@ -1,7 +1,4 @@
-"""Parse error messages and stack traces; generalize messages to regexes.
-
-See docs/extraction.md. Stack traces are those of Node, Vitest, Python and pytest.
-"""
+"""Parse error messages and stack traces; generalize messages to regexes."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ _LOCATION: Final = re.compile(rf"\s+(?:(?:at|in|from)\s+({_PATH})|\(({_PATH})\))
 
 
 def generalize_message(message: str, *, keep_names: bool = False) -> str:
-    """The RE2 regex for messages similar to an untrusted one; "" if it is too general.
+    """The RE2 regex for similar messages (docs/extraction.md); "" if it is too general.
 
     Only the first line is used. `keep_names` keeps quoted names literal, for a narrower regex.
     """

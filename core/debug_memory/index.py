@@ -1,7 +1,4 @@
-"""Index of all debug sessions by key, and the results of their fixes.
-
-See docs/debug-memory.md#queries and docs/scoring.md#known-fixes.
-"""
+"""Index of debug sessions, and results of their fixes (docs/debug-memory.md)."""
 
 from __future__ import annotations
 
@@ -54,7 +51,7 @@ class FixCounts(Struct, frozen=True, kw_only=True):
 
 
 class FixResults:
-    """Results of all fixes, counted once over all sessions: about 10 us per session.
+    """Results of all fixes (docs/scoring.md#known-fixes): about 10 us per session.
 
     All sessions count, including failed ones. A session that recorded a pattern for a root cause counts for that
     pattern. One that recorded none counts for the pattern that most sessions recorded for this root cause.
@@ -132,15 +129,11 @@ Postings = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class DebugIndex:
-    """Sessions by the values of their keys; immutable.
-
-    `keys` contains session IDs by key name (`KEYS`) and value, newest first; sessions without a value are under "".
-    `sources` contains session IDs by error type and the file in which the error occurred, newest first.
-    """
+    """Sessions by the values of their keys; immutable."""
 
     sessions: Mapping[str, DebugSession]
-    keys: Mapping[str, Postings]
-    sources: Mapping[str, Postings]
+    keys: Mapping[str, Postings]  # session IDs by key name (`KEYS`) and value (perhaps ""), newest first
+    sources: Mapping[str, Postings]  # session IDs by error type and the file in which the error occurred, newest first
 
     @classmethod
     def build(cls, sessions: Mapping[str, DebugSession]) -> DebugIndex:

@@ -21,26 +21,19 @@ _MAX_COMPARED: Final = 200  # newest sessions with one error type whose errors a
 
 
 class KnownFix(Struct, frozen=True, kw_only=True):
-    """What an earlier session did against a similar error.
-
-    `failure` is the most similar failure of the session. `cause`, `category` and `strategy` are from the analysis of
-    that run, "" if there is none. `fix` is the change, "" for none; `worked` is None if the result is unknown.
-    `results` counts how often fixes of this problem worked, in all sessions. `failed` are other changes of the session
-    against this error that did not help, newest first. `is_similar`: the messages differ only in names, paths and
-    numbers. `is_same_file`: the error occurred in the same file.
-    """
+    """What an earlier session did against a similar error."""
 
     session: DebugSession
-    failure: Failure
-    cause: str = ""
+    failure: Failure  # the most similar failure of the session
+    cause: str = ""  # from the analysis of that run, like category and strategy; "" if there is none
     category: str = ""
     strategy: str = ""
-    fix: str = ""
-    worked: bool | None = None
-    results: FixCounts = FixCounts()
-    failed: tuple[str, ...] = ()
-    is_similar: bool = False
-    is_same_file: bool = False
+    fix: str = ""  # the change, "" for none
+    worked: bool | None = None  # None if the result is unknown
+    results: FixCounts = FixCounts()  # how often fixes of this problem worked, in all sessions
+    failed: tuple[str, ...] = ()  # other changes of the session against this error that did not help, newest first
+    is_similar: bool = False  # the messages differ only in names, paths and numbers
+    is_same_file: bool = False  # the error occurred in the same file
 
 
 def parse_error(error: Failure) -> Failure:
@@ -54,10 +47,7 @@ def parse_error(error: Failure) -> Failure:
 def find_known_fixes(
     index: DebugIndex, errors: Sequence[Failure], file_pattern: str, session: DebugSession | None
 ) -> tuple[KnownFix, ...]:
-    """Fixes for several errors, best first; each session once.
-
-    Only failures in files that match `file_pattern` count, as for LIKE in SQLite. The current session is excluded.
-    """
+    """Fixes for several errors, best first; each other session at most once."""
     found: dict[str, KnownFix] = {}
     for row in zip_longest(*(_find_fixes(index, error, file_pattern, session) for error in errors)):
         for fix in row:

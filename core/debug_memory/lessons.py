@@ -1,7 +1,4 @@
-"""Collect the lessons of a session and write them to its file.
-
-Only the `learnings` of the session change (docs/debug-memory.md#lessons); every other byte of its file stays.
-"""
+"""Collect and write the lessons of a session (docs/debug-memory.md#lessons)."""
 
 from __future__ import annotations
 
@@ -28,16 +25,12 @@ _IDENTIFIED: Final = "patterns_identified"
 
 
 class LessonUpdate(Struct, frozen=True, kw_only=True):
-    """All lessons of a session, and whether its file contains them (`written`).
+    """The lessons of a session, and whether its file contains them."""
 
-    Lessons that the file already had come first. `changed`: the file changed or would change. `problem` is why they
-    could not be written, "" if they were.
-    """
-
-    lessons: tuple[Lesson, ...]
+    lessons: tuple[Lesson, ...]  # all of them; those that the file already had come first
     written: bool = False
-    changed: bool = False
-    problem: str = ""
+    changed: bool = False  # the file changed or would change
+    problem: str = ""  # why they could not be written, "" if they were
 
 
 def check_success(session: DebugSession) -> None:
@@ -97,7 +90,7 @@ def write_lessons(
     *,
     dry_run: bool = False,
 ) -> LessonUpdate:
-    """Write lessons to the session's file, merged by pattern.
+    """Write lessons to the session's file, merged by pattern; every other byte stays.
 
     `retry_seconds` are pauses before a file is read again that another process seems to be writing. `dry_run` only
     checks whether the file can be and would be changed. Raises Conflict if the file cannot be parsed, or other

@@ -14,46 +14,34 @@ MIN_RUNS: Final = 2  # minimum number of failing runs of a recurring failure
 
 
 class CauseReport(Struct, frozen=True, kw_only=True):
-    """One root cause category, "" for analyses without one.
+    """One root cause category."""
 
-    Of the `sessions` with this root cause, `passing` passed, and `failing` failed or were escalated. `fixes` counts how
-    often fixes worked against it.
-    """
-
-    category: str
+    category: str  # "" for analyses without one
     sessions: int
-    passing: int
-    failing: int
-    fixes: FixCounts
+    passing: int  # sessions that passed
+    failing: int  # sessions that failed or were escalated
+    fixes: FixCounts  # how often fixes worked against it
 
 
 class RecurringFailure(Struct, frozen=True, kw_only=True):
-    """A test that failed repeatedly, in `runs` of the `sessions` (IDs, newest first).
-
-    `recorded` are the occurrences that the sessions record in `recurring_failures`, 0 if none does; `resolution` is the
-    newest one that a session records, "" if none does.
-    """
+    """A test that failed repeatedly."""
 
     test: str
-    runs: int
-    sessions: tuple[str, ...]
-    recorded: int
-    resolution: str
+    runs: int  # failing runs in all sessions
+    sessions: tuple[str, ...]  # IDs, newest first
+    recorded: int  # occurrences in `recurring_failures` of the sessions, 0 if none records them
+    resolution: str  # the newest one that a session records, "" if none does
 
 
 class FixTemplate(Struct, frozen=True, kw_only=True):
-    """A pattern that sessions identified, with its template for a fix.
-
-    `recorded` is the effectiveness (0..1) that each session records, newest first; `fixes` counts how often the fix
-    worked in all sessions with the problem; `sessions` are IDs of these, newest first.
-    """
+    """A pattern that sessions identified, with its template for a fix."""
 
     pattern: str
     category: str
     fix_template: str
-    recorded: tuple[float, ...]
-    fixes: FixCounts
-    sessions: tuple[str, ...]
+    recorded: tuple[float, ...]  # the effectiveness that each session records, newest first, 0..1
+    fixes: FixCounts  # how often the fix worked in all sessions with the problem
+    sessions: tuple[str, ...]  # IDs of these sessions, newest first
 
     @property
     def effectiveness(self) -> float:

@@ -32,15 +32,11 @@ _MAX_DEPTH: Final = 8  # folders below an archive that are searched
 
 
 class DebugFiles(Struct, frozen=True, kw_only=True):
-    """Contents of all debug memory files that can be read completely.
+    """Contents of all debug memory files that can be read completely."""
 
-    `sessions` and the `stamps` of files when they were read are given for files with at least one session. `called` is
-    when sessions were last escalated by a call, by session ID.
-    """
-
-    sessions: Mapping[str, tuple[DebugSession, ...]]
-    stamps: Mapping[str, Stamp]
-    called: Mapping[str, datetime]
+    sessions: Mapping[str, tuple[DebugSession, ...]]  # by file, for files with at least one session
+    stamps: Mapping[str, Stamp]  # of these files when they were read
+    called: Mapping[str, datetime]  # when sessions were last escalated by a call, by session ID
 
 
 def read_debug_files(paths: ProjectPaths) -> DebugFiles:
@@ -124,17 +120,13 @@ UNDATED: Final = "undated"  # the rule for sessions without a time, which never 
 
 
 class RetentionPeriod(Struct, frozen=True, kw_only=True):
-    """How long one session is kept.
-
-    `rule` is the setting with the most days of all that apply, `in_progress` or `undated`. `days` count from the last
-    change; they are None if the session never expires, and `until` if the period never ends.
-    """
+    """How long one session is kept."""
 
     session_id: str
     status: str
-    rule: str
-    days: int | None = None
-    until: datetime | None = None
+    rule: str  # the setting with the most days of all that apply, `in_progress` or `undated`
+    days: int | None = None  # after the last change; None if the session never expires
+    until: datetime | None = None  # None if the period never ends
 
     def is_expired(self, now: datetime) -> bool:
         return self.until is not None and self.until <= now
@@ -189,11 +181,7 @@ def plan_retention(
     restored: Mapping[str, datetime],
     called: Mapping[str, datetime],
 ) -> tuple[RetentionPlan, ...]:
-    """The periods of the sessions of all files, sorted by file name.
-
-    `restored` is when files were restored from the archive; their periods start again then. `called` is when sessions
-    were last escalated by a call, by session ID.
-    """
+    """The periods of the sessions of all files, sorted by file name."""
 
     def period(file: str, session: DebugSession) -> RetentionPeriod:
         return retention_period(session, settings, restored.get(file), called.get(session.id))

@@ -26,16 +26,11 @@ _EVERYTHING: Final = frozenset((".", "./..."))  # arguments that mean everything
 
 
 class ActionCommand(NamedTuple):
-    """What an action ran; equal if two actions ran the same.
+    """What an action ran; equal if two actions ran the same."""
 
-    `whole` is the tool and its parameters; for a shell command its text. `check` is the test, type check, build or
-    linter that a shell command runs; empty for other commands. `words` are arguments of the check without output
-    options; empty if it checks everything.
-    """
-
-    whole: tuple[str, ...]
-    check: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
+    whole: tuple[str, ...]  # the tool and its parameters; for a shell command its text
+    check: tuple[str, ...] = ()  # the test, type check, build or linter that a shell command runs
+    words: tuple[str, ...] = ()  # arguments of the check without output options; empty if it checks everything
 
     def covers(self, earlier: ActionCommand) -> bool:
         """Whether it checks everything that an earlier command checked."""

@@ -40,10 +40,7 @@ class _File:
 
 @dataclass(frozen=True, slots=True)
 class AttemptFolder:
-    """`attempts/<number>/`; few of many are read, so paths are built on access.
-
-    The attempt has ended once the file `outcome` exists.
-    """
+    """`attempts/<number>/`; few of many are read, so paths are built on access."""
 
     attempts: Path
     name: str
@@ -52,7 +49,7 @@ class AttemptFolder:
     attempt = _File(sources.ATTEMPT)
     plan = _File(sources.PLAN)
     actions = _File(sources.ACTIONS)
-    outcome = _File(sources.OUTCOME)
+    outcome = _File(sources.OUTCOME)  # the attempt has ended once this file exists
 
     @property
     def path(self) -> Path:
@@ -77,11 +74,7 @@ class TaskFolder:
 
     @classmethod
     def of(cls, project: ProjectPaths, task_id: str) -> TaskFolder:
-        """The folder of a task.
-
-        Raises BadInput if the ID cannot be part of a path or the folder is outside of the project, and UnknownRecord if
-        the task does not exist.
-        """
+        """The folder of a task, else `UnknownRecord`; `BadInput` for an unsafe path."""
         check_text(task_id, "task_id")
         folder = cls(project, safe_component(task_id))
         check_inside(project, folder.path)
@@ -114,10 +107,7 @@ class TaskFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Exclude all other writers of this task.
-
-        Raises Conflict if another program holds the lease of the task all the time.
-        """
+        """Exclude other writers; `Conflict` if another program keeps the task's lease."""
         with lease(self.path / ".task.lock", self.path / ".lease.lock"):
             remove_abandoned(self.project)
             yield

@@ -1,7 +1,4 @@
-"""Read the files of one task with its attempts, or one attempt in detail.
-
-Only the files of the task are read. Bad files do not raise errors; problems are findings.
-"""
+"""Read the files of one task; bad files do not raise errors but give findings."""
 
 from __future__ import annotations
 
@@ -43,7 +40,6 @@ class TaskFiles:
         self._paths: Final = paths
         self._name: Final = f"{paths.relative(paths.tasks)}/{task_id}"
         self._documents: dict[str, Fields] = {}
-        self._reflections: tuple[Reflection, ...] | None = None
 
     @cached_property
     def numbers(self) -> dict[int, str]:
@@ -89,11 +85,8 @@ class TaskFiles:
 
     def attempt_parts(self, number: int) -> list[Attempt]:
         """The attempt from its own two files."""
-        return [
-            part
-            for name in (sources.ATTEMPT, sources.OUTCOME)
-            for part in self.attempts(self._attempt_file(number, name))
-        ]
+        record, outcome = (self._attempt_file(number, name) for name in (sources.ATTEMPT, sources.OUTCOME))
+        return self.attempts(record) + self.attempts(outcome)
 
     @cached_property
     def trajectory_attempts(self) -> dict[int, list[Attempt]]:
@@ -131,17 +124,18 @@ class TaskFiles:
                 found.append(entry.name)
         return tuple(sorted(found)[:MAX_RESULTS])
 
+    @cached_property
     def reflections(self) -> tuple[Reflection, ...]:
         """The reflections on the task, in file order."""
-        if self._reflections is None:
-            file = self.path(sources.REFLECTIONS)
-            raw = self._read(file)
-            lines, problems = decode_jsonl(raw.data) if raw else ([], ())
-            self._note(file, problems)
-            found, findings = read_reflections(file, lines, raw.stamp.modified_at) if raw else ((), ())
-            self.findings += findings
-            self._reflections = tuple(join_reflections(found, {}).values())
-        return self._reflections
+        file = self.path(sources.REFLECTIONS)
+        raw = self._read(file)
+        if raw is None:
+            return ()
+        lines, problems = decode_jsonl(raw.data)
+        self._note(file, problems)
+        found, findings = read_reflections(file, lines, raw.stamp.modified_at)
+        self.findings += findings
+        return tuple(join_reflections(found, {}).values())
 
     def path(self, name: str, attempt: int | None = None) -> str:
         """The project-relative path of a file of the task or of an attempt."""
@@ -168,40 +162,31 @@ COUNT_DIFFERS: Final = "count-differs"
 
 @dataclass(frozen=True, slots=True)
 class TaskHistory:
-    """The attempts at one task; every text is untrusted.
-
-    `attempts` are sorted by number, without the quality of iterations, which only `read_attempt` reads; `reflections`
-    are in file order. `milestones` are those of the task and of its attempts, `final_quality` and `completion` (0..1)
-    those of the whole task. `summary` contains names and texts of `summary.json`, in file order.
-    """
+    """The attempts at one task; every text is untrusted."""
 
     task: Task
-    attempts: tuple[Attempt, ...] = ()
-    reflections: tuple[Reflection, ...] = ()
-    milestones: tuple[Milestone, ...] = ()
-    final_quality: float | None = None
-    completion: float | None = None
-    summary: tuple[tuple[str, str], ...] = ()
+    attempts: tuple[Attempt, ...] = ()  # by number, without the quality of iterations, which only `read_attempt` reads
+    reflections: tuple[Reflection, ...] = ()  # in file order
+    milestones: tuple[Milestone, ...] = ()  # of the task and of its attempts
+    final_quality: float | None = None  # of the whole task, 0..1
+    completion: float | None = None  # of the whole task, 0..1
+    summary: tuple[tuple[str, str], ...] = ()  # names and texts of `summary.json`, in file order
     findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptDetail:
-    """Everything about one attempt; every text is untrusted.
-
-    `plan_text` is `plan.md`, cut if it is long. `milestones` are those of the attempt, and of the task during the
-    attempt. `findings` are problems with its files; those of the actions are in `actions`.
-    """
+    """Everything about one attempt; every text is untrusted."""
 
     attempt: Attempt
     actions: Actions
-    plan_text: str = ""
+    plan_text: str = ""  # `plan.md`, cut if it is long
     steps: tuple[str, ...] = ()
     estimated_iterations: int | None = None
     results: tuple[str, ...] = ()
-    milestones: tuple[Milestone, ...] = ()
+    milestones: tuple[Milestone, ...] = ()  # of the attempt, and of the task during the attempt
     reflections: tuple[Reflection, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...] = ()  # problems with its files; those of the actions are in `actions`
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +257,7 @@ def _history(files: TaskFiles, attempts: Iterable[Attempt]) -> TaskHistory:
     return TaskHistory(
         task=files.task(),
         attempts=tuple(sorted(attempts, key=lambda attempt: attempt.number)),
-        reflections=files.reflections(),
+        reflections=files.reflections,
         milestones=files.milestones,
         final_quality=trajectory.rate("final_quality"),
         completion=read_completion(trajectory),
@@ -309,7 +294,7 @@ def _detail(files: TaskFiles, number: int) -> AttemptDetail:
         estimated_iterations=plan.count("estimated_iterations") if plan else None,
         results=files.results(number),
         milestones=tuple(one for one in files.milestones if _belongs_to(one, joined)),
-        reflections=tuple(reflection for reflection in files.reflections() if reflection.attempt == number),
+        reflections=tuple(reflection for reflection in files.reflections if reflection.attempt == number),
     )
 
 

@@ -34,11 +34,7 @@ def encode_object(value: Mapping[str, Any]) -> bytes:
 
 
 def read_object(path: Path, root: Path) -> dict[str, Any] | None:
-    """The object in a file; None if the file does not exist.
-
-    Links are followed only inside `root`. Raises Conflict, which names the file, if it contains something else, even
-    after retries.
-    """
+    """The object in a file inside `root`; None without a file, `Conflict` for others."""
     for pause in (*_RETRY_SECONDS, None):
         raw = read_file(path, root)
         if raw is None:

@@ -47,48 +47,32 @@ TOOL: Final = "tool"
 
 
 class LoggedFailure(Struct, kw_only=True):
-    """One failure, which may have occurred several times.
+    """One failure, which may have occurred several times."""
 
-    `what` is the command, or the tool and the file; `message` the most informative line of the first error; `of` is
-    `CHECK`, `COMMAND` or `TOOL`. `times` are the occurrences with this error, `runs` those with any error, and `last`
-    is the number of the last failed action.
-
-    `solved`: the same run, or the same check of as much or more, succeeded later. `replaced`: a later run failed with
-    another error instead. `changed` are files changed between the last failure and the solution (at most
-    `MAX_CHANGED`), `tried` those changed between two failures (at most `MAX_TRIED`). `ran` are commands that succeeded
-    between the last failure and the solution, without read-only ones (at most `MAX_RAN`).
-    """
-
-    what: str
-    message: str
-    of: str = TOOL
-    times: int = 0
-    runs: int = 0
-    last: int = 0
-    solved: bool = False
-    replaced: bool = False
-    changed: tuple[str, ...] = ()
-    tried: tuple[str, ...] = ()
-    ran: tuple[str, ...] = ()
+    what: str  # the command, or the tool and the file
+    message: str  # the most informative line of the first error
+    of: str = TOOL  # `CHECK`, `COMMAND` or `TOOL`
+    times: int = 0  # occurrences with this error
+    runs: int = 0  # occurrences with any error
+    last: int = 0  # the number of the last failed action
+    solved: bool = False  # the same run, or the same check of as much or more, succeeded later
+    replaced: bool = False  # a later run failed with another error instead
+    changed: tuple[str, ...] = ()  # files, between the last failure and the solution; at most `MAX_CHANGED`
+    tried: tuple[str, ...] = ()  # files changed between two failures; at most `MAX_TRIED`
+    ran: tuple[str, ...] = ()  # commands that succeeded after the last failure, not read-only; at most `MAX_RAN`
 
 
 class LogSummary(Struct, kw_only=True):
-    """What was done in an attempt.
-
-    `actions` are all and `errors` the failed ones. `iterations` is the highest iteration of an action, 0 if none has
-    one. `files` were changed, in the order of their first change; `failures` are sorted by frequency. `check` is the
-    result of the last check, None if there was none or a file was changed after it. `last_failed`: the last action with
-    a known result failed. `last_at` is the last time of an action.
-    """
+    """What was done in an attempt."""
 
     actions: int = 0
-    errors: int = 0
-    iterations: int = 0
-    files: tuple[str, ...] = ()
-    failures: tuple[LoggedFailure, ...] = ()
-    check: bool | None = None
-    last_failed: bool = False
-    last_at: datetime | None = None
+    errors: int = 0  # failed actions
+    iterations: int = 0  # the highest iteration of an action, 0 if none has one
+    files: tuple[str, ...] = ()  # changed files, in the order of their first change
+    failures: tuple[LoggedFailure, ...] = ()  # most frequent first
+    check: bool | None = None  # result of the last check; None without one, or if a file was changed after it
+    last_failed: bool = False  # the last action with a known result failed
+    last_at: datetime | None = None  # the last time of an action
 
     @property
     def outcome(self) -> Outcome:

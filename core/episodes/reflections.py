@@ -137,11 +137,7 @@ class AttemptWork(NamedTuple):
 
 
 def draft_reflection(work: AttemptWork, at: datetime, earlier: AttemptWork | None = None) -> dict[str, Any]:
-    """Draft the reflection on an attempt that ended `at`, from its log and outcome.
-
-    `earlier` is the attempt before it, for comparison. Returns a line of `reflections.jsonl` with `draft` and the
-    `trigger`.
-    """
+    """Draft the reflection on an attempt that ended `at`; compare it with `earlier`."""
     attempt = work.attempt
     trigger = attempt_trigger(attempt.outcome)
     learning = list(_lessons(attempt, work.log, earlier))
@@ -171,8 +167,7 @@ def draft_completion(
 ) -> dict[str, Any]:
     """Draft the reflection on a task that ended `at`; `given_up` if it failed.
 
-    `attempts` are all of them; the last one ended the task, and `log` is its log. `failed` is the last attempt that did
-    not succeed, which may be the last one.
+    The last of all `attempts` ended the task, and `log` is its log. `failed` is the last attempt that did not succeed.
     """
     last = AttemptWork(attempts[-1], log or LogSummary())
     how = "given up after" if given_up else "completed by"

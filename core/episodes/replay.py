@@ -30,18 +30,13 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReplayStep:
-    """One action in its place; every text is untrusted.
-
-    `elapsed` are seconds since the attempt started, not negative; None if the action has no time. `pause` are seconds
-    until the next action; None for the last one, or if a time is missing or earlier than the one before. `quality` is
-    the last known one, 0..1: of an earlier iteration or, for the last action, of this one.
-    """
+    """One action in its place; every text is untrusted."""
 
     action: Action
-    elapsed: float | None = None
-    pause: float | None = None
+    elapsed: float | None = None  # seconds since the attempt started, not negative; None without a time
+    pause: float | None = None  # seconds until the next action; None for the last one, or without valid times
     begins_iteration: bool = False
-    quality: float | None = None
+    quality: float | None = None  # the last known one, 0..1: of an earlier iteration or, at its end, of this one
 
     @property
     def verdict(self) -> Verdict:
@@ -157,13 +152,10 @@ def find_next_error(steps: ReplaySteps, position: int) -> int | None:
 
 
 def pause_after(step: ReplayStep, speed: float) -> float:
-    """Seconds to wait before the next step at a replay speed; 0 if the speed is 0.
-
-    The pause is limited to `MAX_PAUSE` before it is divided, so that a higher speed is always faster.
-    """
+    """Seconds to wait before the next step at a replay speed; 0 if the speed is 0."""
     if step.pause is None or not speed > 0:
         return 0.0
-    return min(min(step.pause, MAX_PAUSE) / speed, MAX_PAUSE)
+    return min(min(step.pause, MAX_PAUSE) / speed, MAX_PAUSE)  # cut first: a higher speed is always faster
 
 
 def _seconds(start: datetime | None, end: datetime | None) -> float | None:

@@ -37,14 +37,11 @@ from core.storage.json_reader import decode_json, decode_jsonl
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """Hits, newest first and those without a time last, at most the requested number.
+    """Hits, newest first and those without a time last."""
 
-    `total` is the number of all hits; `findings` are problems with the files that were parsed.
-    """
-
-    hits: tuple[SearchHit, ...]
-    total: int
-    findings: tuple[Finding, ...]
+    hits: tuple[SearchHit, ...]  # at most the requested number
+    total: int  # the number of all hits
+    findings: tuple[Finding, ...]  # problems with the files that were parsed
 
 
 def search(

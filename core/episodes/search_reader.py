@@ -38,43 +38,31 @@ class SearchPlace(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """A matching record; every text is untrusted.
-
-    `place`: a failed action is an error if errors are searched. `task_id` and `attempt` are "" and None if the record
-    names none; `action` is the number of the action in its log, from 1. `subject` is the loop of an error in the error
-    log, or the debug session; else "". `agent` is that of the debug session. `text` contains all searched texts, one
-    field per line.
-    """
+    """A matching record; every text is untrusted."""
 
     file: str
-    task_id: str
-    text: str = field(repr=False)
+    task_id: str  # "" if the record names none
+    text: str = field(repr=False)  # all searched texts, one field per line
     at: datetime | None = None
     attempt: int | None = None
     pointer: str = ""
-    place: SearchPlace = SearchPlace.TASKS
-    action: int | None = None
-    subject: str = ""
-    agent: str = ""
+    place: SearchPlace = SearchPlace.TASKS  # a failed action is an error if errors are searched
+    action: int | None = None  # the number of the action in its log, from 1
+    subject: str = ""  # the loop of an error in the error log, or the debug session
+    agent: str = ""  # of the debug session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchFilters:
-    """Conditions for a hit besides the words; an empty filter matches everything.
+    """Conditions for a hit besides the words; an empty filter matches everything."""
 
-    `places`: a failed action is both an action and an error, and is found once. `task_id` is the complete ID of the
-    task; with `attempt` only that attempt. `statuses` are those of the task. `agent` is that of the attempt, the task
-    or the debug session; case is ignored. `outcomes` are those of the attempt; for a task, of its last attempt. `since`
-    and `until` limit the time of the hit, inclusive; hits without a time do not match then.
-    """
-
-    places: frozenset[SearchPlace] = frozenset(SearchPlace)
-    task_id: str = ""
+    places: frozenset[SearchPlace] = frozenset(SearchPlace)  # a failed action is both, and found once
+    task_id: str = ""  # complete; with `attempt` only that attempt
     attempt: int | None = None
-    statuses: frozenset[TaskStatus] = frozenset()
-    agent: str = ""
-    outcomes: frozenset[Outcome] = frozenset()
-    since: datetime | None = None
+    statuses: frozenset[TaskStatus] = frozenset()  # of the task
+    agent: str = ""  # of the attempt, the task or the debug session; case is ignored
+    outcomes: frozenset[Outcome] = frozenset()  # of the attempt; for a task, of its last attempt
+    since: datetime | None = None  # inclusive, like `until`; hits without a time do not match then
     until: datetime | None = None
 
 

@@ -40,20 +40,14 @@ class TaskLearning(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SimilarTask:
-    """A past task and its similarity.
-
-    `score` is 0..1. By embeddings (`matched_by` is `meaning`): the cosine, scaled from `UNRELATED` as 0 to `SAME` as 1.
-    By words (`words`, for a task without a vector): the share of common words, rare ones weighing more. The outcome is
-    unknown while the task is running. `learnings`, most useful first: those of successful attempts before others, newer
-    attempts before older ones; drafts only if there is nothing else.
-    """
+    """A past task and its similarity."""
 
     task_id: str
     description: str
-    score: float
-    matched_by: str
-    outcome: Outcome
-    learnings: tuple[TaskLearning, ...]
+    score: float  # 0..1; see `_by_meaning` and `_by_words`
+    matched_by: str  # `SEMANTIC`, or `WORDS` for a task without a vector
+    outcome: Outcome  # unknown while the task is running
+    learnings: tuple[TaskLearning, ...]  # of successes first, then newest first; drafts only without others
 
 
 def collect_past_tasks(snapshot: Snapshot) -> Mapping[str, PastTask]:
@@ -74,10 +68,7 @@ def find_similar_tasks(
     embeddings: Embeddings[ComparableWork] | None = None,
     limit: int = MAX_TASKS,
 ) -> tuple[SimilarTask, ...]:
-    """The other past tasks that are most similar to a task or a description, best first.
-
-    Without `embeddings` only words are compared.
-    """
+    """The other past tasks most similar to a task or description, best first."""
     text, own = (query, "") if isinstance(query, str) else (task_text(query), query.id)
     tasks = {id: task for id, task in collect_past_tasks(snapshot).items() if id != own}
     found = _by_meaning(text, tasks, embeddings)
@@ -104,6 +95,7 @@ def find_similar_tasks(
 def _by_meaning(
     text: str, tasks: Mapping[str, PastTask], embeddings: Embeddings[ComparableWork] | None
 ) -> dict[str, tuple[float, str]]:
+    """The cosine of embeddings, scaled from `UNRELATED` as 0 to `SAME` as 1."""
     ids = tuple(tasks)
     close = embeddings.closeness(text, ids, tasks) if embeddings is not None and text else None
     if close is None:

@@ -37,10 +37,7 @@ class StrictReader:
         self._root = folder.project.aiwg
 
     def check(self, *places: AttemptFolder, room: int = ROOM) -> None:
-        """Check every file of the task that a step may write, before its first write.
-
-        `places` are the attempts that the step may end, and `room` is the number of bytes that it may add to each file.
-        """
+        """Check every file that a step may write, also when it ends attempts (`places`)."""
         folder = self._folder
         check_editable(folder.trajectory, self._root, TRAJECTORY_SHAPES, room=room)
         of_attempts = (path for place in places for path in (place.attempt, place.outcome))

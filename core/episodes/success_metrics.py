@@ -1,10 +1,4 @@
-"""Measure the success metrics (docs/task-memory.md#success-metrics).
-
-The improvement compares attempts with a known outcome: first attempts, retries with reflections and retries without. A
-retry has reflections if one on an earlier attempt was written before it started; a draft counts if it contains a
-learning. The groups are not random: a task that needs a retry is a hard one, so the comparison with first attempts
-underestimates the effect of reflections, while the comparison with other retries is fair.
-"""
+"""Measure the success metrics (docs/task-memory.md#success-metrics)."""
 
 from __future__ import annotations
 
@@ -65,11 +59,7 @@ class AttemptGroup(Struct, frozen=True, kw_only=True):
 
 
 class GroupComparison(Difference, frozen=True, kw_only=True):
-    """Success rates of two groups compared.
-
-    The difference is -1..1, positive for an improvement. Its interval is Newcombe's, from the Jeffreys intervals of
-    both rates.
-    """
+    """Success rates of two groups; the interval of the difference (-1..1) is Newcombe's."""
 
     having: AttemptGroup
     lacking: AttemptGroup
@@ -94,19 +84,15 @@ class GroupComparison(Difference, frozen=True, kw_only=True):
 
 
 class Improvement(Struct, frozen=True, kw_only=True):
-    """Outcomes of first attempts, and of retries with (`reflected`) and without reflections.
-
-    Retries with reflections are compared with either group. `open` and `unclear` are IDs of attempts that are left out:
-    open ones, and ended ones without success or failure.
-    """
+    """Outcomes of first attempts, and of retries with and without reflections."""
 
     first: AttemptGroup
     reflected: AttemptGroup
     unreflected: AttemptGroup
     against_first: GroupComparison
     against_unreflected: GroupComparison
-    open: tuple[str, ...] = ()
-    unclear: tuple[str, ...] = ()
+    open: tuple[str, ...] = ()  # IDs of open attempts, which are left out
+    unclear: tuple[str, ...] = ()  # IDs of attempts that ended without success or failure, which are left out
 
 
 def measure_improvement(
@@ -198,14 +184,11 @@ class Latency(Struct, frozen=True, kw_only=True):
 
 
 class AuditTrail(Struct, frozen=True, kw_only=True):
-    """Which ended attempts have actions, an outcome and a reflection.
-
-    `complete` of the `ended` attempts have all three; the other fields are IDs of attempts that lack one.
-    """
+    """Which ended attempts have actions, an outcome and a reflection."""
 
     ended: int = 0
-    complete: int = 0
-    without_actions: tuple[str, ...] = ()
+    complete: int = 0  # ended attempts with all three
+    without_actions: tuple[str, ...] = ()  # IDs, like the following
     without_outcome: tuple[str, ...] = ()
     without_reflection: tuple[str, ...] = ()
 
@@ -240,10 +223,7 @@ class SuccessMetrics(Struct, frozen=True, kw_only=True):
 def success_metrics(
     snapshot: Snapshot, seconds: Mapping[str, float], now: datetime, settings: Settings
 ) -> SuccessMetrics:
-    """Measure all four metrics of one snapshot.
-
-    `seconds` is the time to read the history of some tasks, by ID; `now` is aware UTC.
-    """
+    """Measure all metrics; `seconds` is the time to read task histories, by task ID."""
     reflections = snapshot.reflections.values()
     attempts = {one.id: one for one in sorted(snapshot.attempts.values(), key=lambda one: (one.task_id, one.number))}
     states = assess_attempts(snapshot.tasks, attempts, now, settings.watch)

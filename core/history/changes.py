@@ -41,36 +41,27 @@ _CHANGING_VERBS: Final = frozenset(
 
 
 class PatternStatus(Struct, frozen=True, kw_only=True):
-    """State of a pattern at one time.
-
-    `rate` is the success rate as shown, 0..1; None without results. `score` is effectiveness x multiplier.
-    `injectable`: it could be injected.
-    """
+    """State of a pattern at one time."""
 
     state: Maturity
-    rate: float | None
+    rate: float | None  # success rate as shown, 0..1; None without results
     successes: int
     failures: int
     uses: int
-    score: float
-    injectable: bool
+    score: float  # effectiveness x multiplier
+    injectable: bool  # it could be injected
 
 
 class PatternChange(Struct, frozen=True, kw_only=True):
-    """Change of one pattern.
-
-    `kind` is `new`, `gone`, `state`, `context` (injectable or not) or `rate`. `title` is untrusted. `before` and
-    `after` are None where the pattern did not exist. `because` is the cause in one line: a decision, results, or time;
-    `by` is the author of the decision, "" without one.
-    """
+    """Change of one pattern."""
 
     pattern_id: str
-    title: str
-    kind: str
-    before: PatternStatus | None
+    title: str  # untrusted
+    kind: str  # `new`, `gone`, `state`, `context` (injectable or not) or `rate`
+    before: PatternStatus | None  # None where the pattern did not exist, like `after`
     after: PatternStatus | None
-    because: str
-    by: str = ""
+    because: str  # cause in one line: a decision, results, or time
+    by: str = ""  # author of the decision, "" without one
 
     @property
     def weight(self) -> float:
@@ -100,24 +91,18 @@ class QuestionChange(Struct, frozen=True, kw_only=True):
 
 
 class StateComparison(Struct, frozen=True, kw_only=True):
-    """Differences between two times.
-
-    `patterns` are sorted by effect on loops, largest first; `decisions` (with undo and redo) and `loops` newest first.
-    `questions` are without kinds that have no known beginning, new ones first, then by priority. `helped` and `failed`
-    count new results, and `other` uses without one. `states_before` and `states_after` are the number of patterns per
-    state.
-    """
+    """Differences between two times."""
 
     since: datetime
     until: datetime
-    patterns: tuple[PatternChange, ...]
-    decisions: tuple[Decision, ...]
-    loops: tuple[LoopChange, ...]
-    questions: tuple[QuestionChange, ...]
-    helped: int
+    patterns: tuple[PatternChange, ...]  # by effect on loops, largest first
+    decisions: tuple[Decision, ...]  # newest first, with undo and redo
+    loops: tuple[LoopChange, ...]  # newest first
+    questions: tuple[QuestionChange, ...]  # new ones first, then by priority; without kinds in `_UNDATED`
+    helped: int  # new results, like `failed`
     failed: int
-    other: int
-    states_before: dict[Maturity, int]
+    other: int  # new uses without a result
+    states_before: dict[Maturity, int]  # number of patterns per state, like `states_after`
     states_after: dict[Maturity, int]
 
     @property
@@ -237,10 +222,7 @@ def _status_of(view: ProjectState, pattern_id: str) -> PatternStatus:
 def _find_decisions(
     decisions: Iterable[Decision], known: Iterable[Decision]
 ) -> Mapping[str, tuple[Decision, Decision]]:
-    """The newest decision about each pattern, and the one it undoes or redoes, or itself.
-
-    `decisions` are newest first.
-    """
+    """The newest decision about each pattern, and the one that it turns, or itself."""
     by_id: dict[str, Decision] | None = None
     found: dict[str, tuple[Decision, Decision]] = {}
     for decision in decisions:

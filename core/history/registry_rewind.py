@@ -29,13 +29,10 @@ _OWN: Final = frozenset({"id", "type", "file", "pointer", "copy_folder", "copies
 
 @dataclass(frozen=True, slots=True)
 class RewoundPatterns:
-    """Patterns by ID before some decisions.
-
-    For patterns with restored counts, `counted_until` is the time up to which these counts include uses.
-    """
+    """Patterns before some decisions."""
 
     patterns: dict[str, Pattern]
-    counted_until: dict[str, datetime]
+    counted_until: dict[str, datetime]  # time up to which restored counts include uses, by pattern ID
 
 
 def rewind_patterns(patterns: Mapping[str, Pattern], later: Iterable[Decision]) -> RewoundPatterns:

@@ -26,14 +26,11 @@ _SOURCES: Final = {
 
 
 class MemoryLinks:
-    """Links of one snapshot, each index built on first use; immutable.
-
-    `catalog` is that of the same snapshot; it is not needed unless `patterns_of` is called with tasks.
-    """
+    """Links of one snapshot, each index built on first use; immutable."""
 
     def __init__(self, snapshot: Snapshot, catalog: MemoryCatalog | None) -> None:
         self.snapshot = snapshot
-        self._catalog = catalog
+        self._catalog = catalog  # of the same snapshot; needed only for `patterns_of` a task
 
     def updated(self, snapshot: Snapshot, catalog: MemoryCatalog | None, delta: Delta) -> MemoryLinks:
         """Links of a newer snapshot; reuses indexes that the delta does not affect."""

@@ -195,7 +195,6 @@ def _mask(values: Iterable[Any]) -> Mask:
 
 
 def _search_text(pattern: Pattern) -> str:
-    """All texts of a pattern that a word is searched in, in lower case."""
     parts = (pattern.id, pattern.title, pattern.description, pattern.use_case, pattern.category, pattern.error_pattern)
     return "\n".join((*parts, *pattern.tags)).lower()
 

@@ -72,10 +72,7 @@ _DECISION_TESTS: Final[Tests[Decision]] = {
 
 
 def select_loops(loops: Mapping[str, Loop], query: Query, patterns_of: Callable[[str], Iterable[str]]) -> list[str]:
-    """IDs of the matching loops, in the given order.
-
-    `patterns_of` returns the IDs of patterns injected into or used by a loop, for `pattern:`.
-    """
+    """IDs of the matching loops, in order; `patterns_of` gives their pattern IDs."""
 
     def uses_pattern(loop: Loop, value: str) -> bool:
         return any(value in pattern_id.lower() for pattern_id in patterns_of(loop.id))

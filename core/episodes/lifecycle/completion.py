@@ -43,19 +43,15 @@ MAX_LEARNINGS: Final = 100  # newest learnings in a summary
 
 @dataclass(frozen=True, slots=True)
 class CompletedAttempt:
-    """An attempt that has ended.
-
-    `derived`: the outcome was determined from the log. `again`: the attempt had ended before, and its earlier outcome
-    stays. `status` is that of the task; `reflections` are those on this attempt, including drafts.
-    """
+    """An attempt that has ended."""
 
     number: int
     outcome: Outcome
-    derived: bool
-    again: bool
-    status: TaskStatus
+    derived: bool  # the outcome was determined from the log
+    again: bool  # the attempt had ended before, and its earlier outcome stays
+    status: TaskStatus  # of the task
     log: LogSummary
-    reflections: tuple[Reflection, ...]
+    reflections: tuple[Reflection, ...]  # on this attempt, including drafts
 
 
 def read_log_ahead(folder: TaskFolder, attempt: int | None) -> dict[Stamp | None, LogSummary]:

@@ -47,16 +47,12 @@ class AttemptIntent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StartedAttempt:
-    """An attempt that was started or resumed.
-
-    `plan_path` is that of `plan.md`, relative to the project, and `plan` its text. `learnings` are earlier attempts and
-    the reflections on them, oldest first.
-    """
+    """An attempt that was started or resumed."""
 
     number: int
-    plan_path: str
+    plan_path: str  # of `plan.md`, relative to the project
     plan: str
-    learnings: tuple[AttemptLessons, ...] = ()
+    learnings: tuple[AttemptLessons, ...] = ()  # earlier attempts and the reflections on them, oldest first
     resumed: bool = False
 
 
