@@ -64,8 +64,7 @@ def list_sessions(status: tuple[str, ...] | None, file_pattern: str | None, cate
 def find_session(state: ProjectState, name: str) -> DebugSession:
     """Find a debug session.
 
-    Raises:
-        UnknownRecord: There is none, or there are several; the message names the file of an archived one.
+    Raises UnknownRecord if there is none, or there are several; the message names the file of an archived one.
     """
     try:
         return state.debug_session(name)

@@ -39,8 +39,7 @@ def archive_expired(dry_run: bool) -> None:
         respond("RetentionDocument", lambda: _print_plan(plan, at), plan=files)
         return
     moved, warnings = archive.archive_expired(settings, at)
-    for warning in warnings:
-        warn(warning)
+    warn(*warnings)
 
     def show() -> None:
         for one in moved:

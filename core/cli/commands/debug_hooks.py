@@ -132,8 +132,7 @@ def success(session_id: str, applied: tuple[str, ...], dry_run: bool) -> None:
     """
     project = open_project(records=not dry_run)
     result = on_success(project, find_session(project.view, session_id).id, applied, dry_run=dry_run)
-    for warning in (*result.warnings, *(result.decided.warnings if result.decided is not None else ())):
-        warn(warning)
+    warn(*result.warnings, *(result.decided.warnings if result.decided is not None else ()))
     learned = result.learned
     if learned.problem:
         warn(f"its lessons were not written to its file: {learned.problem}")

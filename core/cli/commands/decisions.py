@@ -215,7 +215,7 @@ def decide(project: Project, command: Command, *, dry_run: bool = False) -> None
 
 def print_decided(decided: Decided) -> None:
     """Print a decision, its warnings on stderr."""
-    print_warnings(decided)
+    warn(*decided.warnings)
     respond(lambda: decided_json(decided), lambda: line(decided.summary))
 
 
@@ -228,7 +228,7 @@ def decide_each(project: Project, commands: Iterable[Command], empty: str = "") 
     """Make decisions, each with its own undo, and print them; without any the remark `empty`."""
     made = [project.decide(command) for command in commands]
     for decided in made:
-        print_warnings(decided)
+        warn(*decided.warnings)
 
     def show() -> None:
         for decided in made:
@@ -243,12 +243,6 @@ def print_unchanged(why: str) -> None:
     """Print that nothing was decided, because nothing would change."""
     show = partial(line, f"{why}; nothing changed")
     respond("Decided", show, decision=None, summary=why, warnings=[], written=True)
-
-
-def print_warnings(decided: Decided) -> None:
-    """Print the warnings of a decision on stderr."""
-    for warning in decided.warnings:
-        warn(warning)
 
 
 @click.command(cls=ReviewingCommand)

@@ -25,19 +25,12 @@ TYPES = [kind.value for kind in ErrorType]
 @click.option("--all", "include_resolved", is_flag=True, help="Resolved errors too.")
 @click.option("--add", "message", metavar="MESSAGE", help="Record an error; prints its id.")
 @click.option("--type", "error_type", type=click.Choice(TYPES), help="Type of the error. Default: by its words.")
-@click.option("--tool", default="", metavar="T", help="The tool that reported it.")
+@click.option("--tool", "tool_name", default="", metavar="T", help="The tool that reported it.")
 @click.option("--context", default="", metavar="C", help="What was being done.")
 @click.option("--stack-trace", default="", metavar="S", help="Where it happened.")
 @click.option("--resolve", "error_id", metavar="ID", help="Mark an error as fixed.")
 def errors(
-    work: str,
-    include_resolved: bool,
-    message: str | None,
-    error_type: str | None,
-    tool: str,
-    context: str,
-    stack_trace: str,
-    error_id: str | None,
+    work: str, include_resolved: bool, message: str | None, error_type: str | None, error_id: str | None, **details: str
 ) -> None:
     """Print the earlier errors of WORK, a loop or an attempt at a task, for the prompt of its retry.
 
@@ -49,7 +42,7 @@ def errors(
       ralphdeck loop errors task-001.2 --add "Type error in src/auth.ts" --tool typecheck
       ralphdeck loop errors task-001.2 --resolve 20261121T113600000000-0123456789abcdef
     """
-    if message is None and (error_type or tool or context or stack_trace):
+    if message is None and (error_type or any(details.values())):
         raise click.UsageError("--type, --tool, --context and --stack-trace are for --add")
     if message is not None and error_id is not None:
         raise click.UsageError("give either --add or --resolve")
@@ -61,17 +54,9 @@ def errors(
     accumulator = ErrorAccumulator(LoggedErrors(project.project, clock=now, by=project.by, agent=project.agent))
     answer = ""
     if message is not None:
-        for warning in warnings:
-            warn(warning)
-        answer = accumulator.record_error(
-            work_id,
-            error_type or classify_error(message),
-            message,
-            now=now(),
-            stack_trace=stack_trace,
-            tool_name=tool,
-            context=context,
-        ).id
+        warn(*warnings)
+        kind = error_type or classify_error(message)
+        answer = accumulator.record_error(work_id, kind, message, now=now(), **details).id
     elif error_id is not None:
         if error_id not in {entry.id for entry in accumulator.get_errors(work_id)}:
             hint = "ralphdeck loop errors --json"

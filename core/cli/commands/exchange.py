@@ -9,7 +9,6 @@ import click
 
 from core.base.errors import BadInput
 from core.base.text import plural, visible_line
-from core.cli.commands.decisions import print_warnings
 from core.cli.json import objects
 from core.cli.json.wire import Wire
 from core.cli.render.output import Column, id_column, line, percent, print_bytes, print_table, remark, respond, warn
@@ -112,7 +111,7 @@ def import_patterns(file: Path, dry_run: bool, reason: str) -> None:
     command = ImportPatterns(file.name, data, reason=reason)
     decided = project.decide(command) if plan.changes and not dry_run else None
     if decided is not None:
-        print_warnings(decided)
+        warn(*decided.warnings)
 
     def document() -> Wire:
         rows = list(map(_row_json, plan.rows))

@@ -8,9 +8,9 @@ import click
 
 from core.base.errors import Unwritable
 from core.base.id_lookup import find_matching_ids
-from core.cli.commands.decisions import decided_json, print_warnings
+from core.cli.commands.decisions import decided_json
 from core.cli.json import objects
-from core.cli.render.output import end, line, percent, print_json, remark
+from core.cli.render.output import end, line, percent, print_json, remark, warn
 from core.cli.support.id_completion import complete_source
 from core.cli.support.options import ReviewingCommand, invocation, reason_option, words_option
 from core.cli.support.project import open_project
@@ -71,7 +71,7 @@ def extract(source: str | None, is_all: bool, types: frozenset[str], dry_run: bo
         decided = None
         if not dry_run and (extraction.new or extraction.merges):
             decided = project.decide(Extract(identifier, kinds, reason=reason))
-            print_warnings(decided)
+            warn(*decided.warnings)
             is_written = is_written and decided.written
         if as_json:
             results.append(

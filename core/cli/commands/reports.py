@@ -119,8 +119,7 @@ def _record_use(project: Project, event: Event, warnings: list[str]) -> None:
         warnings.append(
             f"the reports of {shorten_id(event.loop_id)} at this time were discarded; this one does not count"
         )
-    for warning in warnings:
-        warn(warning)
+    warn(*warnings)
 
     def show() -> None:
         line(f"recorded: {shorten_id(event.loop_id)} applied {shorten_id(event.pattern_id)}, {_result(state, event)}")
@@ -167,8 +166,7 @@ def _known_result(state: ProjectState, event: Event) -> bool | None:
 def _record_feedback(project: Project, event: Event, warnings: list[str]) -> None:
     settings, state = project.settings.learning, project.record(event)
     weight = criterion_weight(LoggedFeedback(project.project).get_by_criterion(event.criterion), state.now, settings)
-    for warning in warnings:
-        warn(warning)
+    warn(*warnings)
 
     def show() -> None:
         line(f"recorded: {shorten_id(event.criterion)} {_VERDICTS[event.success]} in {shorten_id(event.loop_id)}")
@@ -263,8 +261,7 @@ def _print_outcome(
     strategies = find_used_strategies(work_id, after.snapshot, after.board)
     uses = dict.fromkeys(use.pattern_id for use in applied(after, [work_id])[work_id])
     effects = [(before.assessment(id), after.assessment(id)) for id in uses if id in before.board]
-    for warning in warnings:
-        warn(warning)
+    warn(*warnings)
 
     def show() -> None:
         line((work_id, "bold"), f": {scored.reasoning}")

@@ -18,7 +18,7 @@ from core.config.paths import BEGIN_COMMAND, is_folder
 from core.episodes.protocol import Episodes
 from core.episodes.reflections import TRIGGERS, TYPES, render_reflection
 from core.episodes.validation import MAX_PERCENT
-from core.records.loops import Loop, Outcome
+from core.records.loops import Outcome
 from core.records.reflections import Reflection
 
 if TYPE_CHECKING:
@@ -84,8 +84,11 @@ def init(
       id=$(ralphdeck task init "Add OAuth login" --project .)
     """
     memory = open_task_memory(may_create=True)
-    source = _find_loop(loop) if loop is not None else None
-    if source is not None:
+    source = None
+    if loop is not None:
+        source = read_snapshot().loop_called(loop)
+        if source is None:
+            raise UnknownRecord(f"no loop {visible_line(loop, 80)}; see: ralphdeck loop list")
         description, criteria = description or source.task, criteria or "; ".join(source.criteria)
         tags, agent = tags or source.tags, agent or source.owner
     if not description:
@@ -100,13 +103,6 @@ def init(
         task_id=task_id,
     )
     respond("TaskCreated", lambda: line(made), id=made)
-
-
-def _find_loop(name: str) -> Loop:
-    loop = read_snapshot().loop_called(name)
-    if loop is None:
-        raise UnknownRecord(f"no loop {visible_line(name, 80)}; see: ralphdeck loop list")
-    return loop
 
 
 @click.command(cls=Command)
@@ -201,28 +197,28 @@ class _CompleteCommand(Command, ExclusiveFlags):
 @click.option("--failure", "outcome", flag_value=Outcome.FAILURE.value, help="It did not.")
 @click.option("--timeout", "outcome", flag_value=Outcome.TIMEOUT.value, help="It ran out of time or of iterations.")
 @click.option("--reason", metavar="TEXT", default="", help="Reason for the outcome.")
-@click.option("--quality", type=FRACTION, help="Quality of the work. Default: the last logged one.")
-@click.option("--percent", type=click.FloatRange(0, MAX_PERCENT), metavar="N", help="Percentage of the task done.")
+@click.option("--quality", "final_quality", type=FRACTION, help="Quality of the work. Default: the last logged one.")
+@click.option(
+    "--percent",
+    "completion_percent",
+    type=click.FloatRange(0, MAX_PERCENT),
+    metavar="N",
+    help="Percentage of the task done.",
+)
 @click.option("--worked", metavar="TEXT", multiple=True, help="What worked; may be repeated.")
 @click.option("--didnt-work", metavar="TEXT", multiple=True, help="What did not work; may be repeated.")
-@click.option("--suggest", metavar="TEXT", multiple=True, help="What to do differently next time; may be repeated.")
+@click.option(
+    "--suggest",
+    "suggestions",
+    metavar="TEXT",
+    multiple=True,
+    help="What to do differently next time; may be repeated.",
+)
 @click.option("--milestone", "milestones", metavar="TEXT", multiple=True, help="A milestone; may be repeated.")
 @click.option("--done", "done", flag_value=True, type=bool, default=None, help="The task is completed.")
 @click.option("--give-up", "done", flag_value=False, type=bool, help="The task has failed.")
 @click.option("--attempt", type=COUNT, metavar="N", help="Default: the newest.")
-def complete(
-    task_id: str,
-    outcome: str | None,
-    reason: str,
-    quality: float | None,
-    percent: float | None,
-    worked: tuple[str, ...],
-    didnt_work: tuple[str, ...],
-    suggest: tuple[str, ...],
-    milestones: tuple[str, ...],
-    done: bool | None,
-    attempt: int | None,
-) -> None:
+def complete(task_id: str, outcome: str | None, done: bool | None, attempt: int | None, **parts: Any) -> None:
     """Close the attempt at TASK with its outcome, and draft the reflection on it.
 
     Without --success, --failure or --timeout the log decides: the last check (test, build, type check, linter), unless
@@ -237,18 +233,10 @@ def complete(
       ralphdeck task complete task-001 --success --reason "all green" --worked "types first"
       ralphdeck task complete task-001 --done
     """
+    ignored = [param.opts[0] for param in click.get_current_context().command.params if parts.get(param.name or "")]
+    parts["milestones"] = [{"event": text} for text in parts["milestones"]]
     completed = open_task_memory().complete_attempt(
-        task_id,
-        outcome=Outcome(outcome) if outcome is not None else None,
-        reason=reason,
-        final_quality=quality,
-        completion_percent=percent,
-        worked=worked,
-        didnt_work=didnt_work,
-        suggestions=suggest,
-        attempt=attempt,
-        task_done=done,
-        milestones=[{"event": text} for text in milestones],
+        task_id, outcome=Outcome(outcome) if outcome is not None else None, attempt=attempt, task_done=done, **parts
     )
 
     def show() -> None:
@@ -258,11 +246,6 @@ def complete(
         line(f"{task_id} is {completed.status.value}")
         for one in completed.reflections:
             _print_reflection(one)
-        given = {
-            "--reason": reason, "--quality": quality, "--percent": percent, "--worked": worked,
-            "--didnt-work": didnt_work, "--suggest": suggest, "--milestone": milestones,
-        }  # fmt: skip
-        ignored = [option for option, value in given.items() if value]
         if completed.again and ignored:
             remark(f"attempt {completed.number} is already closed; {' and '.join(ignored)} ignored")
         if completed.outcome is Outcome.SUCCESS and not completed.status.ended:
@@ -299,12 +282,9 @@ def reflect(task_id: str, attempt: int | None, **parts: Any) -> None:
 
 def _print_reflection(reflection: Reflection) -> None:
     """Print a reflection; each text on one line."""
-    text = render_reflection(
-        reflection.attempt or 0,
-        visible_line(reflection.observation),
-        visible_line(reflection.analysis),
-        visible_line(reflection.learning),
-        [visible_line(item) for item in reflection.actions],
-    )
+    parts = map(visible_line, (reflection.observation, reflection.analysis, reflection.learning))
+    observation, analysis, learning = parts
+    actions = [visible_line(item) for item in reflection.actions]
+    text = render_reflection(reflection.attempt or 0, observation, analysis, learning, actions)
     for row in ("", *text.splitlines()):
         line(row)

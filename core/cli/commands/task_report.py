@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from time import perf_counter
 from typing import Final
 
@@ -17,7 +17,6 @@ from core.cli.render.output import line, percent, respond
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
 from core.config.paths import ProjectPaths
-from core.config.settings import Settings
 from core.episodes.history import read_history
 from core.episodes.loop_links import LoopLink, link_tasks
 from core.episodes.success_metrics import (
@@ -25,7 +24,6 @@ from core.episodes.success_metrics import (
     TARGET_IMPROVEMENT,
     AttemptGroup,
     GroupComparison,
-    Improvement,
     Latency,
     SuccessMetrics,
     format_points,
@@ -61,7 +59,7 @@ def report() -> None:
     links = sorted(link_tasks(snapshot.tasks, snapshot.loops).values())
 
     def show() -> None:
-        _print_improvement(found, settings)
+        _print_improvement(found, f"{settings.interval_level * 100:g} % interval")
         _print_metrics(found, links, len(snapshot.tasks))
 
     respond(lambda: _report_json(found, links, settings.interval_level, snapshot), show, snapshot.findings)
@@ -110,11 +108,17 @@ def _read(project: ProjectPaths, task_id: str) -> float:
     return perf_counter() - begun
 
 
-def _print_improvement(found: SuccessMetrics, settings: Settings) -> None:
+def _print_improvement(found: SuccessMetrics, interval: str) -> None:
     improvement = found.improvement
     first, reflected, unreflected = improvement.first, improvement.reflected, improvement.unreflected
     closed = first.attempts + reflected.attempts + unreflected.attempts
-    left_out = ", ".join(_left_out(found, improvement))
+    open_or_unclear = (
+        (found.running, "running"),
+        (found.paused, "paused"),
+        (found.left, "left unfinished"),
+        (improvement.unclear, "neither success nor failure"),
+    )
+    left_out = ", ".join(f"{len(ids):,} {word}" for ids, word in open_or_unclear if ids)
     timeouts = " (a timeout is a failure)" if closed else ""
     line(f"Attempts with an outcome{timeouts}: {closed:,}{left_out and f'; left out: {left_out}'}")
     for name, group in (
@@ -122,24 +126,12 @@ def _print_improvement(found: SuccessMetrics, settings: Settings) -> None:
         ("retries with reflections", reflected),
         ("retries without", unreflected),
     ):
-        line(f"  {name}: {_rate(group, settings)}")
+        line(f"  {name}: {_rate(group, interval)}")
     line("Retries with reflections:")
-    line(f"  against first attempts: {_difference(improvement.against_first, settings)}")
-    line(f"  against retries without: {_difference(improvement.against_unreflected, settings)}")
+    line(f"  against first attempts: {_difference(improvement.against_first, interval)}")
+    line(f"  against retries without: {_difference(improvement.against_unreflected, interval)}")
     if reflected.attempts:
         line("  (Tasks that need a retry are harder, so the comparison with first attempts understates reflections.)")
-
-
-def _left_out(found: SuccessMetrics, improvement: Improvement) -> Iterator[str]:
-    """The attempts that no rate counts."""
-    for ids, word in (
-        (found.running, "running"),
-        (found.paused, "paused"),
-        (found.left, "left unfinished"),
-        (improvement.unclear, "neither success nor failure"),
-    ):
-        if ids:
-            yield f"{len(ids):,} {word}"
 
 
 def _print_metrics(found: SuccessMetrics, links: Sequence[LoopLink], tasks: int) -> None:
@@ -155,7 +147,10 @@ def _print_metrics(found: SuccessMetrics, links: Sequence[LoopLink], tasks: int)
     if loose := tasks - len(links):
         line(f"    {plural(loose, 'task')} without a known loop")
     _print_metric("read latency", found.latency.met, _latency(found.latency, tasks))
-    _print_metric("retry improvement", found.improves, _improvement(found.improvement))
+    difference = found.improvement.against_unreflected.difference
+    so_far = "" if difference is None else f": {format_points(difference)}"
+    target = f"at least {format_points(TARGET_IMPROVEMENT)} percentage points more than retries without{so_far}"
+    _print_metric("retry improvement", found.improves, target)
     audit = found.audit
     count = f"{audit.complete:,} of {audit.ended:,}" if audit.ended else "none ended"
     _print_metric("audit trail", audit.met, f"ended attempts with actions, outcome and reflection: {count}")
@@ -177,37 +172,27 @@ def _latency(latency: Latency, tasks: int) -> str:
     limit = f"a history is read in less than {_ms(READ_LATENCY_SECONDS)}"
     if latency.slowest is None or latency.median is None:
         return f"{limit}: no tasks"
-    which = (
-        plural(latency.tasks, "task") if latency.tasks == tasks else f"the {latency.tasks:,} tasks with most actions"
-    )
+    which = f"the {latency.tasks:,} tasks with most actions"
+    if latency.tasks == tasks:
+        which = plural(tasks, "task")
     return f"{limit}: slowest {_ms(latency.slowest)} ({latency.slowest_task}), median {_ms(latency.median)} of {which}"
 
 
-def _improvement(improvement: Improvement) -> str:
-    difference = improvement.against_unreflected.difference
-    so_far = "" if difference is None else f": {format_points(difference)}"
-    return f"at least {format_points(TARGET_IMPROVEMENT)} percentage points more than retries without{so_far}"
-
-
-def _rate(group: AttemptGroup, settings: Settings) -> str:
+def _rate(group: AttemptGroup, interval: str) -> str:
     if group.rate is None:
         return "none"
-    interval = f"{_level(settings)} {percent(group.low)} to {percent(group.high)}"
-    return f"{group.successes:,} of {group.attempts:,} succeeded, {percent(group.rate)} ({interval})"
+    ends = f"{interval} {percent(group.low)} to {percent(group.high)}"
+    return f"{group.successes:,} of {group.attempts:,} succeeded, {percent(group.rate)} ({ends})"
 
 
-def _difference(found: GroupComparison, settings: Settings) -> str:
+def _difference(found: GroupComparison, interval: str) -> str:
     if found.having.rate is None or found.lacking.rate is None:
         return f"not enough data: no attempts{' to compare with' if found.having.attempts else ' yet'}"
     rates = f"{percent(found.having.rate)} against {percent(found.lacking.rate)}"
     text = f"{format_points(found.difference or 0.0)} percentage points ({rates})"
     if found.low is not None and found.high is not None:
-        text += f", {_level(settings)} {format_points(found.low)} to {format_points(found.high)}"
+        text += f", {interval} {format_points(found.low)} to {format_points(found.high)}"
     return text if found.is_conclusive else f"{found.verdict}; so far {text}"
-
-
-def _level(settings: Settings) -> str:
-    return f"{settings.interval_level * 100:g} % interval"
 
 
 def _ms(seconds: float) -> str:

@@ -58,11 +58,7 @@ def similar(task: str, limit: int) -> None:
 
 
 def _find_task(text: str, tasks: Mapping[str, PastTask]) -> str | PastTask:
-    """The task with this ID, prefix of an ID, or attempt; else the text.
-
-    Raises:
-        UnknownRecord: The text matches several tasks.
-    """
+    """The task with this ID, prefix of an ID, or attempt, else the text; raises UnknownRecord for several."""
     task_id, _, number = text.rpartition(".")
     name = task_id if text not in tasks and task_id in tasks and number.isdecimal() else text
     matches = find_matching_ids(name, tasks)

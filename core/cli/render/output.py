@@ -104,9 +104,10 @@ def line(*parts: Part) -> None:
     click.echo("".join(texts))
 
 
-def warn(text: str) -> None:
-    """Print a warning on stderr."""
-    click.echo(f"Warning: {visible_line(text)}", err=True)
+def warn(*texts: str) -> None:
+    """Print warnings on stderr."""
+    for text in texts:
+        click.echo(f"Warning: {visible_line(text)}", err=True)
 
 
 def remark(text: str) -> None:

@@ -45,8 +45,7 @@ def forecast_decision(project: Project, command: Command) -> Decided:
 
 
 def _print(decided: Decided, found: Forecast) -> None:
-    for warning in decided.warnings:
-        warn(warning)
+    warn(*decided.warnings)
     line(f"Would {_infinitive(decided)}")
     for id, before, after in found.turned:
         line(f"  {id}: {before} → {after}")
