@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+_Count = Annotated[int, Meta(ge=0, le=10**15)]
+_Weight = Annotated[float, Meta(ge=0, le=1)]
 INJECTED_REFLECTION: Final = "injected-reflection"
 """Kind of the event that a reflection was injected into a loop's context."""
 
@@ -24,9 +26,9 @@ class Signals(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `error_count` includes resolved errors; `retry_count` is the number of attempts before the last one.
     """
 
-    duration_ms: float | None = None
-    error_count: int | None = None
-    retry_count: int | None = None
+    duration_ms: Annotated[float, Meta(ge=0, le=10**15)] | None = None
+    error_count: _Count | None = None
+    retry_count: _Count | None = None
     files_touched: tuple[str, ...] = ()
     strategy: str = ""
     failure_mode: str = ""
@@ -72,7 +74,7 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     pattern_id: str = ""
     loop_id: str = ""
     success: bool | None = None
-    weight: float = 1.0
+    weight: _Weight = 1.0
     iteration: int | None = None
     by: str = ""
     agent: str = ""
@@ -101,8 +103,8 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
     loop_id: str = ""
     at: datetime | None = None
     success: bool | None = None
-    weight: float = 1.0
-    count: int = 1
+    weight: _Weight = 1.0
+    count: _Count = 1
     iteration: int | None = None
     derived: bool = False
     inferred: bool = False

@@ -8,15 +8,15 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 from zlib import crc32
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
+from core.base.grouping import group_pairs
 from core.records.episodes import Attempt, Milestone, Quality, Task, TaskStatus
 from core.records.findings import Finding
-from core.records.loops import Outcome
 from core.records.times import parse_time
 from core.sources import normalize
 from core.sources.actions import invalid_action_finding, summarize_action
-from core.sources.fields import Fields, document
+from core.sources.fields import Fields, document, fill_gaps
 
 TRAJECTORY: Final = "trajectory.json"
 METADATA: Final = "metadata.json"
@@ -51,7 +51,6 @@ _OTHER_STATUSES: Final = {
 """Words that agents use beside the documented ones."""
 _PRECEDENCE: Final = {OUTCOME: 0, TRAJECTORY: 1, ATTEMPT: 2, ACTIONS: 3}
 """Which file wins where several describe one attempt: the one written last."""
-_EMPTY: Final = (None, "", (), Outcome.UNKNOWN)
 
 
 def select_attempt_folders(names: Iterable[str]) -> dict[int, str]:
@@ -261,9 +260,7 @@ def join_attempts(attempts: Iterable[Attempt]) -> dict[str, Attempt]:
 
     Of two entries of one file the last counts.
     """
-    parts: dict[str, list[Attempt]] = {}
-    for attempt in attempts:
-        parts.setdefault(attempt.id, []).append(attempt)
+    parts = group_pairs((attempt.id, attempt) for attempt in attempts)
     return {id: _join_parts(same) for id, same in parts.items()}
 
 
@@ -278,15 +275,10 @@ def _join_parts(parts: list[Attempt]) -> Attempt:
     first, *others = sorted(
         by_file.values(), key=lambda part: _PRECEDENCE.get(part.file.rpartition("/")[2], len(_PRECEDENCE))
     )
-    merged = {name: value for name, value in asdict(first).items() if value not in _EMPTY}
-    for other in others:
-        for name, value in asdict(other).items():
-            if value not in _EMPTY:
-                merged.setdefault(name, value)
+    merged = fill_gaps(first, *others)
     log = next((part for part in others if part.file.endswith(ACTIONS)), None)
-    if log is not None:  # counts of the log itself are exact
-        merged |= {"actions": log.actions, "errors": log.errors}
-    return replace(first, **merged)
+    # The counts of the log itself are exact.
+    return merged if log is None else replace(merged, actions=log.actions, errors=log.errors)
 
 
 class ActionTally:

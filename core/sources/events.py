@@ -13,7 +13,6 @@ from core.config.paths import ProjectPaths
 from core.records.events import INJECTED_REFLECTION, ErrorNote, ErrorType, Event, Observation, Signals
 from core.records.findings import Finding, Severity
 from core.sources.fields import Fields, document
-from core.sources.normalize import MAX_COUNT
 from core.storage.append_log import AppendLog
 from core.storage.file_reader import MAX_PATTERN_BYTES
 from core.storage.json_reader import decode_json
@@ -82,10 +81,9 @@ def _read_line(line: bytes) -> Event | None:
         event = _decoder.decode(line)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
-    is_valid = event.at.tzinfo is UTC and event.kind in KINDS and 0 <= event.weight <= 1 and event.id
-    if not all(_is_recorded_sum(one, event.pattern_id) for one in event.unrecorded):
-        return None
-    return event if is_valid and _has_plausible_counts(event.signals) else None
+    is_valid = event.at.tzinfo is UTC and event.kind in KINDS and event.id
+    are_sums = all(_is_recorded_sum(one, event.pattern_id) for one in event.unrecorded)
+    return event if is_valid and are_sums else None
 
 
 def _is_recorded_sum(one: Observation, pattern_id: str) -> bool:
@@ -96,15 +94,8 @@ def _is_recorded_sum(one: Observation, pattern_id: str) -> bool:
         and one.kind in ("discovered", "trend", "aggregate")
         and one.source in ("discovery", "trend", "aggregate")
         and one.weight == 1
-        and 0 < one.count <= MAX_COUNT
+        and one.count > 0
     )
-
-
-def _has_plausible_counts(signals: Signals | None) -> bool:
-    if signals is None:
-        return True
-    counts = (signals.duration_ms, signals.error_count, signals.retry_count)
-    return all(count is None or 0 <= count <= MAX_COUNT for count in counts)
 
 
 def _read_tolerantly(file: str, place: str, line: bytes, findings: list[Finding]) -> Event | None:

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from functools import cache
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_type_hints
 
 from msgspec import Struct
-from msgspec.structs import fields as struct_fields
+from msgspec.structs import asdict, replace
 
 from core.base.text import visible_line
 from core.records.findings import Finding, Severity
+from core.records.loops import Outcome
 from core.records.times import parse_time
 from core.sources import normalize
 
 _T = TypeVar("_T")
 _S = TypeVar("_S", bound=Struct)
+_EMPTY: Final = (None, "", (), Outcome.UNKNOWN)
 _QUOTED: Final = 60
 """Maximum characters of a wrong value in a message."""
 _MAX_FINDINGS: Final = 20
@@ -178,7 +180,7 @@ _READERS: Final[Mapping[Any, Callable[[Fields, str, int | None], Any]]] = {
 
 @cache
 def _readers(kind: type[Struct]) -> tuple[tuple[str, Callable[[Fields, str, int | None], Any]], ...]:
-    return tuple((field.name, _READERS[field.type]) for field in struct_fields(kind) if field.type in _READERS)
+    return tuple((name, _READERS[type]) for name, type in get_type_hints(kind).items() if type in _READERS)
 
 
 def document(file: str, value: Any, findings: list[Finding]) -> Fields | None:
@@ -188,6 +190,16 @@ def document(file: str, value: Any, findings: list[Finding]) -> Fields | None:
     message = f"expected an object, found {shown(value)}"
     findings.append(Finding(file, "", Severity.ERROR, "wrong-type", message))
     return None
+
+
+def fill_gaps(first: _S, *others: _S) -> _S:
+    """The first struct, its empty fields filled with the first value that another one has."""
+    found: dict[str, Any] = {}
+    for other in others:
+        for name, value in asdict(other).items():
+            if value not in _EMPTY and getattr(first, name) in _EMPTY:
+                found.setdefault(name, value)
+    return replace(first, **found) if found else first
 
 
 def shown(value: Any) -> str:

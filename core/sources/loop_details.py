@@ -12,13 +12,13 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from core.base.errors import BadInput
 from core.config.paths import ProjectPaths, safe_component
 from core.records.findings import Finding
-from core.records.loops import Iteration, Loop, LoopDetails, Outcome
-from core.sources.fields import Fields
+from core.records.loops import Iteration, Loop, LoopDetails
+from core.sources.fields import Fields, fill_gaps
 from core.sources.loop_facts import ANALYTICS, BEST_OUTPUT, CRASH_LOG, CURRENT, LAUNCHER
 from core.sources.loops import read_iteration
 from core.sources.record_kinds import loop_source
@@ -165,18 +165,8 @@ def _merge(sources: Iterable[Sequence[Iteration]]) -> tuple[Iteration, ...]:
                     place.setdefault(number, len(merged) - 1)
                     here.add(number)
             else:
-                merged[place[number]] = _filled(merged[place[number]], iteration)
+                merged[place[number]] = fill_gaps(merged[place[number]], iteration)
     return tuple(sorted(merged, key=lambda one: one.number if one.number is not None else 1 << 62))
-
-
-def _filled(first: Iteration, second: Iteration) -> Iteration:
-    """The first, completed with details of the second."""
-    missing = {
-        name: value
-        for name, value in asdict(second).items()
-        if getattr(first, name) in (None, "", (), Outcome.UNKNOWN) and value not in (None, "", ())
-    }
-    return replace(first, **missing) if missing else first
 
 
 def _notes(reader: _Reader, loop: Loop, documents: Mapping[str, Fields]) -> Iterator[tuple[str, str]]:

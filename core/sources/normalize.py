@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from core.base.validation import MAX_COUNT
 from core.records.loops import LoopStatus, Outcome
 
 LOOP_ID: Final = ("loop_id", "loopId", "id")
@@ -54,19 +55,12 @@ _OUTCOME: Final = {
 _KINDS: Final = frozenset(
     {"error_analysis", "strategy_change", "success_pattern", "constraint_discovery", "process_improvement"}
 )
-_EFFECTIVENESS: Final = {
-    "helpful": "helpful",
-    "neutral": "neutral",
-    "unhelpful": "unhelpful",
-    "harmful": "unhelpful",
-}
+_EFFECTIVENESS: Final = {"helpful": "helpful", "neutral": "neutral", "unhelpful": "unhelpful", "harmful": "unhelpful"}
 _TRUE: Final = frozenset({"true", "yes"})
 _FALSE: Final = frozenset({"false", "no"})
 _FRACTION: Final = re.compile(r"(\d{1,9})\s*/\s*(\d{1,9})")
 _PERCENT_FROM: Final = 10
 """A fraction between 1 and this is neither a rate nor a likely percentage."""
-MAX_COUNT: Final = 10**15
-"""Maximum plausible count, also of milliseconds."""
 
 
 def first(record: Mapping[str, Any], names: Iterable[str]) -> Any:

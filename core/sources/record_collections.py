@@ -183,7 +183,8 @@ def _dangling_findings(pattern: Pattern, patterns: Mapping[str, Pattern]) -> tup
     """A finding for each reference to an unknown pattern."""
     messages = (
         f"names '{visible_line(target, 80)}', which is not a pattern of this project"
-        for target in sorted(_references(pattern) - patterns.keys())
+        for target in sorted(_references(pattern))
+        if target not in patterns
     )
     return tuple(
         Finding(pattern.file, pattern.pointer, Severity.INFO, "orphan-reference", message) for message in messages

@@ -58,7 +58,7 @@ def read_reflections(
     elif (fields := document(file, value, findings)) is None:
         return (), tuple(findings) if is_own_file else ()
     elif shape == HOOK:
-        found = _read_document(fields, modified_at)
+        found = iter((_read_document(fields, modified_at),))
     elif shape == CROSS_TASK:
         found = _read_memory_task(fields, modified_at)
     elif shape == STATE:
@@ -112,22 +112,25 @@ def _read_lines(
             findings.append(Finding(file, place, Severity.WARNING, "wrong-type", message))
 
 
+def _reflection(fields: Fields, shape: str, at: datetime | None, other_time: datetime, **values: Any) -> Reflection:
+    """A reflection at the place of `fields`, with a time that is approximate if it has none itself."""
+    place = {"id": "", "shape": shape, "file": fields.file, "pointer": fields.pointer}
+    return Reflection(**{**place, "at": at or other_time, "at_approximate": at is None, **values})
+
+
 def _episodic(fields: Fields, modified_at: datetime, task_id: str, loop_id: str = "") -> Reflection:
     """A reflection on an attempt; `task_id` comes from its folder."""
-    at = fields.time("timestamp")
     trigger = normalize.word(fields.text("triggered_by"))
     learning, is_draft = fields.text("learning"), fields.flag("draft") or False
-    return Reflection(
-        id="",
-        shape=EPISODIC,
-        file=fields.file,
-        pointer=fields.pointer,
+    return _reflection(
+        fields,
+        EPISODIC,
+        fields.time("timestamp"),
+        modified_at,
         loop_id=loop_id,
         task_id=fields.text("task_id") or task_id,
         attempt=fields.count("attempt_id", "attempt"),
         iteration=fields.count("iteration"),
-        at=at or modified_at,
-        at_approximate=at is None,
         kind=normalize.reflection_kind(fields.text("reflection_type", "type")),
         outcome=normalize.outcome(trigger),
         trigger=trigger if trigger in _TRIGGERS else "",
@@ -160,24 +163,19 @@ def _read_memory(file: str, value: Any, modified_at: datetime, findings: list[Fi
             continue
         fields = Fields(file, entry, findings, pointer)
         if _EPISODIC_KEYS.isdisjoint(entry):
-            yield from _read_document(fields, modified_at)
+            yield _read_document(fields, modified_at)
         else:
             folder = file.removeprefix(_MEMORY_FOLDER).rpartition("/")[0]
             yield _episodic(fields, modified_at, folder.rpartition("/")[2], fields.text("loop_id"))
 
 
-def _read_document(fields: Fields, modified_at: datetime) -> Iterator[Reflection]:
+def _read_document(fields: Fields, modified_at: datetime) -> Reflection:
     """Read a Reflexion, hook or MemoryManager reflection; its keys show which one."""
     at = fields.time("timestamp")
     common: dict[str, Any] = {
-        "id": "",
-        "file": fields.file,
-        "pointer": fields.pointer,
         "loop_id": _loop_of_document(fields),
         "task_id": fields.text("task_id"),
         "iteration": fields.count("iteration", "trial_number", "iteration_number"),
-        "at": at or modified_at,
-        "at_approximate": at is None,
         "effectiveness": normalize.effectiveness(fields.text("effectiveness")),
     }
     if common["iteration"] is None and not fields.pointer and (number := _NUMBERED.search(fields.file)):
@@ -186,29 +184,28 @@ def _read_document(fields: Fields, modified_at: datetime) -> Iterator[Reflection
     if reflection is not None:
         evaluator = fields.inside("evaluator_output")
         passed = evaluator.flag("passed") if evaluator else None
-        yield Reflection(
-            shape=REFLEXION,
-            outcome=Outcome.UNKNOWN if passed is None else Outcome.SUCCESS if passed else Outcome.FAILURE,
-            observation=reflection.text("reflection_text"),
-            analysis=reflection.text("causal_reasoning"),
-            learning="; ".join(reflection.texts("lessons_learned")),
-            actions=reflection.texts("actionable_insights"),
-            **common,
-        )
+        shape = REFLEXION
+        common |= {
+            "outcome": Outcome.UNKNOWN if passed is None else Outcome.SUCCESS if passed else Outcome.FAILURE,
+            "observation": reflection.text("reflection_text"),
+            "analysis": reflection.text("causal_reasoning"),
+            "learning": "; ".join(reflection.texts("lessons_learned")),
+            "actions": reflection.texts("actionable_insights"),
+        }
     elif "content" in fields.mapping:
-        kind = normalize.reflection_kind(fields.text("type"))
-        yield Reflection(shape=MEMORY_MANAGER, kind=kind, learning=fields.text("content"), **common)
+        shape = MEMORY_MANAGER
+        common |= {"kind": normalize.reflection_kind(fields.text("type")), "learning": fields.text("content")}
     else:
-        yield Reflection(
-            shape=HOOK,
-            kind=normalize.reflection_kind(fields.text("type", "reflection_type")),
-            outcome=normalize.outcome(fields.text("outcome")),
-            observation="; ".join(fields.texts("trajectory", "observation")),
-            analysis=fields.text("reflection", "analysis"),
-            learning=fields.text("strategy_change", "learning"),
-            actions=fields.texts("action_items"),
-            **common,
-        )
+        shape = HOOK
+        common |= {
+            "kind": normalize.reflection_kind(fields.text("type", "reflection_type")),
+            "outcome": normalize.outcome(fields.text("outcome")),
+            "observation": "; ".join(fields.texts("trajectory", "observation")),
+            "analysis": fields.text("reflection", "analysis"),
+            "learning": fields.text("strategy_change", "learning"),
+            "actions": fields.texts("action_items"),
+        }
+    return _reflection(fields, shape, at, modified_at, **common)
 
 
 def _loop_of_document(fields: Fields) -> str:
@@ -227,17 +224,14 @@ def _read_memory_task(fields: Fields, modified_at: datetime) -> Iterator[Reflect
     task_id = fields.text("task_id", "id") or fields.file.rpartition("/")[2].removesuffix(".json")
     loop_id = next((tag for tag in fields.texts("tags") if _UUID.fullmatch(tag)), "")
     for _, item in fields.objects("reflections"):
-        own_time = item.time("timestamp")
-        yield Reflection(
-            id="",
-            shape=CROSS_TASK,
-            file=fields.file,
-            pointer=item.pointer,
+        yield _reflection(
+            item,
+            CROSS_TASK,
+            item.time("timestamp"),
+            at or modified_at,
             loop_id=loop_id,
             task_id=task_id,
             iteration=item.count("iteration"),
-            at=own_time or at or modified_at,
-            at_approximate=own_time is None,
             kind=normalize.reflection_kind(item.text("type")),
             learning=item.text("content"),
             effectiveness=normalize.effectiveness(item.text("effectiveness")),
@@ -251,43 +245,27 @@ def _read_measurements(shape: str, fields: Fields, modified_at: datetime) -> Ite
         at = item.time("timestamp") or modified_at
         number = item.count(*normalize.ITERATION_NUMBER)
         for index, text in enumerate(item.texts("reflections")):
-            yield Reflection(
-                id="",
-                shape=shape,
-                file=fields.file,
-                pointer=f"{item.pointer}/reflections/{index}",
-                loop_id=loop_id,
-                iteration=number,
-                at=at,
-                at_approximate=True,
-                learning=text,
-            )
+            place = f"{item.pointer}/reflections/{index}"
+            yield _reflection(item, shape, None, at, pointer=place, loop_id=loop_id, iteration=number, learning=text)
 
 
 def _read_loop_state(fields: Fields, modified_at: datetime) -> Iterator[Reflection]:
     """Read the learnings of a loop state: those of its iterations, and the text for the whole loop."""
-    common: dict[str, Any] = {
-        "id": "",
-        "shape": STATE,
-        "file": fields.file,
-        "loop_id": loop_of(fields),
-        "at_approximate": True,
-    }
+    loop_id = loop_of(fields)
     last = newest(fields.time(*normalize.ENDED), fields.time(*normalize.UPDATED))
     for _, item in fields.objects("iterations"):
         at = item.time("timestamp", "completed_at", "started_at")
         last = newest(last, at)
-        number = item.count(*normalize.ITERATION_NUMBER)
-        pointer = f"{item.pointer}/learnings"
+        place = {"pointer": f"{item.pointer}/learnings", "iteration": item.count(*normalize.ITERATION_NUMBER)}
         for line in item.lines("learnings"):
-            yield Reflection(pointer=pointer, iteration=number, at=at or modified_at, learning=line, **common)
+            yield _reflection(item, STATE, None, at or modified_at, loop_id=loop_id, learning=line, **place)
     for name in normalize.LEARNINGS:
-        number = None
+        place = {"pointer": f"/{name}", "iteration": None}
         for line in "\n".join(fields.texts(name)).splitlines():
             if heading := _HEADING.match(line):
-                number = int(heading[1])
+                place["iteration"] = int(heading[1])
             elif line := line.strip():
-                yield Reflection(pointer=f"/{name}", iteration=number, at=last or modified_at, learning=line, **common)
+                yield _reflection(fields, STATE, None, last or modified_at, loop_id=loop_id, learning=line, **place)
 
 
 def reflection_key(reflection: Reflection) -> str:
