@@ -32,13 +32,14 @@ class Unit(StrEnum):
     CHOICE = "choice"
 
 
-class Setting(Struct, frozen=True, kw_only=True):
-    """One setting, declared as `field: TYPE = Setting(default=..., help=...)`.
+class Setting(Struct, frozen=True):
+    """One setting, declared as `field: TYPE = Setting(default, help, ...)`.
 
     `least` and `most` are the bounds of a number, or of the length of a text. `offered` is the range that an editor
     offers, in the unit that it shows, where that is smaller than the bounds.
     """
 
+    default: Any
     help: str
     label: str = ""  # short name beside an input field, at most 16 characters; "" where no editor offers the setting
     unit: Unit = Unit.NONE
@@ -50,7 +51,6 @@ class Setting(Struct, frozen=True, kw_only=True):
     group: str = ""  # field of `Settings` that contains it; "" for a setting of no group
     field: str = ""  # field of the group
     kind: Any = None  # type of the value, without the annotation
-    default: Any = None
 
     @property
     def name(self) -> str:

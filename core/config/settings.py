@@ -4,6 +4,7 @@
 declarations need the types.
 """
 
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -21,46 +22,21 @@ _MIN_SWEEP_SECONDS: Final = 0.05
 OrderPolicy = Literal["hold", "flag", "block"]
 BY_TYPE: Final = "by-type"  # value of a setting for a source of patterns: the setting for the pattern's type applies
 
-
-def _share(default: float, help: str, label: str = "", step: float = 0.05, **options: Any) -> Any:
-    return Setting(default=default, help=help, label=label, unit=Unit.SHARE, most=1, step=step, **options)
-
-
-def _count(default: int, help: str, label: str = "", unit: Unit = Unit.COUNT, **options: Any) -> Any:
-    return Setting(default=default, help=help, label=label, unit=unit, **options)
-
-
-def _amount(default: float, help: str, unit: Unit, label: str = "", **options: Any) -> Any:
-    return Setting(default=default, help=help, label=label, unit=unit, **options)
-
-
-def _half_life(default: float, help: str, **options: Any) -> Any:
-    bounds = {"least": MIN_HALF_LIFE, "step": 5, "offered": (1, float("inf"))}
-    return _amount(default, help, Unit.DAYS, "half-life", **bounds, **options)
-
-
-def _days(default: float, help: str) -> Any:
-    return _amount(default, help, Unit.DAYS, most=36_500)
-
-
-def _minutes(default: float, help: str, label: str = "", step: float = 1) -> Any:
-    return _amount(default, help, Unit.MINUTES, label, step=step, most=MAX_MINUTES)
-
-
-def _seconds(default: Any, help: str, least: float = 0, most: float = 86_400.0) -> Any:
-    return _amount(default, help, Unit.SECONDS, least=least, most=most)
-
-
-def _option(default: str, help: str, label: str = "") -> Any:
-    return Setting(default=default, help=help, label=label, unit=Unit.CHOICE)
-
-
-def _flag(default: bool, help: str, label: str = "") -> Any:
-    return Setting(default=default, help=help, label=label)
-
-
-def _text(default: str, help: str, **bounds: Any) -> Any:
-    return Setting(default=default, help=help, **bounds)
+# Declarations: default, help, label and options. `Any`, since each stands for a value of its field.
+_setting: Any = Setting
+_ms: Any = partial(Setting, unit=Unit.MS)
+_total: Any = partial(Setting, unit=Unit.TOTAL)
+_factor: Any = partial(Setting, unit=Unit.FACTOR)
+_multiplier: Any = partial(Setting, unit=Unit.FACTOR, replayed=False)
+_share: Any = partial(Setting, unit=Unit.SHARE, most=1, step=0.05)
+_count: Any = partial(Setting, unit=Unit.COUNT)
+_days: Any = partial(Setting, unit=Unit.DAYS, most=36_500)
+_minutes: Any = partial(Setting, unit=Unit.MINUTES, most=MAX_MINUTES)
+_seconds: Any = partial(Setting, unit=Unit.SECONDS, most=86_400.0)
+_option: Any = partial(Setting, unit=Unit.CHOICE)
+_half_life: Any = partial(
+    Setting, label="half-life", unit=Unit.DAYS, least=MIN_HALF_LIFE, step=5, offered=(1, float("inf"))
+)
 
 
 class LearningSettings(SettingsGroup, frozen=True, kw_only=True):
@@ -74,10 +50,8 @@ class LearningSettings(SettingsGroup, frozen=True, kw_only=True):
         0.3, "Share of harmful feedback above which a criterion is deprecated", replayed=False
     )
     min_criterion_weight: float = _share(0.1, "Lowest weight of a criterion", replayed=False)
-    fast_completion_threshold_ms: float = _amount(300_000, "Duration below which a loop is fast", Unit.MS, "fast below")
-    slow_completion_threshold_ms: float = _amount(
-        1_800_000, "Duration above which a loop is slow", Unit.MS, "slow above", step=5
-    )
+    fast_completion_threshold_ms: float = _ms(300_000, "Duration below which a loop is fast", "fast below")
+    slow_completion_threshold_ms: float = _ms(1_800_000, "Duration above which a loop is slow", "slow above", step=5)
     max_errors_for_helpful: int = _count(2, "Errors above which a loop has many errors, which is harmful", "max errors")
     max_retries_for_neutral: int = _count(1, "Retries above which a loop has many retries")
     success_weight: float = _share(0.4, "Weight of success in the score of an outcome")
@@ -113,25 +87,21 @@ class LearningSettings(SettingsGroup, frozen=True, kw_only=True):
 class MaturitySettings(SettingsGroup, frozen=True, kw_only=True):
     """State of a pattern, from decayed totals of results (docs/scoring.md#states)."""
 
-    min_feedback: float = _amount(3.0, "Results needed to be more than a candidate", Unit.TOTAL, "min feedback")
-    min_helpful: float = _amount(5.0, "Successes needed to be proven", Unit.TOTAL, "min helpful")
-    max_harmful: float = _share(0.15, "Share of failures below which a pattern can be proven", "max harmful", 0.01)
+    min_feedback: float = _total(3.0, "Results needed to be more than a candidate", "min feedback")
+    min_helpful: float = _total(5.0, "Successes needed to be proven", "min helpful")
+    max_harmful: float = _share(0.15, "Share of failures below which a pattern can be proven", "max harmful", step=0.01)
     deprecation_threshold: float = _share(
         0.3, "Share of failures above which a pattern is deprecated", "deprecated above"
     )
     half_life_days: float = _half_life(90.0, "Age at which a result counts half")
-    total_tolerance: float = _amount(0.01, "Distance at which a total reaches a threshold", Unit.TOTAL)
+    total_tolerance: float = _total(0.01, "Distance at which a total reaches a threshold")
     ratio_tolerance: float = _share(
         1e-9, "Smallest distance at which a share of failures equals a threshold; see `ratio_margin`"
     )
-    multiplier_candidate: float = _amount(0.5, "Factor of the score of a candidate", Unit.FACTOR, replayed=False)
-    multiplier_established: float = _amount(
-        1.0, "Factor of the score of an established pattern", Unit.FACTOR, replayed=False
-    )
-    multiplier_proven: float = _amount(1.5, "Factor of the score of a proven pattern", Unit.FACTOR, replayed=False)
-    multiplier_deprecated: float = _amount(
-        0.0, "Factor of the score of a deprecated pattern", Unit.FACTOR, replayed=False
-    )
+    multiplier_candidate: float = _multiplier(0.5, "Factor of the score of a candidate")
+    multiplier_established: float = _multiplier(1.0, "Factor of the score of an established pattern")
+    multiplier_proven: float = _multiplier(1.5, "Factor of the score of a proven pattern")
+    multiplier_deprecated: float = _multiplier(0.0, "Factor of the score of a deprecated pattern")
 
     @property
     def ratio_margin(self) -> float:
@@ -149,7 +119,7 @@ class AntiPatternSettings(SettingsGroup, frozen=True, kw_only=True):
 
     min_observations: int = _count(3, "Results needed before an inversion is proposed", "min observations")
     failure_ratio_threshold: float = _share(0.6, "Share of failures at which an inversion is proposed", "failure ratio")
-    anti_pattern_prefix: str = _text("AVOID: ", "Prefix of the text of a warning", least=1, most=40)
+    anti_pattern_prefix: str = _setting("AVOID: ", "Prefix of the text of a warning", least=1, most=40)
     failures_until_asked_again: int = _count(
         3, "Further failures after which a rejected inversion is proposed again", replayed=False
     )
@@ -159,48 +129,46 @@ class AntiPatternSettings(SettingsGroup, frozen=True, kw_only=True):
 class ExtractionSettings(SettingsGroup, frozen=True, kw_only=True):
     """Extraction of candidate patterns from finished loops (docs/extraction.md)."""
 
-    enabled: bool = _flag(True, "Extract patterns at all")
-    auto_extract_on_completion: bool = _flag(True, "Extract when a loop completes")
+    enabled: bool = _setting(True, "Extract patterns at all")
+    auto_extract_on_completion: bool = _setting(True, "Extract when a loop completes")
     min_success_rate_threshold: float = _share(0.6, "Lowest success rate at which an extracted pattern is good")
     min_usage_count_for_evaluation: int = _count(
         3, "Uses needed to judge a pattern; also for pruning, if `pruning.min_usage_count` is not set"
     )
-    extract_code_templates: bool = _flag(True, "Extract code templates")
-    merge_similar_patterns: bool = _flag(True, "Add a source loop to a similar pattern, not a new pattern")
+    extract_code_templates: bool = _setting(True, "Extract code templates")
+    merge_similar_patterns: bool = _setting(True, "Add a source loop to a similar pattern, not a new pattern")
     similarity_threshold: float = _share(0.80, "Similarity at which two patterns are duplicates")
     max_match_share: float = _share(0.20, "Share of all known error messages above which a trigger is too broad")
     min_known_messages: int = _count(10, "Error messages needed to measure how broad a trigger is")
     repeated_error_count: int = _count(3, "Repetitions of an error in one loop that make an anti-pattern")
     falling_iterations: int = _count(2, "Iterations of falling quality in a row that make an anti-pattern")
-    scope_growth: float = _amount(
-        3.0, "Growth of the number of changed files in a loop that makes an anti-pattern", Unit.FACTOR
-    )
+    scope_growth: float = _factor(3.0, "Growth of the number of changed files in a loop that makes an anti-pattern")
     scope_files: int = _count(5, "Additional changed files that `scope_growth` requires")
 
 
 class InjectionSettings(SettingsGroup, frozen=True, kw_only=True):
     """Selection of what is injected into a loop (docs/retrieval.md)."""
 
-    enabled: bool = _flag(True, "Inject anything")
+    enabled: bool = _setting(True, "Inject anything")
     top_k_patterns: int = _count(5, "Highest number of patterns", "patterns", offered=(1, float("inf")))
     min_success_rate: float = _share(0.6, "Lowest success rate of an injected pattern", "min rate")
     max_patterns_injected: int = _count(10, "Upper limit of `top_k_patterns`")
-    include_error_patterns: bool = _flag(True, "Inject error patterns", "errors")
-    include_success_patterns: bool = _flag(True, "Inject success patterns", "successes")
-    include_anti_patterns: bool = _flag(True, "Inject anti-patterns", "anti")
-    include_code_templates: bool = _flag(True, "Inject code templates", "templates")
-    max_tokens: int = _count(
+    include_error_patterns: bool = _setting(True, "Inject error patterns", "errors")
+    include_success_patterns: bool = _setting(True, "Inject success patterns", "successes")
+    include_anti_patterns: bool = _setting(True, "Inject anti-patterns", "anti")
+    include_code_templates: bool = _setting(True, "Inject code templates", "templates")
+    max_tokens: int = _setting(
         2000, "Size of the context, as estimated", "tokens", Unit.TOKENS, step=100, offered=(100, 100_000)
     )
     max_field_chars: int = _count(400, "Longest line of an injected field", unit=Unit.CHARACTERS)
     order: Literal["score", "lower-bound"] = _option(
         "score", "Order of patterns: by score, or by the lower bound of the interval of the success rate", "order"
     )
-    include_reflections: bool = _flag(True, "Inject learnings of similar tasks")
+    include_reflections: bool = _setting(True, "Inject learnings of similar tasks")
     max_reflections: int = _count(3, "Highest number of learnings", "learnings", offered=(0, 20))
     reflection_share: float = _share(0.25, "Part of `max_tokens` reserved for learnings; patterns get what is left")
     min_reflection_relevance: float = _share(0.25, "Lowest relevance of an injected learning")
-    include_decomposition: bool = _flag(True, "Inject decomposition strategies into decomposition tasks")
+    include_decomposition: bool = _setting(True, "Inject decomposition strategies into decomposition tasks")
     decomposition_share: float = _share(
         0.25, "Largest part of `max_tokens` for decomposition strategies; patterns get what is left"
     )
@@ -212,14 +180,14 @@ class PruningSettings(SettingsGroup, frozen=True, kw_only=True):
     min_success_rate: float = _share(0.5, "Success rate below which a pattern is pruned")
     min_usage_count: int = _count(3, "Uses needed before a pattern is pruned for its success rate")
     max_age_days: int = _days(90, "Days without use after which a pattern is pruned")
-    auto_prune: bool = _flag(True, "Prune in `ralphdeck watch`")
+    auto_prune: bool = _setting(True, "Prune in `ralphdeck watch`")
     prune_interval_days: int = _days(7, "Days between two prunings")
 
 
 class CurationSettings(SettingsGroup, frozen=True, kw_only=True):
     """Who decides."""
 
-    actor: str = _text(
+    actor: str = _setting(
         "", "Author of decisions, if neither `--by` nor $RALPHDECK_USER is given; empty: the user", most=80
     )
 
@@ -235,9 +203,7 @@ class DebugMemorySettings(SettingsGroup, frozen=True, kw_only=True):
 class ReviewSettings(SettingsGroup, frozen=True, kw_only=True):
     """Questions of Review."""
 
-    worthwhile_per_hour: float = _amount(
-        1.0, "Failures per week that an hour of answering questions must prevent", Unit.FACTOR
-    )
+    worthwhile_per_hour: float = _factor(1.0, "Failures per week that an hour of answering questions must prevent")
     soon_days: float = _days(14.0, "A state that decay alone changes within this time is borderline")
     doubt: float = _share(0.2, "Lowest probability that a state is wrong for it to be borderline")
     broad_share: float = _share(0.5, "Share of common messages that a trigger must match to count as too broad")
