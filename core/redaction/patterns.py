@@ -25,7 +25,6 @@ from core.redaction.value_shapes import (
     is_unique_value,
 )
 
-_MASK: Final = re.compile(r"\[secret: ([A-Za-z0-9 .]{1,30}), [\d,]{1,12} characters\]")
 _FOUND: Final = re.compile("«\ue000(\\d{1,6})»")  # temporary mark of a found secret during the search
 
 
@@ -34,8 +33,8 @@ TOKEN_FORMATS: Final[dict[str, list[str]]] = yaml.load(
 )  # patterns of tokens by kind of secret
 _TOKENS: Final = tuple((kind, pattern) for kind, patterns in TOKEN_FORMATS.items() for pattern in patterns)
 _TOKEN_RUN: Final = re.compile(r"[A-Za-z0-9_~.+/=|$%:-]{16,}")
-_FIRST: Final = re.compile(r"\[[^\]]+\]|\\d")  # first characters of a pattern that does not begin with a literal
 _TOKEN_START: Final = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]")
+_FIRST: Final = re.compile(r"\[[^\]]+\]|\\d")  # first characters of a pattern that does not begin with a literal
 
 _GROUPS: Final = ("escaped", "double", "single", "bare")
 _COMMANDS: Final = (
@@ -48,9 +47,7 @@ _COMMANDS: Final = (
 )  # hints, kind of secret, and prefix of the expressions for a command up to its end and for its option
 _MIN_VALUE: Final = 3
 _LONG: Final = 16  # length that words of code and prose rarely have
-_RUN: Final = re.compile(r"[A-Za-z0-9_~.+/@%!-]{20,512}={0,2}")
 _FORM_REACH: Final = 16
-_FORM: Final = re.compile(r"(?i)csrf|xsrf|authenticity|public[_-]?$")  # harmless: form tokens and public ones
 _MAX_REPEATED: Final = 64
 _WITH_NAME: Final = ("credentials", "user and password")
 
@@ -63,7 +60,7 @@ class Search:
 
     def replace(self, text: str, mark: MaskFormat) -> str:
         if "[secret: " in text:
-            text = _MASK.sub(self._masked_before, text)
+            text = REGEX["mask"].sub(lambda known: self._number("", known[0]) if known[1] in _KINDS else known[0], text)
         if "-----BEGIN" in text:
             text = "".join(self._without_keys(text))
         lower = fold_case(text)
@@ -73,7 +70,9 @@ class Search:
                 text = REGEX[kind].sub(partial(self._after_prefix, kind), text)
         if "cookie" in lower:
             text = REGEX["cookie"].sub(self._cookie, text)
-        text = self._without_arguments(text, lower)
+        for literals, kind, command in _COMMANDS:
+            if any(literal in lower for literal in literals):
+                text = REGEX[f"{command}_command"].sub(partial(self._signed_in, kind, command), text)
         for kind, (hints, name) in _LABELLED.items():
             if any(hint in lower for hint in hints):
                 text = REGEX[name].sub(partial(self._replace_certain, kind), text)
@@ -82,9 +81,8 @@ class Search:
         if any(hint in lower for hint in ASSIGNED_HINTS):
             text = "".join(self._without_assigned(text))
         if any(hint in lower for hint in NAME_HINTS):
-            text = _RUN.sub(partial(self._random, text), text)
-        text = self._without_repeats(text)
-        return _FOUND.sub(lambda found: self._marked(found, mark), text) if self._found else text
+            text = REGEX["random_run"].sub(partial(self._random, text), text)
+        return self._insert_masks(text, mark)
 
     def _number(self, kind: str, secret: str) -> str:
         self._found.append((kind, secret))
@@ -95,13 +93,19 @@ class Search:
         sample = is_sample_password(secret.partition(":")[2]) if kind == "credentials" else is_placeholder(secret)
         return found[0] if sample and kind != "signature" else found[1] + self._number(kind, secret)
 
-    def _masked_before(self, found: re.Match[str]) -> str:
-        return self._number("", found[0]) if found[1] in _KINDS else found[0]
-
     def replace_tokens(self, text: str, mark: MaskFormat) -> str:
         """Replace every token that has a known prefix."""
-        text = self._without_tokens(text)
-        return _FOUND.sub(lambda found: self._marked(found, mark), self._without_repeats(text)) if self._found else text
+        return self._insert_masks(self._without_tokens(text), mark)
+
+    def _insert_masks(self, text: str, mark: MaskFormat) -> str:
+        def shown(found: re.Match[str]) -> str:
+            number = int(found[1])
+            if number >= len(self._found):
+                return found[0]
+            kind, secret = self._found[number]
+            return mark(kind, secret) if kind else secret
+
+        return _FOUND.sub(shown, self._without_repeats(text)) if self._found else text
 
     def _without_tokens(self, text: str) -> str:
         return _TOKEN_RUN.sub(lambda run: "".join(self._tokens(text, *run.span())), text)
@@ -134,13 +138,6 @@ class Search:
         again = re.compile("(?<![A-Za-z0-9])(?:" + "|".join(map(re.escape, known[:_MAX_REPEATED])) + ")(?![A-Za-z0-9])")
         return again.sub(lambda found: self._number(values[found[0]], found[0]), text)
 
-    def _marked(self, found: re.Match[str], mark: MaskFormat) -> str:
-        number = int(found[1])
-        if number >= len(self._found):
-            return found[0]
-        kind, secret = self._found[number]
-        return mark(kind, secret) if kind else secret
-
     def _without_keys(self, text: str) -> Iterator[str]:
         """Parts outside of private keys; an unterminated key extends to the end."""
         place = 0
@@ -154,13 +151,6 @@ class Search:
             yield text[place : block.start()] + self._number("private key", text[block.start() : stop])
             place = stop
         yield text[place:]
-
-    def _without_arguments(self, text: str, lower: str) -> str:
-        """Replace credentials in arguments of commands; reads each command once."""
-        for hints, kind, name in _COMMANDS:
-            if any(hint in lower for hint in hints):
-                text = REGEX[f"{name}_command"].sub(partial(self._signed_in, kind, name), text)
-        return text
 
     def _signed_in(self, kind: str, name: str, command: re.Match[str]) -> str:
         return REGEX[f"{name}_option"].sub(partial(self._replace_certain, kind), command[0])
@@ -183,7 +173,7 @@ class Search:
         is_none = (
             is_non_secret(found, group)
             or REGEX["sign_in_placeholder"].fullmatch(found[group])
-            or _FORM.search(found[0])
+            or REGEX["harmless_token"].search(found[0])
         )
         return found[0] if is_none else self._hidden(kind, found, group)
 
@@ -200,7 +190,7 @@ class Search:
         if (
             len(value) < _MIN_VALUE
             or is_non_secret(found, group)
-            or _FORM.search(found.string[max(found.start() - _FORM_REACH, 0) : found.start()])
+            or REGEX["harmless_token"].search(found.string[max(found.start() - _FORM_REACH, 0) : found.start()])
         ):
             return found[0]
         if REGEX["folder"].match(value) if name == "pwd" else "pass" not in name and REGEX["numbered"].fullmatch(value):

@@ -25,19 +25,10 @@ _TEXT: Final = """
 _NO_SECRET: Final = frozenset(_TEXT.split())  # words that are not secrets: types, prose, keywords
 _MIN_REPEATED: Final = 8
 _LONG_REPEATED: Final = 16  # length that words of code and prose rarely have
-_EMBEDDED: Final = re.compile(r"(?i)example|placeholder|changeme|dummy|fake|redacted")  # marks a placeholder
-_DOCUMENTED: Final = re.compile(r"EXAMPLE(?:KEY)?$|(?i:abcdefghijkl)")
-_FILLED: Final = re.compile(r"(?i)x{4,}|\*{3,}|\.{3}|#{4,}|_{4,}|-{6,}|0{8,}|(?:xx+[-_.]){2}")
-_MIN_DISTINCT: Final = 4
-_LONG: Final = 12  # different characters below which a value of this length is filler
-_SEGMENT: Final = re.compile(r"[A-Za-z0-9]+")
+_LONG: Final = 12
+_MIN_DISTINCT: Final = 4  # different characters of a value of `_LONG` characters that is not filler
 _MIN_SEGMENT: Final = 8
-_WORDLIKE: Final = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}|\d{1,4}")
-_NUMBER: Final = re.compile(r"\d+")
 _MAX_NUMBER: Final = 4  # digits that a name may end with
-_UUID: Final = re.compile(r"(?i)[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
-_HEX: Final = re.compile(r"(?i)(?:0x)?[0-9a-f]+")
-_SLUG: Final = re.compile(r"(?:(?:[a-z]{1,14}\d{0,2}|\d{1,3})-{1,2}){2,}[0-9a-f]{6,8}")  # words and a short hash
 _MIN_HEX: Final = 32  # shortest hexadecimal secret; shorter values are numbers, colours or abbreviated hashes
 _MIN_MIXED: Final = 20  # shortest secret with letters and digits
 _MIN_ENTROPY: Final = 3.0
@@ -47,8 +38,6 @@ _SAMPLE_PASSWORDS: Final = frozenset(("password", "mypassword", "passwd", "pass"
 
 NEAR: Final = 48  # characters before a random value that are searched for the name of a credential
 _PREFIX: Final = 12
-_KEY_OF: Final = re.compile(r"(?i)(?:key|token|secret)\d?[\"'`\]]{0,2}\s{0,3}(?:=>|:=|[:=,])\s{0,3}[\"'`]?$")
-"""Directly before a value assigned to a credential; only there a UUID is a secret."""
 
 
 def is_non_secret(found: re.Match[str], group: str) -> bool:
@@ -69,13 +58,13 @@ def is_non_secret(found: re.Match[str], group: str) -> bool:
 
 def is_placeholder(value: str) -> bool:
     """Whether a value is a placeholder: `your-key`, `xxxx`, `AKIA...EXAMPLE`."""
-    if _FILLED.search(value) or _DOCUMENTED.search(value) or REGEX["delimited"].search(value):
+    if REGEX["filler"].search(value) or REGEX["documented"].search(value) or REGEX["delimited"].search(value):
         return True
     if len(value) >= _LONG and len(set(value.lower())) < _MIN_DISTINCT:
         return True
     if any(map(str.isdigit, value)):
         return False
-    return bool(REGEX["delimited_letters"].search(value) or (value.isalpha() and _EMBEDDED.search(value)))
+    return bool(REGEX["delimited_letters"].search(value) or (value.isalpha() and REGEX["example_word"].search(value)))
 
 
 def is_sample_password(value: str) -> bool:
@@ -85,14 +74,14 @@ def is_sample_password(value: str) -> bool:
 
 def is_random(value: str) -> bool:
     """Whether a value looks random, unlike words, versions, paths and UUIDs."""
-    if len(value) < _MIN_MIXED or _UUID.fullmatch(value) or _SLUG.fullmatch(value):
+    if len(value) < _MIN_MIXED or REGEX["uuid"].fullmatch(value) or REGEX["slug"].fullmatch(value):
         return False
     bare = value.strip("=")
-    if _HEX.fullmatch(bare):
+    if REGEX["hexadecimal"].fullmatch(bare):
         return len(bare) >= _MIN_HEX and not bare.isdigit() and entropy(bare.lower()) >= _MIN_ENTROPY
     if len(bare) < _MIN_MIXED or entropy(bare) < _MIN_ENTROPY or is_placeholder(value):
         return False
-    return any(map(_is_random_segment, _SEGMENT.findall(bare)))
+    return any(map(_is_random_segment, REGEX["segment"].findall(bare)))
 
 
 def is_credential(value: str, before: str) -> bool:
@@ -100,7 +89,10 @@ def is_credential(value: str, before: str) -> bool:
     lower = fold_case(before)
     if not any(hint in lower for hint in NAME_HINTS):
         return False
-    if not (is_random(value) or (_UUID.fullmatch(value) and _KEY_OF.search(before) and not is_placeholder(value))):
+    if not (
+        is_random(value)
+        or (REGEX["uuid"].fullmatch(value) and REGEX["key_before"].search(before) and not is_placeholder(value))
+    ):
         return False
     names = list(REGEX["names_it"].finditer(before))
     return bool(names) and not REGEX["public"].search(before, max(names[-1].start() - _PREFIX, 0))
@@ -127,11 +119,11 @@ def _is_random_segment(segment: str) -> bool:
         return False
     if segment.isdigit():
         return False
-    parts = _WORDLIKE.findall(segment)
+    parts = REGEX["wordlike"].findall(segment)
     whole = sum(map(len, parts)) == len(segment)
     if segment.isalpha():
         return len(segment) >= _LONG_LETTERS and not whole
-    numbers = _NUMBER.findall(segment)
+    numbers = re.findall(r"\d+", segment)
     if segment.islower() or segment.isupper():
         return not whole or len(numbers) > 1 or len(numbers[0]) > _MAX_NUMBER
     # `ultraPictureBox1` is words and a number; random text often changes the kind of character.
