@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial, partialmethod
+from functools import partialmethod
 from typing import ClassVar, Final
 
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
-from textual.message import Message
 from textual.widgets import Static
 
 from core.base.errors import BadInput
@@ -22,9 +20,8 @@ from core.history.changes import LoopChange, PatternChange, QuestionChange, Stat
 from core.records.snapshot import Delta
 from core.records.times import day_of
 from core.state.project_state import ProjectState
-from tui.messages import NewestMessage
 from tui.present import compare as present
-from tui.present.state_counts import count_lines
+from tui.present.glyphs import Cells
 from tui.screens.history_query import HistoryQueryScreen
 from tui.widgets.bars import Item, ItemLine
 from tui.widgets.record_table import Column, RecordTable
@@ -35,11 +32,8 @@ LAST_VISIT: Final = "last visit"
 NOW: Final = "now"
 DEFAULT_SINCE: Final = timedelta(days=7)
 """How far to compare back without a known visit."""
-DAY: Final = timedelta(days=1)
 TYPED: Final = frozenset("0123456789-hdw")
 """Characters of a date or a duration."""
-TALL: Final = 30
-"""Lines of the screen from which each state has a line and a bar of its own."""
 BESIDE: Final = 70
 """Cells of the screen from which the two moments are side by side."""
 
@@ -59,13 +53,7 @@ class CompareScreen(HistoryQueryScreen):
         Column("note", "because", 28, flex=2),
         Column("title", "", 20, flex=2, keep=0),
     )
-
-    @dataclass(eq=False)
-    class Answered(NewestMessage):
-        """Two moments were compared."""
-
-        number: int
-        found: StateComparison
+    NO_ROWS = "Nothing changed"
 
     def __init__(self) -> None:
         super().__init__()
@@ -80,8 +68,7 @@ class CompareScreen(HistoryQueryScreen):
     def compose_content(self) -> ComposeResult:
         yield ItemLine(id="past-title")
         with Vertical(classes="past--moments"):
-            visit = self.services.last_visit
-            note = present.since_note(visit, self.view.now)
+            note = present.since_note(self.services.last_visit, self.view.now)
             yield ValueField(SINCE, Content("from"), note, self._first_choice(), typed=TYPED)
             yield ValueField(UNTIL, Content("until"), Content.styled("day", "$quiet"), NOW, typed=TYPED)
         yield Static(Content(""), id="past-counts")
@@ -90,54 +77,44 @@ class CompareScreen(HistoryQueryScreen):
         yield ItemLine(id="past-sums")
 
     def _first_choice(self) -> str:
-        if self.services.last_visit is not None:
-            return LAST_VISIT
-        return day_of(self.view.now - DEFAULT_SINCE)
-
-    def _field(self, name: str) -> ValueField:
-        return next(field for field in self.fields if field.name == name)
+        return day_of(self.view.now - DEFAULT_SINCE) if self.services.last_visit is None else LAST_VISIT
 
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.width >= BESIDE, "-wide")
-        self.set_class(event.size.height >= TALL, "-tall")
-        self.call_after_refresh(self._show)
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """Keep the result: updates would move the list that the user reads."""
-        if self._found is None and not self._at_work:
-            self._judge()
+        if self._found is None and not self.is_asking:
+            self._parse_moments()
             self.ask()
         elif delta is None:
-            self._show()
+            self.show_all()
 
     # Queries
 
     @on(ValueField.Changed)
     def _typed(self, message: ValueField.Changed) -> None:
         message.stop()
-        if self._judge():
+        if self._parse_moments():
             self.ask()
         self._show_head()
 
-    def _judge(self) -> bool:
+    def _parse_moments(self) -> bool:
         """Parse both fields; returns whether the moments have changed."""
         now, before = self.services.now(), (self._since, self._until)
-        since, until = self._field(SINCE), self._field(UNTIL)
-        moments: list[datetime | None] = []
-        faults = ["", ""]
-        for place, field in enumerate((since, until)):
+        moments, faults = list(before), ["", ""]
+        for place, field in enumerate(self.fields):
             try:
-                moments.append(self._moment(field, now))
+                moments[place] = self._moment(field, now)
             except BadInput as error:
                 faults[place] = str(error)
-                moments.append(before[place])
-        begin, end = moments
-        if begin is not None and not any(faults) and begin >= (end or now):
+        since, until = moments
+        if since is not None and not any(faults) and since >= (until or now):
             faults[0] = "must be before the other moment"
         if not any(faults):
-            self._since, self._until = begin, end
-        since.show_state(changed=False, fault=faults[0])
-        until.show_state(changed=False, fault=faults[1])
+            self._since, self._until = since, until
+        for field, fault in zip(self.fields, faults, strict=True):
+            field.show_state(changed=False, fault=fault)
         return (self._since, self._until) != before
 
     def _moment(self, field: ValueField, now: datetime) -> datetime | None:
@@ -148,119 +125,81 @@ class CompareScreen(HistoryQueryScreen):
             return self.services.last_visit or now - DEFAULT_SINCE
         return parse_past_time(field.text, now, end_of_day=False)
 
-    def question(self, number: int) -> Callable[[], Message]:
+    def question(self) -> Callable[[], StateComparison]:
         """Compare the two moments."""
-        assert self._since is not None, "the fields start with valid moments and keep the last valid ones"
-        return partial(self._compared, number, self.view, self._since, self._until)
+        view, since, until = self.view, self._since, self._until
+        assert since is not None, "the fields start with valid moments and keep the last valid ones"
 
-    def _compared(self, number: int, view: ProjectState, since: datetime, until: datetime | None) -> Answered:
-        known = self._known
-        if known is not None and known[:2] == (view.snapshot.number, since):
-            before = known[2]
-        else:
-            before = build_past_state(view, since)
-            self._known = view.snapshot.number, since, before
-        return self.Answered(number, compare_states(before, view if until is None else build_past_state(view, until)))
+        def compare() -> StateComparison:
+            if self._known is None or self._known[:2] != (view.snapshot.number, since):
+                self._known = view.snapshot.number, since, build_past_state(view, since)
+            return compare_states(self._known[2], view if until is None else build_past_state(view, until))
 
-    @on(Answered)
-    def _show_answer(self, message: Answered) -> None:
-        """Show the result, unless it is outdated."""
-        if message.number == self._asked:
-            self._answered, self._found = message.number, message.found
-            self._rows = present.rows(message.found)
-            self._show()
-            if self.field is not None:
-                self.table.cursor = 0
+        return compare
+
+    def show_result(self, result: StateComparison) -> None:
+        self._found, self._rows = result, present.rows(result)
 
     # Display
 
-    def _show(self) -> None:
+    def show_all(self) -> None:
         if not self.is_composed:
             return
         title = [Content.styled("Compare", "bold"), Content.styled("Read-only", "$quiet")]
-        self.query_one("#past-title", ItemLine).show([Item(part) for part in title], [])
+        self.query_one("#past-title", ItemLine).show([Item(part) for part in title])
         self._show_head()
-        if self._found is not None:
-            counts = self.query_one("#past-counts", Static)
-            before, after = self._found.states_before, self._found.states_after
-            width, short = counts.content_size.width, not self.has_class("-tall")
-            counts.update(count_lines(before, after, width, self.glyphs, short=short))
-            self.query_one("#past-sums", ItemLine).show([Item(present.sums(self._found))], [])
+        if found := self._found:
+            self.show_counts("#past-counts", found.states_before, found.states_after)
+            self.query_one("#past-sums", ItemLine).show([Item(present.sums(found))])
         self.table.show(list(self._rows))
         self.refresh_frame()
 
     def _show_head(self) -> None:
         if not self.is_composed:
             return
-        found, right = self._found, []
+        found, right = self._found, list[Item]()
         if found is not None:
-            waits = self._answered != self._asked
-            right = [Item(Content.styled("Computing…", "$warning") if waits else present.beside(found))]
+            right = [Item(Content.styled("Computing…", "$warning") if self.is_asking else present.beside(found))]
         self.query_one("#past-head", ItemLine).show([Item(present.headline(found))], right)
 
-    def _cells(self, key: str) -> dict[str, Content]:
-        return dict(present.cells(self._rows[key], self.view, self.glyphs))
+    def _cells(self, key: str) -> Cells:
+        return present.cells(self._rows[key], self.view, self.glyphs)
 
     def _empty(self) -> Content:
         return Content("") if self._found is None else present.nothing_changed()
 
-    @on(ValueField.Entered)
-    def _entered(self, message: ValueField.Entered) -> None:
-        message.stop()
-        self.refresh_frame()
-
-    @on(ValueField.Left)
-    def _left(self, message: ValueField.Left) -> None:
-        message.stop()
-        if not message.field.text:
-            message.field.put(NOW if message.field.name == UNTIL else self._first_choice())
+    def default_text(self, field: ValueField) -> str:
+        return NOW if field.name == UNTIL else self._first_choice()
 
     # Actions
 
     def why_not(self, action: str) -> str | None:
-        if action in {"undo", "redo"}:
-            return "No decisions on this screen"
         if action == "last_visit" and self.services.last_visit is None:
             return "This is your first visit"
-        if action == "open" and self.field is None and self.table.cursor_key is None:
-            return "Nothing changed"
-        return None
-
-    def label_for(self, action: str) -> str | None:
-        if action == "open":
-            return "go to list" if self.field is not None else "open"
-        return None
+        return super().why_not(action)
 
     def _step(self, days: int) -> None:
-        field = self.field or self._field(SINCE)
-        moment = (self._until if field.name == UNTIL else self._since) or self.services.now()
-        day = moment + days * DAY
-        latest = field.name == UNTIL and day.date() >= self.services.now().date()
-        field.put(NOW if latest else day_of(min(day, self.services.now())))
+        field, now = self.field or self.fields[0], self.services.now()
+        moment = (self._until if field.name == UNTIL else self._since) or now
+        day = moment + timedelta(days=days)
+        latest = field.name == UNTIL and day.date() >= now.date()
+        field.put(NOW if latest else day_of(min(day, now)))
 
     action_day_back = partialmethod(_step, -1)
     action_day_on = partialmethod(_step, 1)
 
     def action_last_visit(self) -> None:
-        self._field(SINCE).put(LAST_VISIT)
-        self._field(UNTIL).put(NOW)
+        for field, text in zip(self.fields, (LAST_VISIT, NOW), strict=True):
+            field.put(text)
 
-    def action_next_pane(self) -> None:
+    def _go_on(self, panes: int) -> None:
         """Cycle through both fields and the list."""
-        if (field := self.field) is None:
-            self._field(SINCE).enter()
-        elif field.name == SINCE:
-            self._field(UNTIL).enter()
-        else:
-            self.table.focus()
+        stops = [field.enter for field in self.fields] + [self.table.focus]
+        at = self.fields.index(self.field) if self.field is not None else len(self.fields)
+        stops[(at + panes) % len(stops)]()
 
-    def action_previous_pane(self) -> None:
-        if (field := self.field) is None:
-            self._field(UNTIL).enter()
-        elif field.name == UNTIL:
-            self._field(SINCE).enter()
-        else:
-            self.table.focus()
+    action_next_pane = partialmethod(_go_on, 1)
+    action_previous_pane = partialmethod(_go_on, -1)
 
     def action_down(self) -> None:
         if self.field is not None:
@@ -268,13 +207,9 @@ class CompareScreen(HistoryQueryScreen):
         else:
             self.table.move(1)
 
-    def action_open(self) -> None:
-        """Focus the list, or open the record of the change."""
-        if self.field is not None:
-            self.table.focus()
-            return
-        key = self.table.cursor_key
-        change = self._rows.get(key) if key is not None else None
+    def open_row(self, key: str) -> None:
+        """Open the record of the change."""
+        change = self._rows[key]
         if isinstance(change, PatternChange):
             if change.pattern_id in self.view.snapshot.patterns:
                 self.services.open_record("patterns", change.pattern_id, tab="Why")
@@ -284,9 +219,8 @@ class CompareScreen(HistoryQueryScreen):
             self.services.open_record("loops", change.loop_id)
         elif isinstance(change, QuestionChange):
             self.services.open_record("review", change.subject)
-        elif change is not None:
+        else:
             self.services.open_record("log", change.id)
 
     def copy_text(self) -> str:
-        key = "" if self.field is not None else self.table.cursor_key or ""
-        return key.partition(" ")[2]
+        return super().copy_text().partition(" ")[2]

@@ -2,36 +2,58 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import Any, ClassVar, Final
 
-from textual import on
-from textual.message import Message
+from textual import events, on
+from textual.widgets import Static
 
+from tui.present.state_counts import Counts, count_lines
 from tui.screens.base_screen import BaseScreen
-from tui.widgets.bars import Item
-from tui.widgets.record_table import RecordTable
+from tui.widgets.record_table import Column, RecordTable
 from tui.widgets.value_field import ValueField
 
 PAUSE_SECONDS: Final = 0.1
 """Seconds without typing before the query starts."""
+TALL: Final = 30
+"""Lines of the screen from which each state has a line and a bar of its own."""
+_QUERY: Final = "query"
 
 
 class HistoryQueryScreen(BaseScreen):
     """An overlay. Only the newest query is answered, one at a time."""
 
+    IS_OVERLAY = True
     AUTO_FOCUS = "ValueField Input"
+    COLUMNS: ClassVar[tuple[Column, ...]] = ()
+    NO_ROWS: ClassVar[str] = ""
+    """Why no row can be opened."""
+    TO_LIST, TO_RECORD = "go to list", "open"
+    """Labels of enter in a field and in the list."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._asked = self._answered = 0
-        """Number of the newest query, and of the one whose result is shown; others are dropped."""
-        self._at_work = False
+    # What subclasses provide
 
-    def question(self, number: int) -> Callable[[], Message]:
-        """The current query: run in a thread, it returns the message with the result."""
+    def question(self) -> Callable[[], Any]:
+        """The current query, to be run in a thread."""
         raise NotImplementedError
+
+    def show_result(self, result: Any) -> None:
+        """Show the result of the newest query."""
+        raise NotImplementedError
+
+    def show_all(self) -> None:
+        """Draw all parts of the screen."""
+        raise NotImplementedError
+
+    def default_text(self, field: ValueField) -> str:
+        """The text of a field that was left empty."""
+        raise NotImplementedError
+
+    def open_row(self, key: str) -> None:
+        """Open the record of a row."""
+        raise NotImplementedError
+
+    # Queries
 
     @property
     def table(self) -> RecordTable:
@@ -47,21 +69,51 @@ class HistoryQueryScreen(BaseScreen):
         """The field with focus."""
         return next((field for field in self.fields if field.has_focus_within), None)
 
+    @property
+    def is_asking(self) -> bool:
+        """Whether the result of the newest query is not shown yet."""
+        return self.is_computing(_QUERY)
+
     def ask(self) -> None:
         """Start a new query."""
-        self._asked += 1
-        if not self._at_work:
-            self._at_work = True
-            self.run_worker(self._answer(), group="asking", exclusive=True)
+        self.run_in_thread(_QUERY, self.question(), self._take_result, pause=PAUSE_SECONDS)
 
-    async def _answer(self) -> None:
-        number = 0
-        while number != self._asked:
-            number = self._asked
-            await asyncio.sleep(PAUSE_SECONDS)
-            if number == self._asked:
-                self.post_message(await asyncio.to_thread(self.question(number)))
-        self._at_work = False
+    def _take_result(self, result: Any) -> None:
+        self.show_result(result)
+        self.show_all()
+        if self.field is not None:
+            self.table.cursor = 0  # while a value changes, show the highest impact
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.set_class(event.size.height >= TALL, "-tall")
+        self.call_after_refresh(self.show_all)
+
+    def show_counts(self, id: str, before: Counts, after: Counts) -> None:
+        """Show the number of patterns per state."""
+        counts = self.query_one(id, Static)
+        short = not self.has_class("-tall")
+        counts.update(count_lines(before, after, counts.content_size.width, self.glyphs, short=short))
+
+    @on(ValueField.Entered)
+    def _entered(self, message: ValueField.Entered) -> None:
+        message.stop()
+        self.refresh_frame()
+
+    @on(ValueField.Left)
+    def _left(self, message: ValueField.Left) -> None:
+        message.stop()
+        if not message.field.text:
+            message.field.put(self.default_text(message.field))
+
+    # Actions
+
+    def why_not(self, action: str) -> str | None:
+        return self.NO_ROWS if action == "open" and self.field is None and self.table.cursor_key is None else None
+
+    def label_for(self, action: str) -> str | None:
+        if action == "open":
+            return self.TO_LIST if self.field is not None else self.TO_RECORD
+        return None
 
     @on(RecordTable.Chosen)
     def _chosen(self, message: RecordTable.Chosen) -> None:
@@ -70,11 +122,10 @@ class HistoryQueryScreen(BaseScreen):
 
     def action_open(self) -> None:
         """Focus the list, or open the record under the cursor."""
-        raise NotImplementedError
+        if self.field is not None:
+            self.table.focus()
+        elif key := self.table.cursor_key:
+            self.open_row(key)
 
-    def _key_items(self) -> tuple[list[Item], list[Item]]:
-        offered, right = super()._key_items()
-        return offered, [self._key_item("back", "leave"), *right]
-
-    def action_back(self) -> None:
-        self.dismiss()
+    def copy_text(self) -> str:
+        return "" if self.field is not None else self.table.cursor_key or ""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial, partialmethod, reduce
+from functools import partialmethod, reduce
 from typing import ClassVar, Final
 
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
-from textual.message import Message
 from textual.widgets import Static
 
 from core.base.errors import BadInput
@@ -20,10 +18,9 @@ from core.learning import threshold_replay
 from core.learning.threshold_replay import PatternDifference, Replay
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
-from tui.messages import NewestMessage
 from tui.present import what_if as present
+from tui.present.glyphs import Cells
 from tui.present.knobs import Knob
-from tui.present.state_counts import count_lines
 from tui.screens.history_query import HistoryQueryScreen
 from tui.widgets.bars import Item, ItemLine
 from tui.widgets.record_table import Column, RecordTable
@@ -33,8 +30,6 @@ BESIDE: Final = 118
 """Cells of the screen from which thresholds and result are side by side."""
 TWO_COLUMNS: Final = 80
 """Cells of the screen from which the thresholds above the result are in two columns."""
-TALL: Final = 30
-"""Lines of the screen from which each state has a line and a bar of its own."""
 BUSY_SECONDS: Final = 0.3
 """Seconds before a running query is reported."""
 
@@ -56,15 +51,8 @@ class WhatIfScreen(HistoryQueryScreen):
         Column("note", "", 28),
         Column("title", "what", 20, flex=3, keep=0),
     )
-
-    @dataclass(eq=False)
-    class Replayed(NewestMessage):
-        """History was replayed with some settings, and changed patterns were sorted."""
-
-        number: int
-        settings: Settings
-        replay: Replay
-        turns: Sequence[PatternDifference]
+    NO_ROWS = "No pattern changes"
+    TO_LIST, TO_RECORD = "go to patterns", "why"
 
     def __init__(self) -> None:
         super().__init__()
@@ -103,8 +91,6 @@ class WhatIfScreen(HistoryQueryScreen):
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.width >= BESIDE, "-wide")
         self.set_class(event.size.width < TWO_COLUMNS, "-narrow")
-        self.set_class(event.size.height >= TALL, "-tall")
-        self.call_after_refresh(self._show)
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         if delta is None or delta.patterns or delta.loops or delta.events or delta.decisions:
@@ -114,63 +100,51 @@ class WhatIfScreen(HistoryQueryScreen):
 
     @on(ValueField.Changed)
     def _typed(self, message: ValueField.Changed) -> None:
-        message.stop()
-        before = self.settings
-        self._judge(message.field)
-        if self.settings != before:
-            self.ask()
-        else:
-            self._show_head()
-
-    def _judge(self, field: ValueField) -> None:
         """Take the value of a field, if it is valid; else keep the last one."""
-        knob, today, text = _knob(field), self.view.settings, field.text
-        fault = ""
+        message.stop()
+        before, field, today = self.settings, message.field, self.view.settings
+        knob, text, fault = _knob(field), field.text, ""
         try:
             changed = bool(text) and knob.put(today, text) != today
         except BadInput as error:
             changed, fault = field.name in self._tried, present.reason(error, knob)
         else:
+            self._tried.pop(knob.name, None)
             if changed:
                 self._tried[knob.name] = text
-            else:
-                self._tried.pop(knob.name, None)
         field.show_state(changed=changed, fault=fault)
+        if self.settings != before:
+            self.ask()
+        else:
+            self._show_head()
 
     def ask(self) -> None:
         self.set_timer(BUSY_SECONDS, self._show_head)
         super().ask()
 
-    def question(self, number: int) -> Callable[[], Message]:
-        return partial(self._replayed, number, self.view, self.settings)
+    def question(self) -> Callable[[], tuple[Settings, Replay, Sequence[PatternDifference]]]:
+        settings, history = self.settings, self.view.board.history
 
-    def _replayed(self, number: int, view: ProjectState, settings: Settings) -> Replayed:
-        replay = threshold_replay.what_if(settings, view.board.history)
-        return self.Replayed(number, settings, replay, present.by_consequence(replay, settings))
+        def work() -> tuple[Settings, Replay, Sequence[PatternDifference]]:
+            replay = threshold_replay.what_if(settings, history)
+            return settings, replay, present.by_consequence(replay, settings)
 
-    @on(Replayed)
-    def _show_replay(self, message: Replayed) -> None:
-        """Show the result, unless it is outdated."""
-        if message.number == self._asked:
-            self._answered, self._replay = message.number, message.replay
-            self._as_today = message.settings == self.view.settings
-            self._turns = {turn.pattern_id: turn for turn in message.turns}
-            self._show()
-            if self.field is not None:
-                self.table.cursor = 0  # while a value changes, show the highest impact
+        return work
+
+    def show_result(self, result: tuple[Settings, Replay, Sequence[PatternDifference]]) -> None:
+        settings, self._replay, turns = result
+        self._as_today = settings == self.view.settings
+        self._turns = {turn.pattern_id: turn for turn in turns}
 
     # Display
 
-    def _show(self) -> None:
+    def show_all(self) -> None:
         if not self.is_composed:
             return
         self._show_title()
         self._show_head()
-        counts = self.query_one("#what-if-counts", Static)
         if self._replay is not None:
-            width, short = counts.content_size.width, not self.has_class("-tall")
-            before, after = self._replay.before, self._replay.after
-            counts.update(count_lines(before, after, width, self.glyphs, short=short))
+            self.show_counts("#what-if-counts", self._replay.before, self._replay.after)
         self.table.show(list(self._turns))
         self.refresh_frame()
 
@@ -185,32 +159,27 @@ class WhatIfScreen(HistoryQueryScreen):
     def _show_head(self) -> None:
         if not self.is_composed:
             return
-        replay, line = self._replay, self.query_one("#what-if-head", ItemLine)
-        if replay is not None and self._answered != self._asked:
-            right = [Item(Content.styled("Replaying…", "$warning"))]
-        else:
-            right = [Item(present.replayed(replay))] if replay is not None else []
+        replay, right = self._replay, list[Item]()
+        if replay is not None:
+            busy = Content.styled("Replaying…", "$warning")
+            right = [Item(busy if self.is_asking else present.replayed(replay))]
         faulty = any(field.fault for field in self.fields)
-        line.show([Item(present.headline(replay, as_today=self._as_today, faulty=faulty))], right)
+        headline = present.headline(replay, as_today=self._as_today, faulty=faulty)
+        self.query_one("#what-if-head", ItemLine).show([Item(headline)], right)
 
-    def _cells(self, key: str) -> dict[str, Content]:
-        return dict(present.turn_cells(self._turns[key], self.view, self.glyphs))
+    def _cells(self, key: str) -> Cells:
+        return present.turn_cells(self._turns[key], self.view, self.glyphs)
 
     def _empty(self) -> Content:
         return Content("") if self._replay is None else present.nothing_turned(as_today=self._as_today)
 
     @on(ValueField.Entered)
-    def _entered(self, message: ValueField.Entered) -> None:
-        message.stop()
+    def _remember_field(self, message: ValueField.Entered) -> None:
         self._last = message.field
         self._show_title()
-        self.refresh_frame()
 
-    @on(ValueField.Left)
-    def _left(self, message: ValueField.Left) -> None:
-        message.stop()
-        if not message.field.text:
-            message.field.put(_knob(message.field).text(self.view.settings))
+    def default_text(self, field: ValueField) -> str:
+        return _knob(field).text(self.view.settings)
 
     # Actions
 
@@ -219,14 +188,7 @@ class WhatIfScreen(HistoryQueryScreen):
             return "No decisions on this screen; r restores a threshold, R all of them"
         if action in {"step_up", "step_down", "put_back"} and self.field is None:
             return "Press tab to go to the thresholds"
-        if action == "open" and self.field is None and self.table.cursor_key is None:
-            return "No pattern changes"
-        return None
-
-    def label_for(self, action: str) -> str | None:
-        if action == "open":
-            return "go to patterns" if self.field is not None else "why"
-        return None
+        return super().why_not(action)
 
     def _step(self, steps: int) -> None:
         if field := self.field:
@@ -237,20 +199,11 @@ class WhatIfScreen(HistoryQueryScreen):
 
     def action_put_back(self) -> None:
         if field := self.field:
-            self._put_back(field)
+            field.put(self.default_text(field))
 
     def action_put_all_back(self) -> None:
         for field in self.fields:
-            self._put_back(field)
-
-    def _put_back(self, field: ValueField) -> None:
-        field.put(_knob(field).text(self.view.settings))
-
-    def action_first(self) -> None:
-        self._move(-len(self._turns) - len(KNOBS))
-
-    def action_last(self) -> None:
-        self._move(len(self._turns) + len(KNOBS))
+            field.put(self.default_text(field))
 
     def _move(self, rows: int) -> None:
         fields, field = self.fields, self.field
@@ -262,24 +215,22 @@ class WhatIfScreen(HistoryQueryScreen):
     action_down = partialmethod(_move, 1)
     action_up = partialmethod(_move, -1)
 
+    def action_first(self) -> None:
+        self._move(-len(self._turns) - len(KNOBS))
+
+    def action_last(self) -> None:
+        self._move(len(self._turns) + len(KNOBS))
+
     def action_next_pane(self) -> None:
         if self.field is not None:
             self.table.focus()
         else:
             (self._last or self.fields[0]).enter()
 
-    def action_previous_pane(self) -> None:
-        self.action_next_pane()
+    action_previous_pane = action_next_pane
 
-    def action_open(self) -> None:
-        """Focus the patterns, or open one of them."""
-        if self.field is not None:
-            self.table.focus()
-        elif key := self.table.cursor_key:
-            self.services.open_record("patterns", key, tab="Why")
-
-    def copy_text(self) -> str:
-        return "" if self.field is not None else self.table.cursor_key or ""
+    def open_row(self, key: str) -> None:
+        self.services.open_record("patterns", key, tab="Why")
 
 
 def _knob(field: ValueField) -> Knob:
