@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partialmethod
+from functools import partial, partialmethod
 from typing import Final
 
 from textual import events, on
@@ -21,8 +20,8 @@ from core.metrics.weekly import list_used, list_week_starts
 from core.queries.pattern_filter import build_id_query
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
-from tui.messages import NewestMessage
 from tui.present import metrics as present
+from tui.present.glyphs import Cells
 from tui.present.metrics_chart import week_chart
 from tui.screens.base_screen import BaseScreen
 from tui.screens.file_export import export
@@ -55,27 +54,17 @@ class MetricsScreen(BaseScreen):
     )
     AUTO_FOCUS = "#metrics-sections"
 
-    @dataclass(eq=False)
-    class Measured(NewestMessage):
-        """The metrics were computed."""
-
-        number: int
-        found: Dashboard
-
     def __init__(self) -> None:
         super().__init__()
         self._weeks = DEFAULT_WEEKS
-        self._asked = 0
-        """Number of the newest request; older results are dropped."""
         self._found: Dashboard | None = None
         self._figures: dict[str, Figure] = {}
         self._bar = LEAST_BAR
 
     def compose_content(self) -> ComposeResult:
         with Horizontal(classes="metrics"):
-            yield RecordTable(
-                (Column("title", "section", 10, flex=1),), self._section_cells, _reading, id="metrics-sections"
-            )
+            columns = [Column("title", "section", 10, flex=1)]
+            yield RecordTable(columns, self._section_cells, self._missing, id="metrics-sections")
             with Vertical(classes="metrics--figure"):
                 yield ItemLine(id="metrics-head")
                 yield Static(Content(""), id="metrics-takeaway")
@@ -117,24 +106,15 @@ class MetricsScreen(BaseScreen):
             self._ask()
 
     def _ask(self) -> None:
-        self._asked += 1
-        number, view, by, weeks = self._asked, self.view, self.services.project.by, self._weeks
+        build = partial(build_dashboard, self.view, self.services.project.by, self._weeks)
+        self.run_in_thread("metrics", build, self._show_metrics)
 
-        def work() -> None:
-            if number == self._asked:  # outdated requests are dropped
-                self.post_message(self.Measured(number, build_dashboard(view, by, weeks)))
-
-        self.run_worker(work, thread=True, group="metrics", exclusive=True)
-
-    @on(Measured)
-    def _measured(self, message: Measured) -> None:
-        """Show the result, unless it is outdated."""
-        if message.number == self._asked and self.is_composed:
-            self._found = message.found
-            self._figures = {figure.id: figure for figure in build_figures(message.found)}
-            if list(self.sections.keys) != list(self._figures):
-                self.sections.show(list(self._figures))
-            self._show()
+    def _show_metrics(self, found: Dashboard) -> None:
+        self._found = found
+        self._figures = {figure.id: figure for figure in build_figures(found)}
+        if list(self.sections.keys) != list(self._figures):
+            self.sections.show(list(self._figures))
+        self._show()
 
     # Display
 
@@ -170,25 +150,22 @@ class MetricsScreen(BaseScreen):
         if figure.percent or len(figure.parts) > 1 or figure.reach:
             rest.append(Column("count", "n", COUNT_CELLS, align="right"))
         numbers: list[Column] = []
+        left = 0
         for form in present.Title:
-            numbers = self._numbers(figure, form)
-            if _cells(label, *numbers, *rest) + LEAST_BAR <= width:
+            titles = [present.part_title(figure, n, self.glyphs, form) for n in range(len(figure.parts))]
+            sizes = [max(len(title), COUNT_CELLS) for title in titles]
+            numbers = [Column(f"part{n}", titles[n], sizes[n], align="right") for n in range(len(titles))]
+            left = width - sum(column.width + 1 for column in (label, *numbers, *rest))
+            if left >= LEAST_BAR:
                 break
-        bar = max(width - _cells(label, *numbers, *rest) - 1, LEAST_BAR)
+        bar = max(left - 1, LEAST_BAR)
         return (label, Column("bar", "", bar), *numbers, *rest), bar
-
-    def _numbers(self, figure: Figure, form: present.Title) -> list[Column]:
-        titles = [present.part_title(figure, n, self.glyphs, form) for n in range(len(figure.parts))]
-        return [
-            Column(f"part{n}", title, max(len(title), COUNT_CELLS), align="right") for n, title in enumerate(titles)
-        ]
 
     def _draw_chart(self, figure: Figure) -> None:
         """The chart of the section, with the row under the cursor highlighted."""
         glyphs, at = self.glyphs, self._row_number()
-        self.query_one("#metrics-chart", Drawing).show(
-            lambda width, height: week_chart(figure, width, height, glyphs, at)
-        )
+        chart = self.query_one("#metrics-chart", Drawing)
+        chart.show(lambda width, height: week_chart(figure, width, height, glyphs, at))
 
     def _draw(self, figure: Figure) -> None:
         self._draw_chart(figure)
@@ -205,18 +182,18 @@ class MetricsScreen(BaseScreen):
         figure, number = self.figure, self._row_number()
         return figure.rows[number] if figure is not None and number is not None and number < len(figure.rows) else None
 
-    def _section_cells(self, key: str) -> dict[str, Content]:
+    def _section_cells(self, key: str) -> Cells:
         return {"title": Content(self._figures[key].title)}
 
-    def _row_cells(self, key: str) -> dict[str, Content]:
+    def _row_cells(self, key: str) -> Cells:
         figure = self.figure
         if figure is None or int(key) >= len(figure.rows):
             return {}
-        return dict(present.row_cells(figure, figure.rows[int(key)], self._bar, self.glyphs))
+        return present.row_cells(figure, figure.rows[int(key)], self._bar, self.glyphs)
 
     def _missing(self) -> Content:
         figure = self.figure
-        return Content.styled(figure.missing, "$quiet") if figure is not None else _reading()
+        return Content.styled(figure.missing if figure is not None else "Computing…", "$quiet")
 
     @on(RecordTable.Highlighted, "#metrics-sections")
     def _other_section(self, message: RecordTable.Highlighted) -> None:
@@ -241,8 +218,11 @@ class MetricsScreen(BaseScreen):
     def why_not(self, action: str) -> str | None:
         if action in {"open", "copy", "copy_whole", "export"} and self._found is None:
             return "Still computing"
-        if action == "open":
-            return self._why_not_open()
+        row = self._row() if self._in_rows else None
+        if action == "open" and not self._in_rows and not (self.figure is not None and self.figure.rows):
+            return "This section has no rows"
+        if action == "open" and self._in_rows and not (row and (row.goal or (row.week is not None and row.count))):
+            return "There is no record behind this row"
         if action == "fewer_weeks" and self._weeks == RANGES[0]:
             return "This is the shortest time"
         if action == "more_weeks" and self._weeks == RANGES[-1]:
@@ -250,14 +230,6 @@ class MetricsScreen(BaseScreen):
         if action == "back" and not self._in_rows and not self.selections:
             return "Nothing to leave"
         return super().why_not(action)
-
-    def _why_not_open(self) -> str | None:
-        if not self._in_rows:
-            return None if self.figure is not None and self.figure.rows else "This section has no rows"
-        row = self._row()
-        if row is None or (row.goal is None and not (row.week is not None and row.count)):
-            return "There is no record behind this row"
-        return None
 
     def label_for(self, action: str) -> str | None:
         if action == "open":
@@ -288,17 +260,16 @@ class MetricsScreen(BaseScreen):
         if not self._in_rows:
             self.rows.focus()
         elif row := self._row():
-            self._follow(self._goal(row))
+            self._open_row(row)
 
-    def _goal(self, row: Row) -> Goal | None:
-        if row.goal is not None or row.week is None:
-            return row.goal
-        board = self.view.board
-        start = list_week_starts(board.now, row.week + 1)[0]
-        ids = list_used(board, select_registered(board, self.view.snapshot.patterns), start)
-        return Goal("patterns", build_id_query(ids)[0], ids[0]) if ids else None
-
-    def _follow(self, goal: Goal | None) -> None:
+    def _open_row(self, row: Row) -> None:
+        """Open the record of a row, or the patterns that were used in its week."""
+        goal = row.goal
+        if goal is None and row.week is not None:
+            board = self.view.board
+            start = list_week_starts(board.now, row.week + 1)[0]
+            ids = list_used(board, select_registered(board, self.view.snapshot.patterns), start)
+            goal = Goal("patterns", build_id_query(ids)[0], ids[0]) if ids else None
         if goal is None:
             self.services.say("Its record is gone", severity="warning")
         elif goal.filter:
@@ -324,11 +295,3 @@ class MetricsScreen(BaseScreen):
 
     def copy_text(self) -> str:
         return section_markdown(self.figure) if self.figure is not None else ""
-
-
-def _cells(*columns: Column) -> int:
-    return sum(column.width + 1 for column in columns)
-
-
-def _reading() -> Content:
-    return Content.styled("Computing…", "$quiet")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial, partialmethod
+from functools import cached_property, partial, partialmethod
 from typing import Final
 
 from textual import on
 from textual.content import Content
-from textual.message import Message
 from textual.widgets import Static
 from textual.widgets._toast import ToastRack
+from textual.worker import get_current_worker
 
 from core.base.text import plural
 from core.forecast.forecast import Forecaster
@@ -24,12 +24,12 @@ from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
 from tui.actions import ACTIONS
 from tui.present import review as present
-from tui.present.review_answers import Outlook, answer_rows, what_changes, what_heading
+from tui.present.review_answers import answer_rows, what_changes, what_heading
 from tui.present.review_session import budget_text, pace_text, stop_lines
 from tui.screens.question_order import same_question
-from tui.screens.review_answers import ANSWERS, DECIDES
-from tui.screens.review_forecasts import Forecasts, work_out
-from tui.screens.review_links import ReviewLinks, evidence_loops
+from tui.screens.review_answers import ANSWERS, DECIDES, evidence_loops
+from tui.screens.review_forecasts import Forecasts, compute_outlook
+from tui.screens.review_panes import ReviewPanes
 from tui.widgets.bars import Item, ItemLine
 from tui.widgets.drawing import AnswerList
 from tui.widgets.text_pane import TextPane
@@ -49,7 +49,7 @@ _ALWAYS: Final = frozenset(
 """Actions that need no question."""
 
 
-class ReviewScreen(ReviewLinks):
+class ReviewScreen(ReviewPanes):
     """The record on the left, evidence on the right, the effect of each answer below."""
 
     place = "review"
@@ -61,18 +61,9 @@ class ReviewScreen(ReviewLinks):
         "answer can be undone with u."
     )
 
-    @dataclass(eq=False)
-    class Forecast(Message):
-        """Forecasts of some answers were computed."""
-
-        item: ReviewItem
-        action: str
-        outlook: Outlook
-
     def __init__(self) -> None:
         super().__init__()
         self._forecasts = Forecasts()
-        self._forecaster: Forecaster | None = None
         self._offered: tuple[Answer, ...] = ()
         self._cursor = 0
         self._shown: ReviewItem | None = None
@@ -164,59 +155,47 @@ class ReviewScreen(ReviewLinks):
 
     def _show_stop(self, planned: Plan) -> None:
         """The plan is done or the time is up: pause until the user goes on."""
-        self._shown, self._offered = None, ()
         head, *lines = stop_lines(self.questions.items, planned, self.services.shown_key("next_item"))
-        self.query_one(".question", ItemLine).show([Item(head), Item(pace_text(self.session))])
-        self._show_text(lines)
+        self._show_text([Item(head), Item(pace_text(self.session))], lines)
 
-    def _show_text(self, text: Sequence[Content]) -> None:
-        self.query_one("#review-reason", Static).update(Content(""))
-        for name in ("left", "right"):
+    def _show_nothing(self) -> None:
+        hint = Content.styled("Press 2 to browse patterns, 4 to preview the context of a task.", "$quiet")
+        head = Content.styled("No open questions.", "bold")
+        self._show_text([Item(head)], [Content(present.EMPTY), Content(""), hint])
+
+    def _show_text(self, head: Sequence[Item], text: Sequence[Content]) -> None:
+        """Show a text instead of a question."""
+        self._shown, self._offered = None, ()
+        self.query_one(".question", ItemLine).show(head)
+        for name in ("reason", "left", "right"):
             self.query_one(f"#review-{name}", Static).update(Content(""))
         self.text_of("subject").show(text)
         self.text_of("proposal").show([])
         self._show_outcome(top=True)
 
-    def _show_nothing(self) -> None:
-        self._shown, self._offered = None, ()
-        self.query_one(".question", ItemLine).show([Item(Content.styled("No open questions.", "bold"))])
-        self._show_text(
-            [
-                Content(present.EMPTY),
-                Content(""),
-                Content.styled("Press 2 to browse patterns, 4 to preview the context of a task.", "$quiet"),
-            ]
-        )
-
     # Forecasts
 
     def _show_outcome(self, *, top: bool) -> None:
         """Show the answers, and the full forecast of the highlighted one."""
-        item = self._shown if self._listed else None
-        self._cursor = min(self._cursor, max(len(self._listed) - 1, 0))
-        rows: list[Content] = []
-        if item is not None:
-            offered = self._listed
+        item, offered = self._shown, self._listed
+        self._cursor = min(self._cursor, max(len(offered) - 1, 0))
+        rows, heading, changes = list[Content](), Content(""), list[Content]()
+        if item is not None and offered:
             outlooks = [self._forecasts.of(item, answer.action) for answer in offered]
             keys = [self.services.shown_key(answer.action) for answer in offered]
             width = (self.query_one(AnswerList).size.width or self.size.width) - 2
             rows = answer_rows(offered, outlooks, keys, item.subject, self.glyphs, width)
             answer, outlook = offered[self._cursor], outlooks[self._cursor]
-            self.query_one("#review-what", Static).update(what_heading(answer, keys[self._cursor], self.glyphs))
-            self.text_of("consequence").show(what_changes(answer, outlook, self.view, self.glyphs), top=top)
-        else:
-            self.query_one("#review-what", Static).update(Content(""))
-            self.text_of("consequence").show([])
+            heading = what_heading(answer, keys[self._cursor], self.glyphs)
+            changes = what_changes(answer, outlook, self.view, self.glyphs)
+        self.query_one("#review-what", Static).update(heading)
+        self.text_of("consequence").show(changes, top=top)
         self.query_one(AnswerList).show(rows, self._cursor)
-        self._lift_toasts(len(rows))
-        self.refresh_frame()
-
-    def _lift_toasts(self, rows: int) -> None:
-        """Keep toasts above the answers, whose keys must stay visible."""
-        above = rows + ANSWER_FRAME if rows else 1
+        above = len(rows) + ANSWER_FRAME if rows else 1  # the keys of the answers must stay visible below toasts
         for rack in self.query(ToastRack):
             if rack.styles.margin.bottom != above:
                 rack.styles.margin = (0, 0, above, 0)
+        self.refresh_frame()
 
     @property
     def _listed(self) -> list[Answer]:
@@ -226,36 +205,33 @@ class ReviewScreen(ReviewLinks):
 
     def _work_out(self, item: ReviewItem, view: ProjectState) -> None:
         """Compute missing forecasts of the question in front, then of the next one."""
-        number = view.snapshot.number
-        following = self.questions.next
-        self._forecasts.keep([item, *([following] if following is not None else [])])
-        jobs = [(item, self._forecasts.missing(item, self._offered, number))]
-        if following is not None:
-            jobs.append((following, self._forecasts.missing(following, self.answers_to(following, view), number)))
-        if not any(answers for _, answers in jobs):
-            return
-        if self._forecaster is None:
-            self._forecaster = Forecaster(self.services.project)
-        forecaster = self._forecaster
+        questions = [one for one in (item, self.questions.next) if one is not None]
+        self._forecasts.keep(questions)
+        jobs: list[tuple[ReviewItem, Answer]] = []
+        for question in questions:
+            jobs += self._forecasts.missing(question, self.answers_to(question, view), view.snapshot.number)
+        if jobs:
+            self.run_worker(self._forecast(jobs, view), group="forecast", exclusive=True)
 
-        def work() -> None:
-            for found in work_out(jobs, view, forecaster):
-                self.post_message(self.Forecast(*found))
+    async def _forecast(self, jobs: Sequence[tuple[ReviewItem, Answer]], view: ProjectState) -> None:
+        worker = get_current_worker()
+        for item, answer in jobs:
+            compute = partial(compute_outlook, self._forecaster, view, item, answer, lambda: worker.is_cancelled)
+            outlook = await asyncio.to_thread(compute)
+            if outlook is not None:
+                self._forecasts.store(item, answer.action, outlook)
+                if self._shown is not None and same_question(item, self._shown):
+                    self._show_outcome(top=False)
 
-        self.run_worker(work, thread=True, group="forecast", exclusive=True)
-
-    @on(Forecast)
-    def _store_forecast(self, message: Forecast) -> None:
-        """Store the forecasts; show those of the question in front."""
-        self._forecasts.take(message.item, message.action, message.outlook)
-        if self._shown is not None and same_question(message.item, self._shown):
-            self._show_outcome(top=False)
+    @cached_property
+    def _forecaster(self) -> Forecaster:
+        return Forecaster(self.services.project)
 
     def embedding(self, done: int, total: int) -> None:
         """With new embeddings, compute forecasts that lacked them again."""
         if done < total:
             return
-        self._forecasts.doubt_words()
+        self._forecasts.mark_unembedded()
         item = self._shown
         if self.is_composed and item is not None and self._offered:
             self._work_out(item, self.view)

@@ -1,4 +1,4 @@
-"""How answers are given in Review: at once, with a reason, or with an edited text."""
+"""Actions of Review: answers, given at once or after a text, and links from the question."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ from core.base.errors import BadInput, RalphdeckError
 from core.base.text import visible_line
 from core.base.validation import check_amount
 from core.config.settings import MAX_MINUTES
-from core.curation.commands import AcceptInversion
+from core.curation.commands import AcceptInversion, Note
 from core.learning.inversion_rules import Inversion
 from core.review.answers import Answer, answers, snooze_command
 from core.review.session import Plan, measure_pace, plan
 from core.state.project_state import ProjectState
 from core.state.review_items import DUPLICATE, ReviewItem
+from tui.present.memory import session_key
 from tui.present.review_session import ReviewSession
 from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import AskLine, AskText, Choose, overtaken
 from tui.screens.question_order import Key, QuestionOrder, key_of, same_question
+from tui.widgets.text_pane import TextPane
 
 ANSWERS: Final = frozenset(
     {"accept", "reject", "rewrite", "promote", "deprecate", "reset", "restore_text", "quarantine", "archive"}
@@ -40,19 +42,24 @@ DECIDES: Final = ANSWERS | {"give", "snooze_until", "rewrite_in_editor", "altern
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """Edits of a proposed anti-pattern before it is accepted.
+    """Edits of a proposed anti-pattern before it is accepted."""
 
-    Attributes:
-        text: The edited text, "" for the proposed one.
-        better: Id of the alternative pattern, "" for none; None for the proposed one.
-    """
+    text: str = ""  # "" for the proposed one
+    better: str | None = None  # ID of the alternative pattern, "" for none; None for the proposed one
 
-    text: str = ""
-    better: str | None = None
+
+def evidence_loops(item: ReviewItem, view: ProjectState) -> list[str]:
+    """The known loops of a question's evidence; contradicting ones come first."""
+    if not item.is_about_pattern:
+        loop_ids = [item.subject, item.session.loop_id if item.session is not None else ""]
+    else:
+        observations = sorted(view.board.observations(item.subject), key=lambda one: one.success is not False)
+        loop_ids = [one.loop_id for one in observations]
+    return [id for id in dict.fromkeys(loop_ids) if id in view.snapshot.loops]
 
 
 class ReviewAnswers(BaseScreen):
-    """Gives answers, counts them, and asks for reasons and texts."""
+    """Gives answers, counts them, asks for reasons and texts, and links to other screens."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,12 +82,6 @@ class ReviewAnswers(BaseScreen):
         if draft is None:
             return offered
         return tuple(_drafted(answer, item, draft) if answer.action == "accept" else answer for answer in offered)
-
-    def answer(self, action: str) -> Answer | None:
-        """The answer that an action gives to the question in front."""
-        item = self.item
-        offered = self.answers_to(item, self.view) if item is not None else ()
-        return next((one for one in offered if one.action == action), None)
 
     def answered(self, *, decided: bool) -> None:
         """An answer was written, or refused: then its question returns."""
@@ -110,13 +111,8 @@ class ReviewAnswers(BaseScreen):
 
     def offer(self, view: ProjectState, minutes: float = 0.0) -> Plan:
         """The plan of a session of some minutes; 0 = the default."""
-        review = view.settings.review
-        return plan(
-            self.questions.items,
-            minutes or review.minutes,
-            view.settings,
-            measure_pace(view.snapshot.decisions, self.me),
-        )
+        pace = measure_pace(view.snapshot.decisions, self.me)
+        return plan(self.questions.items, minutes or view.settings.review.minutes, view.settings, pace)
 
     def action_minutes(self) -> None:
         """Set the time of this session: highest impact first, with a stop at the end."""
@@ -145,7 +141,9 @@ class ReviewAnswers(BaseScreen):
         self.refresh_view(self.view, None)
 
     def _give(self, action: str) -> None:
-        item, answer = self.item, self.answer(action)
+        item = self.item
+        offered = self.answers_to(item, self.view) if item is not None else ()
+        answer = next((one for one in offered if one.action == action), None)
         if item is None or answer is None:
             return
         if not answer.needs_reason:
@@ -170,12 +168,7 @@ class ReviewAnswers(BaseScreen):
     action_snooze_evidence = partialmethod(_give, "snooze_evidence")
 
     def _decide(self, item: ReviewItem, answer: Answer, reason: str, seen: ProjectState | None = None) -> None:
-        """Submit an answer; the next question is in front at once.
-
-        Args:
-            seen: The state that the user saw, if a dialog was open since.
-        """
-
+        """Submit an answer; the next question is in front at once. `seen` is what the user saw before a dialog."""
         command = msgspec.structs.replace(answer.with_text(reason), question=item.question_key)
         self.services.decide(command, seen)
         if (front := self.item) is not None and same_question(front, item):
@@ -237,6 +230,64 @@ class ReviewAnswers(BaseScreen):
         detail = Content("Only the question is hidden; nothing changes for the loops. Can be undone.")
         choices = [(key, Content(key)) for key in SNOOZES]
         self.ask_user(Choose(Content("Snooze for how long?"), detail, choices, verb="snooze"), chosen)
+
+    # Links
+
+    def action_why(self) -> None:
+        if self.item is not None:
+            self.services.open_record("patterns", self.item.subject, tab="Why")
+
+    def action_in_context(self) -> None:
+        if self.item is not None:
+            self.services.preview_pattern(self.item.subject)
+
+    def action_open_item(self) -> None:
+        item = self.item
+        if item is None:
+            return
+        if item.session is not None:
+            self.services.open_record("memory", session_key(item.subject))
+        else:
+            self.services.open_record("patterns" if item.is_about_pattern else "loops", item.subject)
+
+    def action_to_loop(self) -> None:
+        """Go to a loop of the evidence; those in which the pattern failed come first."""
+        item = self.item
+        if item is None:
+            return
+        loops = evidence_loops(item, self.view)
+        if len(loops) == 1:
+            self.services.open_record("loops", loops[0])
+            return
+        choices = [(id, Content(visible_line(id, 80))) for id in loops]
+        detail = Content("Loops in which it failed come first.")
+        dialog = Choose(Content("Which loop of the evidence?"), detail, choices, verb="open")
+        self.ask_user(dialog, lambda key: self.services.open_record("loops", key))
+
+    def action_edit_item_file(self) -> None:
+        item = self.item
+        if item is not None:
+            file = item.session.file if item.session is not None else self.view.pattern(item.subject).file
+            self.services.edit_file(file)
+
+    def action_note(self) -> None:
+        item, seen = self.item, self.view
+        if item is None:
+            return
+
+        def answered(text: str) -> None:
+            self.questions.wait()
+            self.services.decide(Note(item.subject, text=text), seen)
+
+        title = Content(f"Note on {visible_line(item.subject, 60)}")
+        detail = Content("Stored in the log and shown under History; answers no question and changes no state.")
+        self.ask_user(AskLine(title, detail, verb="add note", required=True), answered)
+
+    def copy_text(self) -> str:
+        """The id of the record, or the focused text."""
+        if isinstance(self.focused, TextPane) and self.focused.id != "review-subject":
+            return self.focused.plain
+        return self.item.subject if self.item is not None else ""
 
 
 def _drafted(answer: Answer, item: ReviewItem, draft: Draft) -> Answer:
