@@ -76,10 +76,17 @@ def report_of_use(loop: Loop, use: InjectedUse) -> HarmfulReport | None:
     return HarmfulReport(at, use.pattern_id)
 
 
+class IgnoredPeriods(NamedTuple):
+    """The sorted periods in which harmful reports of one source are held or revoked."""
+
+    held: tuple[Period, ...]
+    revoked: tuple[Period, ...]
+
+
 def held_and_revoked(
     reports: Iterable[HarmfulReport], verdicts: Sequence[BurstVerdict], settings: LearningSettings
-) -> tuple[tuple[Period, ...], tuple[Period, ...]]:
-    """Return the held and the revoked periods of the reports of one source, sorted.
+) -> IgnoredPeriods:
+    """Return the held and the revoked periods of the reports of one source.
 
     A revocation covers all reports from `burst_minutes` before the first one of the burst until `burst_minutes` after
     the last one. A confirmation covers only the reports of the burst.
@@ -98,7 +105,7 @@ def held_and_revoked(
         for one in reports
         if not is_within(one.at, revoked) and not is_within(one.at, merged.get(one.pattern_id, ()))
     ]
-    return tuple(_bursts(sorted(undecided), reach, settings.max_marks)), revoked
+    return IgnoredPeriods(tuple(_bursts(sorted(undecided), reach, settings.max_marks)), revoked)
 
 
 def is_within(at: datetime, periods: Sequence[Period]) -> bool:

@@ -7,8 +7,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 from core.base.grouping import group_pairs
 from core.learning.recorded_uses import EVENT_LOG, UseTable, WorkItems, find_origin
@@ -23,6 +24,7 @@ _ROUNDING: Final = 1e-9
 _SAME_TIME: Final = timedelta(seconds=60)  # maximum time between updating a record and logging the event
 _USES: Final = ("applied", "outcome", "feedback")
 _UNDATED: Final = datetime.max.replace(tzinfo=UTC)
+_Uses: TypeAlias = Sequence[tuple[Loop, InjectedUse]]
 MAX_COUNT: Final = 10**15  # larger counts are read as this one; a float cannot represent every larger whole number
 RATE_TOLERANCE: Final = 0.05
 """Maximum difference between a recorded rate, which may be rounded, and the ratio of its counts."""
@@ -135,19 +137,16 @@ def list_aggregates(pattern: Pattern, left: UseCounts) -> list[Observation]:
     times += [point.at for point in pattern.trend if point.at]
     at = pattern.last_used or max(times, default=pattern.first_discovered)
     unknown = left.uses - left.successes - left.failures
-    return [
-        Observation(
-            pattern_id=pattern.id,
-            kind="aggregate",
-            source=AGGREGATE,
-            at=at,
-            success=success,
-            count=count,
-            derived=left.derived,
-        )
-        for success, count in ((True, left.successes), (False, left.failures), (None, unknown))
-        if count
-    ]
+    return _observe(pattern, AGGREGATE, at, left.derived, (left.successes, left.failures, unknown))
+
+
+def _observe(
+    pattern: Pattern, source: str, at: datetime | None, derived: bool, counts: tuple[int, int, int]
+) -> list[Observation]:
+    """Return observations for the counts of successes, failures and unknown results."""
+    fields: dict[str, Any] = {"pattern_id": pattern.id, "kind": source, "source": source, "at": at, "derived": derived}
+    results = zip((True, False, None), counts, strict=True)
+    return [Observation(success=success, count=count, **fields) for success, count in results if count]
 
 
 @dataclass(slots=True)
@@ -209,14 +208,8 @@ def _trend_observations(
         step.failures = min(step.failures, bad)
         good -= step.successes
         bad -= step.failures
-    return [
-        Observation(
-            pattern_id=pattern.id, kind="trend", source=TREND, at=step.at, success=success, count=count, derived=True
-        )
-        for step in steps
-        for success, count in ((True, step.successes), (False, step.failures))
-        if count
-    ]
+    observed = (_observe(pattern, TREND, step.at, True, (step.successes, step.failures, 0)) for step in steps)
+    return list(chain.from_iterable(observed))
 
 
 def group_uses_by_pattern(loops: Iterable[Loop]) -> dict[str, list[tuple[Loop, InjectedUse]]]:
@@ -233,7 +226,7 @@ def find_discoverers(loops: Iterable[Loop]) -> dict[str, Loop]:
 
 def collect_observations(
     pattern: Pattern,
-    uses: Sequence[tuple[Loop, InjectedUse]],
+    uses: _Uses,
     events: Sequence[Event],
     discoverer: Loop | None,
     work_items: WorkItems,
@@ -288,7 +281,7 @@ def _with_counted(
     pattern: Pattern,
     recorded: list[Observation],
     unrecorded: Iterable[Observation],
-    uses: Sequence[tuple[Loop, InjectedUse]],
+    uses: _Uses,
     work_items: WorkItems,
     ignored: Iterable[Observation],
 ) -> tuple[Observation, ...]:
@@ -321,20 +314,12 @@ def is_later(use: Observation, pattern: Pattern) -> bool:
 
 
 def _age_order(observation: Observation) -> tuple[datetime, str, int, str]:
-    return (
-        observation.at or _UNDATED,
-        observation.loop_id,
-        -1 if observation.iteration is None else observation.iteration,
-        f"{observation.kind} {observation.success}",
-    )
+    iteration = -1 if observation.iteration is None else observation.iteration
+    return observation.at or _UNDATED, observation.loop_id, iteration, f"{observation.kind} {observation.success}"
 
 
 def _discovery(
-    pattern: Pattern,
-    uses: Sequence[tuple[Loop, InjectedUse]],
-    recorded: Sequence[Observation],
-    discoverer: Loop | None,
-    work_items: WorkItems,
+    pattern: Pattern, uses: _Uses, recorded: Sequence[Observation], discoverer: Loop | None, work_items: WorkItems
 ) -> Observation | None:
     """Return the discovery as the first success, unless it is recorded already.
 
@@ -368,12 +353,7 @@ def _discovery(
     )
 
 
-def _is_recorded(
-    names: tuple[str, ...],
-    at: datetime | None,
-    recorded: Iterable[Observation],
-    uses: Iterable[tuple[Loop, InjectedUse]],
-) -> bool:
+def _is_recorded(names: tuple[str, ...], at: datetime | None, recorded: Iterable[Observation], uses: _Uses) -> bool:
     """Return whether an event or loop with one of these names records the discovery."""
     if any(use.loop_id in names and use.kind == "discovered" for use in recorded):
         return True

@@ -68,18 +68,11 @@ class EvidenceIndex:
             settings,
             uses=group_uses_by_pattern(loops.values()),
             discoverers=find_discoverers(loops.values()),
-            inverted=_reindexed({}, (), snapshot.patterns.values(), _inverted_ids),
-            heirs=_reindexed({}, (), snapshot.patterns.values(), _aliases),
+            inverted=reindex({}, (), snapshot.patterns.values(), inverted_ids),
+            heirs=reindex({}, (), snapshot.patterns.values(), aliases),
             **_index_events(snapshot.events),
         )
         return replace(made, sessions=made._names.group_sessions())
-
-    def _with_patterns(self, before: Iterable[Pattern], after: Iterable[Pattern]) -> Self:
-        return replace(
-            self,
-            inverted=_reindexed(self.inverted, before, after, _inverted_ids),
-            heirs=_reindexed(self.heirs, before, after, _aliases),
-        )
 
     def _with_loops(self, before: Mapping[str, Loop], changed: frozenset[str]) -> tuple[Self, set[str]]:
         """Replace the changed loops; also returns the affected patterns."""
@@ -119,12 +112,6 @@ class EvidenceIndex:
         named = reported | added["harmful_events"].keys()
         named |= {event.loop_id for event in new if event.pattern_id and event.loop_id}
         return after, added["events"].keys() | after._patterns_of(reported), set(map(after.owner_id, named))
-
-    def _with_sessions(self) -> tuple[Self, set[str]]:
-        """Replace the sessions; also returns the work items whose sessions changed."""
-        sessions = self._names.group_sessions()
-        work_ids = self.sessions.keys() | sessions.keys()
-        return replace(self, sessions=sessions), {id for id in work_ids if self.sessions.get(id) != sessions.get(id)}
 
     def _patterns_of(self, work_ids: Iterable[str]) -> set[str]:
         """Return the patterns whose results may come from these work items."""
@@ -219,7 +206,7 @@ def _index_events(events: Sequence[Event]) -> dict[str, Any]:
     }
 
 
-def _reindexed(
+def reindex(
     index: Mapping[str, frozenset[str]],
     before: Iterable[Pattern],
     after: Iterable[Pattern],
@@ -236,8 +223,8 @@ def _reindexed(
     return index if changed is None else changed
 
 
-def _inverted_ids(pattern: Pattern) -> tuple[str, ...]:
+def inverted_ids(pattern: Pattern) -> tuple[str, ...]:
     return (pattern.inverted_from,) if pattern.inverted_from and pattern.type is PatternType.ANTI else ()
 
 
-_aliases: Final = operator.attrgetter("aliases")
+aliases: Final = operator.attrgetter("aliases")

@@ -13,6 +13,7 @@ from core.config.settings import LearningSettings
 from core.learning.bursts import (
     Burst,
     HarmfulReport,
+    IgnoredPeriods,
     Period,
     held_and_revoked,
     is_within,
@@ -21,7 +22,7 @@ from core.learning.bursts import (
     report_of_use,
 )
 from core.learning.evidence import collect_observations, is_later
-from core.learning.evidence_index import EvidenceIndex
+from core.learning.evidence_index import EvidenceIndex, aliases, inverted_ids, reindex
 from core.learning.recorded_uses import LOOP, LoopPatterns, collect_loop_patterns
 from core.learning.work_names import changes_owners
 from core.records.decisions import CurationState
@@ -29,13 +30,6 @@ from core.records.events import Event, Observation
 from core.records.loops import InjectedUse, Loop
 from core.records.patterns import Pattern
 from core.records.snapshot import Delta, Snapshot
-
-
-class IgnoredPeriods(NamedTuple):
-    """The periods in which harmful reports of one source are held or revoked."""
-
-    held: tuple[Period, ...]
-    revoked: tuple[Period, ...]
 
 
 class IgnoredReport(NamedTuple):
@@ -81,7 +75,8 @@ class EvidenceInputs(EvidenceIndex):
             after, patterns = after._with_loops(self.snapshot.loops, delta.loops)
             affected |= patterns
         if changes_owners(self.snapshot, snapshot, delta):
-            after, named = after._with_sessions()
+            after = replace(after, sessions=after._names.group_sessions())
+            named = _differing(self.sessions, after.sessions)
             affected |= after._patterns_of(named)
             sources |= named
         for id in delta.attempts:
@@ -99,7 +94,8 @@ class EvidenceInputs(EvidenceIndex):
         for source in sources:
             if ignored.get(source) != self.ignored.get(source):
                 affected |= self._depending_on(source) | after._depending_on(source)
-        after = replace(after._with_patterns(old, new), ignored=ignored)
+        inverted, heirs = reindex(self.inverted, old, new, inverted_ids), reindex(self.heirs, old, new, aliases)
+        after = replace(after, inverted=inverted, heirs=heirs, ignored=ignored)
         for id in tuple(affected):
             affected |= self.heirs.get(id, frozenset()) | after.heirs.get(id, frozenset())
         return after, affected
@@ -165,10 +161,8 @@ class EvidenceInputs(EvidenceIndex):
         found = {}
         for source in sources:
             given = [verdict for name in self._names_of(source) for verdict in verdicts.get(name, ())]
-            held, revoked = held_and_revoked(self._reports(source), given, self.settings)
-            if held or revoked:
-                found[source] = IgnoredPeriods(held, revoked)
-        return found
+            found[source] = held_and_revoked(self._reports(source), given, self.settings)
+        return {source: periods for source, periods in found.items() if any(periods)}
 
     def ignored_reports(self, pattern_id: str) -> tuple[IgnoredReport, ...]:
         """Return the harmful reports on a pattern that do not count."""
@@ -221,12 +215,11 @@ class EvidenceInputs(EvidenceIndex):
         if not events and not loop.injected and not loop.extracted:
             return LoopPatterns()
         known = self.snapshot.patterns
-        entries = [
-            self._without_report(loop, use, known[use.pattern_id], [])
-            if self.ignored and use.pattern_id in known
-            else use
-            for use in loop.injected
-        ]
+        entries = loop.injected
+        if self.ignored:
+            patterns = (known.get(use.pattern_id) for use in entries)
+            pairs = zip(entries, patterns, strict=True)
+            entries = tuple(self._without_report(loop, use, one, []) if one else use for use, one in pairs)
         return collect_loop_patterns(loop, entries, events, known, self)
 
     @cached_property

@@ -91,8 +91,8 @@ class Inversion(Struct, frozen=True, kw_only=True):
     total: int
     failure_mode: str
     why_it_fails: str  # one line about the failing loops
-    better_alternative: str  # the best matching success pattern, or ""
-    better_pattern_id: str
+    better_alternative: str = ""  # the best matching success pattern, or ""
+    better_pattern_id: str = ""
     source_loops: tuple[str, ...]  # IDs of the loops in which it failed, oldest first
     lint: tuple[str, ...]  # reasons why the text may give wrong advice; see `polarity_lint`
     slug: str  # part of the new ID `pat-anti-<slug>-NNN`
@@ -128,8 +128,6 @@ def propose_inversion(
         total=total,
         failure_mode=mode,
         why_it_fails=why,
-        better_alternative="",
-        better_pattern_id="",
         source_loops=tuple(failed),
         lint=polarity_lint(content),
         slug=make_inversion_slug(pattern.id),
@@ -149,11 +147,11 @@ def detect_failure_mode(failing: Sequence[Loop]) -> tuple[str, str]:
     if not failing:
         return "incorrect_fix", "The failing uses are only known as a count."
     texts = [text for loop in failing for text in _error_texts(loop)]
-    repeated = Counter(_CHANGING.sub(" ", text.lower()).strip() for text in texts).most_common(1)
-    if repeated and repeated[0][1] > 1:
-        key, times = repeated[0]
-        shown = next(text for text in texts if _CHANGING.sub(" ", text.lower()).strip() == key)
-        return "repeated_same_error", f'The same error came {times} times: "{visible_line(shown, 160)}"'
+    same = group_pairs((_CHANGING.sub(" ", text.lower()).strip(), text) for text in texts)
+    repeated = max(same.values(), key=len, default=[])
+    if len(repeated) > 1:
+        shown = visible_line(repeated[0], 160)
+        return "repeated_same_error", f'The same error came {len(repeated)} times: "{shown}"'
     limited = sum(loop.status is LoopStatus.LIMIT for loop in failing)
     if 2 * limited >= len(failing):
         return "infinite_loop", f"{plural(limited, 'loop')} of {len(failing)} ran into the iteration limit."
@@ -180,7 +178,6 @@ class Alternatives:
         self._by_key = group_pairs((key, (pattern, score)) for pattern, score in successes for key in _keys(pattern))
 
     def best_for(self, pattern: Pattern) -> Pattern | None:
-        """Return the best alternative, or None."""
         return next(iter(self.alternatives_for(pattern)), None)
 
     def alternatives_for(self, pattern: Pattern) -> tuple[Pattern, ...]:

@@ -292,15 +292,10 @@ class Scoreboard(Scores):
 
     def proposal(self, pattern_id: str) -> Inversion:
         """Return the proposal to invert a pattern, whether it is due or not."""
-        pattern = self._pattern(pattern_id)
-        return propose_inversion(
-            pattern,
-            self.assessment(pattern_id),
-            self.observations(pattern_id),
-            self._inputs.snapshot.loops,
-            self._alternatives.best_for(pattern),
-            self.settings.anti_pattern,
-        )
+        pattern, loops = self._pattern(pattern_id), self._inputs.snapshot.loops
+        assessment, observations = self.assessment(pattern_id), self.observations(pattern_id)
+        better = self._alternatives.best_for(pattern)
+        return propose_inversion(pattern, assessment, observations, loops, better, self.settings.anti_pattern)
 
     def alternatives(self, pattern_id: str) -> tuple[Pattern, ...]:
         """Return what to do instead of a pattern, best first, as in its `proposal`."""
