@@ -32,7 +32,7 @@ from core.learning import evidence
 from core.learning.assessment import RULE, Assessment
 from core.learning.inversion_rules import Inversion
 from core.learning.scoreboard import Scoreboard
-from core.metrics.figures import Figure, Kind, Row
+from core.metrics.sections import Figure, Kind, Row
 from core.project.index import Library
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure, Fix, Lesson, Results
 from core.records.decisions import CurationState, Pin, Verb

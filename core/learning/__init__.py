@@ -8,7 +8,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from core.learning.calendar import *
     from core.learning.criteria import *
     from core.learning.decay import *
     from core.learning.errors import *
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from core.learning.strategies import *
 
 _NAMES: Final = {
-    "calendar": "next_change state_calendar",
     "criteria": "CriterionWeight FeedbackEvent WeightedScores apply_weights criterion_weight criterion_weights "
     "effective_weight should_deprecate_criterion",
     "decay": "decayed_value",
@@ -35,7 +33,7 @@ _NAMES: Final = {
     "reference.patterns": "ObservedPattern PatternInversion Recorded format_anti_patterns format_successful_patterns "
     "invert record_observation should_invert",
     "reference.storage": "FeedbackStorage MaturityStorage MemoryFeedback MemoryMaturity MemoryPatterns PatternStorage",
-    "states": "Result decayed_counts multiplier state_of",
+    "states": "Result decayed_counts multiplier next_change state_calendar state_of",
     "strategies": "extract_strategies",
 }
 """The public names by the module that defines them."""

@@ -12,8 +12,7 @@ from core.base.formatting import format_percent
 from core.base.text import plural, visible_line
 from core.config.settings import MaturitySettings, Settings
 from core.learning.assessment import HELD, INVERSION, QUARANTINE, Assessment
-from core.learning.calendar import state_calendar
-from core.learning.states import STATES, decayed_counts, fewest_results, state_of
+from core.learning.states import STATES, decayed_counts, fewest_results, state_calendar, state_of
 from core.records.events import Observation
 from core.records.patterns import Maturity
 from core.records.times import day_of

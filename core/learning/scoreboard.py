@@ -20,7 +20,6 @@ from core.base.formatting import shorten_id
 from core.config.settings import Settings
 from core.learning.assessment import HELD, HUMAN, INVERSION, QUARANTINE, RULE, Assessment
 from core.learning.bursts import Burst
-from core.learning.calendar import change_within, next_change
 from core.learning.evidence import claimed_rate
 from core.learning.evidence_inputs import EvidenceInputs, IgnoredReport
 from core.learning.inversion_rules import Alternatives, Inversion, inversion_triggered, propose_inversion
@@ -28,7 +27,7 @@ from core.learning.outcomes import Outcome, OutcomeSignals, score_outcome
 from core.learning.reconciliation import reconcile_record
 from core.learning.recorded_uses import EVENT_LOG, LOOP, LoopPatterns
 from core.learning.scores import NO_PIN, REMOVED, Columns, Ints, ObservationSums, Scores, UseTimes
-from core.learning.states import CODES, STATES
+from core.learning.states import CODES, STATES, change_within, next_change
 from core.learning.threshold_replay import History
 from core.records.decisions import Pin
 from core.records.events import Observation

@@ -13,10 +13,9 @@ from typing import Final
 from msgspec import Struct
 
 from core.config.settings import AntiPatternSettings, MaturitySettings, Settings
-from core.learning.calendar import Sums, add_sums, change_within, decay_sums
 from core.learning.evidence_inputs import EvidenceInputs
 from core.learning.inversion_rules import inversion_triggered
-from core.learning.states import state_of
+from core.learning.states import Sums, add_sums, change_within, decay_sums, state_of
 from core.records.events import Observation
 from core.records.patterns import Maturity, PatternType
 

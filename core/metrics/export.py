@@ -9,8 +9,7 @@ from typing import Final
 
 from core.base.text import plural, visible_line
 from core.metrics.dashboard import Dashboard
-from core.metrics.figures import Figure, reach_text, value_text
-from core.metrics.sections import build_figures
+from core.metrics.sections import Figure, build_figures, reach_text, value_text
 
 _COLUMNS: Final = ("section", "row", "part", "value", "low", "high", "n")
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")  # first characters of a formula in a spreadsheet

@@ -11,7 +11,7 @@ from textual.content import Content
 
 from core.base.formatting import format_decimal, format_percent
 from core.base.text import visible_line
-from core.metrics.figures import Figure, Kind, Row, value_text
+from core.metrics.sections import Figure, Kind, Row, value_text
 from core.records.patterns import Maturity
 from tui.present.glyphs import STATE_SHORT, Cells, Glyphs
 from tui.present.metrics_chart import bar_cell, fill, interval_cell, legend, week_chart

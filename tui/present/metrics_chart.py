@@ -9,7 +9,7 @@ from typing import Final
 from textual.content import Content
 
 from core.base.text import visible_line
-from core.metrics.figures import Figure, Kind, Row, value_text
+from core.metrics.sections import Figure, Kind, Row, value_text
 from core.records.patterns import Maturity
 from tui.present.document import MIN_CELLS
 from tui.present.glyphs import ASCII, STATE_STYLES, Glyphs

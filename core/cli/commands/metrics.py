@@ -27,8 +27,7 @@ from core.metrics.effectiveness import (
     count_states,
 )
 from core.metrics.export import FORMATS, export_metrics
-from core.metrics.figures import Figure, reach_text, value_text
-from core.metrics.sections import build_figures
+from core.metrics.sections import Figure, build_figures, reach_text, value_text
 from core.state.findings import all_findings
 from core.storage.atomic_write import export_file, is_there, write_file
 

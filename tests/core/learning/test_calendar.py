@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from core.base.errors import BadInput
 from core.config.settings import MaturitySettings
-from core.learning.calendar import change_within, next_change, state_calendar
 from core.learning.reference.maturity import MaturityFeedback, maturity_state
-from core.learning.states import decayed_counts
+from core.learning.states import change_within, decayed_counts, next_change, state_calendar
 from core.records.events import Observation
 from core.records.patterns import Maturity
 from tests.factories import NOW, days_ago

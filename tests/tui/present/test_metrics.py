@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from textual.content import Content
 
-from core.metrics.figures import Figure
+from core.metrics.sections import Figure
 from tests.factories import HOSTILE_LABEL, make_bars, make_columns, make_curve, make_spans
 from tui.present.glyphs import ASCII, DRAWN, Glyphs
 from tui.present.metrics import Title, grid, part_title, row_cells, tile, tiles
