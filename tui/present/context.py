@@ -1,9 +1,10 @@
-"""Preview of an injected context: the text, its difference, and the score of each pattern."""
+"""Preview of an injected context: the text, its difference, and the score of each pattern and reflection."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Final
 
@@ -17,6 +18,7 @@ from core.config.settings import InjectionSettings
 from core.project.project import Injected
 from core.records.loops import Loop
 from core.records.patterns import Pattern
+from core.retrieval import learnings
 from core.retrieval.decomposition import STRATEGY_PART
 from core.retrieval.injection import Injection
 from core.retrieval.ranking import ChosenPattern, OmittedPattern
@@ -25,29 +27,22 @@ from core.retrieval.relevance import SEMANTIC_WEIGHTS, WEIGHTS
 from core.review.context_recipients import LOOP, Recipient
 from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
-from tui.present.context_reflections import (
-    PART_CELLS,
-    chosen_by_key,
-    chosen_cells,
-    left_out_by_key,
-    left_out_cells,
-    part_lines,
-    part_name,
-    product,
-)
 from tui.present.glyphs import Cells, Glyphs, draw_state
-from tui.present.numbers import bar
+from tui.present.numbers import ago, bar
+
+PREFIX: Final = "reflection/"
+"""Start of the keys of reflections."""
+PART_CELLS: Final = 10
+"""Cells of the bar of one part of a score."""
+_MAX_SOURCES: Final = 8
+_SIGNS: Final = {"+": "$success", "-": "$error"}
 
 
 @dataclass(frozen=True)
 class Preview:
-    """The context of a task under trial settings, and under the project's settings.
+    """The context of a task under trial `settings`, and its `own` one, under the project's settings.
 
-    Attributes:
-        settings: The trial settings.
-        injection: The context under them.
-        own: The context under the project's settings, as `inject` prints it.
-        ranks: Rank of each pattern, from 1, in the other order: by lower bound or by score.
+    `ranks` has the rank of each pattern, from 1, in the other order: by lower bound or by score.
     """
 
     settings: InjectionSettings
@@ -70,40 +65,40 @@ class Preview:
         return self.settings.order == "lower-bound"
 
     @cached_property
-    def chosen(self) -> dict[str, ChosenPattern]:
+    def chosen(self) -> Mapping[str, ChosenPattern]:
         """Injected patterns by ID, best first."""
         return {one.pattern_id: one for one in self.injection.chosen}
 
     @cached_property
-    def left_out(self) -> dict[str, OmittedPattern]:
+    def left_out(self) -> Mapping[str, OmittedPattern]:
         """Patterns left out by ID, best first."""
         return {one.pattern_id: one for one in self.injection.left_out}
 
     @cached_property
     def reflections(self) -> Mapping[str, ChosenReflection]:
         """Injected reflections by key, best first."""
-        return chosen_by_key(self.injection)
+        return {f"{PREFIX}{one.id}": one for one in self.injection.reflections.chosen}
 
     @cached_property
     def reflections_left_out(self) -> Mapping[str, ReflectionLeftOut]:
         """Reflections left out by key, best first."""
-        return left_out_by_key(self.injection)
+        return {f"{PREFIX}{one.id}": one for one in self.injection.reflections.left_out}
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
         """Keys of all rows: injected patterns and reflections, then the ones left out."""
-        rows = (self.chosen, self.reflections, self.left_out, self.reflections_left_out)
-        return tuple(dict.fromkeys(key for keys in rows for key in keys))
+        return tuple(dict.fromkeys((*self.chosen, *self.reflections, *self.left_out, *self.reflections_left_out)))
 
     @cached_property
     def rank(self) -> dict[str, int]:
-        """Rank of each injected pattern, from 1."""
-        return {id: rank for rank, id in enumerate(self.chosen, 1)}
+        """Rank of each injected pattern, and of each injected reflection, from 1."""
+        return {key: rank for keys in (self.chosen, self.reflections) for rank, key in enumerate(keys, 1)}
 
     @cached_property
-    def own_ids(self) -> frozenset[str]:
-        """Keys injected under the project's settings."""
-        return frozenset((*(one.pattern_id for one in self.own.chosen), *chosen_by_key(self.own)))
+    def own_keys(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Keys of the patterns and reflections injected under the project's settings."""
+        reflections = frozenset(f"{PREFIX}{one.id}" for one in self.own.reflections.chosen)
+        return frozenset(one.pattern_id for one in self.own.chosen), reflections
 
     @property
     def differs(self) -> bool:
@@ -119,8 +114,8 @@ class Preview:
 
     def change_sign(self, key: str) -> str:
         """Return `+` for a row that the trial settings add, `-` for one they remove, else ""."""
-        is_in = key in self.chosen or key in self.reflections
-        return {(True, False): "+", (False, True): "-"}.get((is_in, key in self.own_ids), "")
+        was_in = any(key in keys for keys in self.own_keys)
+        return {(True, False): "+", (False, True): "-"}.get((key in self.rank, was_in), "")
 
 
 def profile_line(injection: Injection) -> Content:
@@ -144,20 +139,17 @@ def difference_line(preview: Preview) -> Content:
     if not preview.differs:
         return Content.styled("the text stays the same", "$quiet")
     signs = [sign for sign, _line in preview.lines]
-    changes: list[str] = []
-    own_reflections = chosen_by_key(preview.own).keys()
-    for noun, now, own in (
-        ("pattern", preview.chosen.keys(), preview.own_ids - own_reflections),
-        ("reflection", preview.reflections.keys(), preview.own_ids & own_reflections),
-    ):
+    changes = ""
+    present = (("pattern", preview.chosen.keys()), ("reflection", preview.reflections.keys()))
+    for (noun, now), own in zip(present, preview.own_keys, strict=True):
         added, removed = len(now - own), len(own - now)
-        changes += [f"{plural(added, noun)} added"] * bool(added)
-        changes += [f"{removed if added else plural(removed, noun)} removed"] * bool(removed)
+        changes += f", {plural(added, noun)} added" if added else ""
+        changes += f", {removed if added else plural(removed, noun)} removed" if removed else ""
     return Content.assemble(
         (f"+{signs.count('+')}", "bold $success"),
         " ",
         (f"-{signs.count('-')}", "bold $error"),
-        (f" lines{''.join(f', {text}' for text in changes)}", "$quiet"),
+        (f" lines{changes}", "$quiet"),
     )
 
 
@@ -173,9 +165,6 @@ def context_lines(injection: Injection) -> list[Content]:
 
 def _line(line: str) -> Content:
     return Content.styled(line, "bold $accent" if line.startswith("## ") else "bold" if line.startswith("### ") else "")
-
-
-_SIGNS: Final = {"+": "$success", "-": "$error"}
 
 
 def difference(preview: Preview) -> tuple[list[Content], list[Content]]:
@@ -204,34 +193,42 @@ def count_line(preview: Preview) -> Content:
     return Content.styled(f"{count:,} injected, {len(preview.keys) - count:,} left out", "$quiet")
 
 
-def score_cells(preview: Preview, pattern_id: str, glyphs: Glyphs) -> Cells:
+def score_cells(preview: Preview, key: str, glyphs: Glyphs) -> Cells:
     """Return the cells of a pattern or reflection: rank and score, or why it is left out."""
-    sign = preview.change_sign(pattern_id)
+    sign = preview.change_sign(key)
     changed = (sign or " ", f"bold {_SIGNS.get(sign, '')}".strip())
-    if (lesson := preview.reflections.get(pattern_id)) is not None:
-        return chosen_cells(lesson, list(preview.reflections).index(pattern_id) + 1, changed)
-    if (unused := preview.reflections_left_out.get(pattern_id)) is not None:
-        return left_out_cells(unused, changed)
-    if (chosen := preview.chosen.get(pattern_id)) is None:
-        left = preview.left_out[pattern_id]
-        score = format_decimal(left.score) if left.score and not preview.by_lower_bound else ""
+    if (lesson := preview.reflections.get(key)) is not None:
         return {
-            "rank": Content.assemble(changed),
-            "score": Content.styled(score, "$quiet"),
-            "id": Content.styled(visible_line(pattern_id, 120), "$quiet"),
-            "why": Content.styled(visible_line(left.reason, 300), "$quiet"),
+            "rank": Content.assemble(changed, (f"m{preview.rank[key]}", "bold")),
+            "score": Content.styled(format_decimal(lesson.score), "bold"),
+            "id": Content(visible_line(lesson.text, 120)),
+            "why": _parts([(name, lesson.parts[name]) for name in ("task", "learning")]),
         }
-    rank, other = preview.rank[pattern_id], preview.ranks.get(pattern_id)
-    parts = sorted(((value, name) for name, value in chosen.parts.items() if value), reverse=True)
+    if (chosen := preview.chosen.get(key)) is not None:
+        rank, other = preview.rank[key], preview.ranks.get(key)
+        score = chosen.lower_bound if preview.by_lower_bound else chosen.score
+        parts = sorted(((value, name) for name, value in chosen.parts.items() if value), reverse=True)
+        return {
+            "rank": Content.assemble(changed, (f"{rank}", "bold")),
+            "other": Content.styled(f"{other or '-'}", "$quiet" if other == rank else "$warning"),
+            "score": Content.styled(format_decimal(score), "bold"),
+            "id": Content.styled(visible_line(key, 120), "$secondary"),
+            "why": _parts([(part_name(name), value) for value, name in parts]),
+        }
+    unused = preview.reflections_left_out.get(key)
+    left = unused or preview.left_out[key]
+    has_score = unused is not None or (left.score and not preview.by_lower_bound)
     return {
-        "rank": Content.assemble(changed, (f"{rank}", "bold")),
-        "other": Content.styled(f"{other or '-'}", "$quiet" if other == rank else "$warning"),
-        "score": Content.styled(format_decimal(chosen.lower_bound if preview.by_lower_bound else chosen.score), "bold"),
-        "id": Content.styled(visible_line(pattern_id, 120), "$secondary"),
-        "why": Content("").join(
-            Content.assemble((f"{part_name(name)} ", "$quiet"), f"{format_decimal(value)}  ") for value, name in parts
-        ),
+        "rank": Content.assemble(changed),
+        "score": Content.styled(format_decimal(left.score) if has_score else "", "$quiet"),
+        "id": Content.styled(visible_line(unused.text if unused is not None else key, 120), "$quiet"),
+        "why": Content.styled(visible_line(left.reason, 300), "$quiet"),
     }
+
+
+def _parts(parts: Sequence[tuple[str, float]]) -> Content:
+    named = (Content.assemble((f"{name} ", "$quiet"), format_decimal(value)) for name, value in parts)
+    return Content("  ").join(named)
 
 
 def choice_cells(choice: Recipient) -> Cells:
@@ -251,25 +248,22 @@ def detail_lines(
         Content.styled(visible_line(pattern.title, 300), "bold"),
     ]
     if (chosen := preview.chosen.get(pattern.id)) is not None:
+        weights: Mapping[str, float] = {STRATEGY_PART: 1.0}
+        if STRATEGY_PART not in chosen.parts:
+            weights = (SEMANTIC_WEIGHTS if "meaning" in chosen.parts else WEIGHTS)[chosen.type]
         state = draw_state(view.assessment(pattern.id).state, glyphs) if pattern.id in view.board else Content("")
         factors = ((chosen.relevance, "relevance"), (chosen.effectiveness, "success"))
         score = product(chosen.score, factors, short=short)
         body = [
             Content.assemble(score, (" x ", "$quiet"), f"{chosen.multiplier:g} ", state),
             _other_rank(preview, chosen),
-            *part_lines(chosen.parts, _weights(chosen), glyphs),
+            *part_lines(chosen.parts, weights, glyphs),
         ]
     else:
         left = preview.left_out[pattern.id]
         body = [Content.assemble(("left out: ", "$warning"), visible_line(left.reason, 300))]
         body += [Content.styled(f"Its score would be {format_decimal(left.score)}.", "$quiet")] * bool(left.score)
     return [*body, *head] if short else [*head, *body]
-
-
-def _weights(chosen: ChosenPattern) -> Mapping[str, float]:
-    if STRATEGY_PART in chosen.parts:
-        return {STRATEGY_PART: 1.0}
-    return (SEMANTIC_WEIGHTS if "meaning" in chosen.parts else WEIGHTS)[chosen.type]
 
 
 def _other_rank(preview: Preview, chosen: ChosenPattern) -> Content:
@@ -283,6 +277,74 @@ def _other_rank(preview: Preview, chosen: ChosenPattern) -> Content:
         f"{format_decimal(value)} ",
         (f"rank {other}" if other else "left out", "$quiet" if other == rank else "$warning"),
     )
+
+
+def reflection_lines(
+    one: ChosenReflection | ReflectionLeftOut, now: datetime, glyphs: Glyphs, *, short: bool
+) -> list[Content]:
+    """Return the score of a reflection part by part, and its origin, or why it is left out; `short` as above."""
+    head = [
+        Content.styled(visible_line(one.id, 200), "$secondary"),
+        Content.styled(visible_line(one.text, 600), "bold"),
+    ]
+    if isinstance(one, ReflectionLeftOut):
+        reason = Content.assemble(("left out: ", "$warning"), visible_line(one.reason, 300))
+        return [*head, reason, Content.styled(f"Its score is {format_decimal(one.score)}.", "$quiet")]
+    factors = ((one.relevance, "relevance"), (one.outcome_factor, "outcome"), (one.decay, "decay"))
+    weights = {
+        name: weight
+        for name, weight in (learnings.WEIGHTS if one.title else learnings.UNTITLED_WEIGHTS).items()
+        if weight
+    }
+    body = [product(one.score, factors, short=short), *part_lines(one.parts, weights, glyphs)]
+    more = f" and {len(one.sources) - _MAX_SOURCES:,} more" if len(one.sources) > _MAX_SOURCES else ""
+    origin = [
+        Content.assemble(("task  ", "$quiet"), visible_line(one.title, 300) or "an unknown task"),
+        Content.assemble(
+            ("outcome  ", "$quiet"),
+            one.outcome.label or "none yet",
+            (", drafted from the log" if one.draft else "", "$warning"),
+            (f"   {ago(one.at, now)}" if one.at is not None else "", "$quiet"),
+            (f"   task found by {'semantic similarity' if one.is_semantic else 'word match'}", "$quiet"),
+        ),
+        Content.assemble(
+            (f"{plural(len(one.sources), 'loop or task', 'loops and tasks')}  ", "$quiet"),
+            ", ".join(visible_line(source, 80) for source in one.sources[:_MAX_SOURCES]),
+            (more, "$quiet"),
+        ),
+    ]
+    return [*body, *head, *origin] if short else [*head, *body, *origin]
+
+
+def product(score: float, factors: Sequence[tuple[float, str]], *, short: bool) -> Content:
+    """Return a score as the product of its factors; `short` leaves out their names."""
+    terms = [f"{format_decimal(value)}{'' if short else f' {name}'}" for value, name in factors]
+    joined = Content.styled(" x ", "$quiet").join(map(Content, terms))
+    return Content.assemble((format_decimal(score), "bold"), (" = ", "$quiet"), joined)
+
+
+def part_name(name: str) -> str:
+    """Return the label of a part of the relevance; JSON calls semantic similarity `meaning`."""
+    return "semantic" if name == "meaning" else name
+
+
+def part_lines(parts: Mapping[str, float], weights: Mapping[str, float], glyphs: Glyphs) -> list[Content]:
+    """Return each part of a relevance: its value, and the most it can add."""
+    names = {name: part_name(name) for name in weights}
+    widest = max(map(len, names.values()))
+    lines = []
+    for name, weight in weights.items():
+        value = parts.get(name, 0.0)
+        style = "" if value else "$quiet"
+        lines.append(
+            Content.assemble(
+                (f"{names[name]:<{widest}} ", style),
+                (bar(value, weight, PART_CELLS, glyphs), "$accent" if value else "$quiet"),
+                (f" {format_decimal(value):>4}", style),
+                (f" of {format_decimal(weight)}", "$quiet"),
+            )
+        )
+    return lines
 
 
 def loop_choices(loops: Sequence[Loop]) -> list[tuple[str, Content]]:

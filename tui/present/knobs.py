@@ -6,9 +6,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
+from core.base.errors import BadInput
+from core.base.text import visible_line
 from core.config.declaration import Setting, Unit
-from core.config.settings import Settings
-from core.config.thresholds import find_threshold
+from core.config.settings import SETTINGS, Settings
 from tui.present.numbers import number_text, stepped
 
 _UNITS: Final = {Unit.DAYS: "days", Unit.MS: "min", Unit.MINUTES: "min"}
@@ -21,16 +22,6 @@ class Knob:
     """Input field of one setting; shows milliseconds as minutes."""
 
     setting: Setting
-
-    @property
-    def name(self) -> str:
-        """Name of the setting, such as `maturity.min_feedback`."""
-        return self.setting.name
-
-    @property
-    def label(self) -> str:
-        """Short name beside the field."""
-        return self.setting.label
 
     @property
     def unit(self) -> str:
@@ -51,11 +42,7 @@ class Knob:
         return number_text(self.setting.value(settings) / self.setting.editor_scale)
 
     def put(self, settings: Settings, text: str) -> Settings:
-        """`settings` with the value in the field.
-
-        Raises:
-            BadInput: The text is not a valid value.
-        """
+        """`settings` with the value in the field; raises `BadInput` for an invalid one."""
         changed: Settings = self.setting.with_value(settings, self.parse(text))
         return changed
 
@@ -80,6 +67,56 @@ class Knob:
         return number_text(stepped(value, self.setting.step, steps, self.setting.offered[0], self.highest(settings)))
 
 
-def threshold_knob(name: str) -> Knob:
-    """Input field of a threshold of `what-if`."""
-    return Knob(find_threshold(name))
+@dataclass(frozen=True, slots=True)
+class ContextKnob(Knob):
+    """Input field of a setting of the injection; its `action` focuses the field, or steps through its words."""
+
+    action: str
+
+    def try_value(self, settings: Settings, text: str, own: Settings) -> Settings:
+        """`settings` with the value in the field; raises `BadInput` outside the range that this screen offers.
+
+        The value in `own`, the project's settings, is always accepted.
+        """
+        value = self.setting.value(own) if text == self.text(own) else self._parse(settings, text)
+        changed: Settings = self.setting.with_value(settings, value)
+        return changed
+
+    def _parse(self, settings: Settings, text: str) -> Any:
+        label = self.setting.label
+        if self.words:
+            if text not in self.words:
+                raise BadInput(f"{label} must be {' or '.join(self.words)}")
+            return self.parse(text)
+        try:
+            value = self.parse(text)
+        except BadInput as error:
+            reason = str(error).removeprefix(self.setting.name).rpartition(", not ")[0]
+            raise BadInput(f"{label}{visible_line(reason, 100)}") from None
+        least, most = self.setting.offered[0], self.highest(settings)
+        if not least <= value <= most:
+            raise BadInput(f"{label} must be from {number_text(least)} to {number_text(most)}")
+        return value
+
+    def highest(self, settings: Settings) -> float:
+        """Highest number that the field accepts."""
+        if self.setting.field == "top_k_patterns":
+            return settings.injection.max_patterns_injected
+        return min(self.setting.most, self.setting.offered[1])
+
+
+KNOBS: Final = {
+    field: ContextKnob(SETTINGS[f"injection.{field}"], action)
+    for field, action in (
+        ("top_k_patterns", "top_k"),
+        ("min_success_rate", "min_rate"),
+        ("max_tokens", "budget"),
+        ("order", "order"),
+        ("include_error_patterns", "errors"),
+        ("include_success_patterns", "successes"),
+        ("include_anti_patterns", "antis"),
+        ("include_code_templates", "templates"),
+        ("max_reflections", "reflections"),
+    )
+}
+"""The fields by setting, in the order on the screen."""

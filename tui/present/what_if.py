@@ -10,16 +10,17 @@ from textual.content import Content
 from core.base.errors import BadInput
 from core.base.text import plural, visible_line
 from core.config.settings import DEFAULTS, Settings
+from core.config.thresholds import find_threshold
 from core.learning.states import multiplier
 from core.learning.threshold_replay import PatternDifference, Replay
 from core.records.patterns import Maturity
 from core.state.project_state import ProjectState
 from tui.present.glyphs import Cells, Glyphs, draw_state
-from tui.present.knobs import Knob, threshold_knob
+from tui.present.knobs import Knob
 from tui.present.numbers import day_text
 
 GROUPS: Final[Mapping[str, tuple[Knob, ...]]] = {
-    heading: tuple(map(threshold_knob, names.split()))
+    heading: tuple(Knob(find_threshold(name)) for name in names.split())
     for heading, names in (
         (
             "Maturity",
@@ -38,7 +39,7 @@ GROUPS: Final[Mapping[str, tuple[Knob, ...]]] = {
 
 def reason(error: BadInput, knob: Knob) -> str:
     """Return why a text is not a valid value, without the text, which the field shows."""
-    return visible_line(str(error).removeprefix(f"{knob.name} ").rpartition(", not ")[0] or str(error), 120)
+    return visible_line(str(error).removeprefix(f"{knob.setting.name} ").rpartition(", not ")[0] or str(error), 120)
 
 
 def default_note(knob: Knob) -> Content:
@@ -48,7 +49,7 @@ def default_note(knob: Knob) -> Content:
 
 def about(knob: Knob) -> tuple[Content, Content]:
     """Return the help text of a threshold, and its name in the settings."""
-    return Content.styled(knob.setting.help, "$quiet"), Content.styled(knob.name, "$secondary")
+    return Content.styled(knob.setting.help, "$quiet"), Content.styled(knob.setting.name, "$secondary")
 
 
 def by_consequence(replay: Replay, settings: Settings) -> list[PatternDifference]:

@@ -18,8 +18,7 @@ from core.records.snapshot import Delta
 from core.review.context_recipients import Recipient, list_recipients
 from core.state.project_state import ProjectState
 from tui.present import context as present
-from tui.present.context_knobs import KNOBS
-from tui.present.context_reflections import chosen_lines, left_out_lines
+from tui.present.knobs import KNOBS
 from tui.present.memory import task_key
 from tui.screens.base_screen import BaseScreen
 from tui.screens.context_knobs import KnobActions, Knobs
@@ -259,10 +258,8 @@ class ContextScreen(KnobActions):
         lines: list[Content] = []
         if preview is not None:
             short = not self.has_class("-wide")
-            if (learned := preview.reflections.get(key)) is not None:
-                lines = chosen_lines(learned, self.view.now, self.glyphs, short=short)
-            elif (unused := preview.reflections_left_out.get(key)) is not None:
-                lines = left_out_lines(unused)
+            if (learned := preview.reflections.get(key) or preview.reflections_left_out.get(key)) is not None:
+                lines = present.reflection_lines(learned, self.view.now, self.glyphs, short=short)
             elif (pattern := self.view.snapshot.patterns.get(key)) is not None:
                 lines = present.detail_lines(preview, pattern, self.view, self.glyphs, short=short)
         self.query_one("#context-parts", TextPane).show(lines)

@@ -13,7 +13,7 @@ from textual.message import Message
 
 from core.base.errors import BadInput
 from core.config.settings import InjectionSettings, Settings
-from tui.present.context_knobs import KNOBS, ContextKnob
+from tui.present.knobs import KNOBS, ContextKnob
 from tui.screens.base_screen import BaseScreen
 from tui.widgets.value_field import ValueField
 
@@ -37,7 +37,7 @@ class Knobs(Container):
     def compose(self) -> ComposeResult:
         for knob in KNOBS.values():
             own = knob.text(self._own)
-            label = Content.assemble((self._keys[knob.action], "$accent"), f" {knob.label}")
+            label = Content.assemble((self._keys[knob.action], "$accent"), f" {knob.setting.label}")
             yield ValueField(knob.setting.field, label, Content(f"({own})"), own, stepped=bool(knob.words))
 
     @property

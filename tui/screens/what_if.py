@@ -33,7 +33,7 @@ TWO_COLUMNS: Final = 80
 BUSY_SECONDS: Final = 0.3
 """Seconds before a running query is reported."""
 
-KNOBS: Final = {knob.name: knob for knobs in present.GROUPS.values() for knob in knobs}
+KNOBS: Final = {knob.setting.name: knob for knobs in present.GROUPS.values() for knob in knobs}
 
 
 class WhatIfScreen(HistoryQueryScreen):
@@ -75,7 +75,9 @@ class WhatIfScreen(HistoryQueryScreen):
                             yield _heading(heading, "" if number else "default")
                             for knob in knobs:
                                 text = knob.text(self.view.settings)
-                                yield ValueField(knob.name, Content(knob.label), present.default_note(knob), text)
+                                yield ValueField(
+                                    knob.setting.name, Content(knob.setting.label), present.default_note(knob), text
+                                )
             with Vertical(classes="trial--answer"):
                 yield ItemLine(id="what-if-head")
                 yield Static(Content(""), id="what-if-counts")
@@ -109,9 +111,9 @@ class WhatIfScreen(HistoryQueryScreen):
         except BadInput as error:
             changed, fault = field.name in self._tried, present.reason(error, knob)
         else:
-            self._tried.pop(knob.name, None)
+            self._tried.pop(knob.setting.name, None)
             if changed:
-                self._tried[knob.name] = text
+                self._tried[knob.setting.name] = text
         field.show_state(changed=changed, fault=fault)
         if self.settings != before:
             self.ask()

@@ -20,8 +20,8 @@ from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
 from tests.tui.user import NOW
 from tui.present import context as present
-from tui.present.context_knobs import KNOBS
 from tui.present.glyphs import ASCII, DRAWN
+from tui.present.knobs import KNOBS
 
 TASK = "Fix TypeScript type errors in user validation"
 OWN = InjectionSettings()
@@ -75,7 +75,7 @@ def plain(lines: list[Content]) -> str:
 def test_a_changed_value_shows_the_projects_value_and_can_be_reset(name: str) -> None:
     knob = KNOBS[name]
     assert knob.try_value(PROJECT, knob.text(PROJECT), PROJECT) == PROJECT
-    assert len(knob.label) <= 9, "has to fit into a third of 80 cells"
+    assert len(knob.setting.label) <= 9, "has to fit into a third of 80 cells"
 
 
 @pytest.mark.parametrize("name", KNOBS)

@@ -19,7 +19,7 @@ from tui.present import what_if as present
 from tui.present.glyphs import DRAWN
 
 TODAY = Settings()
-KNOBS = {knob.name: knob for knobs in present.GROUPS.values() for knob in knobs}
+KNOBS = {knob.setting.name: knob for knobs in present.GROUPS.values() for knob in knobs}
 CANDIDATE, ESTABLISHED, PROVEN, DEPRECATED = Maturity
 
 
@@ -55,7 +55,7 @@ def test_a_field_starts_with_the_current_value(name: str) -> None:
     knob = KNOBS[name]
     assert knob.put(TODAY, knob.text(TODAY)) == TODAY
     assert knob.text(TODAY) in present.default_note(knob).plain
-    assert len(knob.label) <= 16, "has to fit into half of 80 cells"
+    assert len(knob.setting.label) <= 16, "has to fit into half of 80 cells"
 
 
 @pytest.mark.parametrize("name", KNOBS)
