@@ -36,11 +36,8 @@ def copy_sample(target: Path, now: datetime) -> None:
         copy = target / ".aiwg" / source.relative_to(root).with_name(name)
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(text, encoding="utf-8", newline="")
-    _rebuild_chain(ProjectPaths(target).ledger)
-
-
-def _rebuild_chain(ledger: Path) -> None:
-    """Compute the hash chain of the ledger anew, since its lines changed."""
+    # The lines of the ledger changed, so its hash chain is computed anew.
+    ledger = ProjectPaths(target).ledger
     lines, end = linked(list(map(unlinked, ledger.read_bytes().splitlines())), Chain().place)
     ledger.write_bytes(b"".join(line + b"\n" for line in lines))
     write_anchor(ledger, end)

@@ -24,7 +24,7 @@ from core.config.paths import relative_to_project
 from core.debug_memory.index import ANY_FILE
 from core.debug_memory.runner_reports import parse_failures
 from core.project.debug_hooks import SuccessResult, on_escalation, on_failure, on_success
-from core.records.debug_sessions import DebugSession, Failure
+from core.records.debug_sessions import Failure
 from core.state.findings import all_findings
 from core.storage.file_reader import MAX_BYTES
 
@@ -78,7 +78,9 @@ def failure(
     state = open_project().view
     session = find_session(state, session_id) if session_id is not None else None
     if session is not None:
-        errors = _newest_failures(session)
+        if session.newest_failing is None:
+            raise Refused(f"debug session {visible_line(session.id, 80)} has no recorded failure")
+        errors = session.newest_failing.failures
     offer = on_failure(state, *errors, file_pattern=file_pattern, session=session)
     level = state.settings.interval_level
 
@@ -98,13 +100,6 @@ def failure(
         templates=(fix_template(one, level) for one in offer.templates),
         patterns=(objects.OfferedPattern.of(assessment, pattern) for pattern, assessment in offer.patterns),
     )
-
-
-def _newest_failures(session: DebugSession) -> tuple[Failure, ...]:
-    run = session.newest_failing
-    if run is None:
-        raise Refused(f"debug session {visible_line(session.id, 80)} has no recorded failure")
-    return run.failures
 
 
 @click.command(cls=DecidingCommand)

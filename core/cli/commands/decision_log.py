@@ -135,19 +135,16 @@ def _project_id(paths: ProjectPaths) -> str:
         return ""
 
 
-def _read_heads(against: str, paths: ProjectPaths) -> tuple[Head, ...]:
-    """Read the heads of this project from a file or standard input."""
-    from core.curation.exchange.origins import known_origin
-
-    name = "standard input" if against == "-" else visible_line(against, 300)
-    heads = read_heads(read_input(Path(against), MAX_HEADS_BYTES), name)
-    check_project(heads, known_origin(paths), name)
-    return heads
-
-
 def _verify(against: str | None) -> None:
+    from core.curation.exchange.origins import known_origin  # only a head needs it
+
     paths = chosen_project()
-    found = verify_ledger(paths, _read_heads(against, paths) if against is not None else ())
+    heads: tuple[Head, ...] = ()
+    if against is not None:
+        name = "standard input" if against == "-" else visible_line(against, 300)
+        heads = read_heads(read_input(Path(against), MAX_HEADS_BYTES), name)
+        check_project(heads, known_origin(paths), name)
+    found = verify_ledger(paths, heads)
 
     def show() -> None:
         file = paths.relative(paths.ledger)

@@ -43,11 +43,10 @@ def list_loops(status: frozenset[str], archived: bool | None) -> None:
     """
     configuration = read_configuration()
     snapshot = read_snapshot(configuration)
-    statuses = status
     chosen = [
         loop
         for loop in snapshot.loops.values()
-        if (not statuses or loop.status in statuses) and archived in {None, loop.archived}
+        if (not status or loop.status in status) and archived in {None, loop.archived}
     ]
 
     def document() -> Struct:
@@ -73,6 +72,5 @@ def list_loops(status: frozenset[str], archived: bool | None) -> None:
 
 
 def _progress(loop: Loop) -> str:
-    if loop.iteration is None:
-        return ""
-    return f"{loop.iteration}/{loop.max_iterations}" if loop.max_iterations is not None else str(loop.iteration)
+    most = f"/{loop.max_iterations}" if loop.max_iterations is not None else ""
+    return f"{loop.iteration}{most}" if loop.iteration is not None else ""

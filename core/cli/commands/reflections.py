@@ -5,12 +5,11 @@ from __future__ import annotations
 import click
 
 from core.cli.json import objects
-from core.cli.json.wire import Wire
 from core.cli.render.output import OUTCOME_COLOURS, Column, format_optional, id_column, minute, print_table, respond
 from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import ReadingCommand, limit_option, words_option
 from core.cli.support.project import read_snapshot
-from core.extraction.clustering import MIN_LOOPS, Cluster, cluster_snapshot
+from core.extraction.clustering import MIN_LOOPS, cluster_snapshot
 from core.records.reflections import Reflection as ReflectionRecord
 
 KINDS = ("error-analysis", "strategy-change", "success-pattern", "constraint-discovery", "process-improvement")
@@ -81,17 +80,16 @@ def list_reflections(
             "RecurringList",
             lambda: print_table(RECURRING_COLUMNS, clusters, "no recurring learnings"),
             snapshot.findings,
-            recurring=map(_recurring_json, clusters),
+            recurring=(
+                objects.RecurringLearning.of(one, reflections=[member.reflection.id for member in one.members])
+                for one in clusters
+            ),
         )
         return
     chosen = [one for one in snapshot.reflections.values() if one.teaches and matches(one.loop_id, one)][:limit]
     respond(
         "ReflectionList", lambda: print_table(COLUMNS, chosen, "no reflections"), snapshot.findings, reflections=chosen
     )
-
-
-def _recurring_json(cluster: Cluster) -> Wire:
-    return objects.RecurringLearning.of(cluster, reflections=[member.reflection.id for member in cluster.members])
 
 
 def _iteration(reflection: ReflectionRecord) -> str:

@@ -12,6 +12,7 @@ from core.base.errors import UnknownRecord
 from core.base.text import plural, visible_line
 from core.cli.json import objects
 from core.cli.json.wire import Wire
+from core.cli.render.document import DIFF_COLOURS
 from core.cli.render.output import line, percent, remark, respond
 from core.cli.support.id_completion import complete_task
 from core.cli.support.options import ReadingCommand
@@ -23,7 +24,6 @@ from core.episodes.task_lookup import find_attempt
 from core.redaction.masking import mask_secrets
 
 _COLOURS: Final = {Verdict.SUCCEEDED: "green", Verdict.FAILED: "red", Verdict.UNKNOWN: "yellow"}
-_DIFF_COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
 _INDENT: Final = "      "
 _LABEL: Final = len("expected: ")
 _MAX_NAME: Final = 40
@@ -120,7 +120,7 @@ def _print(step: ReplayStep, full: bool) -> None:
     for name, text in step.params:
         _print_text(name, text if full else shorten_output(text))
     for row in step.diff:
-        line(_INDENT, (row, _DIFF_COLOURS.get(row[:1], "")))
+        line(_INDENT, (row, DIFF_COLOURS.get(row[:1], "")))
     _print_text("expected", action.expected)
     real = action.error.strip() or action.output if full else step.real
     _print_text("real", real, _COLOURS[step.verdict] if step.verdict is Verdict.FAILED else "")

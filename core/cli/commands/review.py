@@ -73,8 +73,8 @@ def list_questions(minutes: int | None, kind: frozenset[str], limit: int | None)
     from core.review.session import measure_pace, plan
 
     project = _open_with_queue()
-    state, kinds = project.view, kind
-    queue = [item for item in state.queue if not kinds or item.kind in kinds]
+    state = project.view
+    queue = [item for item in state.queue if not kind or item.kind in kind]
     length = state.settings.review.minutes if minutes is None else minutes
     session = plan(queue, length, state.settings, measure_pace(state.snapshot.decisions, project.by))
     offered = queue if minutes is None else session.items

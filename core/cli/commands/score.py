@@ -28,7 +28,7 @@ from core.learning.criteria import (
     should_deprecate_criterion,
 )
 from core.project.project import Project
-from core.project.scoring import Scored, scored
+from core.project.scoring import scored
 from core.state.findings import all_findings
 from core.state.project_state import ProjectState
 
@@ -90,7 +90,10 @@ def score(works: tuple[str, ...], criteria: bool) -> None:
         "ScoreDocument",
         show,
         all_findings(state),
-        outcomes=map(_scored_json, outcomes),
+        outcomes=(
+            objects.ScoredOutcome.of(one.outcome, patterns=one.applied, **outcome_values(one.kind, one.signals))
+            for one in outcomes
+        ),
         criteria=(criterion(one, settings) for one in weighted[0].values()) if weighted else (),
         weighted=lambda: _weighted_json(weighted[1]) if criteria and works and weighted else None,
         inversions=(state.board.ids[row] for row in np.flatnonzero(state.board.inversion_due).tolist()),
@@ -125,10 +128,6 @@ def _weighted(project: Project, words: Iterable[str]) -> tuple[dict[str, Criteri
     settings = project.settings.learning
     weights = criterion_weights(LoggedFeedback(project.project).get_all(), project.view.now, settings)
     return weights, apply_weights(scores, weights, settings)
-
-
-def _scored_json(one: Scored) -> Wire:
-    return objects.ScoredOutcome.of(one.outcome, patterns=one.applied, **outcome_values(one.kind, one.signals))
 
 
 def _weighted_json(weighted: WeightedScores) -> Wire:

@@ -9,7 +9,7 @@ from core.base.errors import BadInput, ProjectNotFound
 from core.base.text import plural
 from core.cli.json import objects
 from core.cli.json.wire import Wire
-from core.cli.render.output import Column, id_column, line, print_table, respond, warn
+from core.cli.render.output import Column, day, id_column, line, print_table, respond, warn
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import named_project, open_project, read_configuration
 from core.config.declaration import Setting
@@ -20,7 +20,6 @@ from core.learning import threshold_replay
 from core.learning.criteria import criterion_weight, effective_weight, should_deprecate_criterion
 from core.learning.threshold_replay import PatternDifference, Replay
 from core.project.project import Project
-from core.records.times import day_of
 from core.sources.configuration import Configuration
 from core.state.findings import all_findings
 
@@ -169,7 +168,7 @@ def _print(replay: Replay) -> None:
 
 
 def _since(turn: PatternDifference) -> str:
-    return day_of(turn.after.since) if turn.after.since and turn.after.state is not turn.before.state else ""
+    return "" if turn.after.state is turn.before.state else day(turn.after.since)
 
 
 def _inversion(turn: PatternDifference) -> str:

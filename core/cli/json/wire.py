@@ -35,20 +35,17 @@ _FINDINGS: Final = "A finding is {file, pointer, severity, code, message, count}
 
 
 class Field(NamedTuple):
-    """A key of a JSON object.
-
-    Attributes:
-        kind: One of `_KINDS`, or names of Structs with `|` between them.
-        container: `[` for a list, `{` for an object with arbitrary keys, else "".
-        is_optional: Whether it may be null; an empty text is null then.
-        source: The attribute of the record with the value, or `part.name`, or `low,high`; see `objects.yaml`.
-    """
+    """A key of a JSON object."""
 
     name: str
     kind: str
+    """One of `_KINDS`, or names of Structs with `|` between them."""
     container: str
+    """`[` for a list, `{` for an object with arbitrary keys, else ""."""
     is_optional: bool
+    """Whether it may be null; an empty text is null then."""
     source: str
+    """The attribute of the record with the value, or `part.name`, or `low,high`; see `objects.yaml`."""
 
     @property
     def structs(self) -> list[type[Wire]]:

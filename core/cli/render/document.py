@@ -24,7 +24,7 @@ _COLOURS: Final = {
     "established": "cyan",
     "deprecated": "red",
 }
-_DIFF_COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
+DIFF_COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def print_document(document: doc.Document) -> None:
@@ -64,7 +64,7 @@ def _print_code(block: doc.Code) -> None:
     # Secrets that span several lines are only found in the whole text.
     rows = visible(block.text).strip("\n").split("\n")
     for row in rows[:MAX_LINES]:
-        line(" " * (block.indent or 2), (row, _DIFF_COLOURS.get(row[:1], "") if block.language == "diff" else ""))
+        line(" " * (block.indent or 2), (row, DIFF_COLOURS.get(row[:1], "") if block.language == "diff" else ""))
     if len(rows) > MAX_LINES:
         line(f"{'':{block.indent or 2}}and {plural(len(rows) - MAX_LINES, 'line')} more: --json")
 

@@ -1,0 +1,165 @@
+"""`ralphdeck task list` and `similar`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import click
+
+from core.base.id_lookup import find_matching_ids
+from core.base.text import visible_line
+from core.cli.json import objects
+from core.cli.json.wire import Wire
+from core.cli.render import output as out
+from core.cli.render.output import Column, id_column, line, minute, percent, print_table, remark, respond
+from core.cli.support.options import ReadingCommand, words_option
+from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
+from core.config.settings import WatchSettings
+from core.episodes.attempt_state import AttemptCondition, AttemptState, assess_attempt, describe_state
+from core.episodes.similar_tasks import MAX_TASKS, SimilarTask, collect_past_tasks, find_similar_tasks
+from core.episodes.task_indexes import STATUSES
+from core.episodes.task_lookup import ambiguous_task_error
+from core.records.episodes import Attempt, Task, by_task
+from core.records.loops import Outcome
+from core.records.snapshot import Snapshot
+from core.retrieval.embedding import is_available
+from core.retrieval.embeddings import TASKS, Embeddings, PastTask
+
+_MAX_SHOWN = 300
+"""Characters of a text that are printed."""
+COLUMNS = (
+    id_column("ID", lambda row: row.task.id),
+    Column("STATUS", lambda row: describe_state(row.task, row.attempts)),
+    Column("ATTEMPTS", lambda row: str(len(row.attempts)), right=True, expendable=2),
+    Column("LAST OUTCOME", lambda row: row.last.label, colours=out.OUTCOME_COLOURS),
+    Column(
+        "OPEN",
+        lambda row: row.condition.state.value if row.condition else "",
+        colours={AttemptState.LEFT.value: "yellow"},
+    ),
+    Column("UPDATED", lambda row: minute(row.task.updated_at), expendable=1),
+    Column("DESCRIPTION", lambda row: row.task.description, free=True),
+)
+
+
+class _Row(NamedTuple):
+    """One task with its attempts; `open` is the newest open attempt."""
+
+    task: Task
+    attempts: Sequence[Attempt]
+    last: Outcome
+    open: Attempt | None
+    condition: AttemptCondition | None
+
+    @property
+    def agents(self) -> set[str]:
+        return {name.casefold() for name in (self.task.agent, *(one.agent for one in self.attempts))}
+
+
+@click.command("list", cls=ReadingCommand)
+@words_option("--status", words=STATUSES, help="Only with these states.")
+@click.option("--agent", metavar="NAME", help="Only tasks of this agent.")
+@click.option("--open", "only_open", is_flag=True, help="Only tasks with an open attempt.")
+def list_tasks(status: frozenset[str], agent: str | None, only_open: bool) -> None:
+    """List the tasks: status, attempts, last outcome, and the state of an open attempt.
+
+    An open attempt without activity for 30 minutes (watch.stale_after_minutes), or at a task that has ended, was left
+    unfinished.
+
+    \b
+    Examples:
+      ralphdeck task list --status running,paused
+      ralphdeck task list --open --json
+    """
+    configuration = read_configuration()
+    snapshot = read_snapshot(configuration)
+    rows = [
+        row
+        for row in _rows(snapshot, now(), configuration.settings.watch)
+        if (not status or row.task.status.value in status)
+        and (agent is None or agent.casefold() in row.agents)
+        and (row.open is not None or not only_open)
+    ]
+    respond("TaskList", lambda: print_table(COLUMNS, rows, "no tasks"), snapshot.findings, tasks=map(_row_json, rows))
+
+
+def _rows(snapshot: Snapshot, now: datetime, settings: WatchSettings) -> Iterator[_Row]:
+    attempts = by_task(snapshot.attempts.values())
+    for task in sorted(snapshot.tasks.values(), key=lambda task: task.id):
+        mine = attempts.get(task.id, ())
+        ended = [one.outcome for one in mine if one.outcome is not Outcome.UNKNOWN]
+        open_one = next((one for one in reversed(mine) if one.is_open), None)
+        condition = assess_attempt(open_one, task, mine[-1].number, now, settings) if open_one is not None else None
+        yield _Row(task, mine, ended[-1] if ended else Outcome.UNKNOWN, open_one, condition)
+
+
+def _row_json(row: _Row) -> Wire:
+    return objects.TaskRow.of(
+        row.task,
+        state=describe_state(row.task, row.attempts),
+        attempts=len(row.attempts),
+        last_outcome=row.last,
+        open_attempt=row.open.number if row.open else None,
+        open_state=row.condition.state if row.condition else None,
+        open_reason=row.condition.reason if row.condition else None,
+    )
+
+
+@click.command(cls=ReadingCommand)
+@click.argument("task", metavar="TASK|TEXT")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=MAX_TASKS, show_default=True, metavar="N", help="At most N."
+)
+def similar(task: str, limit: int) -> None:
+    """List similar past tasks and what was learned in them, most similar first.
+
+    TASK is the id of a task or a part of it, or an attempt; any other TEXT describes a future task. Tasks are compared
+    by semantic similarity if `ralphdeck embed` or the dashboard has computed their vectors, else by common words.
+    Learnings of successful attempts come first; drafts only if there is no written reflection.
+
+    \b
+    Examples:
+      ralphdeck task similar task-001
+      ralphdeck task similar "Add OAuth login to the admin pages" --limit 3 --json
+    """
+    snapshot = read_snapshot()
+    tasks = collect_past_tasks(snapshot)
+    embeddings = Embeddings(chosen_project(), TASKS)
+    query = _find_task(task, tasks)
+    found = find_similar_tasks(query, snapshot, embeddings, limit)
+    if embeddings.problem:
+        remark(embeddings.problem)
+
+    def show() -> None:
+        for one in found:
+            _print_similar(one)
+        if not found:
+            is_id = isinstance(query, str) and " " not in query.strip()
+            remark(f"no similar task{'; no task has this id, so it was compared as text' if is_id else ''}")
+        if is_available() and embeddings.missing(tasks):
+            remark("some tasks were compared by words only; to compute vectors: ralphdeck embed")
+
+    respond("SimilarTaskList", show, snapshot.findings, similar=found)
+
+
+def _find_task(text: str, tasks: Mapping[str, PastTask]) -> str | PastTask:
+    """The task with this ID, prefix of an ID, or attempt, else the text; raises UnknownRecord for several."""
+    task_id, _, number = text.rpartition(".")
+    name = task_id if text not in tasks and task_id in tasks and number.isdecimal() else text
+    matches = find_matching_ids(name, tasks)
+    if len(matches) > 1:
+        raise ambiguous_task_error(text, matches)
+    return tasks[matches[0]] if matches else text
+
+
+def _print_similar(found: SimilarTask) -> None:
+    line(
+        (visible_line(found.task_id, _MAX_SHOWN), "bold"),
+        f"  {percent(found.score)} by {found.matched_by}  {found.outcome.value}  ",
+        visible_line(found.description, _MAX_SHOWN),
+    )
+    for learned in found.learnings:
+        attempt = "" if learned.attempt is None else f"attempt {learned.attempt}: "
+        line(f"  - {attempt}", visible_line(learned.text, _MAX_SHOWN))
