@@ -17,9 +17,8 @@ from textual.message_pump import MessagePump
 from core.base.errors import RalphdeckError
 from core.curation.commands import Command
 from core.curation.decision_writer import Decided
-from core.project.auto_extraction import is_wanted
 from core.project.project import Project
-from core.project.watch_loop import WatchLoop
+from core.project.watch_loop import WatchLoop, is_wanted
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
 from core.storage.watcher import WatchState

@@ -16,7 +16,7 @@ from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
 from core.retrieval.embedding import task_text
 from core.retrieval.embeddings import SAME, UNRELATED, ComparableWork, Embeddings, PastTask
-from core.retrieval.words import content_words
+from core.retrieval.task import content_words
 
 SEMANTIC: Final = "meaning"
 WORDS: Final = "words"

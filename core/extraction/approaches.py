@@ -17,8 +17,7 @@ from core.extraction.record_parts import find_end, make_proposal, make_source
 from core.records.extractions import Material, Proposal
 from core.records.loops import Iteration, Loop, LoopStatus, Outcome
 from core.records.patterns import PatternType
-from core.retrieval.task import analyse_task
-from core.retrieval.words import content_words
+from core.retrieval.task import analyse_task, content_words
 
 _MAX_STEPS: Final = 20
 _MAX_BENEFITS: Final = 3

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from core.base.lazy_index import LazyIndex
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.postings import Rows, move_row
-from core.retrieval.task import LANGUAGES
-from core.retrieval.words import content_words
+from core.retrieval.task import LANGUAGES, content_words
 
 TYPES: Final = tuple(PatternType)  # pattern types by their code in arrays
 

@@ -21,8 +21,7 @@ from core.records.snapshot import Snapshot
 from core.retrieval.embedding import task_text
 from core.retrieval.embeddings import Closeness, ComparableWork, Floats, scale_closeness
 from core.retrieval.postings import Rows, index_rows
-from core.retrieval.task import TaskProfile
-from core.retrieval.words import content_words
+from core.retrieval.task import TaskProfile, content_words
 
 _NUMBER: Final = "#"  # precedes the number of a key learning in its ID; IDs of reflections contain none
 _MEMORY: Final = "memory/"  # prefix of the source of all key learnings of a task of the cross-task memory

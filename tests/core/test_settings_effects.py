@@ -30,9 +30,9 @@ from core.learning.outcomes import OutcomeSignals, score_outcome
 from core.learning.reference.patterns import ObservedPattern, record_observation
 from core.metrics.effectiveness import Group, compare_groups
 from core.metrics.pruning import select_prunable
-from core.project.auto_extraction import is_wanted
 from core.project.daemon import Daemon
 from core.project.project import Project
+from core.project.watch_loop import is_wanted
 from core.records.debug_sessions import DebugSession, Fix, Lesson
 from core.records.decisions import CurationState, Decision, InversionVerdict, Verb
 from core.records.loops import Loop, LoopStatus

@@ -20,8 +20,7 @@ from core.records.loops import Loop
 from core.records.patterns import Pattern
 from core.retrieval import learnings
 from core.retrieval.decomposition import STRATEGY_PART
-from core.retrieval.injection import Injection
-from core.retrieval.ranking import ChosenPattern, OmittedPattern
+from core.retrieval.injection import ChosenPattern, Injection, OmittedPattern
 from core.retrieval.reflections import ChosenReflection, ReflectionLeftOut
 from core.retrieval.relevance import SEMANTIC_WEIGHTS, WEIGHTS
 from core.review.context_recipients import LOOP, Recipient

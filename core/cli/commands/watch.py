@@ -43,8 +43,8 @@ def watch(extracts: bool | None, prunes: bool | None) -> None:
       ralphdeck watch --json >> ralphdeck.jsonl
       ralphdeck watch --no-extract
     """
-    from core.project.auto_extraction import is_wanted
     from core.project.daemon import Daemon, WatchEvent
+    from core.project.watch_loop import is_wanted
     from core.sources.configuration import DEFAULT
 
     configuration = read_configuration(registry=True)

@@ -13,8 +13,7 @@ from core.cli.render.output import Column, day, id_column, line, print_table, re
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import named_project, open_project, read_configuration
 from core.config.declaration import Setting
-from core.config.settings import Settings
-from core.config.thresholds import THRESHOLDS, find_threshold, with_threshold
+from core.config.settings import THRESHOLDS, Settings, find_threshold, with_threshold
 from core.curation.reference_storage import LoggedFeedback
 from core.learning import threshold_replay
 from core.learning.criteria import criterion_weight, effective_weight, should_deprecate_criterion

@@ -10,8 +10,7 @@ from core.base.errors import BadInput
 from core.base.validation import MIN_HALF_LIFE
 from core.config.declaration import Setting, Unit
 from core.config.paths import ProjectPaths
-from core.config.settings import Settings
-from core.config.thresholds import THRESHOLDS, find_threshold, with_threshold
+from core.config.settings import THRESHOLDS, Settings, find_threshold, with_threshold
 from core.demo.sample import copy_sample
 from core.learning.scoreboard import Scoreboard
 from core.learning.threshold_replay import what_if

@@ -8,8 +8,8 @@ import pytest
 from core.base.errors import Refused
 from core.config.settings import ExtractionSettings
 from core.curation.commands import Extract, Undo
-from core.project.auto_extraction import SETTLING_SECONDS, AutoExtraction, is_wanted
 from core.project.project import Project
+from core.project.watch_loop import SETTLING_SECONDS, AutoExtraction, is_wanted
 from core.records.decisions import Verb
 from tests.core.project.test_daemon import opened, project, write_loop
 

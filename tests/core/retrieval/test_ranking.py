@@ -14,8 +14,7 @@ from core.records.decisions import CurationState, InversionVerdict
 from core.records.patterns import Maturity, Pattern, PatternType, RecordedCounts
 from core.records.snapshot import Snapshot
 from core.retrieval.index import PatternIndex
-from core.retrieval.injection import Injection, prepare_injection
-from core.retrieval.ranking import LIST_ALL_UP_TO, MAX_LEFT_OUT
+from core.retrieval.injection import LIST_ALL_UP_TO, MAX_LEFT_OUT, Injection, prepare_injection
 from core.retrieval.rendering import count_tokens
 from core.retrieval.task import analyse_task
 from tests.core.retrieval.test_rendering import DOCUMENT, document_patterns

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.retrieval.task import CATEGORIES, analyse_task
-from core.retrieval.words import content_words
+from core.retrieval.task import CATEGORIES, analyse_task, content_words
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ from core.demo.sample import copy_sample
 from core.project.project import Injected, Project
 from core.records.loops import Outcome
 from core.records.patterns import PatternType
-from core.retrieval.injection import Injection
-from core.retrieval.ranking import ChosenPattern, OmittedPattern
+from core.retrieval.injection import ChosenPattern, Injection, OmittedPattern
 from core.retrieval.reflections import ChosenReflection, ReflectionSection
 from core.retrieval.relevance import SEMANTIC_WEIGHTS
 from core.retrieval.task import analyse_task

@@ -7,8 +7,7 @@ from textual.content import Content
 
 from core.base.errors import BadInput
 from core.config.paths import ProjectPaths
-from core.config.settings import Settings
-from core.config.thresholds import with_threshold
+from core.config.settings import Settings, with_threshold
 from core.demo.sample import copy_sample
 from core.learning.threshold_replay import Course, PatternDifference, Replay
 from core.project.project import Project

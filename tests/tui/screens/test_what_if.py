@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import Static
 
-from core.config.settings import Settings
-from core.config.thresholds import with_threshold
+from core.config.settings import Settings, with_threshold
 from core.curation.commands import Note, Promote
 from core.learning import threshold_replay
 from core.learning.threshold_replay import History, Replay, what_if
