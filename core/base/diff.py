@@ -37,7 +37,7 @@ class FieldChange(NamedTuple):
 
 
 def word_changes(before: str, after: str) -> tuple[DiffPiece, ...]:
-    """Compare word by word; all but inserted pieces form `before`, all but deleted `after`."""
+    """Compare words; all but inserted pieces form `before`, all but deleted `after`."""
     pieces = _changes(_WORDS.findall(before), _WORDS.findall(after))
     return tuple(DiffPiece(mark, "".join(parts)) for mark, parts in pieces)
 

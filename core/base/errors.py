@@ -1,4 +1,4 @@
-"""Errors of ralphdeck. The CLI prints each on one line and exits with `exit_code`."""
+"""Errors; the CLI prints each on one line and exits with its `exit_code`."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class _Negation:
 
 
 def normalize_sentences(text: str) -> str:
-    """Return lower-case `text` without markup, words and punctuation separated by spaces.
+    """Return lower-case `text` without markup, with spaces around punctuation.
 
     A list item, and a line that begins like a sentence, is a sentence. Below a heading such as "Avoid:" each item
     repeats the heading. Only the first `MAX_TEXT` characters are read.

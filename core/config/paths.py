@@ -20,9 +20,14 @@ PATTERN_FILES: Final = {
 BEGIN_COMMAND = 'ralphdeck task init "what to do" --project'  # creates `.aiwg/ralph` in the folder that follows
 
 
+def is_safe_id(identifier: str) -> bool:
+    """Whether `identifier` is a valid path component."""
+    return SAFE_ID.fullmatch(identifier) is not None and ".." not in identifier
+
+
 def safe_component(identifier: str) -> str:
     """Return `identifier` if it is a valid path component, else raise `BadInput`."""
-    if not SAFE_ID.fullmatch(identifier) or ".." in identifier:
+    if not is_safe_id(identifier):
         raise BadInput(f"id {identifier[:80]!r} cannot be part of a path: letters, digits, '.', '_', '-' only")
     return identifier
 

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from core.base.errors import BadInput, Refused, Unwritable
 from core.base.text import visible_line
-from core.config.paths import SAFE_ID, ProjectPaths
+from core.config.paths import ProjectPaths, is_safe_id
 from core.debug_memory.index import STATUS, DebugIndex
 from core.records.debug_sessions import ESCALATED, DebugSession, Escalation
 from core.records.decisions import escalation_question_id
@@ -118,7 +118,7 @@ _DIGEST_LENGTH: Final = 32
 
 def context_file(paths: ProjectPaths, session_id: str, number: int = 1) -> Path:
     """The file of call `number` (from 1); an unsafe session ID is hashed."""
-    is_safe = SAFE_ID.fullmatch(session_id) is not None and ".." not in session_id
+    is_safe = is_safe_id(session_id)
     digest = hashlib.sha256(session_id.encode("utf-8", "replace")).hexdigest()[:_DIGEST_LENGTH]
     name = session_id if is_safe else f"session-{digest}"
     return paths.curation / FOLDER / (f"{name}.json" if number == 1 else f"{name}-{number}.json")

@@ -117,11 +117,11 @@ class Lesson(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
 
 class Recurring(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """One entry of `recurring_failures`; `resolution` is resolved, pending, wont_fix, escalated or ""."""
+    """One entry of `recurring_failures`."""
 
     test: str
     occurrences: int | None = None
-    resolution: str = ""
+    resolution: str = ""  # resolved, pending, wont_fix, escalated or ""
     notes: str = ""
 
 

@@ -22,7 +22,7 @@ def text_hash(text: str) -> str:
 
 
 class Verb(StrEnum):
-    """Kind of a decision, as stored in the decision log; see `core.records.decisions`."""
+    """Kind of a decision, as stored in the decision log."""
 
     PROMOTE = "promote"
     DEPRECATE = "deprecate"
@@ -239,7 +239,7 @@ class CurationState(Struct, frozen=True, kw_only=True):
     """IDs of patterns whose state was last decided by a reset."""
 
     def clears(self, pattern_id: str, content_hash: str) -> bool:
-        """Whether a person released this exact text with a reason, despite the safety scan."""
+        """Whether a person released this exact text with a reason."""
         return content_hash in self.cleared.get(pattern_id, frozenset())
 
     def approves(self, pattern_id: str, content_hash: str) -> bool:
@@ -329,17 +329,17 @@ def extraction_question_id(source_id: str) -> str:
 
 
 def escalation_question_id(session_id: str, at: datetime | None) -> str:
-    """ID of the question about an escalated debug session; escalating it again makes a new question."""
+    """ID of the question about an escalation; a later escalation is a new question."""
     return f"{ESCALATION_PREFIX}{session_id}" + (f" at {iso(at)}" if at is not None else "")
 
 
 def held_text_question_id(text_id: str, text: str) -> str:
-    """ID of the question about a held text that is not a pattern; a changed text is a new question."""
+    """ID of the question about a held text that is not a pattern; changes with it."""
     return f"text {text_hash(text)[:12]} of {text_id}"
 
 
 def duplicate_question_id(one: str, other: str) -> str:
-    """ID of the question about two similar patterns; the lower pattern ID comes first."""
+    """ID of the question about two similar patterns; the lower ID comes first."""
     return f"likeness of {min(one, other)} and {max(one, other)}"
 
 

@@ -110,7 +110,7 @@ class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def id(self) -> str:
-        """The id that events and commands name it by: `task-001.2`, as for every work item."""
+        """ID as a work item, in events and commands: `task-001.2`."""
         return f"{self.task_id}.{self.number}"
 
     @property
@@ -169,7 +169,7 @@ class Action(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def about(self) -> str:
-        """Its main parameter: a command, a pattern, a file or another one; "" without any."""
+        """Its main parameter: a command, a pattern, a file or another one; else ""."""
         main = self.param(*_COMMANDS, "pattern", *TARGETS, *_SUBJECTS)
         return main or (self.params[0][1] if self.params else "")
 

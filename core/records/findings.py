@@ -14,7 +14,7 @@ MISSING: Final = "missing-field"
 
 
 class Severity(StrEnum):
-    """Severity of a finding: `error` (something could not be used), `warning` (doubtful) or `info`."""
+    """Severity of a finding: `error` (not usable), `warning` (doubtful) or `info`."""
 
     INFO = "info"
     WARNING = "warning"

@@ -62,7 +62,7 @@ class Liveness(StrEnum):
 
 
 class Outcome(StrEnum):
-    """Normalized outcome of an iteration, attempt, task or use (docs/file-formats.md#words-and-spellings)."""
+    """Normalized outcome (docs/file-formats.md#words-and-spellings)."""
 
     SUCCESS = "success"
     PARTIAL = "partial"
@@ -78,7 +78,7 @@ class Outcome(StrEnum):
 
 
 class Iteration(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One iteration of a loop. `number` is a label: some loops count from 0, and duplicates occur."""
+    """One iteration. `number` is a label: it may start at 0 and have duplicates."""
 
     number: int | None = None
     at: datetime | None = None
@@ -97,7 +97,7 @@ class Iteration(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def failed(self) -> bool:
-        """Whether it failed: its outcome is a failure, or it recorded errors and no success."""
+        """Whether its outcome is a failure, or it recorded errors and no success."""
         if self.outcome is Outcome.FAILURE or self.outcome is Outcome.TIMEOUT:
             return True
         return bool(self.failures) and self.outcome is not Outcome.SUCCESS
@@ -148,7 +148,7 @@ class Improvement(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
 
 
 class LoopValues(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Values about a loop that files record: one file in a `LoopFact`, all of them in a `Loop`."""
+    """Values that files record about a loop, for `LoopFact` and `Loop`."""
 
     task: str = ""
     criteria: tuple[str, ...] = ()

@@ -49,7 +49,7 @@ class SourceLoop(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class TrendPoint(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One snapshot of `effectiveness_trend`: rate 0..1 over `sample_size` uses up to `at`."""
+    """One point of `effectiveness_trend`: rate 0..1 of `sample_size` uses up to `at`."""
 
     at: datetime | None = None
     rate: float | None = None

@@ -59,7 +59,7 @@ class Reflection(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def text(self) -> str:
-        """Its main line: learning, else analysis, else observation; of a draft, observation before analysis."""
+        """Its learning, else analysis, else observation; a draft's observation first."""
         second, third = (self.observation, self.analysis) if self.draft else (self.analysis, self.observation)
         return self.learning or second or third
 

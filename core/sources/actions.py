@@ -69,7 +69,7 @@ def invalid_action_finding(file: str, line: int, count: int) -> Finding:
 
 
 def read_action(number: int, fields: Fields) -> Action:
-    """Read the action of one decoded line; `number` counts from 1. Long texts are truncated."""
+    """Read the action of one decoded line; long texts are truncated."""
     params = fields.mapping.get("params")
     if params is not None and not isinstance(params, dict):
         params = {"params": params}
@@ -108,7 +108,7 @@ class Actions(Sequence[Action]):
     def __init__(self, paths: ProjectPaths, file: str) -> None:
         """Find the lines of the project-relative `file`, which need not exist."""
         self._paths: Final = paths
-        self._file: Final = file
+        self.file: Final = file
         self._lines = _Lines()
         self._problems: dict[str, Finding] = {}
         self._errors: Sequence[int] | None = None
@@ -117,14 +117,9 @@ class Actions(Sequence[Action]):
                 self._lines.read(descriptor)
 
     @property
-    def file(self) -> str:
-        """Project-relative name of the log."""
-        return self._file
-
-    @property
     def findings(self) -> tuple[Finding, ...]:
         """Defects of the file, and of the lines that were decoded so far."""
-        return *self._lines.findings(self._file), *self._problems.values()
+        return *self._lines.findings(self.file), *self._problems.values()
 
     @property
     def errors(self) -> Sequence[int]:
@@ -152,7 +147,7 @@ class Actions(Sequence[Action]):
 
     @contextmanager
     def _opened(self) -> Iterator[int | None]:
-        opened = open_file(self._paths.project / self._file, self._paths.aiwg)
+        opened = open_file(self._paths.project / self.file, self._paths.aiwg)
         if isinstance(opened, Problem):
             self._note("", opened)
         if not isinstance(opened, int):
@@ -164,7 +159,7 @@ class Actions(Sequence[Action]):
             os.close(opened)
 
     def _raw(self, places: Iterable[int]) -> Iterator[bytes]:
-        """The bytes of some lines; empty for a line that is too long or can no longer be read."""
+        """The bytes of some lines; empty for one that is too long or unreadable."""
         starts, ends = self._lines.starts, self._lines.ends
         with self._opened() as descriptor:
             for place in places:
@@ -189,14 +184,14 @@ class Actions(Sequence[Action]):
         if not isinstance(decoded.value, dict):
             return Action(number=place + 1)
         wrong: list[Finding] = []
-        action = read_action(place + 1, Fields(self._file, decoded.value, wrong, pointer))
+        action = read_action(place + 1, Fields(self.file, decoded.value, wrong, pointer))
         for finding in wrong:
             self._problems.setdefault(finding.pointer, finding)
         return action
 
     def _note(self, pointer: str, problem: Problem) -> None:
         if len(self._problems) < MAX_FINDINGS:
-            self._problems.setdefault(pointer, replace(problem, place=pointer).finding(self._file))
+            self._problems.setdefault(pointer, replace(problem, place=pointer).finding(self.file))
 
 
 class _Lines:
@@ -211,24 +206,13 @@ class _Lines:
     def read(self, descriptor: int) -> None:
         """Find the lines of an open log."""
         size = os.fstat(descriptor).st_size
-        self._find(descriptor, min(size, MAX_PATTERN_BYTES))
-        self._cut = size > MAX_PATTERN_BYTES or len(self.starts) >= MAX_ACTIONS
-
-    def findings(self, file: str) -> Iterator[Finding]:
-        """Defects of the lines that were scanned."""
-        if self._cut:
-            message = f"is too long; read up to line {self._read:,}"
-            yield Finding(file, "", Severity.WARNING, "too-large", message)
-        if self._skipped:
-            yield invalid_action_finding(file, self._first_skipped, self._skipped)
-
-    def _find(self, descriptor: int, size: int) -> None:
+        end = min(size, MAX_PATTERN_BYTES)
         position = 0
         start = b""  # first character of the current line
-        while position < size and len(self.starts) < MAX_ACTIONS:
-            chunk = os.pread(descriptor, min(_CHUNK, size - position), position)
+        while position < end and len(self.starts) < MAX_ACTIONS:
+            chunk = os.pread(descriptor, min(_CHUNK, end - position), position)
             if not chunk:
-                return
+                break
             *pieces, rest = chunk.split(b"\n")
             for piece in pieces:
                 position += len(piece) + 1
@@ -236,6 +220,7 @@ class _Lines:
                 start = b""
             start = start or rest.lstrip(LEADING_BYTES)[:1]
             position += len(rest)
+        self._cut = size > MAX_PATTERN_BYTES or len(self.starts) >= MAX_ACTIONS
 
     def _add(self, start: bytes, end: int) -> None:
         self._read += 1
@@ -247,3 +232,11 @@ class _Lines:
             self._skipped += 1
             self._first_skipped = self._first_skipped or self._read
         self._end = end
+
+    def findings(self, file: str) -> Iterator[Finding]:
+        """Defects of the lines that were scanned."""
+        if self._cut:
+            message = f"is too long; read up to line {self._read:,}"
+            yield Finding(file, "", Severity.WARNING, "too-large", message)
+        if self._skipped:
+            yield invalid_action_finding(file, self._first_skipped, self._skipped)

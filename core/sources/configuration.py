@@ -155,7 +155,7 @@ def _section(paths: ProjectPaths, file: str, findings: list[Finding]) -> Fields 
 
 
 def _report_misspelled(fields: Fields) -> None:
-    """Report a key that resembles the name of the section; other keys belong to other programs."""
+    """Report a key like that of the section; others belong to other programs."""
     keys = (key for key in fields.mapping if len(key) <= _NAME_CHARS)
     for key in difflib.get_close_matches(_SECTION[-1], islice(keys, _MAX_KEYS), n=1, cutoff=_CLOSE):
         message = f"{format_value(key)} is not a section of settings; did you mean {'.'.join(_SECTION)}?"
@@ -163,7 +163,7 @@ def _report_misspelled(fields: Fields) -> None:
 
 
 def _settings(section: Fields) -> tuple[Settings, dict[str, str]]:
-    """Apply a section to the defaults; returns the settings, and the source of each that it sets."""
+    """Apply a section to the defaults; also returns the source of each setting."""
     settings = DEFAULTS
     sources: dict[str, str] = {}
     alone = Settings.declarations
@@ -201,7 +201,7 @@ def _put(group: _S, fields: Fields, field: str, name: str, sources: dict[str, st
 
 
 def _read(given: Any, kind: Any) -> Any:
-    """Convert a YAML value to the type of a setting; an invalid one stays and is rejected later."""
+    """Convert a YAML value to the type of a setting; an invalid one stays as it is."""
     read: Any = None
     if kind is bool:
         read = normalize.flag(given)
@@ -246,7 +246,7 @@ class RegistryExtras(NamedTuple):
 
 
 def read_registry_extras(paths: ProjectPaths, findings: list[Finding]) -> list[RegistryExtras]:
-    """Read the registry files with a policy or metrics, by name; other files are not decoded."""
+    """Read the registry files with a policy or metrics, ordered by name."""
     try:
         names = sorted(entry.name for entry in paths.patterns.iterdir() if entry.name.endswith(_SUFFIXES))
     except OSError:

@@ -1,4 +1,4 @@
-"""Read the cross-task memory: `memory/tasks/<uuid>.json` and `memory/task-index.json`."""
+"""Read the cross-task memory: `memory/tasks/<uuid>.json` and `task-index.json`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INDEX: Final = ".aiwg/ralph/memory/task-index.json"
 
 
 def read_memory(file: str, value: Any, modified_at: datetime) -> tuple[tuple[MemoryTask, ...], tuple[Finding, ...]]:
-    """Read the tasks of a decoded task file or `INDEX`; those of the index are `indexed`.
+    """Read the tasks of a decoded task file, or of `INDEX` (marked as `indexed`).
 
     `modified_at`, the file's mtime in UTC, is the time of a task without one.
     """

@@ -50,7 +50,7 @@ Place = tuple[str | int, ...]
 
 
 def read_sessions(file: str, value: Any) -> tuple[tuple[DebugSession, ...], tuple[Finding, ...]]:
-    """Read the sessions of one decoded document; anything else in such a folder is ignored.
+    """Read the sessions of one decoded document; anything else is ignored.
 
     A document is a session, a list of sessions, or an object with sessions under keys of its own, as in
     `{"sessions": […]}`. There, a session needs `executions`, because an index has session IDs too.
@@ -66,7 +66,7 @@ def read_sessions(file: str, value: Any) -> tuple[tuple[DebugSession, ...], tupl
 
 
 def find_record(file: str, value: Any, session_id: str) -> tuple[Place, Any] | None:
-    """Path and value of the record of a session in a document; None if it is not there.
+    """Find the path and value of the record of a session in a document.
 
     Of several records, `join_sessions` selects one.
     """
@@ -82,7 +82,7 @@ def find_record(file: str, value: Any, session_id: str) -> tuple[Place, Any] | N
 
 
 def join_sessions(sessions: Iterable[DebugSession]) -> dict[str, DebugSession]:
-    """Join sessions by ID; the last changed counts, then the one with more executions."""
+    """Join sessions by ID; the last changed one counts, then that with more runs."""
     joined: dict[str, DebugSession] = {}
     for session in sessions:
         other = joined.get(session.id)
@@ -104,7 +104,7 @@ def _id_of(file: str, pointer: str, item: dict[str, Any]) -> str:
 def session_records(
     value: Any, place: Place = (), pointer: str = "", *, named: bool = False
 ) -> Iterator[tuple[Place, str, dict[str, Any]]]:
-    """Path, pointer and value of each session in a document; `named` means below a key of an object."""
+    """Path, pointer and value of each session; `named` if below a key of an object."""
     if isinstance(value, Line):
         value, pointer = value.value, f"line {value.number}"
     if isinstance(value, dict) and ("session_id" in value or isinstance(value.get("executions"), list)):
@@ -194,7 +194,7 @@ def _lesson(fields: Fields) -> Lesson | None:
 
 
 def read_failure(fields: Fields, *, tested: bool = False) -> Failure | None:
-    """Read a failure of a session, or the `error` of an iteration; None without an error.
+    """Read a failure of a session or an iteration; None without an error.
 
     `tested` means that it is in a list of failures, where the name of a test is enough.
     """
@@ -241,7 +241,7 @@ def read_results(fields: Fields) -> Results | None:
 
 
 def read_fix(fields: Fields) -> Fix | None:
-    """Read the `fix_applied` of an execution or iteration, an object or a description; None without one."""
+    """Read `fix_applied`, an object or a description; None without one."""
     value = fields.mapping.get("fix_applied")
     if isinstance(value, str):
         return Fix(description=value[:MAX_TEXT]) if value.strip() else None

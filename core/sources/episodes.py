@@ -1,4 +1,4 @@
-"""Read tasks and attempts from `tasks/<id>/`, and join them (docs/file-formats.md#tasks)."""
+"""Read and join tasks and attempts of `tasks/<id>/` (docs/file-formats.md#tasks)."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def parse_attempts(file: str, value: Any) -> tuple[tuple[Attempt, ...], tuple[Fi
 
 
 def attempt_number(file: str) -> int | None:
-    """The number of the attempt whose folder a project-relative file is in; None if it is in none."""
+    """The number of the attempt whose folder contains a file; None without one."""
     parts = file.split("/")
     return int(parts[5]) if len(parts) == 7 and _NUMBERED.fullmatch(parts[5]) else None
 
@@ -234,7 +234,7 @@ def _texts(fields: Fields, name: str) -> tuple[str, ...]:
 
 
 def read_milestones(fields: Fields) -> tuple[Milestone, ...]:
-    """Read the milestones of a trajectory: those of the whole task, then those inside its attempts."""
+    """Read the milestones of a trajectory: of the task, then of its attempts."""
     found = list(_milestones(fields, None))
     for _, entry in fields.objects("attempts"):
         found += _milestones(entry, entry.count("attempt_id", "attempt", "id"))
@@ -247,7 +247,7 @@ def _milestones(fields: Fields, attempt: int | None) -> Iterator[Milestone]:
 
 
 def join_tasks(tasks: Iterable[Task]) -> dict[str, Task]:
-    """Join tasks by ID; the metadata count, other files only show that the task exists."""
+    """Join tasks by ID; other files than metadata only show that the task exists."""
     joined: dict[str, Task] = {}
     for task in tasks:
         if task.id not in joined or task.file.endswith(METADATA):
@@ -282,7 +282,7 @@ def _join_parts(parts: list[Attempt]) -> Attempt:
 
 
 class ActionTally:
-    """Counts of one `actions.jsonl`; continues where it stopped while the file only grows."""
+    """Counts of one `actions.jsonl`, read incrementally while the file only grows."""
 
     def __init__(self, file: str) -> None:
         self._file = file
@@ -295,7 +295,7 @@ class ActionTally:
         self._end = self._checksum = 0
 
     def read(self, data: bytes) -> tuple[Attempt | None, tuple[Finding, ...]]:
-        """Count the complete lines of the whole file `data`; None if the file is not in an attempt's folder."""
+        """Count the complete lines of the file; None outside of an attempt's folder."""
         if crc32(memoryview(data)[: self._end]) != self._checksum:
             self._reset()  # not only appended to
         end = data.rfind(b"\n") + 1

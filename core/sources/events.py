@@ -111,7 +111,6 @@ def _read_tolerantly(file: str, place: str, line: bytes, findings: list[Finding]
 
 
 def _with_field(finding: Finding) -> str:
-    """The message preceded by its field, because the place of a line does not name one."""
     return f"{finding.pointer.removeprefix('/')}: {finding.message}" if finding.pointer else finding.message
 
 

@@ -1,4 +1,4 @@
-"""Read one JSON object field by field; a wrong value becomes a finding and reads as missing."""
+"""Read JSON objects by field; wrong values become findings and read as missing."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Fields:
         return self._many(names, normalize.texts)
 
     def lines(self, *names: str) -> tuple[str, ...]:
-        """Learnings (a string, a list, Markdown) as lines without headings such as `### Iteration 2`."""
+        """Learnings (a string, a list, Markdown) as lines without headings."""
         return self._many(names, normalize.lines)
 
     def count(self, *names: str) -> int | None:
@@ -96,7 +96,7 @@ class Fields:
         return None
 
     def convert(self, kind: type[_S], limit: int | None = None, /, **known: Any) -> _S:
-        """Read the values of a struct under the names of its fields, except those that are `known`.
+        """Read the values of a struct under the names of its fields, except `known` ones.
 
         The type of a field decides how it is read: an int is a `count`, a float a `number`. Texts are cut to `limit`
         characters. Fields of other types keep their defaults.
@@ -193,7 +193,7 @@ def document(file: str, value: Any, findings: list[Finding]) -> Fields | None:
 
 
 def fill_gaps(first: _S, *others: _S) -> _S:
-    """The first struct, its empty fields filled with the first value that another one has."""
+    """Fill the empty fields of a struct with the first value that another one has."""
     found: dict[str, Any] = {}
     for other in others:
         for name, value in asdict(other).items():

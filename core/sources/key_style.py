@@ -52,7 +52,7 @@ def is_camel(value: Any) -> bool:
 
 
 def snake_keys(value: Any) -> Any:
-    """Convert known keys to snake_case; of two spellings of a key, the snake_case one counts."""
+    """Convert known keys to snake_case; an existing snake_case key counts."""
     if isinstance(value, dict):
         return {
             SNAKE[key] if key in SNAKE and SNAKE[key] not in value else key: item if key in _FREE else snake_keys(item)
@@ -62,14 +62,14 @@ def snake_keys(value: Any) -> Any:
 
 
 def snake_own_keys(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Like `snake_keys`, but nested objects are unchanged; the same object if no key is in camelCase."""
+    """Like `snake_keys`, but leaves nested objects unchanged."""
     if SNAKE.keys().isdisjoint(value):
         return value
     return {SNAKE[key] if key in SNAKE and SNAKE[key] not in value else key: item for key, item in value.items()}
 
 
 def camel_keys(value: Any) -> Any:
-    """Convert known keys to camelCase; an object with both spellings of a key keeps both."""
+    """Convert known keys to camelCase, unless the object has both spellings."""
     if isinstance(value, dict):
         return {
             name if (name := camel(key)) in SNAKE and name not in value else key: (
@@ -81,7 +81,7 @@ def camel_keys(value: Any) -> Any:
 
 
 def respell(pointer: str, value: Any, base: str = "") -> str:
-    """Convert a JSON pointer into `snake_keys(value)` to a pointer into `value`, which is at `base`."""
+    """Convert a pointer into `snake_keys(value)`, at `base`, to one into `value`."""
     if not pointer.startswith(base):
         return pointer
     parts = []

@@ -1,4 +1,4 @@
-"""Check whether the process of a loop is still running (docs/file-formats.md#liveness)."""
+"""Check whether the process of a loop runs (docs/file-formats.md#liveness)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Processes(Protocol):
     """Running processes of a system."""
 
     def started_at(self, pid: int) -> datetime | None:
-        """Start of process `pid`, UTC; `ALWAYS` if only known to run; None if it does not run."""
+        """Start, UTC; `ALWAYS` if only known to run; None if it does not run."""
 
 
 class ProcFiles:
@@ -46,7 +46,7 @@ class ProcFiles:
 
 
 class ProcessSignals:
-    """Processes on systems without `/proc`: signal 0 shows whether one runs, but not since when."""
+    """Processes without `/proc`: signal 0 shows whether one runs, not since when."""
 
     def started_at(self, pid: int) -> datetime | None:
         try:

@@ -1,4 +1,4 @@
-"""Read the details of one loop on demand: iteration files, notes, facts and checkpoints.
+"""Read the details of one loop on demand: iterations, notes, facts, checkpoints.
 
 Never fails: missing and unreadable files are left out, long texts are truncated.
 """
@@ -15,7 +15,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from core.base.errors import BadInput
-from core.config.paths import ProjectPaths, safe_component
+from core.config.paths import ProjectPaths, is_safe_id
 from core.records.findings import Finding
 from core.records.loops import Iteration, Loop, LoopDetails
 from core.sources.fields import Fields, fill_gaps
@@ -110,7 +110,7 @@ class _Reader:
             return []
 
     def iterations(self, folder: str, loop: Loop) -> tuple[list[Iteration], list[tuple[str, str]], list[str]]:
-        """Read iterations from files of their own, notes on iterations, and checkpoint names.
+        """Read iterations and notes from files of their own, and checkpoint names.
 
         Names have digits in several forms: `iteration-1.json`, `iteration-001/`, `001.md`, `001-checkpoint.json`.
         Consecutive loops of the hook share a folder: numbers beyond the current iteration belong to an earlier loop.
@@ -193,7 +193,7 @@ def _note_files(loop: Loop, documents: Mapping[str, Fields]) -> Iterator[tuple[s
     """Title and file, and whether to read its end."""
     folders = [loop.directory] if loop.directory else []
     if LAUNCHER in loop.sources:
-        folders += [f"{_EXTERNAL}/loops/{name}" for name in (loop.id, *loop.aliases) if _is_component(name)]
+        folders += [f"{_EXTERNAL}/loops/{name}" for name in (loop.id, *loop.aliases) if is_safe_id(name)]
     for folder in dict.fromkeys(folders):
         yield "daemon output", f"{folder}/daemon-output.log", True
     for file in loop.files:
@@ -208,15 +208,8 @@ def _note_files(loop: Loop, documents: Mapping[str, Fields]) -> Iterator[tuple[s
         yield "analytics report", f"{folder}/report.md", False
 
 
-def _is_component(name: str) -> bool:
-    try:
-        return bool(safe_component(name))
-    except BadInput:
-        return False
-
-
 def _facts(documents: Mapping[str, Fields]) -> tuple[tuple[str, str], ...]:
-    """Short facts from the loop's documents: the state first, then measurements; each label once."""
+    """Short facts from the loop's documents in their order; each label once."""
     facts: dict[str, str] = {}
     for source, fields in documents.items():
         if source == BEST_OUTPUT:

@@ -1,4 +1,4 @@
-"""What one file contains about one loop; the sources and folders of loops (docs/file-formats.md#loops)."""
+"""What one file contains about a loop; its sources (docs/file-formats.md#loops)."""
 
 from __future__ import annotations
 
@@ -63,18 +63,18 @@ class LoopFact(LoopValues, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def loop_directory(file: str) -> str:
-    """The directory of the loop that a project-relative path is in; "" if it is in none."""
+    """The directory of the loop that contains a project-relative path, or ""."""
     parts = file.split("/", 4)
     return "/".join(parts[:4]) if len(parts) > 3 and parts[3] and "/".join(parts[:3]) in _HOMES else ""
 
 
 def loop_home(directory: str) -> str:
-    """`LOOPS`, `ARCHIVE`, `EXTERNAL` or `EXTERNAL_ARCHIVE` for a result of `loop_directory`; else ""."""
+    """`LOOPS`, `ARCHIVE`, `EXTERNAL` or `EXTERNAL_ARCHIVE` for a loop's directory."""
     return _HOMES.get(directory.rpartition("/")[0], "")
 
 
 def directory_fact(directory: str, modified_at: datetime | None = None) -> LoopFact | None:
-    """The fact that a loop's directory exists; None if the path is not the directory of a loop."""
+    """The fact that a loop's directory exists; None for any other path."""
     directory = directory.rstrip("/")
     if loop_directory(directory) != directory or not directory:
         return None

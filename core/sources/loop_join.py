@@ -137,7 +137,7 @@ class LoopCollection:
         return True
 
     def _replace_in_place(self, keys: Iterable[str]) -> frozenset[str]:
-        """Copy the mapping with the loops of some keys replaced; returns the IDs of changed loops."""
+        """Replace the loops of some keys; returns the IDs of changed loops."""
         loops = {
             id: _with_id(loop, id)
             for key in keys
@@ -184,7 +184,7 @@ def _with_id(loop: Loop, id: str) -> Loop:
 
 
 def _keys(fact: LoopFact) -> tuple[str, ...]:
-    """Keys of the groups that a fact is joined in; a UUID may belong to an internal or an external loop."""
+    """Keys of the groups of a fact; a UUID may be of an internal or external loop."""
     if not fact.loop_id:
         return (_REGISTRY,)
     if fact.file.startswith(_EXTERNAL_TREE):

@@ -1,4 +1,4 @@
-"""Merge all facts about one loop into a `Loop` (docs/file-formats.md#joining-loops)."""
+"""Merge all facts into a `Loop` (docs/file-formats.md#joining-loops)."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Context(Struct, frozen=True):
 
 
 def merge_facts(loop_id: str, facts: Sequence[LoopFact], context: Context, findings: list[Finding]) -> Iterator[Loop]:
-    """Merge all facts with one ID: no loop, one, or two if an archived run used the same ID.
+    """Merge facts with one ID: no loop, one, or two if an archived run has it too.
 
     Facts that only add details (a heartbeat, analytics) do not make a loop.
     """
@@ -177,7 +177,7 @@ def _first(facts: Sequence[LoopFact], name: str) -> Any:
 
 
 def _status_source(main: Sequence[LoopFact]) -> LoopFact | None:
-    """The fact whose status counts: the first; for a running external loop, the one written last."""
+    """The fact whose status counts: the first; of external ones, the newest."""
     with_status = [fact for fact in main if fact.raw_status or fact.status is not LoopStatus.UNKNOWN]
     if with_status and with_status[0].source in _EXTERNAL_STATES:
         dated = [fact for fact in with_status if fact.source in _EXTERNAL_STATES and fact.last_activity_at]
@@ -186,14 +186,14 @@ def _status_source(main: Sequence[LoopFact]) -> LoopFact | None:
 
 
 def _iteration(facts: Sequence[LoopFact], main: Sequence[LoopFact]) -> int | None:
-    """The current iteration; the highest of an external loop, whose entry never advances."""
+    """The current iteration; the highest of an external loop, whose entry is outdated."""
     if any(fact.source.startswith("external") or fact.source == LAUNCHER for fact in main):
         return max((fact.iteration for fact in facts if fact.iteration is not None), default=None)
     return next((fact.iteration for fact in main if fact.iteration is not None), None)
 
 
 def _last_activity(facts: Sequence[LoopFact], now: datetime) -> datetime | None:
-    """Newest time in the loop's own files, else in a registry; future times are ignored."""
+    """Newest past time in the loop's own files, else in a registry."""
     horizon = now + _CLOCK_TOLERANCE
     dated = [fact for fact in facts if fact.last_activity_at is not None and fact.last_activity_at <= horizon]
     own = newest(*[fact.last_activity_at for fact in dated if fact.source not in REGISTRIES])
@@ -201,7 +201,7 @@ def _last_activity(facts: Sequence[LoopFact], now: datetime) -> datetime | None:
 
 
 def _end(main: Sequence[LoopFact], loop: Loop, is_dead: bool, now: datetime) -> tuple[datetime | None, bool]:
-    """End of a loop, and whether it was inferred; for a dead process, from its last activity."""
+    """End of a loop, and whether it was inferred, as for a dead process."""
     earliest, latest = loop.started_at or _LONG_AGO, now + _CLOCK_TOLERANCE
     candidates = [loop.last_activity or loop.modified_at]
     if not is_dead:

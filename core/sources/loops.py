@@ -144,7 +144,7 @@ def _common(fields: Fields) -> dict[str, Any]:
 
 
 def _status(fields: Fields) -> tuple[str, LoopStatus]:
-    """The word of the file and its meaning; flags decide if it is missing or a free text."""
+    """The status word and its meaning; flags decide if it is missing or a free text."""
     raw = fields.text("status")
     status = normalize.loop_status(raw)
     if status is not LoopStatus.UNKNOWN:
@@ -169,7 +169,7 @@ def _max_iterations(fields: Fields) -> int | None:
 
 
 def _improvement(learning: Fields) -> Improvement | None:
-    """`improvement_estimate`; its share is computed from the counts if both are known."""
+    """`improvement_estimate`; its share comes from the counts if both are known."""
     estimate = learning.inside("improvement_estimate")
     if estimate is None:
         return None
@@ -247,7 +247,7 @@ def _read_registry(source: str, fields: Fields) -> Iterator[LoopFact]:
 
 
 def _read_heartbeat(fields: Fields, modified_at: datetime) -> LoopFact:
-    """Read a heartbeat. It is only written when the phase changes, so its age proves nothing."""
+    """Read a heartbeat. Its age proves nothing: it is written when the phase changes."""
     return LoopFact(
         source=HEARTBEAT,
         file=fields.file,
@@ -259,7 +259,7 @@ def _read_heartbeat(fields: Fields, modified_at: datetime) -> LoopFact:
 
 
 def _read_measurements(source: str, fields: Fields, modified_at: datetime) -> LoopFact:
-    """Read analytics or best output. `end_time` of analytics is never updated, so it is ignored."""
+    """Read analytics (except `end_time`, which is never updated) or best output."""
     qualities = []
     times = [fields.time("last_updated")]
     for _, item in fields.objects("iterations"):

@@ -1,4 +1,4 @@
-"""Normalize the words and spellings of all files (docs/file-formats.md#words-and-spellings).
+"""Normalize words and spellings (docs/file-formats.md#words-and-spellings).
 
 Every function accepts any decoded value, and returns None, "" or () for an invalid one.
 """
@@ -82,13 +82,13 @@ def text(value: Any) -> str:
 
 
 def texts(value: Any) -> tuple[str, ...]:
-    """A list of texts, or one text as a list of one, without empty texts and other values."""
+    """A list of texts, or one text as a list of one, without empty ones."""
     values = value if isinstance(value, list) else [value]
     return tuple(found for item in values if (found := text(item).strip()))
 
 
 def lines(value: Any) -> tuple[str, ...]:
-    """Learnings (null, a string, a list, Markdown) as lines without headings such as `### Iteration 2`."""
+    """Learnings as lines without headings such as `### Iteration 2`."""
     return tuple(
         line
         for item in texts(value)
@@ -134,7 +134,7 @@ def count(value: Any) -> int | None:
 
 
 def rate(value: Any) -> float | None:
-    """A rate 0..1, written as 0..1, 0..100, "75%" or "3/4" (docs/file-formats.md#rates).
+    """A rate 0..1, also written as 75, "75%" or "3/4" (docs/file-formats.md#rates).
 
     1 means 100 %. A plain number above 1 is a percentage only if it is whole or at least 10, so 1.4 is not a rate.
     """
@@ -177,7 +177,7 @@ def loop_status(value: Any) -> LoopStatus:
 
 
 def outcome(value: Any) -> Outcome:
-    """The outcome of an iteration, attempt, task or use; `unknown` for any other word."""
+    """The outcome of an iteration, attempt, task or use; `unknown` for another word."""
     return _OUTCOME.get(word(value), Outcome.UNKNOWN)
 
 

@@ -1,4 +1,4 @@
-"""Cache parsed files between runs, by path and stamp, in one SQLite file per project.
+"""Cache parsed files by path and stamp, in one SQLite file per project.
 
 The cache is neither trusted nor needed: a file that is missing, locked, damaged, of another version or of another user
 behaves like an empty cache.
@@ -50,7 +50,7 @@ def decoded(value: bytes) -> ParsedFile | None:
 
 
 def _encoded(parsed: ParsedFile) -> bytes | None:
-    """Encode a parsed file; None if MessagePack cannot, for example an integer of 30 digits."""
+    """Encode a parsed file; None if MessagePack cannot, as for 30-digit integers."""
     try:
         return _encoder.encode(parsed)
     except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError):
@@ -75,7 +75,7 @@ class ParseCache:
         return found
 
     def save(self, changed: Mapping[str, CachedFile], removed: Iterable[str]) -> None:
-        """Save `changed` and delete `removed` in one transaction; values that cannot be encoded are left out."""
+        """Save `changed` and delete `removed`, and what cannot be encoded, at once."""
         rows = [
             (path, _encoder.encode(stamp), value)
             for path, (stamp, parsed) in changed.items()
@@ -90,7 +90,7 @@ class ParseCache:
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        """Open the file with an up-to-date table; a damaged file is deleted and created again once."""
+        """Open the file with an up-to-date table; a damaged file is created again once."""
         self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             connection = self._connect()

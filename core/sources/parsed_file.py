@@ -52,7 +52,7 @@ Progress = Callable[[int, int], None]
 
 
 class ParsedFile(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The records of one file in its order; `places` and `is_chained` as in `DecisionLog`."""
+    """The records of one file in its order; see `DecisionLog` for `places`."""
 
     patterns: tuple[Pattern, ...] = ()
     loops: tuple[LoopFact, ...] = ()
@@ -70,7 +70,7 @@ class ParsedFile(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class EarlierParse:
-    """State of the last parse of a file, which makes the next parse cheaper but never changes its result."""
+    """State of the last parse of a file, which only makes the next one cheaper."""
 
     def __init__(self) -> None:
         self.patterns: CachedPatterns = {}
@@ -182,7 +182,7 @@ def kind_in_file(finding: Finding) -> Hashable:
 
 
 def kind_across_files(finding: Finding) -> Hashable:
-    """Group key across files of the same name; a finding about a whole file is its own group."""
+    """Group key across files of one name; a finding on a whole file is its own group."""
     if not finding.pointer.startswith("/"):
         return finding
     return kind_in_file(finding), finding.file.rpartition("/")[2]

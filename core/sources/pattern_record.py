@@ -1,4 +1,4 @@
-"""Convert one record of a pattern file to a `Pattern` (docs/file-formats.md#pattern-records)."""
+"""Convert one record to a `Pattern` (docs/file-formats.md#pattern-records)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from core.base.text import visible_line
-from core.config.paths import SAFE_ID
+from core.config.paths import is_safe_id
 from core.records.findings import Severity
 from core.records.patterns import (
     UNNAMED,
@@ -69,7 +69,7 @@ def read_pattern(record: Fields, item: PatternItem, copy_folder: str) -> Pattern
         )
         content = repr((record.file, text_of(record.mapping, kind))).encode(errors="replace")
         pattern_id = UNNAMED + blake2b(content, digest_size=4).hexdigest()
-    elif not SAFE_ID.fullmatch(pattern_id) or ".." in pattern_id:
+    elif not is_safe_id(pattern_id):
         record.add("unsafe-id", f"id '{visible_line(pattern_id, 60)}' contains invalid characters", item.pointer)
     text = _TEXT_READERS[kind](record)
     title = _title(pattern_id, kind, record, text)
@@ -292,7 +292,6 @@ def _trend(record: Fields) -> tuple[TrendPoint, ...]:
 
 
 def _recorded_counts(record: Fields, kind: PatternType) -> RecordedCounts:
-    """Rate and counts of the record; a failure of the avoided approach confirms an anti-pattern."""
     if kind is PatternType.ANTI:
         rate, uses = record.rate("failure_rate"), _uses(record, "occurrence_count")
     else:

@@ -113,7 +113,7 @@ def _is_entry(key: str, value: Any) -> bool:
 
 
 def _holds_patterns(value: Any) -> bool:
-    """Whether a value under an unknown key is a list of patterns, or an object of patterns by ID."""
+    """Whether a value under an unknown key has patterns in a list or by ID."""
     if isinstance(value, list):
         first = _open(value[0]) if value else None
         return isinstance(first, dict) and not _PATTERN_KEYS.isdisjoint(snake_own_keys(first))
@@ -121,7 +121,7 @@ def _holds_patterns(value: Any) -> bool:
 
 
 def _open(node: Any) -> Any:
-    """A node decoded one level deep: a dict or list of nodes, or a scalar. Decoded values stay as they are."""
+    """Decode a node one level deep; any other value stays as it is."""
     if not isinstance(node, Raw):
         return node
     try:
@@ -155,7 +155,7 @@ def _decode_lines(data: bytes) -> Decoded:
 
 
 def split_items(file: str, document: Any, findings: list[Finding]) -> list[PatternItem]:
-    """The records of a document from `open_document`; adds a finding for each part in no known layout."""
+    """The records of a document; adds a finding for each part in no known layout."""
     type_of_file = TYPE_WORDS.get(re.split(r"[-_.]", file.rpartition("/")[2])[0])
     return list(_items(document, type_of_file, file, findings))
 
@@ -217,7 +217,7 @@ def _list_items(
 
 
 def slice_file(data: bytes, pointers: Collection[str]) -> bytes | None:
-    """The file in its layout with only the records at these JSON pointers; takes 2 ms per MB.
+    """The file with only the records at these JSON pointers; takes 2 ms per MB.
 
     None if its records are not in lists, or it is not plain JSON: such a file must be read as a whole.
     """
@@ -246,7 +246,7 @@ def _slice(node: Raw, pointer: str, wanted: dict[str, list[int]]) -> Any:
 
 
 def id_key(record: Mapping[str, Any]) -> str:
-    """The key with the ID of a record, the first one with a text; `pattern_id` if it has none."""
+    """The key with the ID of a record; `pattern_id` if it has none."""
     return next((key for key in _ID_KEYS if isinstance(record.get(key), str) and record[key].strip()), _ID_KEYS[0])
 
 
@@ -343,7 +343,7 @@ def remove_all(document: JsonText, removed: Iterable[Record]) -> None:
 
 
 def merge_records(base: bytes | None, theirs: bytes, present: bytes | None) -> bytes:
-    """Apply to `present` the records that `theirs` added, changed or removed since `base`.
+    """Apply to `present` what `theirs` added, changed or removed since `base`.
 
     A record that also changed in `present` stays unchanged. Raises BadJson if a version cannot be parsed.
     """

@@ -78,7 +78,7 @@ class RecordCollection(Generic[_Record]):
 
 
 class PatternCollection:
-    """Patterns by ID; records in `shared/patterns` take precedence over copies elsewhere."""
+    """Patterns by ID; those in `shared/patterns` take precedence over copies."""
 
     def __init__(self) -> None:
         self.records: dict[str, Pattern] = {}
@@ -324,7 +324,7 @@ class ProjectRecords:
         return changed | {name: collection.join() for name, collection in self._others.items()}
 
     def mappings(self, before: Snapshot, changed: Mapping[str, frozenset[str]]) -> dict[str, Mapping[str, Any]]:
-        """Read-only mappings by collection for the next snapshot; unchanged ones are those of `before`."""
+        """Read-only mappings by collection; unchanged ones are those of `before`."""
         return {
             name: MappingProxyType(collection.records) if changed[name] else getattr(before, name)
             for name, collection in self._all.items()

@@ -35,11 +35,11 @@ class Format(StrEnum):
 
 
 class RecordKind(Struct, frozen=True, eq=False):
-    """One kind of file under `.aiwg`, with the regular expression of its path below `.aiwg/`; a folder ends in `/`.
+    """One kind of file under `.aiwg`.
 
-    `name` is unique; of a loop file it is also its name in `Loop.sources`. `collections` are the fields of `Snapshot`
-    that its records belong to. `limit` is in bytes. Files of `load_order` 0 are read first; those up to `LISTED` decide
-    what the lists show.
+    `path` is the regular expression of its path below `.aiwg/`; a folder ends in `/`. `name` is unique; of a loop file
+    it is also its name in `Loop.sources`. `collections` are the fields of `Snapshot` that its records belong to.
+    `limit` is in bytes. Files of `load_order` 0 are read first; those up to `LISTED` decide what the lists show.
     """
 
     name: str
@@ -213,7 +213,7 @@ IGNORED_FOLDERS: Final = frozenset(
 
 
 def kind_of(file: str) -> RecordKind | None:
-    """The kind of a project-relative file (`.aiwg/ralph/…`, `/` as separator); None if it is not read."""
+    """The kind of a project-relative file; None if it is not read."""
     match = _PATH.fullmatch(file)
     if match is None or match.lastindex is None or not is_text(file):
         return None

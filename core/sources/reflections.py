@@ -1,4 +1,4 @@
-"""Read reflections of all formats; join copies (docs/file-formats.md#reflections)."""
+"""Read reflections and join their copies (docs/file-formats.md#reflections)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def read_reflections(
 
 
 def _mark_superseded(reflections: Sequence[Reflection]) -> Iterator[Reflection]:
-    """Drop drafts of attempts with a later final reflection, and mark superseded reflections.
+    """Drop drafts before a final reflection, and mark superseded reflections.
 
     A final reflection with a learning supersedes earlier ones on the same attempt, iteration and kind.
     """
@@ -113,7 +113,7 @@ def _read_lines(
 
 
 def _reflection(fields: Fields, shape: str, at: datetime | None, other_time: datetime, **values: Any) -> Reflection:
-    """A reflection at the place of `fields`, with a time that is approximate if it has none itself."""
+    """A reflection at the place of `fields`; `other_time` is approximate."""
     place = {"id": "", "shape": shape, "file": fields.file, "pointer": fields.pointer}
     return Reflection(**{**place, "at": at or other_time, "at_approximate": at is None, **values})
 
@@ -209,7 +209,7 @@ def _read_document(fields: Fields, modified_at: datetime) -> Reflection:
 
 
 def _loop_of_document(fields: Fields) -> str:
-    """The loop named by the folder before or after `reflections/`; "" in the external tree."""
+    """The loop named by the folder before or after `reflections/`, or ""."""
     parts = fields.file.split("/")
     if fields.file.startswith(_MEMORY_FOLDER):
         return fields.text("loop_id") or ("" if fields.text("task_id") or len(parts) == 5 else parts[-2])
@@ -219,7 +219,7 @@ def _loop_of_document(fields: Fields) -> str:
 
 
 def _read_memory_task(fields: Fields, modified_at: datetime) -> Iterator[Reflection]:
-    """Read the reflections of a cross-task memory task. External loops add their UUID to its tags."""
+    """Read a cross-task memory task; external loops add their UUID to its tags."""
     at = fields.time("timestamp")
     task_id = fields.text("task_id", "id") or fields.file.rpartition("/")[2].removesuffix(".json")
     loop_id = next((tag for tag in fields.texts("tags") if _UUID.fullmatch(tag)), "")
@@ -250,7 +250,7 @@ def _read_measurements(shape: str, fields: Fields, modified_at: datetime) -> Ite
 
 
 def _read_loop_state(fields: Fields, modified_at: datetime) -> Iterator[Reflection]:
-    """Read the learnings of a loop state: those of its iterations, and the text for the whole loop."""
+    """Read the learnings of the iterations of a loop, and of the whole loop."""
     loop_id = loop_of(fields)
     last = newest(fields.time(*normalize.ENDED), fields.time(*normalize.UPDATED))
     for _, item in fields.objects("iterations"):
@@ -274,7 +274,7 @@ def reflection_key(reflection: Reflection) -> str:
 
 
 def join_reflections(reflections: Iterable[Reflection], aliases: Mapping[str, str]) -> dict[str, Reflection]:
-    """Join reflections: the same sentence of one loop and iteration is one reflection.
+    """Join reflections with the same sentence, loop and iteration.
 
     `reflections` are whole groups (see `reflection_key`) from any number of files. `aliases` are other IDs of loops,
     each with the ID of the loop (`LoopCollection.aliases`).
@@ -284,7 +284,7 @@ def join_reflections(reflections: Iterable[Reflection], aliases: Mapping[str, st
 
 
 def join_group(key: str, group: Iterable[Reflection], aliases: Mapping[str, str]) -> tuple[Reflection, ...]:
-    """Join one group with the given `reflection_key`; `aliases` as in `join_reflections`."""
+    """Join one group with the same `reflection_key`; see `join_reflections`."""
     found = [
         replace(reflection, loop_id=aliases[reflection.loop_id]) if reflection.loop_id in aliases else reflection
         for reflection in group
@@ -301,7 +301,7 @@ def _with_id(reflection: Reflection, text: str) -> Reflection:
 
 
 def _join_copies(group: Sequence[Reflection], text: str) -> Iterator[Reflection]:
-    """Merge the copies of each place; a copy with an incomplete place joins the matching complete one."""
+    """Merge the copies of each place; incomplete places join the matching one."""
     copies: dict[_Place, list[Reflection]] = {}
     for reflection in sorted(group, key=_rank):
         owner = (reflection.loop_id, "" if reflection.loop_id else reflection.task_id)
@@ -336,7 +336,7 @@ class _PlaceMatcher:
         self._times: dict[int | None, list[tuple[datetime, int]]] = {}
 
     def find(self, place: _Place, at: datetime | None) -> _Place | None:
-        """The place in the same loop with the highest iteration; without a loop, the nearest in time."""
+        """The last place in the same loop; without a loop, the nearest in time."""
         loop_id, _, _, iteration = place
         if loop_id:
             others = (other for other in self._by_loop[loop_id] if other != place)

@@ -1,4 +1,4 @@
-"""Schemas of the records on disk (docs/file-formats.md#schemas), loaded from `schema.yaml`.
+"""Schemas of records, loaded from `schema.yaml` (docs/file-formats.md#schemas).
 
 Used for the findings of readers, the check of imports and the key order of exports. In the file, the value of a key is
 a name of `_TYPES`, allowed words (`a | b | (c)`, where `c` is accepted but not documented), an object of keys, or a

@@ -44,7 +44,7 @@ def scan(paths: ProjectPaths, unreadable: dict[str, Problem] | None = None) -> d
 
 
 def scan_path(paths: ProjectPaths, relative: str, unreadable: dict[str, Problem] | None = None) -> dict[str, Stamp]:
-    """Like `scan`, for one changed file or folder and the loop folder that contains it."""
+    """Like `scan`, for one changed file or folder and the loop folder around it."""
     found: dict[str, Stamp] = {}
     parts = relative.rstrip("/").split("/")
     if parts[0] != ".aiwg" or not {"", ".", ".."}.isdisjoint(parts):

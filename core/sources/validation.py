@@ -60,7 +60,7 @@ def check(value: Mapping[str, Any], rule: Rule, file: str, pointer: str = "", *,
 
 @functools.cache
 def _compiled(rule: Rule) -> Any:
-    """A type that refuses every record in which `_object` finds a violation; it may refuse more."""
+    """A type that refuses at least every record in which `_object` finds a violation."""
     if rule.kind == "object":
         if not rule.keys:
             return dict[str, Any]
@@ -120,7 +120,7 @@ def _value(value: Any, rule: Rule, pointer: str, texts: bool) -> Iterator[_Viola
 
 
 def _scalar(value: Any, rule: Rule) -> Iterator[tuple[Severity, str]]:
-    """Severity and message of each violation of a value that is not the expected list or object."""
+    """Violations of a value that is neither an expected list nor an expected object."""
     is_kind = _is_kind(value, rule.kind)
     if is_kind and isinstance(value, str):
         yield from _string(value, rule)
@@ -170,7 +170,7 @@ def _string(value: str, rule: Rule) -> Iterator[tuple[Severity, str]]:
 
 
 def check_records(file: str, kind: RecordKind, value: Any, known: tuple[Finding, ...] = ()) -> tuple[Finding, ...]:
-    """Schema violations in a decoded document (for `.jsonl` its `Line`s) with keys in snake_case.
+    """Schema violations in a decoded document with keys in snake_case.
 
     Places that `known`, the findings of the reader, already name are left out.
     """
@@ -187,7 +187,7 @@ def check_records(file: str, kind: RecordKind, value: Any, known: tuple[Finding,
 
 
 def normalized(value: Any) -> Any:
-    """The document, or its `Line`s, with known keys in snake_case; the same object if they already are."""
+    """The document, or its `Line`s, with known keys in snake_case."""
     if isinstance(value, list) and value and isinstance(value[0], Line):
         if not any(is_camel(line.value) for line in value):
             return value
@@ -196,7 +196,7 @@ def normalized(value: Any) -> Any:
 
 
 def in_own_style(findings: tuple[Finding, ...], value: Any) -> tuple[Finding, ...]:
-    """Convert the pointers of findings in `normalized(value)` to pointers into `value`."""
+    """Convert pointers into `normalized(value)` to pointers into `value`."""
     lines = {f"line {line.number}": line.value for line in value if isinstance(line, Line)}
     bases = (finding.pointer.partition("/")[0] for finding in findings)
     return tuple(

@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from core.base.text import HIDDEN_CHAR, visible, visible_line
-from core.config.paths import SAFE_ID
+from core.config.paths import is_safe_id
 from core.curation.exchange.export import plain
 from core.curation.exchange.redaction import without_secrets
 from core.records.findings import Finding, Severity
@@ -115,7 +115,7 @@ def _unusable(pattern: Pattern, record: Any, taken: Mapping[str, Any]) -> str:
     """Why a record is not imported; "" if it is."""
     if pattern.is_unnamed:
         return "has no ID"
-    if not SAFE_ID.fullmatch(pattern.id) or ".." in pattern.id:
+    if not is_safe_id(pattern.id):
         return f"id '{visible_line(pattern.id, 60)}' cannot be the id of a pattern"
     if pattern.id in taken:
         return f"id {pattern.id} appears twice in the file; the first one counts"
