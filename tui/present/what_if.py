@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from core.config.thresholds import find_threshold
 from textual.content import Content
 
 from core.base.errors import BadInput
 from core.base.text import plural, visible_line
-from core.config.settings import DEFAULTS, Settings
+from core.config.settings import DEFAULTS, Settings, find_threshold
 from core.learning.states import multiplier
 from core.learning.threshold_replay import PatternDifference, Replay
 from core.records.patterns import Maturity
