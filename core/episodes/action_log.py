@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from core.base.errors import BadInput, Unwritable
 from core.episodes.folders import AttemptFolder, TaskFolder
@@ -159,8 +159,7 @@ def _entry(iteration: int, quality: float, before: float | None) -> dict[str, An
     return {"iteration": iteration, "quality": quality, "delta": 0 if before is None else round(quality - before, 6)}
 
 
-@dataclass(frozen=True, slots=True)
-class LogResult:
+class LogResult(Struct, frozen=True):
     """How many actions `log_actions` added to attempt `number`, and how many it has now."""
 
     number: int

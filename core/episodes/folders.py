@@ -163,11 +163,7 @@ def create_folder(project: ProjectPaths, folder: Path, files: Mapping[str, bytes
         try:
             fcntl.flock(owned, fcntl.LOCK_EX)
             for name, data in files.items():
-                handle = open_regular(draft / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-                try:
-                    append_bytes(handle, data)
-                finally:
-                    os.close(handle)
+                _write_new(draft / name, data)
             sync_folder(draft)
             if os.path.lexists(folder):
                 return False
@@ -196,20 +192,26 @@ def store_file(project: ProjectPaths, path: Path, data: bytes, *, drafts: Path) 
         _make_folder(path.parent)
         remove_drafts(drafts)
         draft = draft_of(drafts / path.name)
-        handle = open_regular(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
-            append_bytes(handle, data)
+            _write_new(draft, data)
             os.link(draft, path)
         except FileExistsError:
             same = path.is_file() and not path.is_symlink() and path.stat().st_size == len(data)
             if not same or path.read_bytes() != data:
                 raise BadInput(f"{project.relative(path)} exists with other content; choose another name") from None
         finally:
-            os.close(handle)
-            draft.unlink()
+            draft.unlink(missing_ok=True)
         sync_folder(path.parent)
     except OSError as error:
         raise Unwritable(f"cannot write {path}: {error.strerror}") from None
+
+
+def _write_new(path: Path, data: bytes) -> None:
+    handle = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    try:
+        append_bytes(handle, data)
+    finally:
+        os.close(handle)
 
 
 def _make_folder(folder: Path) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.errors import UnknownRecord
@@ -160,8 +159,7 @@ COUNT_DIFFERS: Final = "count-differs"
 """Code of the finding that trajectory and log of an attempt contain different numbers of actions."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskHistory:
+class TaskHistory(Struct, frozen=True):
     """The attempts at one task; every text is untrusted."""
 
     task: Task
@@ -174,8 +172,7 @@ class TaskHistory:
     findings: tuple[Finding, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptDetail:
+class AttemptDetail(Struct, frozen=True):
     """Everything about one attempt; every text is untrusted."""
 
     attempt: Attempt
@@ -189,8 +186,7 @@ class AttemptDetail:
     findings: tuple[Finding, ...] = ()  # problems with its files; those of the actions are in `actions`
 
 
-@dataclass(frozen=True, slots=True)
-class WholeHistory:
+class WholeHistory(Struct, frozen=True):
     """A task with all details of its attempts, in their order."""
 
     task: TaskHistory
@@ -232,7 +228,7 @@ def filter_history(history: TaskHistory, passes: Callable[[Attempt], bool]) -> T
     """A history with only some of its attempts and their reflections and milestones."""
     attempts = tuple(filter(passes, history.attempts))
     numbers = {one.number for one in attempts}
-    return dataclasses.replace(
+    return replace(
         history,
         attempts=attempts,
         reflections=tuple(one for one in history.reflections if one.attempt in numbers),
@@ -274,7 +270,7 @@ def read_attempt(paths: ProjectPaths, task_id: str, number: int) -> AttemptDetai
         there = ", ".join(map(str, sorted(known)[-MAX_NAMED:])) or "none"
         raise UnknownRecord(f"no attempt {number} at {visible_line(files.task_id, 80)}; the last ones are: {there}")
     detail = _detail(files, number)
-    return dataclasses.replace(detail, findings=tuple(dict.fromkeys(files.findings)))
+    return replace(detail, findings=tuple(dict.fromkeys(files.findings)))
 
 
 def _detail(files: TaskFiles, number: int) -> AttemptDetail:

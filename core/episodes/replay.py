@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, overload
+
+from msgspec import Struct
 
 from core.base.text import ELLIPSIS, plural
 from core.episodes.diffs import DIFF_PARAMS, build_diff
@@ -28,8 +29,7 @@ class Verdict(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayStep:
+class ReplayStep(Struct, frozen=True):
     """One action in its place; every text is untrusted."""
 
     action: Action

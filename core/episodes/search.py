@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from core.base.errors import RalphdeckError
 from core.config.paths import ProjectPaths
@@ -35,8 +36,7 @@ from core.storage.file_reader import MAX_BYTES, MAX_PATTERN_BYTES
 from core.storage.json_reader import decode_json, decode_jsonl
 
 
-@dataclass(frozen=True, slots=True)
-class SearchResult:
+class SearchResult(Struct, frozen=True):
     """Hits, newest first and those without a time last."""
 
     hits: tuple[SearchHit, ...]  # at most the requested number

@@ -9,6 +9,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
+from msgspec import Struct
+
 from core.base.errors import BadInput
 from core.base.text import ELLIPSIS
 from core.config.paths import ProjectPaths
@@ -52,8 +54,7 @@ class SearchHit:
     agent: str = ""  # of the debug session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchFilters:
+class SearchFilters(Struct, frozen=True, kw_only=True):
     """Conditions for a hit besides the words; an empty filter matches everything."""
 
     places: frozenset[SearchPlace] = frozenset(SearchPlace)  # a failed action is both, and found once

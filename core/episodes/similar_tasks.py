@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from core.records.episodes import Task, TaskStatus
 from core.records.loops import Outcome
@@ -38,8 +38,7 @@ class TaskLearning(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class SimilarTask:
+class SimilarTask(Struct, frozen=True):
     """A past task and its similarity."""
 
     task_id: str

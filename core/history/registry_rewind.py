@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from core.curation.case import DECIDED_TEXT
@@ -27,8 +27,7 @@ _OWN: Final = frozenset({"id", "type", "file", "pointer", "copy_folder", "copies
 """Fields that a part of a record does not contain."""
 
 
-@dataclass(frozen=True, slots=True)
-class RewoundPatterns:
+class RewoundPatterns(Struct, frozen=True):
     """Patterns before some decisions."""
 
     patterns: dict[str, Pattern]

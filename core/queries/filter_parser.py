@@ -8,10 +8,11 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum, auto
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
 
 from core.base.text import visible_line
 
@@ -47,8 +48,7 @@ Fields: TypeAlias = Mapping[str, FieldKind | tuple[str, ...]]
 """Fields of a query by name: a kind, or the words of which the value must be one (or a prefix of one)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(Struct, frozen=True):
     """One term: a word (`field` is empty) or `field:value`, in lower case."""
 
     field: str
@@ -56,8 +56,7 @@ class Term:
     negated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """A parsed filter and the problems found in its text."""
 
     terms: tuple[Term, ...]

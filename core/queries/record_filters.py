@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from core.debug_memory.escalations import find_escalation
 from core.queries.filter_parser import FieldKind, Fields, Query, Term
@@ -105,8 +106,7 @@ MEMORY_FIELDS: Final[Fields] = {
 _Texts: TypeAlias = Mapping[str, tuple[_Record, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class FoundTask:
+class FoundTask(Struct, frozen=True):
     """A task that matches itself (`own`) or has matching attempts (by number)."""
 
     task: Task

@@ -8,12 +8,12 @@ an outcome in the trajectory is complete.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.errors import BadInput, Refused, UnknownRecord
@@ -41,8 +41,7 @@ _ORDER: Final = (*_RESULT, *LISTS, _ENDED, MILESTONES, TASK_STATUS)  # the membe
 MAX_LEARNINGS: Final = 100  # newest learnings in a summary
 
 
-@dataclass(frozen=True, slots=True)
-class CompletedAttempt:
+class CompletedAttempt(Struct, frozen=True):
     """An attempt that has ended."""
 
     number: int

@@ -6,9 +6,10 @@ import itertools
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
 
 from core.base.errors import Refused, Unwritable
 from core.base.prompt_text import escape_inline, escape_line
@@ -45,8 +46,7 @@ class AttemptIntent(NamedTuple):
     orders: bool
 
 
-@dataclass(frozen=True, slots=True)
-class StartedAttempt:
+class StartedAttempt(Struct, frozen=True):
     """An attempt that was started or resumed."""
 
     number: int
