@@ -30,8 +30,7 @@ from core.storage.json_reader import decode_json
 _MAX_LINES: Final = 20_000  # lines of console output that are parsed
 _MAX_LINE: Final = 2_000
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]{0,20}m")
-_PREFIX: Final = re.compile(r"\s*(?:E\s+|[^\w\s]\s+)?")
-"""Text before an error in console output: `E   ` of pytest, `● ` of Jest."""
+_PREFIX: Final = re.compile(r"\s*(?:E\s+|[^\w\s]\s+)?")  # text before an error: `E   ` of pytest, `● ` of Jest
 _ASSERT: Final = "assert "
 _EXPECT: Final = ("expect(", "Error: expect(")
 _FAILED: Final = frozenset({"failed", "error"})

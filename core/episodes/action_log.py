@@ -23,15 +23,12 @@ from core.storage.locks import open_regular
 
 MAX_QUALITIES: Final = 50_000  # maximum length of a quality history; readers accept it
 _ENTRY_BYTES: Final = 120  # maximum size of an entry of the quality history
-_MAX_RECORD_BYTES: Final = MAX_BYTES - MAX_TOTAL_SIZE - (1 << 16)
-"""Maximum size of an `attempt.json` that leaves room for the end of the attempt."""
+_MAX_RECORD_BYTES: Final = MAX_BYTES - MAX_TOTAL_SIZE - (1 << 16)  # leaves room for the end of the attempt
 _LINE: Final = re.compile(
     rb'\{"timestamp":"(?P<timestamp>[^"]*)","iteration":(?P<iteration>\d+),(?P<rest>.*)', re.DOTALL
-)
-"""A line as `validate_action` formats it."""
+)  # a line as `validate_action` formats it
 _MAX_LENGTH_DIFFERENCE: Final = 16  # bytes by which an iteration number may be longer, and a line feed
-_SHAPES: Final[Shapes] = {("execution",): dict, ("execution", "quality_history"): list}
-"""Expected types in `attempt.json`."""
+_SHAPES: Final[Shapes] = {("execution",): dict, ("execution", "quality_history"): list}  # of `attempt.json`
 
 
 def append_actions(

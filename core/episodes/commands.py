@@ -15,13 +15,11 @@ _BUILDER: Final = re.compile(r"npm|yarn|pnpm|bun|deno|cargo|go|mvn|gradle|gradle
 _CHECK: Final = re.compile(r"test|spec|check|build|lint|type|vet|clippy|verify|compile", re.IGNORECASE)
 """Targets of a build tool that check the work, rather than install or publish."""
 _LAUNCHER: Final = re.compile(r"npx|bunx|uv|poetry|pipenv|hatch|run|exec|bundle|python|python3|-m|time|env")
-_QUIET: Final = re.compile(r"-q|-v|-vv|-s|-x|--|--quiet|--verbose|--silent|--run")
-"""Options that do not affect what is checked or its result."""
+_QUIET: Final = re.compile(r"-q|-v|-vv|-s|-x|--|--quiet|--verbose|--silent|--run")  # they do not affect the result
 _READ_ONLY: Final = re.compile(
     r"(?:ls|cat|head|tail|less|grep|rg|ag|find|fd|pwd|echo|printf|wc|which|type|tree|stat|file|diff|date|true|jq|ps)"
     r"(?:\s|$)|(?:sed\s+-n|git\s+(?:status|log|diff|show|branch|blame|grep|ls-files))\b"
-)
-"""Beginnings of commands that change nothing, unless their output is redirected to a file."""
+)  # beginnings of commands that change nothing, unless their output is redirected to a file
 _EVERYTHING: Final = frozenset((".", "./..."))  # arguments that mean everything, the same as no argument
 
 

@@ -155,8 +155,7 @@ class TaskFiles:
 
 
 MAX_COUNTED: Final = 100  # for a task with more attempts, the counts of ended attempts are taken from the trajectory
-COUNT_DIFFERS: Final = "count-differs"
-"""Code of the finding that trajectory and log of an attempt contain different numbers of actions."""
+COUNT_DIFFERS: Final = "count-differs"  # code of the finding that trajectory and log have different numbers of actions
 
 
 class TaskHistory(Struct, frozen=True):

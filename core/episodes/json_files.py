@@ -20,8 +20,7 @@ from core.storage.json_reader import decode_json, decode_jsonl
 from core.storage.locks import remove_drafts
 
 Edit = Callable[[JsonText], None]  # changes a document; applying it to its own result must change nothing
-Shapes = Mapping[Pointer, type[dict[str, Any]] | type[list[Any]]]
-"""Expected types of values in a document, where they exist; outer values first."""
+Shapes = Mapping[Pointer, type[dict[str, Any]] | type[list[Any]]]  # expected types, where values exist; outer first
 
 _RETRY_SECONDS: Final = WatchSettings().retry_seconds
 _LAST_BYTES: Final = MAX_BYTES  # only this much of the end of a longer JSON lines file is read

@@ -18,8 +18,7 @@ from core.records.loops import Outcome
 
 ACTION_TYPES: Final = ("read", "write", "bash", "grep", "glob", "task", "edit")  # types of actions
 MAX_FAILURES: Final = 1000  # distinct failures that are recorded; later ones are only counted
-MAX_MISSED: Final = 20
-"""Failing runs of a check, latest first, that are compared until this number of them is not covered by a run."""
+MAX_MISSED: Final = 20  # failing runs of a check, not covered by a run, after which no earlier one is compared
 MAX_CHANGED: Final = 1000  # last files listed as changed since a failure
 MAX_TRIED: Final = 100  # files listed as changed between failures
 MAX_RAN: Final = 3  # last commands listed as run since a failure
@@ -32,13 +31,11 @@ _RAISED: Final = re.compile(r"[A-Za-z_][\w.]{0,200}(?:Error|Exception|Interrupt|
 _UNINFORMATIVE: Final = re.compile(
     r"(?i:(?:command |process )?(?:failed|exited|exit)(?: with)?(?: exit)?(?: code| status)?:? \d{1,3}\.?$)"
     r"|[>$] |\W*$|(?:FAIL|RUNS) "
-)
-"""Lines without an error: exit codes, headers of runners and shells, rules."""
+)  # lines without an error: exit codes, headers of runners and shells, rules
 _ERROR_LINE: Final = re.compile(
     r"E {3,}(?=\S)|\s*(?:[●✕✗✖×] |--- FAIL: |thread '.{1,80}' .{0,20}panicked at |fatal: |npm (?:ERR!|error) \S)"
     r"|.{0,300}?(?:\b(?:error|Error|ERROR)(?: ?\[\w{1,40}\]| TS\d{1,6})?: |:\d{1,7}(?::\d{1,7})? +error )"
-)
-"""The beginning of a line with an error in the output of a test, compiler or linter."""
+)  # the beginning of a line with an error in the output of a test, compiler or linter
 
 
 CHECK: Final = "check"  # a failed test, build, type check or linter

@@ -38,7 +38,6 @@ TEMPLATE: Final = """\
 **Action Items**:
 {action_items}
 """
-"""The template of a reflection, as Markdown."""
 TRIGGERS: Final = ("failure", "success", "timeout", "manual")  # values of `triggered_by`
 TYPES: Final = ("error-analysis", "success-pattern", "process-improvement")  # values of `reflection_type`
 TYPE_OF: Final = {
@@ -46,16 +45,14 @@ TYPE_OF: Final = {
     "attempt_success": "success-pattern",
     "attempt_timeout": "process-improvement",
     "task_completion": "process-improvement",
-}
-"""The type of a reflection by its trigger."""
+}  # the type of a reflection by its trigger
 TASK_COMPLETION: Final = "task_completion"
 LEFT_UNFINISHED: Final = "left unfinished"  # the reason of an abandoned attempt
 NOT_REVIEWED: Final = "Drafted from the action log, which shows what was done and what failed, but not why."
 """The last sentence of the analysis of a draft."""
 _MISSING: Final = "Not given."
 _NO_ITEMS: Final = "None."
-_MAX_FILE_BYTES: Final = MAX_BYTES // 4 * 3
-"""Size of `reflections.jsonl` up to which reflections are added; the rest is reserved for drafts."""
+_MAX_FILE_BYTES: Final = MAX_BYTES // 4 * 3  # size of `reflections.jsonl`; the rest is reserved for drafts
 
 
 def attempt_trigger(outcome: Outcome) -> str:
@@ -127,8 +124,7 @@ _MAX_LISTED: Final = 5  # files, failures and action items that a draft lists; o
 _MAX_LEARNINGS: Final = 2  # solved failures from which a draft makes a learning
 _MAX_MESSAGE: Final = 160  # characters of an error message
 _ENDS: Final = tuple(".!?…。！？")
-_RANKS: Final = (CHECK, COMMAND, TOOL)
-"""Kinds of failures, most important first; a file that a tool did not find matters least."""
+_RANKS: Final = (CHECK, COMMAND, TOOL)  # most important first; a file that a tool did not find matters least
 
 
 class AttemptWork(NamedTuple):

@@ -152,8 +152,7 @@ class ErrorSearcher(SearchReader):
 
 
 _ACTION_TEXTS: Final = ("type", "tool", "params", "error", "output", "reasoning", "expected_outcome")
-_ENDED: Final = ("ended", "timestamp", "at")
-"""Members with the time of a result; the time of its file may be that of a copy."""
+_ENDED: Final = ("ended", "timestamp", "at")  # the time of a result; its file may be a copy made later
 _MAX_CACHED_OWNERS: Final = 1024
 
 

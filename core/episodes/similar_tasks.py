@@ -21,11 +21,7 @@ from core.retrieval.task import content_words
 SEMANTIC: Final = "meaning"
 WORDS: Final = "words"
 SIMILAR: Final = 0.35
-"""Minimum score of similar tasks.
-
-Of 15 pairs with the same meaning in other words, 13 reach it by embeddings and 5 by words; of 420 unrelated ones, 1 and
-0.
-"""
+"""Minimum score. Of 15 similar pairs, 13 reach it by embeddings and 5 by words; of 420 unrelated ones, 1 and 0."""
 MAX_TASKS: Final = 5
 MAX_LEARNINGS: Final = 5  # learnings per task
 _OUTCOMES: Final = {TaskStatus.COMPLETED: Outcome.SUCCESS, TaskStatus.FAILED: Outcome.FAILURE}

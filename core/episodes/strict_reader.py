@@ -21,8 +21,7 @@ from core.sources.reflections import read_reflections
 from core.storage.decoded import Line
 
 TRAJECTORY_SHAPES: Final[Shapes] = {("attempts",): list}  # expected types in `trajectory.json`
-ROOM: Final = 1 << 16
-"""Bytes that a step may add to each file besides given texts; an entry of the trajectory is the longest."""
+ROOM: Final = 1 << 16  # bytes that a step may add to each file besides given texts, such as a trajectory entry
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -23,8 +23,7 @@ from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
 
 TARGET_IMPROVEMENT: Final = 0.20
-"""Target of the improvement, as a difference of success rates; a relative one is undefined if the others never succeed.
-"""
+"""As a difference of success rates; a relative improvement is undefined if no other retry succeeds."""
 _NOTHING: Final = WorkReport()
 READ_LATENCY_SECONDS: Final = 0.050  # target for reading the history of a task
 

@@ -21,9 +21,7 @@ from core.storage.json_editor import JsonText
 BY_STATUS: Final = "by-status.json"
 BY_AGENT: Final = "by-agent.json"
 STATUSES: Final = tuple(status.value for status in TaskStatus if status is not TaskStatus.UNKNOWN)
-"""Statuses of a task; each has a list in the index, even an empty one. A further list, `unknown`, contains tasks
-without a valid status.
-"""
+"""Each has a list in the index, even an empty one; tasks without a valid status are in the list `unknown`."""
 STATUS_SHAPES: Final[Shapes] = {(status,): list for status in TaskStatus}  # expected types in the index by status
 
 

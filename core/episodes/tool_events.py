@@ -25,15 +25,13 @@ _TYPES: Final = {
     **dict.fromkeys(("grep", "websearch", "lsp"), "grep"),
     **dict.fromkeys(("glob", "ls", "listmcpresourcestool"), "glob"),
     **dict.fromkeys(("task", "agent"), "task"),
-}
-"""Action type by tool name in lower case; other read-only tools have the nearest type."""
+}  # action type by tool name in lower case; other read-only tools have the nearest type
 _BOOKKEEPING: Final = frozenset(
     {
         *("todowrite", "todoread", "taskcreate", "taskupdate", "taskget", "tasklist", "toolsearch"),
         *("enterplanmode", "exitplanmode", "askuserquestion", "structuredoutput"),
     }
-)
-"""Tools for planning, questions and finding other tools; they do not affect the work."""
+)  # tools for planning, questions and finding other tools; they do not affect the work
 _LOOKS: Final = {
     **dict.fromkeys(("read", "get", "fetch", "view", "show", "open", "download"), "read"),
     **dict.fromkeys(("search", "find", "grep", "query"), "grep"),
@@ -42,8 +40,7 @@ _LOOKS: Final = {
 _CHANGES: Final = {
     **dict.fromkeys(("write", "create", "save"), "write"),
     **dict.fromkeys(("edit", "update", "replace", "insert", "append", "patch", "modify"), "edit"),
-}
-"""Words in the names of other tools, such as `mcp__files__read_text_file`, and the action type that they imply."""
+}  # words in the names of other tools, such as `mcp__files__read_text_file`, and the implied action type
 _OTHER: Final = "bash"  # action type of unknown tools: something external was run
 _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _MAX_NAME: Final = 200
@@ -53,8 +50,7 @@ _RUNNERS: Final = frozenset({"bash", "powershell", "bashoutput", "taskoutput", "
 _RUNNING: Final = frozenset({"running", "pending", "async_launched"})
 _FAILED_STATUSES: Final = frozenset({"failed", "error", "killed"})  # values of `status` that mean a failure
 _ERROR_MARKS: Final = ("<tool_use_error>", "</tool_use_error>")  # marks around an error text of a tool
-_TEXTS: Final = ("content", "result", "output", "filenames")
-"""Members of a response that contain the output, most informative first."""
+_TEXTS: Final = ("content", "result", "output", "filenames")  # members of a response, most informative first
 
 
 def parse_tool_event(event: Mapping[str, Any], project: str = "") -> dict[str, Any]:

@@ -35,16 +35,12 @@ MAX_ID: Final = 64  # length of the ID of a task or loop, and of the name of an 
 MAX_ITERATION: Final = 1_000_000
 MAX_PERCENT: Final = 100
 MAX_TOTAL_SIZE: Final = 1 << 20
-"""Bytes, as JSON, of the texts of one call: a plan, an outcome, milestones or a reflection.
-
-All of them together with the longest quality history fit into a file that readers accept.
-"""
+"""Bytes, as JSON, of the texts of one call; with the longest quality history they fit into a readable file."""
 QUALITY: Final = "quality"  # a field of an action that is not part of its line: the quality of the work after it, 0..1
 FIELDS: Final = (
     *("timestamp", "iteration", "type", "tool", "params", "success", "output", "error"),
     *("reasoning", "expected_outcome"),
-)
-"""Fields of an action, in order."""
+)  # of an action, in order
 
 _LEFT_OUT: Final = "\n[… {:,} characters left out …]\n"
 _SHORT: Final = 1000  # characters of a text in the parameters of an action that are always kept

@@ -36,8 +36,7 @@ _CHANGING_VERBS: Final = frozenset(
         *(Verb.PROMOTE, Verb.DEPRECATE, Verb.RESET, Verb.ACCEPT_INVERSION, Verb.REJECT_INVERSION, Verb.QUARANTINE),
         *(Verb.RELEASE, Verb.EDIT, Verb.MERGE, Verb.IMPORT, Verb.EXTRACT, Verb.ARCHIVE, Verb.RESTORE),
     }
-)
-"""Decisions that may add, remove or change a pattern."""
+)  # decisions that may add, remove or change a pattern
 
 
 class PatternStatus(Struct, frozen=True, kw_only=True):

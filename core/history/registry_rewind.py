@@ -21,8 +21,7 @@ _TEXT: Final = (
     *("description", "category", "error_type", "error_pattern", "location_hints", "task_pattern", "template_code"),
     *("template_language", "placeholders", "diff_pattern", "steps", "tools", "preconditions", "benefits"),
     *("limitations", "symptoms", "why_it_fails", "better_alternative", "better_pattern_id", "use_case"),
-)
-"""Fields that `content_hash` covers, of all types, beside the title."""
+)  # fields that `content_hash` covers, of all types, beside the title
 _OWN: Final = frozenset({"id", "type", "file", "pointer", "copy_folder", "copies", "content_hash"})
 """Fields that a part of a record does not contain."""
 

@@ -44,8 +44,7 @@ class FieldKind(Enum):
     AGE = auto()
 
 
-Fields: TypeAlias = Mapping[str, FieldKind | tuple[str, ...]]
-"""Fields of a query by name: a kind, or the words of which the value must be one (or a prefix of one)."""
+Fields: TypeAlias = Mapping[str, FieldKind | tuple[str, ...]]  # a kind, or the words of which a prefix is allowed
 
 
 class Term(Struct, frozen=True):

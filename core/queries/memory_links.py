@@ -21,8 +21,7 @@ _SOURCES: Final = {
     "_extracted": "patterns",
     "_used": "events",
     "_reflections": "reflections",
-}
-"""The part of a snapshot (as in `Delta`) that each cached index is built from."""
+}  # the part of a snapshot (as in `Delta`) that each cached index is built from
 
 
 class MemoryLinks:

@@ -36,12 +36,10 @@ _FLAGS: Final = {
 }
 _RECORD_FLAGS: Final = {"mirror": "copy_folder", "suspect": "suspicions"}
 """Attributes of a scoreboard and of a pattern by word of `is:`; the scan flags a suspect pattern."""
-_FAST_FIELDS: Final = frozenset({"state", "uses", "rate", "low", "score", "last", "is"})
-"""Fields that are compared as vectors."""
+_FAST_FIELDS: Final = frozenset({"state", "uses", "rate", "low", "score", "last", "is"})  # compared as vectors
 _NUMBERS: Final = {"state": "state_codes", **{name: name for name in ("rate", "uses", "score", "last_used")}}
 """Attributes of a scoreboard by sort order."""
-MAX_ID_QUERY: Final = 300
-"""Maximum length of a query that names several patterns, in characters; it must fit into the filter input."""
+MAX_ID_QUERY: Final = 300  # characters of a query that names several patterns; it must fit into the filter input
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]

@@ -27,8 +27,7 @@ DECISION_FIELDS: Final[Fields] = dict.fromkeys(("verb", "by", "subject"), FieldK
 
 
 _Record = TypeVar("_Record")
-Tests = Mapping[str, Callable[[_Record, str], bool]]
-"""Whether a record has a value (in lower case), by field; "" for words and any other field."""
+Tests = Mapping[str, Callable[[_Record, str], bool]]  # by field, "" for words; the value is in lower case
 
 
 def _badges(loop: Loop) -> list[str]:

@@ -54,15 +54,12 @@ class CompletedAttempt(Struct, frozen=True):
 
 
 def read_log_ahead(folder: TaskFolder, attempt: int | None) -> dict[Stamp | None, LogSummary]:
-    """The summary of a log by its stamp, read before locking, since it takes seconds.
-
-    The log is that of the newest attempt by default; the result is empty if there is no log.
-    """
+    """The summary of a log (by default the newest) by its stamp; {} without a log."""
     try:
         place = find_attempt_folder(folder, attempt)
     except (Refused, UnknownRecord):  # another process may start it before the lock is taken
         return {}
-    stamp = read_log_stamp(place)
+    stamp = read_log_stamp(place)  # the log is read before locking, since this takes seconds
     return {stamp: StrictReader(folder).log(place)} if stamp is not None else {}
 
 
@@ -103,10 +100,7 @@ def check_task_end(folder: TaskFolder, outcome: Outcome, task_done: bool, *, is_
 def end_attempt(
     folder: TaskFolder, place: AttemptFolder, result: Mapping[str, Any], *, now: datetime, log: LogSummary | None = None
 ) -> LogSummary:
-    """Write `outcome.json`, which ends the attempt, and update all other files.
-
-    `result` contains the members of `outcome.json`; None values are left out. `log` is the summary if it is known.
-    """
+    """Write `outcome.json`, which ends the attempt, and update all other files."""
     AppendLog(place.actions).undo_incomplete_batch()
     milestones = merge_milestones(read_milestone_entries(folder, place.number), result.get(MILESTONES, ()))
     whole: dict[str, Any] = {"reason": "", **{name: [] for name in LISTS}, **result, _ENDED: iso(now)}

@@ -32,8 +32,7 @@ from core.storage.json_editor import JsonText
 from core.storage.locks import open_regular
 
 _TASK: Final = "task-"
-_NUMBERED: Final = re.compile(rf"{_TASK}([0-9]{{1,6}})")
-"""IDs that count as numbered; a longer number is a date or the like."""
+_NUMBERED: Final = re.compile(rf"{_TASK}([0-9]{{1,6}})")  # a longer number is a date or the like
 
 
 class AttemptIntent(NamedTuple):
@@ -57,10 +56,9 @@ class StartedAttempt(Struct, frozen=True):
 
 
 def find_resumable(folder: TaskFolder, *, abandon: bool, resume: bool, now: datetime) -> AttemptFolder | None:
-    """The open attempt to resume; None if a new one is needed.
+    """The open attempt to resume; None if a new one is needed, else `Refused`.
 
-    `abandon` ends all open attempts with the outcome timeout. Raises Refused if an attempt is open, and neither
-    `abandon` nor `resume` is set.
+    `abandon` ends all open attempts with the outcome timeout. Without it and `resume`, an open attempt is refused.
     """
     reader = StrictReader(folder)
     task, places = reader.task(), folder.attempts()
@@ -84,10 +82,7 @@ def find_resumable(folder: TaskFolder, *, abandon: bool, resume: bool, now: date
 
 
 def mark_running(folder: TaskFolder, number: int, *, now: datetime) -> None:
-    """Set the task to running in the index, the summary and the metadata.
-
-    The metadata are written last: an attempt that they count was started completely.
-    """
+    """Set the task to running in the index, the summary and the metadata."""
     update_index(folder, TaskStatus.RUNNING)
 
     def edit(document: JsonText) -> None:
@@ -97,6 +92,7 @@ def mark_running(folder: TaskFolder, number: int, *, now: datetime) -> None:
         if "completed" in document.value:  # the task continues
             document.remove(("completed",))
 
+    # The metadata are written last: an attempt that they count was started completely.
     edit_object(folder.metadata, edit, {"id": folder.id})
 
 
@@ -124,10 +120,7 @@ def resume_attempt(folder: TaskFolder, place: AttemptFolder) -> StartedAttempt:
 
 
 def create_attempt(folder: TaskFolder, intent: AttemptIntent, agent: str, now: datetime) -> StartedAttempt:
-    """Create the folder of an attempt with its plan and earlier learnings.
-
-    Raises Refused if another file has its name, or no number is free.
-    """
+    """Create the folder of an attempt, else `Refused`, with its plan and earlier lessons."""
     reader = StrictReader(folder)
     task, attempts = reader.task(), reader.attempts()
     used = [*attempts, task.total_attempts or 0, task.current_attempt or 0]

@@ -15,8 +15,7 @@ from core.storage.file_reader import MAX_BYTES
 from core.storage.json_editor import JsonText
 
 MILESTONES: Final = "milestones"
-_MAX_MILESTONE_BYTES: Final = MAX_BYTES // 2
-"""Size of a trajectory up to which milestones are added; the rest is reserved for the entries of attempts."""
+_MAX_MILESTONE_BYTES: Final = MAX_BYTES // 2  # size of a trajectory; the rest is reserved for entries of attempts
 _MAX_PLAN_BYTES: Final = MAX_BYTES // 4 * 3  # size of a trajectory up to which entries contain the plan of the attempt
 
 
