@@ -188,13 +188,13 @@ def find_source_frame(frames: Sequence[StackFrame], test_file: str = "") -> Stac
 
     A file outside may belong to the project all the same if the tests ran elsewhere, such as in a container.
     """
+
+    def distance(frame: StackFrame) -> tuple[bool, bool]:
+        is_outside = frame.file.startswith(("/", "../")) or frame.file[1:2] == ":"
+        return is_outside, frame.file == test_file or is_test_file(frame.file)
+
     own = (frame for frame in frames if not any(part in f"/{frame.file}" for part in _LIBRARIES))
-    return min(own, key=lambda frame: _distance(frame.file, test_file), default=None)
-
-
-def _distance(file: str, test_file: str) -> tuple[bool, bool]:
-    is_outside = file.startswith(("/", "../")) or file[1:2] == ":"
-    return is_outside, file == test_file or is_test_file(file)
+    return min(own, key=distance, default=None)
 
 
 def is_same_file(path: str, known: str) -> bool:

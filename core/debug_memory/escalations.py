@@ -1,8 +1,7 @@
 """Find escalated debug sessions, and preserve their context.
 
-`shared/curation/escalations/<session>.json` is written once and never changed, so it shows what was known when the
-agent gave up. Each further call for the session gets its own file, `<session>-2.json` and so on. The file is also the
-record of the call, which the review queue asks about (docs/debug-memory.md#escalation).
+See docs/debug-memory.md#escalation. The file of a call is never changed, so it shows what was known when the agent gave
+up. It is also the record of the call, which the review queue asks about.
 """
 
 from __future__ import annotations

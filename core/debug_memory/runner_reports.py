@@ -1,8 +1,7 @@
 """Parse the failures from what a test runner printed or an agent recorded.
 
-JSON: a failure, an execution or a debug session, or the report of Jest and Vitest (`--json`, `--reporter=json`) or
-pytest (`pytest-json-report`). Any other text is read as console output: each line that names an error, with the test
-and the frames that Jest, Vitest and pytest print around it.
+JSON: a failure, an execution, a debug session, or a report of Jest, Vitest or pytest (`pytest-json-report`). Other text
+is console output: each line that names an error, with the test and the frames printed around it.
 """
 
 from __future__ import annotations

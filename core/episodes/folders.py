@@ -101,10 +101,6 @@ class TaskFolder:
         found = sources.select_attempt_folders(names)
         return {number: AttemptFolder(top, name, number) for number, name in found.items()}
 
-    def new_attempt(self, number: int) -> AttemptFolder:
-        """The folder of a new attempt, not created yet."""
-        return AttemptFolder(self.path / sources.ATTEMPTS, f"{number:03}", number)
-
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Exclude other writers; `Conflict` if another program keeps the task's lease."""

@@ -20,7 +20,7 @@ from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.sources import episodes as sources
 from core.sources.actions import MAX_TEXT, Actions, to_text
-from core.sources.episodes import PLAN, SUMMARY, TRAJECTORY, join_attempts, read_completion
+from core.sources.episodes import TRAJECTORY, join_attempts
 from core.sources.fields import Fields, document
 from core.sources.reflections import join_reflections, read_reflections
 from core.storage.decoded import Problem
@@ -205,8 +205,8 @@ def read_history(paths: ProjectPaths, task_id: str) -> TaskHistory:
     """Read the task with this ID or unambiguous ID prefix, else `UnknownRecord`.
 
     Reads the four files of the task and the names of its attempts. Attempts that are open or not in the trajectory are
-    read from their own files. The outcomes of the others are read, and their actions counted, only for a task with few
-    attempts (`MAX_COUNTED`), so that the time does not grow with the number of actions.
+    read from their own files. For a task with few attempts (`MAX_COUNTED`), the outcomes of the others are read as
+    well, and their actions counted, so that the time does not grow with the number of actions.
     """
     files = _open_task(paths, find_task(paths, task_id))
     counting = len(files.numbers) <= MAX_COUNTED
@@ -255,8 +255,8 @@ def _history(files: TaskFiles, attempts: Iterable[Attempt]) -> TaskHistory:
         reflections=files.reflections,
         milestones=files.milestones,
         final_quality=trajectory.rate("final_quality"),
-        completion=read_completion(trajectory),
-        summary=tuple((name, to_text(value)) for name, value in files.document(SUMMARY).mapping.items()),
+        completion=sources.read_completion(trajectory),
+        summary=tuple((name, to_text(value)) for name, value in files.document(sources.SUMMARY).mapping.items()),
         findings=tuple(dict.fromkeys(files.findings)),
     )
 
@@ -284,7 +284,7 @@ def _detail(files: TaskFiles, number: int) -> AttemptDetail:
     return AttemptDetail(
         attempt=joined,
         actions=actions,
-        plan_text=files.text(number, PLAN),
+        plan_text=files.text(number, sources.PLAN),
         steps=plan.texts("steps")[:MAX_RESULTS] if plan else (),
         estimated_iterations=plan.count("estimated_iterations") if plan else None,
         results=files.results(number),

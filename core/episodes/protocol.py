@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from core.base.errors import BadInput, Conflict, Refused, Unwritable
 from core.base.validation import check_count, check_flag
@@ -30,8 +30,6 @@ from core.records.times import iso
 from core.sources import normalize
 from core.storage.append_log import AppendLog
 from core.storage.json_editor import JsonText
-
-_OUTCOMES: Final = (Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT)
 
 
 class Episodes:
@@ -77,7 +75,7 @@ class Episodes:
         now = iso(self._clock())
         agent = validation.validate_text(agent or self._by, "agent", validation.MAX_ID)
         metadata: dict[str, Any] = {
-            "description": validation.validate_required_text(description, "description"),
+            "description": validation.validate_text(description, "description"),
             "completion_criteria": validation.validate_text(criteria, "criteria"),
             "created": now,
             "updated": now,
@@ -87,6 +85,8 @@ class Episodes:
             "tags": validation.validate_texts(tags, "tags"),
             "related_tasks": [validation.validate_task_id(id, "related") for id in related],
         }
+        if not description.strip():
+            raise BadInput("description is empty")
         metadata |= {"agent": agent} if agent else {}
         metadata |= {"loop_id": validation.validate_text(loop_id, "loop_id", validation.MAX_ID)} if loop_id else {}
         validation.check_total_size(metadata, "criteria, tags and related tasks")
@@ -250,7 +250,7 @@ class Episodes:
         default the newest. The task is completed if `task_done` is True and failed if it is False; by default it
         continues. `milestones` are `{event, details, timestamp}` each.
         """
-        if outcome is not None and outcome not in _OUTCOMES:
+        if outcome not in (None, Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT):
             raise BadInput(f"outcome must be success, failure or timeout, not {outcome}")
         if task_done is not None:
             check_flag(task_done, "task_done")

@@ -78,11 +78,11 @@ def add_reflection(
     reflection_type: str | None,
     now: datetime,
 ) -> Reflection:
-    """Append a reflection unless it repeats the last one on the attempt, by default the newest.
+    """Append a reflection unless it repeats the last one on the attempt.
 
-    `parts` are `observation`, `analysis`, `learning` and `action_items`; empty ones are taken from the draft.
-    `reflection_type` is by default the one for the outcome of the attempt. Raises BadInput if the trigger or type is
-    unknown, or the file would become too long.
+    Empty `parts` (`observation`, `analysis`, `learning`, `action_items`) are taken from the draft. The attempt is by
+    default the newest, and the type the one for its outcome. Raises BadInput if the trigger or type is unknown, or the
+    file would become too long.
     """
     check_choice(trigger, "trigger", TRIGGERS)
     if reflection_type is not None:

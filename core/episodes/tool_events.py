@@ -54,11 +54,11 @@ _TEXTS: Final = ("content", "result", "output", "filenames")  # members of a res
 
 
 def parse_tool_event(event: Mapping[str, Any], project: str = "") -> dict[str, Any]:
-    """The action of a `PostToolUse` or `PostToolUseFailure` event.
+    """The action of a `PostToolUse` or `PostToolUseFailure` event, else `BadInput`.
 
     The result of a background command is unknown. The content of a file that was read or written is not the output: it
-    is in the file or in the parameters. Files inside the `project` folder are named relative to it. Raises BadInput if
-    the event is of another type, names no tool, or the tool does not affect the work.
+    is in the file or in the parameters. Files inside the `project` folder are named relative to it. A tool that does
+    not affect the work is not an action.
     """
     name = event.get("hook_event_name", SUCCEEDED)
     if name not in (SUCCEEDED, FAILED):

@@ -77,12 +77,6 @@ def validate_task_id(value: str, field: str) -> str:
     return safe_component(validate_text(value, field, MAX_ID))
 
 
-def validate_required_text(value: Any, field: str) -> str:
-    if not validate_text(value, field).strip():
-        raise BadInput(f"{field} is empty")
-    return str(value)
-
-
 def validate_texts(values: Sequence[str], field: str) -> list[str]:
     """A list of texts, at most `MAX_ENTRIES`."""
     check_texts(values, field)

@@ -35,6 +35,7 @@ UNDATED: Final = "undated"  # code of findings about records without a date
 _PATTERNS: Final = ".aiwg/ralph/shared/patterns"
 _BY_RECORD: Final = frozenset({DISCOVERY, TREND, AGGREGATE})  # sources of evidence in the pattern's own record
 
+_Observe = Callable[[Pattern], tuple[Observation, ...]]
 _Record = TypeVar("_Record")
 _Dated = TypeVar("_Dated", Reflection, MemoryTask)
 
@@ -133,14 +134,13 @@ def _patterns_at(
 ) -> tuple[dict[str, Pattern], list[Event], list[Finding]]:
     """Compute the patterns that existed, with the recorded counts of that time.
 
-    A record that was updated since had lower counts. The dated evidence of the record shows which uses it counted;
-    they are put into an event of kind `counted`. Returns patterns by ID, these events, and findings about missing
-    dates.
+    A record that was updated since had lower counts. The dated evidence of the record shows which uses it counted; they
+    are put into an event of kind `counted`. The findings are about missing dates.
     """
     changed = {event.pattern_id for event in snapshot.events if event.at > when and event.kind == "counted"}
     changed |= then.counted_until.keys()
     found: dict[str, Pattern] = {}
-    observe: Callable[[Pattern], tuple[Observation, ...]] | None = None
+    observe: _Observe | None = None
     counted: list[Event] = []
     undated = summed = 0
     for id, pattern in then.patterns.items():
@@ -175,9 +175,7 @@ def _finding(message: str) -> Finding:
     return Finding(_PATTERNS, "", Severity.INFO, UNDATED, message)
 
 
-def _observer(
-    snapshot: Snapshot, then: RewoundPatterns, view: ProjectState
-) -> Callable[[Pattern], tuple[Observation, ...]]:
+def _observer(snapshot: Snapshot, then: RewoundPatterns, view: ProjectState) -> _Observe:
     """Return a function for the evidence of a (possibly rewound) pattern."""
     if snapshot.events is view.snapshot.events and not then.counted_until and then.patterns == view.snapshot.patterns:
         return view.board.observations_of_record
@@ -280,16 +278,9 @@ def _session_at(session: DebugSession, when: datetime) -> DebugSession | None:
         return None
     if _known(session.changed_at, when):
         return session
-    return with_fields(
-        session,
-        status=IN_PROGRESS,
-        updated_at=None,
-        executions=tuple(run for run in session.executions if _known(run.at, when)),
-        lessons=(),
-        recurring=(),
-        issues=(),
-        recommendations=(),
-    )
+    executions = tuple(run for run in session.executions if _known(run.at, when))
+    later: dict[str, Any] = dict.fromkeys(("lessons", "recurring", "issues", "recommendations"), ())
+    return with_fields(session, status=IN_PROGRESS, updated_at=None, executions=executions, **later)
 
 
 def _escalation_at(call: Escalation, when: datetime) -> Escalation | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
@@ -207,15 +207,9 @@ def _status_of(view: ProjectState, pattern_id: str) -> PatternStatus:
     board = view.board
     row = board.row(pattern_id)
     rate = float(board.rate[row])
-    return PatternStatus(
-        state=STATES[board.state_codes[row]],
-        rate=None if np.isnan(rate) else rate,
-        successes=int(board.successes[row]),
-        failures=int(board.failures[row]),
-        uses=int(board.uses[row]),
-        score=float(board.score[row]),
-        injectable=bool(board.injectable[row]),
-    )
+    names = ("successes", "failures", "uses", "score", "injectable")
+    values: dict[str, Any] = {name: getattr(board, name)[row].item() for name in names}
+    return PatternStatus(state=STATES[board.state_codes[row]], rate=None if np.isnan(rate) else rate, **values)
 
 
 def _find_decisions(

@@ -118,13 +118,10 @@ class MemoryCatalog:
 
     An attempt matches by its own words and by the words, status, tags and loop of its task. The texts of unchanged
     records are taken from the catalog `before`, of an earlier snapshot.
-
-    `tasks` includes tasks without metadata. `attempts` are those of a task ID, in the order of their numbers.
-    `escalated` contains the escalated sessions by ID.
     """
 
     def __init__(self, snapshot: Snapshot, before: MemoryCatalog | None = None) -> None:
-        self.attempts = by_task(snapshot.attempts.values())
+        self.attempts = by_task(snapshot.attempts.values())  # in the order of their numbers
         missing = {task_id: Task(id=task_id) for task_id in self.attempts.keys() - snapshot.tasks.keys()}
         self.tasks: Mapping[str, Task] = {**snapshot.tasks, **missing} if missing else snapshot.tasks
         self.sessions = snapshot.debug_sessions

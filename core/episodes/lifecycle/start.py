@@ -26,7 +26,7 @@ from core.records.episodes import Attempt, TaskStatus
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.records.times import iso
-from core.sources.episodes import MAX_ATTEMPTS, METADATA, TRAJECTORY
+from core.sources.episodes import ATTEMPTS, MAX_ATTEMPTS, METADATA, TRAJECTORY
 from core.storage.file_reader import MAX_BYTES
 from core.storage.json_editor import JsonText
 from core.storage.locks import open_regular
@@ -56,9 +56,9 @@ class StartedAttempt(Struct, frozen=True):
 
 
 def find_resumable(folder: TaskFolder, *, abandon: bool, resume: bool, now: datetime) -> AttemptFolder | None:
-    """The open attempt to resume; None if a new one is needed, else `Refused`.
+    """The open attempt to resume; None if a new one is needed.
 
-    `abandon` ends all open attempts with the outcome timeout. Without it and `resume`, an open attempt is refused.
+    `abandon` ends all open attempts with the outcome timeout. Raises Refused if one is open without it and `resume`.
     """
     reader = StrictReader(folder)
     task, places = reader.task(), folder.attempts()
@@ -136,7 +136,7 @@ def create_attempt(folder: TaskFolder, intent: AttemptIntent, agent: str, now: d
         planned["estimated_iterations"] = intent.estimated_iterations
     execution = {"agent": agent or task.agent, "iterations": 0, "actions_performed": 0, "quality_history": []}
     record = {"id": number, "task_id": folder.id, "started": iso(now), "plan": planned, "execution": execution}
-    place = folder.new_attempt(number)
+    place = AttemptFolder(folder.path / ATTEMPTS, f"{number:03}", number)
     files = {place.plan.name: plan.encode("utf-8", "replace"), place.attempt.name: encode_object(record)}
     if not create_folder(folder.project, place.path, files):
         raise Refused(f"{folder.relative(place.path)} exists already and is not an attempt")
@@ -207,11 +207,10 @@ def render_plan(
     similar: Sequence[tuple[str, str]] = (),
     orders: bool = True,
 ) -> str:
-    """Render the plan of attempt `number` as Markdown; every text is data on its own line.
+    """Render the plan of attempt `number` as Markdown; each text is data in one line.
 
     `description` and `criteria` are those of the task, `lessons` earlier attempts, oldest first, and `similar` pairs of
-    task and learning, most useful first. If `orders` is set, texts of other attempts that give orders are left out
-    (docs/safety.md#held-texts).
+    task and learning, most useful first. `orders` leaves out texts that give orders (docs/safety.md#held-texts).
     """
     task = f"Task: {escape_inline(description, MAX_CHARS) or 'not described'}"
     task += f"\nCompletion criteria: {escape_inline(criteria, MAX_CHARS)}" if criteria else ""
