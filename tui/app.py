@@ -45,8 +45,7 @@ from tui.screens.file_export import export_picture
 from tui.screens.help import Help, topic_of
 from tui.screens.view_list import ViewList
 from tui.services import Services
-from tui.state.jump_guard import JumpGuard
-from tui.state.key_queue import KeyQueue
+from tui.state.key_queue import JumpGuard, KeyQueue
 from tui.state.user_state import UserState
 from tui.terminal.driver import ResilientDriver
 from tui.widgets.bars import Item, TopBar

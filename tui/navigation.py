@@ -12,7 +12,7 @@ from tui.base_app import BaseApp
 from tui.screens.base_screen import BaseScreen
 from tui.screens.list_screen import ListScreen
 from tui.state.back_stack import FollowedLink
-from tui.state.jump_guard import JumpGuard
+from tui.state.key_queue import JumpGuard
 from tui.state.saved_views import SavedView
 from tui.state.user_state import UserState
 

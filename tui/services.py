@@ -19,8 +19,7 @@ from tui.present.frame import Records
 from tui.present.glyphs import Glyphs
 from tui.present.palette_index import PaletteIndex
 from tui.state.back_stack import FollowedLink
-from tui.state.jump_guard import JumpGuard
-from tui.state.key_queue import KeyQueue
+from tui.state.key_queue import JumpGuard, KeyQueue
 from tui.state.saved_views import SavedView
 from tui.state.user_state import UserState
 from tui.widgets.bars import Item

@@ -1,20 +1,27 @@
-"""`ralphdeck [PATH]`: the dashboard."""
+"""The commands that open a dashboard: `ralphdeck [PATH]`, `ralphdeck demo` and `ralphdeck serve`."""
 
 from __future__ import annotations
 
 import gc
 import os
+import socket
 import sys
 from pathlib import Path
+from typing import Final
 
 import click
 
 from core.base.errors import ProjectNotFound, RalphdeckError
-from core.cli.support.options import project_option, readonly_option
+from core.base.text import visible
+from core.cli.render.output import line, respond
+from core.cli.support.options import OfflineCommand, invocation, project_option, readonly_option
 from core.cli.support.project import decider, guarded, is_readonly, named_project, now
 from core.cli.support.user_files import keymap_file, start_logging, state_file
 from core.config.paths import ProjectPaths, find_project, project_at
-from tui.cli.theme_option import chosen_theme, theme_option
+from tui.cli.theme_option import THEME, chosen_theme, theme_option
+
+CHECK_SECONDS: Final = 2.0
+"""How long `demo --check` plays by default."""
 
 
 @click.command(hidden=True)
@@ -28,6 +35,85 @@ def dashboard(path: Path | None) -> None:
     A folder without .aiwg is fine: the dashboard waits for the first loop.
     """
     open_dashboard(project_of(path))
+
+
+@click.command(cls=OfflineCommand)
+@click.option("--check", is_flag=True, help="Play and watch without a screen, print a report, and exit.")
+@click.option("--seconds", type=click.FloatRange(0.1, 3600), metavar="S", help="How long --check plays.  [default: 2]")
+@theme_option
+def demo(check: bool, seconds: float | None) -> None:
+    """Open the dashboard on a sample project in which loops run while you watch.
+
+    It is a temporary copy, removed at the end: try anything.
+
+    \b
+    Examples:
+      ralphdeck demo
+      ralphdeck demo --theme light
+      ralphdeck demo --check --json
+    """
+    if not check and (seconds is not None or invocation().as_json):
+        raise click.UsageError("--seconds and --json go with --check")
+    if check and click.get_current_context().meta.get(THEME) is not None:
+        raise click.UsageError("--theme goes without --check, which has no screen")
+    if check:
+        _check(CHECK_SECONDS if seconds is None else seconds)
+        return
+    need_terminal()
+    chosen_theme()
+    from core.demo import DemoPlayer, scratch_project
+
+    with scratch_project(now()) as project, DemoPlayer(project):
+        open_dashboard(project, cache=False)
+
+
+def _check(seconds: float) -> None:
+    from core.demo import demo_check
+
+    report = demo_check(seconds)
+    text = (
+        f"ok: read {report.loops} loops, {report.patterns} patterns and {report.reflections} reflections; "
+        f"in {seconds:g} s {report.changed_loops} loops and {report.changed_patterns} patterns changed "
+        f"(watching by {report.watch})"
+    )
+    respond("DemoReport", lambda: line(text), None, report, ok=True)
+
+
+@click.command()
+@click.argument("path", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="Where to listen; 0: any free port."
+)
+@click.option("--write", is_flag=True, help="Allow decisions in the browser. Default: read-only.")
+@project_option
+@theme_option
+def serve(path: Path | None, port: int, write: bool) -> None:
+    """Show the dashboard in a browser on this machine, one dashboard a tab; read-only without --write.
+
+    Listens on 127.0.0.1 only, and requires the key in the printed address. From another machine:
+    ssh -L 8000:127.0.0.1:8000 HOST, then open the same address. Stop it with Ctrl+C.
+
+    \b
+    Examples:
+      ralphdeck serve
+      ralphdeck serve --port 8123 --write
+    """
+    try:
+        from tui.serving import serve as serve_command
+    except ImportError as error:
+        raise RalphdeckError(f"serve needs more packages: pip install 'ralphdeck[serve]' ({error})") from None
+    project = project_of(path)
+    theme = chosen_theme()
+    options = [*([] if write else ["--readonly"]), *(["--theme", theme] if theme is not None else [])]
+    command = [sys.executable, "-P", "-m", "tui", *options, "--project", str(project.project)]
+    what = f"{visible(str(project.project))}{'' if write else ', read-only'}"
+    try:
+        if not port:
+            with socket.create_server(("127.0.0.1", 0)) as free:
+                port = int(free.getsockname()[1])
+        serve_command(command, port=port, announce=lambda address: click.echo(f"{what}: {address}"))
+    except OSError as error:
+        raise RalphdeckError(f"cannot listen on 127.0.0.1:{port}: {error.strerror}") from None
 
 
 def project_of(path: Path | None) -> ProjectPaths:
@@ -45,8 +131,7 @@ def project_of(path: Path | None) -> ProjectPaths:
 def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
     """Run the dashboard and exit with its code. The settings are read once, at the start.
 
-    Args:
-        cache: Whether to cache parsed files between runs; useless for a temporary copy.
+    `cache` keeps parsed files between runs, which is useless for a temporary copy.
     """
     need_terminal()
     theme = chosen_theme()

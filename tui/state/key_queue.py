@@ -1,4 +1,4 @@
-"""A queue of keys: each acts after all effects of the previous one."""
+"""Keys typed ahead: each acts after all effects of the previous one, and no decision is made unseen."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import contextlib
 from collections import deque
 from collections.abc import Callable
 from itertools import count
+from math import inf
 from time import monotonic
 from typing import Final, TypeAlias
 
@@ -15,6 +16,8 @@ from textual.app import App, ScreenStackError
 from textual.dom import DOMNode
 from textual.message_pump import MessagePump
 
+GUARD_SECONDS: Final = 0.5
+"""How long deciding keys are ignored after another screen has appeared."""
 LONGEST_SECONDS: Final = 5.0
 """Longest wait for the effects of one key at each step; a key that hangs must not block typing."""
 _HELD_SECONDS: Final = 0.01
@@ -25,16 +28,27 @@ MOST_ROUNDS: Final = 8
 Typed: TypeAlias = events.Key | events.Paste
 
 
+class JumpGuard:
+    """Ignores deciding keys typed before the user can have seen a new screen or question; armed when one appears."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._until = -inf
+
+    def arm(self) -> None:
+        self._until = self._clock() + GUARD_SECONDS
+
+    def blocks(self, typed_at: float | None) -> bool:
+        """Whether a deciding key typed at this time is ignored; None = now, for a click."""
+        return (self._clock() if typed_at is None else typed_at) < self._until
+
+
 class KeyQueue:
-    """Keys and pasted texts that wait for their turn.
+    """Keys and pasted texts that wait for their turn, which are then posted to `app` again.
 
     Textual sends a key to the widget that has focus when the key arrives, and moves the focus later. Without the queue,
-    fast typing of `/d` would deprecate a pattern, and the `p` of `Enter p` would become text.
-
-    Args:
-        app: Each key is posted to it again when its turn has come.
-        holds: Whether something started by a key, without a message, must end before the next key.
-        clock: Monotonic seconds, for `typed_at`.
+    fast typing of `/d` would deprecate a pattern, and the `p` of `Enter p` would become text. `holds` tells whether
+    something started by a key, without a message, must end before the next key.
     """
 
     def __init__(self, app: App[None], holds: Callable[[], bool], clock: Callable[[], float] = monotonic) -> None:
@@ -86,9 +100,8 @@ class KeyQueue:
             way: list[DOMNode] = (self._app.focused or self._app.screen).ancestors_with_self
             for pump in way:
                 await _reached(pump)
-            at_rest = (self._app.focused or self._app.screen) is way[0] and not any(
-                pump.message_queue_size for pump in way
-            )
+            has_moved = (self._app.focused or self._app.screen) is not way[0]
+            at_rest = not has_moved and not any(pump.message_queue_size for pump in way)
             if walks >= MOST_ROUNDS or (walks >= FEWEST_ROUNDS and at_rest):
                 return
 

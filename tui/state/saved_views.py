@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import Final
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import asdict, replace
 
 from tui.actions import PLACES
 from tui.state.user_state import UserState
@@ -17,25 +21,18 @@ LONGEST_NAME: Final = 60
 LONGEST_FILTER: Final = 300
 """Characters of a filter, as in the filter line."""
 _KEY: Final = "views"
+PlaceName = Annotated[str, Meta(pattern=f"^({'|'.join(PLACES)})$")]
+"""One of the eight screens."""
 
 
-@dataclass(frozen=True, slots=True)
-class SavedView:
-    """A list to show, under a name.
+class SavedView(Struct, frozen=True):
+    """A list to show, under a name that is unique among the user's views."""
 
-    Attributes:
-        name: Unique among the user's views.
-        place: One of `PLACES`.
-        filter: As typed.
-        sort: Column and direction, as `score down`; "" = unchanged.
-        tab: Of the details; "" = unchanged.
-    """
-
-    name: str
-    place: str
-    filter: str = ""
-    sort: str = ""
-    tab: str = ""
+    name: Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
+    place: PlaceName
+    filter: Annotated[str, Meta(max_length=LONGEST_FILTER)] = ""  # as typed
+    sort: str = ""  # column and direction, as `score down`; "" = unchanged
+    tab: str = ""  # of the details; "" = unchanged
 
 
 BUILT_IN: Final = (
@@ -61,21 +58,13 @@ def order_text(column: str, title: str, *, descending: bool) -> str:
 
 def own_views(user_state: UserState) -> tuple[SavedView, ...]:
     """The user's views in the order of saving; invalid ones are skipped."""
-    try:
-        found = json.loads(user_state.get(_KEY, "[]"))
-    except (ValueError, RecursionError):
-        return ()
-    views = [view for one in found if (view := _read(one)) is not None] if isinstance(found, list) else []
-    return tuple({view.name: view for view in views}.values())[:MOST_VIEWS]
-
-
-def _read(one: object) -> SavedView | None:
-    names = {field.name for field in fields(SavedView)}
-    if not isinstance(one, dict) or not all(isinstance(one.get(name, ""), str) for name in names):
-        return None
-    view = SavedView(**{name: one.get(name, "") for name in names})
-    fits = 0 < len(view.name) <= LONGEST_NAME and len(view.filter) <= LONGEST_FILTER
-    return view if fits and view.place in PLACES else None
+    views: dict[str, SavedView] = {}
+    with contextlib.suppress(ValueError, RecursionError, msgspec.ValidationError):
+        for one in msgspec.convert(json.loads(user_state.get(_KEY, "[]")), list[Any]):
+            with contextlib.suppress(msgspec.ValidationError):
+                view = msgspec.convert(one, SavedView)
+                views[view.name] = view
+    return tuple(views.values())[:MOST_VIEWS]
 
 
 def save_view(user_state: UserState, view: SavedView) -> bool:
@@ -92,7 +81,7 @@ def rename_view(user_state: UserState, name: str, other: str) -> bool:
     views = own_views(user_state)
     if other != name and any(view.name == other for view in views):
         return False
-    _keep(user_state, [SavedView(**{**asdict(v), "name": other}) if v.name == name else v for v in views])
+    _keep(user_state, [replace(view, name=other) if view.name == name else view for view in views])
     return True
 
 

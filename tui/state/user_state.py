@@ -15,15 +15,10 @@ MAX_PROJECTS = 50
 
 @dataclass
 class UserState:
-    """A JSON file in the user's state folder; losing it is harmless.
-
-    Args:
-        path: The file.
-        project: The key of the open project.
-    """
+    """A JSON file in the user's state folder; losing it is harmless."""
 
     path: Path
-    project: str
+    project: str  # key of the open project
     values: dict[str, Any] = field(default_factory=dict)
     _set: set[str] = field(default_factory=set)
     """Names that were set since the last `load` or `save`."""

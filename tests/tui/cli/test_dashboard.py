@@ -47,7 +47,6 @@ def opened(monkeypatch: pytest.MonkeyPatch, themes: list[str | None]) -> Iterato
     screen.run = run
     monkeypatch.setitem(sys.modules, "tui.app", screen)
     monkeypatch.setattr("tui.cli.dashboard.need_terminal", lambda: None)
-    monkeypatch.setattr("tui.cli.demo.need_terminal", lambda: None)
     monkeypatch.setattr("tui.cli.dashboard.start_logging", lambda: True)
     yield calls
 
