@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 from typing import ClassVar, Final
 
@@ -18,7 +20,7 @@ from textual.worker import get_current_worker
 from core.base.text import plural
 from core.curation.commands import bulk
 from core.forecast.forecast import BulkForecast, forecast_bulk
-from core.records.decisions import VERBS, Verb, VerbInfo
+from core.records.decisions import Verb, VerbInfo
 from core.state.project_state import ProjectState
 from tui.messages import NewestMessage
 from tui.present import bulk as present
@@ -32,25 +34,13 @@ LONGEST: Final = 500
 
 
 class BulkDialog(Dialog[bool]):
-    """Previews and makes a decision; dismissed with whether it was started.
-
-    Args:
-        verb: The decision.
-        subjects: IDs of the patterns.
-        info: Words of the verb, if not those of `VERBS`.
-    """
+    """Previews and makes a decision; dismissed with whether it was started. `info` are the words of the verb."""
 
     ABOUT = "The changes are counted first; each pattern gets its own line in the log."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "go", CONFIRM, tooltip="Decide about all of them, with one undo"),
         Binding("escape", "leave", "cancel", tooltip="Leave; a decision that has started goes on"),
     ]
-
-    @dataclass(eq=False)
-    class Forecast(Message):
-        """The forecast is ready."""
-
-        forecast: BulkForecast
 
     @dataclass(eq=False)
     class Stepped(NewestMessage):
@@ -62,8 +52,8 @@ class BulkDialog(Dialog[bool]):
     class Ended(Message):
         """The decision is written, or refused; the app reports the result."""
 
-    def __init__(self, verb: Verb, subjects: Sequence[str], info: VerbInfo | None = None) -> None:
-        self._info = info = info or VERBS[verb]
+    def __init__(self, verb: Verb, subjects: Sequence[str], info: VerbInfo) -> None:
+        self._info = info
         self._many = plural(len(subjects), "pattern")
         title = Content(f"{info.word.capitalize()} {self._many}?")
         super().__init__(title, Content(f"{info.effect} One undo reverses it for all."), verb=info.word)
@@ -85,21 +75,15 @@ class BulkDialog(Dialog[bool]):
     def on_mount(self) -> None:
         """Compute the forecast; the user may decide before it is ready."""
         self._show(None)
-        project = self.services.project
         self._seen = self.services.view
+        self.run_worker(self._forecast(), group="bulk", exclusive=True)
 
-        def work() -> None:
-            worker = get_current_worker()
-            forecast = forecast_bulk(project, self._verb, self._subjects, lambda: worker.is_cancelled)
-            if forecast is not None:
-                self.post_message(self.Forecast(forecast))
-
-        self.run_worker(work, thread=True, group="bulk", exclusive=True)
-
-    @on(Forecast)
-    def _show_forecast(self, message: Forecast) -> None:
-        if not self._begun:
-            self._show(message.forecast)
+    async def _forecast(self) -> None:
+        worker, project = get_current_worker(), self.services.project
+        compute = partial(forecast_bulk, project, self._verb, self._subjects, lambda: worker.is_cancelled)
+        forecast = await asyncio.to_thread(compute)
+        if forecast is not None and not self._begun:
+            self._show(forecast)
 
     def _show(self, forecast: BulkForecast | None) -> None:
         self.query_one("#bulk-preview", Static).update(present.preview(forecast, self.services.glyphs))

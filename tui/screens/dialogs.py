@@ -35,10 +35,7 @@ OPTION_MOVES: Final[list[BindingType]] = [
 class Dialog(ModalScreen[ScreenResultType]):
     """Base of all dialogs: title, detail, body and keys with tooltips for the help.
 
-    Args:
-        title: The question.
-        detail: What will happen.
-        verb: Label of the confirming key; without one it is not shown.
+    `title` is the question, `detail` what will happen; without a `verb` the confirming key is not shown.
     """
 
     ABOUT: ClassVar[str] = ""
@@ -102,8 +99,9 @@ class Dialog(ModalScreen[ScreenResultType]):
         of_every_screen = {one.action for one in Screen.BINDINGS if isinstance(one, Binding)}
         for bindings in self._bindings.key_to_bindings.values():
             for one in bindings:
-                if one.action not in of_every_screen:
-                    lines.setdefault(one.tooltip or one.description, []).append(key_name(one.key))
+                text = one.tooltip or (self.verb if one.description == CONFIRM else one.description)
+                if text and one.action not in of_every_screen:
+                    lines.setdefault(text, []).append(key_name(one.key))
         own_first = sorted(lines.items(), key=lambda line: "f1" in line[1])
         keys = tuple(HelpLine(" ".join(names), "", text[:1].upper() + text[1:]) for text, names in own_first)
         self.app.push_screen(Help(Topic(self.HELP_TITLE, self.ABOUT, (Section("Keys", keys),))))
@@ -134,13 +132,7 @@ def overtaken(seen: ProjectState, *about: str) -> Overtaken:
 class AskLine(Dialog[str | None]):
     """Asks for one line of text, such as a reason; dismissed with it, or None.
 
-    Args:
-        title: The question.
-        detail: What will happen.
-        verb: Label of the confirming key.
-        required: Whether an empty answer is refused.
-        value: The initial text.
-        overtaken: For a decision: detects that someone else decided first.
+    An empty answer is refused if it is `required`. For a decision, `overtaken` detects that someone else decided first.
     """
 
     ABOUT = "One line of text, stored with the decision in the log. Undo reverses the decision."
@@ -155,14 +147,12 @@ class AskLine(Dialog[str | None]):
         detail: Content,
         *,
         verb: str,
-        required: bool,
+        required: bool = True,
         value: str = "",
-        overtaken: Overtaken | None = None,
+        overtaken: Overtaken = lambda view: "",
     ) -> None:
         super().__init__(title, detail, verb=verb)
-        self._required = required
-        self._value = value
-        self._overtaken = overtaken
+        self._required, self._value, self._overtaken = required, value, overtaken
 
     def compose_body(self) -> ComposeResult:
         yield Input(visible_line(self._value), max_length=500)
@@ -177,7 +167,7 @@ class AskLine(Dialog[str | None]):
 
     def follow(self, view: ProjectState) -> None:
         """Warn while the user types if the decision will be refused."""
-        if self._overtaken is not None and (other := self._overtaken(view)):
+        if other := self._overtaken(view):
             text = f"{other}. Press esc and review it again: this decision would be refused."
             self.query_one(".dialog--detail", Static).update(Content.styled(text, "$warning"))
 
@@ -215,7 +205,7 @@ class Confirm(Dialog[bool | None]):
 
     ABOUT = "Asked before a file is overwritten or another person's decision is undone."
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter,y", "answer(True)", CONFIRM, tooltip="Do it"),
+        Binding("enter,y", "answer(True)", CONFIRM),
         Binding("escape,n", "answer(False)", "cancel", tooltip="Change nothing"),
     ]
 
@@ -224,11 +214,7 @@ class Confirm(Dialog[bool | None]):
 
 
 class Choose(Dialog[str | None]):
-    """Asks for one of a few records. Dismissed with its key, or None.
-
-    Args:
-        choices: Key and content of each row.
-    """
+    """Asks for one of a few records: `choices` are key and content of each row. Dismissed with a key, or None."""
 
     ABOUT = "Enter, or a click, takes the row under the cursor."
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -194,8 +194,8 @@ class PatternsScreen(ListScreen):
 
         title = Content(f"{info.word.capitalize()} {visible_line(key, 60)}: {info.asks}?")
         detail = Content(f"{info.effect} Can be undone.")
-        other = None if verb is Verb.NOTE else overtaken(seen, key)
-        self.ask_user(AskLine(title, detail, verb=info.word, required=True, overtaken=other), answered)
+        about = () if verb is Verb.NOTE else (key,)
+        self.ask_user(AskLine(title, detail, verb=info.word, overtaken=overtaken(seen, *about)), answered)
 
     def _finish_bulk(self, has_decided: bool | None) -> None:
         if has_decided:

@@ -153,7 +153,7 @@ class ReviewAnswers(BaseScreen):
         title = Content(f"{answer.label.capitalize()} {visible_line(item.subject, 60)}: why?")
         detail = Content(f"Effect: {answer.effect}. Can be undone.")
         other = overtaken(seen, item.question_key, item.subject, item.other or item.subject)
-        dialog = AskLine(title, detail, verb=answer.label, required=True, overtaken=other)
+        dialog = AskLine(title, detail, verb=answer.label, overtaken=other)
         self.ask_user(dialog, lambda reason: self._decide(item, answer, reason, seen))
 
     action_restore_text = partialmethod(_give, "restore_text")
@@ -281,7 +281,7 @@ class ReviewAnswers(BaseScreen):
 
         title = Content(f"Note on {visible_line(item.subject, 60)}")
         detail = Content("Stored in the log and shown under History; answers no question and changes no state.")
-        self.ask_user(AskLine(title, detail, verb="add note", required=True), answered)
+        self.ask_user(AskLine(title, detail, verb="add note"), answered)
 
     def copy_text(self) -> str:
         """The id of the record, or the focused text."""

@@ -33,12 +33,7 @@ NAME_CELLS: Final = 30
 
 
 class ViewList(Dialog[SavedView | None]):
-    """Own and built-in views; dismissed with the view to open, or None.
-
-    Args:
-        user_state: Where they are stored, for all projects.
-        shown: The current list, without a name.
-    """
+    """Own and built-in views; dismissed with the view to open, or None. `shown` is the current list."""
 
     HELP_TITLE = "saved views"
     ABOUT = "A view is a screen with its filter, order and tab. Views are stored per user, for all projects."
@@ -95,7 +90,7 @@ class ViewList(Dialog[SavedView | None]):
 
         detail = Content.assemble("Saves ", _what(self._shown), ".")
         title = Content("Name of the new view")
-        self.app.push_screen(AskLine(title, detail, verb="save", required=True), answered)
+        self.app.push_screen(AskLine(title, detail, verb="save"), answered)
 
     def action_rename(self) -> None:
         view = self._chosen
@@ -112,7 +107,7 @@ class ViewList(Dialog[SavedView | None]):
                 self._list(name)
 
         title = Content(f"New name for {visible_line(view.name, LONGEST_NAME)}")
-        self.app.push_screen(AskLine(title, _what(view), verb="rename", required=True, value=view.name), answered)
+        self.app.push_screen(AskLine(title, _what(view), verb="rename", value=view.name), answered)
 
     def action_delete(self) -> None:
         view = self._chosen

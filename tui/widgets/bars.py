@@ -17,15 +17,10 @@ from tui.widgets.line_view import is_same, to_strip
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A piece of a line.
-
-    Attributes:
-        content: What is drawn.
-        value: What a click sends; "" = nothing.
-    """
+    """A piece of a line."""
 
     content: Content
-    value: str = ""
+    value: str = ""  # what a click sends; "" = nothing
 
 
 def _are_same(one: Sequence[Item], other: Sequence[Item]) -> bool:
@@ -75,36 +70,33 @@ class ItemLine(Widget):
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        width = self.size.width
-        style = self.visual_style
+        width, style, gap = self.size.width, self.visual_style, len(self.SEPARATOR)
         if y:
             return Strip.blank(width, style.rich_style)
-        gap = len(self.SEPARATOR)
         right = list(self._right)
-        needed = sum(item.content.cell_length + gap for item in right)
-        spots: list[tuple[int, int, str]] = []
-        x = 1
+        needed = self.cells(right) - 1
         parts: list[Content | str] = [" "]
+        self._spots = []
+        x = 1
         for item in self._left:
-            size = item.content.cell_length
-            if x + size + 1 > width - needed and spots:
+            if x + item.content.cell_length + 1 > width - needed and self._spots:
                 break
-            parts += [item.content, self.SEPARATOR]
-            spots.append((x, x + size, item.value))
-            x += size + gap
-        while right and x + sum(item.content.cell_length + gap for item in right) - gap + 1 > width:
+            x = self._place(item, x, parts)
+        while right and x + self.cells(right) - gap > width:
             right.pop(0)
-        start = width - 1 - (sum(item.content.cell_length + gap for item in right) - gap)
+        start = width - self.cells(right) + gap
         if right:
             parts.append(" " * (start - x))
-            x = start
-            for item in right:
-                size = item.content.cell_length
-                parts += [item.content, self.SEPARATOR]
-                spots.append((x, x + size, item.value))
-                x += size + gap
-        self._spots = spots
+        for item in right:
+            start = self._place(item, start, parts)
         return to_strip(self, Content.assemble(*parts).rstrip().truncate(width, ellipsis=True), width, style)
+
+    def _place(self, item: Item, x: int, parts: list[Content | str]) -> int:
+        """Add an item at a cell; returns the cell of the next one."""
+        end = x + item.content.cell_length
+        parts += [item.content, self.SEPARATOR]
+        self._spots.append((x, end, item.value))
+        return end + len(self.SEPARATOR)
 
     def on_click(self, event: events.Click) -> None:
         for start, end, value in self._spots:
@@ -140,10 +132,6 @@ class TabLine(ItemLine):
 
     def show_tabs(self, names: Sequence[str], active: int, note: Content | None = None) -> None:
         """Show tab names, the active one underlined, and a note on the right."""
-        self.show(
-            [
-                Item(Content.styled(name, "$accent bold underline" if n == active else ""), str(n))
-                for n, name in enumerate(names)
-            ],
-            [Item(note)] if note is not None else [],
-        )
+        styles = ["$accent bold underline" if n == active else "" for n in range(len(names))]
+        tabs = [Item(Content.styled(name, styles[n]), str(n)) for n, name in enumerate(names)]
+        self.show(tabs, [Item(note)] if note is not None else [])

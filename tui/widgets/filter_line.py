@@ -24,17 +24,13 @@ class FilterLine(Horizontal):
 
     @dataclass(eq=False)
     class Changed(NewestMessage):
-        line: FilterLine
         text: str
 
-    @dataclass(eq=False)
     class Left(Message):
         """Enter or down: go to the list."""
 
-        line: FilterLine
-
-    def __init__(self, hint: str, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, hint: str) -> None:
+        super().__init__()
         self._hint = hint
         self._given = ""
         self._count = Content("")
@@ -67,9 +63,9 @@ class FilterLine(Horizontal):
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:
         event.stop()
-        self.post_message(self.Changed(self, self.text))
+        self.post_message(self.Changed(self.text))
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        self.post_message(self.Left(self))
+        self.post_message(self.Left())

@@ -23,8 +23,7 @@ def is_same(one: Sequence[Content], other: Sequence[Content]) -> bool:
 def fit(content: Content, width: int, align: Align = "left", keep_end: int = 0) -> Content:
     """`content` cut or padded to exactly `width` cells.
 
-    Args:
-        keep_end: Characters of the end to keep in a cut, so that ids that differ only there stay different.
+    A cut keeps `keep_end` characters of the end, so that IDs that differ only there stay different.
     """
     if width <= 0:
         return Content("")
@@ -32,9 +31,7 @@ def fit(content: Content, width: int, align: Align = "left", keep_end: int = 0) 
         head = content.truncate(width - keep_end, ellipsis=True)
         content = Content.assemble(head, content[len(content) - keep_end :])
     content = content.truncate(width, ellipsis=True)
-    missing = width - content.cell_length
-    if missing <= 0:
-        return content
+    missing = max(width - content.cell_length, 0)
     return content.pad_left(missing) if align == "right" else content.pad_right(missing)
 
 
@@ -75,10 +72,5 @@ def selected(lines: Sequence[str], selection: Selection) -> str:
     """The selected text of these lines, without trailing padding."""
     first = max(selection.start.y, 0) if selection.start is not None else 0
     last = min(selection.end.y, len(lines) - 1) if selection.end is not None else len(lines) - 1
-    parts = []
-    for row in range(first, last + 1):
-        span = selection.get_span(row)
-        if span is not None:
-            start, end = span
-            parts.append((lines[row][start:] if end == -1 else lines[row][start:end]).rstrip())
-    return "\n".join(parts)
+    spans = [(row, selection.get_span(row)) for row in range(first, last + 1)]
+    return "\n".join(lines[row][span[0] : span[1] if span[1] != -1 else None].rstrip() for row, span in spans if span)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import ClassVar, Final
 
@@ -13,12 +13,15 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
-from textual.worker import get_current_worker
 
 from tui.widgets.line_view import is_same, selected, to_strip, with_selection
 
 LONG: Final = 20_000
 """Characters from which wrapping leaves the UI thread."""
+PART: Final = 200
+"""Paragraphs that a thread wraps at once."""
+_WIDEST: Final = 2
+"""Cells of the widest character."""
 _NOTHING: Final = Content("")
 
 
@@ -36,15 +39,6 @@ class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
     }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = set()
-
-    @dataclass(eq=False)
-    class Wrapped(Message):
-        """A worker has wrapped the text."""
-
-        pane: TextPane
-        generation: int
-        width: int
-        lines: list[Content]
 
     class Widened(Message):
         """The width has changed: content drawn to the width is to be drawn again."""
@@ -66,8 +60,7 @@ class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
     def show(self, paragraphs: Sequence[Content], *, top: bool = True, marks: Sequence[Content] = ()) -> None:
         """Show this text, from its top or (for live text) at the current position.
 
-        Args:
-            marks: Prefix of every line of each paragraph, all of one width.
+        `marks` are prefixes of every line of each paragraph, all of one width.
         """
         paragraphs, marks = tuple(paragraphs), tuple(marks)
         if not (is_same(paragraphs, self._paragraphs) and is_same(marks, self._marks)):
@@ -105,26 +98,18 @@ class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
             return
         self._wrapped_for = (self._generation, width)
         if sum(len(paragraph) for paragraph in self._paragraphs) < LONG:
+            self.workers.cancel_group(self, "wrap")
             self._take(wrap(self._paragraphs, width, self._marks))
             return
-        paragraphs, marks, generation = self._paragraphs, self._marks, self._generation
+        self.run_worker(self._wrap_long(self._paragraphs, self._marks, width), group="wrap", exclusive=True)
 
-        def work() -> None:
-            worker = get_current_worker()
-            lines: list[Content] = []
-            for start in range(0, len(paragraphs), 200):
-                if worker.is_cancelled:
-                    return
-                lines += wrap(paragraphs[start : start + 200], width, marks[start : start + 200])
-            self.post_message(self.Wrapped(self, generation, width, lines))
-
-        self.run_worker(work, thread=True, group="wrap", exclusive=True)
-
-    def on_text_pane_wrapped(self, message: Wrapped) -> None:
-        """Take the wrapped text, unless it is outdated."""
-        message.stop()
-        if (message.generation, message.width) == self._wrapped_for:
-            self._take(message.lines)
+    async def _wrap_long(self, paragraphs: Sequence[Content], marks: Sequence[Content], width: int) -> None:
+        """Wrap in a thread, in parts, so that a newer text replaces this one at once."""
+        lines: list[Content] = []
+        for start in range(0, len(paragraphs), PART):
+            end = start + PART
+            lines += await asyncio.to_thread(wrap, paragraphs[start:end], width, marks[start:end])
+        self._take(lines)
 
     def _take(self, lines: list[Content]) -> None:
         self._lines = lines
@@ -144,16 +129,8 @@ class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
         return selected([line.plain for line in self._lines], selection), "\n"
 
 
-_WIDEST: Final = 2
-"""Cells of the widest character."""
-
-
 def wrap(paragraphs: Sequence[Content], width: int, marks: Sequence[Content] = ()) -> list[Content]:
-    """Break paragraphs into lines of at most `width` cells, keeping indentation.
-
-    Args:
-        marks: Prefix of every line of each paragraph.
-    """
+    """Break paragraphs into lines of at most `width` cells, keeping indentation; `marks` are prefixes of each."""
     lines: list[Content] = []
     for paragraph, mark in zip_longest(paragraphs, marks[: len(paragraphs)], fillvalue=_NOTHING):
         broken = _broken(paragraph, width - mark.cell_length)

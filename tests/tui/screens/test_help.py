@@ -18,7 +18,7 @@ async def test_the_help_begins_with_the_focused_pane_and_is_searched_by_typing(s
         assert key is not None
         await user.press("question_mark")
         assert isinstance(user.app.screen, Help)
-        await user.sees(f"On {key}", "under the cursor", "not now: it is not pinned", "now: deprecate → never")
+        await user.sees(f"On {key}", "under the cursor", "not now: It is not pinned", "now: deprecate → never")
         await user.type("budg")
         await user.sees("No help contains 'budg'")
         await user.press("ctrl+u")
