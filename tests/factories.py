@@ -28,25 +28,31 @@ from core.curation.merge import as_read
 from core.episodes.protocol import Episodes
 from core.extraction.record_parts import parse_pattern
 from core.extraction.selection import KnownPatterns
+from core.forecast.forecast import Forecast, Forecaster
 from core.learning import evidence
 from core.learning.assessment import RULE, Assessment
 from core.learning.inversion_rules import Inversion
 from core.learning.scoreboard import Scoreboard
+from core.ledger.decision_log import DecisionLog
 from core.metrics.sections import Figure, Kind, Row
 from core.project.index import Library
+from core.project.project import Project
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure, Fix, Lesson, Results
-from core.records.decisions import CurationState, Pin, Verb
+from core.records.decisions import CurationState, Decision, Pin, Verb
 from core.records.events import Event, Observation
 from core.records.extractions import Material
+from core.records.findings import Finding
 from core.records.loops import InjectedUse, Iteration, Loop, LoopStatus, Outcome
 from core.records.patterns import Maturity, Pattern, PatternType, RecordedCounts, SourceLoop
 from core.records.snapshot import Snapshot
 from core.retrieval.similarity import SimilarityIndex
+from core.review.answers import Answer
 from core.sources.debug_sessions import join_sessions, read_sessions
 from core.sources.loop_facts import LoopFact
 from core.sources.loop_join import LoopCollection
 from core.sources.loops import read_loops
 from core.sources.patterns import read_patterns
+from core.state.review_items import ReviewItem
 from core.storage.file_reader import decode
 
 # Learning: patterns, uses, pins and scoreboards
@@ -800,3 +806,20 @@ def session_facts(started: str, **state: Any) -> tuple[LoopFact, ...]:
     """The session state at the top of the external tree: loop `UUID` at work on "do it"."""
     state = {"loopId": LOOP_UUID, "objective": "do it", "status": "running", "startTime": started, **state}
     return read_facts(f"{EXTERNAL_FOLDER}/session-state.json", state)
+
+
+def read_decisions(data: bytes) -> tuple[tuple[Decision, ...], tuple[Finding, ...]]:
+    """Decisions in a decision log, oldest first, and the findings of its lines.
+
+    An incomplete last line is skipped, and so are lines of unknown kinds.
+    """
+    log = DecisionLog()
+    log.read(data)
+    return log.decisions, log.findings
+
+
+def forecast(project: Project, item: ReviewItem, answer: Answer, typed: str = "") -> Forecast:
+    """Forecast one answer."""
+    found = Forecaster(project).forecast(project.view, item, answer, typed)
+    assert found is not None  # without `stop` it always finishes
+    return found

@@ -36,6 +36,8 @@ MOST_WARNINGS: Final = 6
 """Warnings listed for one act; further ones are counted."""
 Make = Callable[[CurationState, str], Draft]
 """Makes a decision from the fold of the ledger and the decision's ID."""
+Makes = Sequence[tuple[str, Sequence[Make]]]
+"""By pattern ID, the decisions about it, of which all or none are made."""
 Progress = Callable[[int, int], None]
 """Called with (patterns done, patterns in all)."""
 
@@ -174,13 +176,7 @@ class DecisionWriter:
         """The decisions that the user has not seen."""
         return () if self._expected_state is None else self._ledger.decisions()[self._expected_state.decisions :]
 
-    def _append_group(
-        self,
-        makes: Sequence[tuple[str, Sequence[Make]]],
-        now: datetime,
-        unknown: Sequence[Refusal],
-        progress: Progress | None,
-    ) -> Decided:
+    def _append_group(self, makes: Makes, now: datetime, unknown: list[Refusal], progress: Progress | None) -> Decided:
         refused = list(unknown)
 
         def drafts(state: CurationState, act: str) -> dict[str, Draft]:

@@ -220,7 +220,7 @@ def _joined_loops(mine: Any, new: Any, pattern_type: PatternType) -> list[Any] |
     target = mine if isinstance(mine, list) else [mine] if isinstance(mine, str) else []
     plain = all(isinstance(entry, str) for entry in target) if target else pattern_type is PatternType.TEMPLATE
     known: dict[str, set[datetime | None]] = {}
-    for loop_id, at in _named(target):
+    for _, loop_id, at in _entries(target):
         known.setdefault(loop_id, set()).add(at)
     added: list[Any] = []
     for entry, loop_id, at in _entries(new):
@@ -230,10 +230,6 @@ def _joined_loops(mine: Any, new: Any, pattern_type: PatternType) -> list[Any] |
         times.add(at)
         added.append(loop_id if plain else entry)
     return [*target, *added] if added else None
-
-
-def _named(entries: Any) -> Iterable[tuple[str, datetime | None]]:
-    return ((loop_id, at) for _, loop_id, at in _entries(entries))
 
 
 def _entries(value: Any) -> Iterable[tuple[Any, str, datetime | None]]:

@@ -37,7 +37,6 @@ class Stored:
     file: str
     value: dict[str, Any]
     text: str
-    """Its JSON text."""
 
     def texts_of(self, keys: Iterable[str]) -> dict[str, str]:
         document = RecordText(self.text.encode())

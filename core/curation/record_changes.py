@@ -119,8 +119,7 @@ def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern
 
     `patterns` is the registry by ID. `unattended`: no person has read the proposals, so Review asks about them.
     """
-    changes = Changes()
-    new: list[str] = []
+    changes, source = Changes(), extraction.source_id
     joined: list[str] = []
     hashes: dict[str, str] = {}
     found: dict[str, dict[str, str | None]] = {}
@@ -131,31 +130,24 @@ def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern
         if keys:
             changes.set(stored, kind, proposal.duplicate_of, keys)
             joined.append(proposal.duplicate_of)
-            found[proposal.duplicate_of] = _discovery(proposal.record, kind, extraction.source_id, batch.at)
+            found[proposal.duplicate_of] = _discovery(proposal.record, kind, source, batch.at)
     proposed = {batch.ids.next(ID_PREFIXES[one.type], one.slug): one for one in extraction.new}
     kinds = {identifier: one.type for identifier, one in proposed.items()}
     for identifier, linked in link_alternatives({id: one.record for id, one in proposed.items()}, kinds).items():
         kind = kinds[identifier]
         record = with_id(kind, identifier, linked)
         changes.insert(batch.file_of(kind), kind, identifier, record)
-        new.append(identifier)
         hashes[identifier] = as_read(record, kind).content_hash
-        found[identifier] = _discovery(record, kind, extraction.source_id, batch.at)
-    if not new and not joined:
+        found[identifier] = _discovery(record, kind, source, batch.at)
+    if not hashes and not joined:
         why = visible_line(extraction.why_nothing or "nothing new was found", 400)
-        raise Refused(f"nothing to extract from {shorten_id(extraction.source_id)}: {why}")
-    return batch.draft(
-        changes,
-        Verb.EXTRACT,
-        extraction.source_id,
-        f"extracted {_counted(new, joined)} from {shorten_id(extraction.source_id)}",
-        {
-            "patterns": new,
-            "joined": list(dict.fromkeys(joined)),
-            "found": found,
-            **({"hashes": hashes} if unattended else {}),
-        },
-    )
+        raise Refused(f"nothing to extract from {shorten_id(source)}: {why}")
+    parts = [plural(len(hashes), "pattern")] if hashes else []
+    parts += [f"{plural(len(set(joined)), 'further use')} of known ones"] if joined else []
+    summary = f"extracted {' and '.join(parts)} from {shorten_id(source)}"
+    after = {"patterns": [*hashes], "joined": list(dict.fromkeys(joined)), "found": found}
+    after |= {"hashes": hashes} if unattended else {}
+    return batch.draft(changes, Verb.EXTRACT, source, summary, after)
 
 
 def _discovery(record: Mapping[str, Any], kind: PatternType, source_id: str, at: datetime) -> dict[str, str | None]:
@@ -164,13 +156,6 @@ def _discovery(record: Mapping[str, Any], kind: PatternType, source_id: str, at:
     first = pattern.source_loops[:1]
     times = filter(None, (pattern.last_used, *(loop.at for loop in first)))
     return {"loop": first[0].loop_id if first else source_id, "at": iso(max(times, default=at))}
-
-
-def _counted(new: Sequence[str], joined: Sequence[str]) -> str:
-    parts = [plural(len(new), "pattern")] if new else []
-    if joined:
-        parts.append(f"{plural(len(set(joined)), 'further use')} of known ones")
-    return " and ".join(parts)
 
 
 def import_patterns(batch: Batch, plan: ImportPlan, patterns: Mapping[str, Pattern]) -> Draft:
@@ -189,18 +174,14 @@ def import_patterns(batch: Batch, plan: ImportPlan, patterns: Mapping[str, Patte
         raise Refused(f"{shorten_id(plan.file)} contains nothing new")
     parts = [f"{plural(len(texts), 'pattern')} into quarantine"] if texts else []
     parts += [f"counts of {plural(len(joined), 'known one')}"] if joined else []
-    return batch.draft(
-        changes,
-        Verb.IMPORT,
-        plan.file,
-        f"imported {' and '.join(parts)} from {shorten_id(plan.file)}",
-        {
-            "patterns": texts,
-            "joined": joined,
-            "hashes": {row.target: row.content_hash for row in plan.changes if row.content_hash},
-            "imported": {row.target: row.theirs for row in plan.changes if row.record is None},
-        },
-    )
+    summary = f"imported {' and '.join(parts)} from {shorten_id(plan.file)}"
+    after = {
+        "patterns": texts,
+        "joined": joined,
+        "hashes": {row.target: row.content_hash for row in plan.changes if row.content_hash},
+        "imported": {row.target: row.theirs for row in plan.changes if row.record is None},
+    }
+    return batch.draft(changes, Verb.IMPORT, plan.file, summary, after)
 
 
 def merge(batch: Batch, target: Pattern, other: Pattern) -> Draft:

@@ -131,13 +131,6 @@ class BulkForecast:
     effect: Forecast
 
 
-def forecast(project: Project, item: ReviewItem, answer: Answer, typed: str = "") -> Forecast:
-    """Forecast one answer; for several, use one `Forecaster`."""
-    found = Forecaster(project).forecast(project.view, item, answer, typed)
-    assert found is not None  # without `stop` it always finishes
-    return found
-
-
 def forecast_bulk(
     project: Project, verb: Verb, pattern_ids: Sequence[str], stop: Stop = lambda: False
 ) -> BulkForecast | None:

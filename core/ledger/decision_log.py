@@ -143,16 +143,6 @@ class DecisionLog:
         self._line_findings.append(Finding(FILE, line, Severity.ERROR, code, visible_line(message, 200)))
 
 
-def read_decisions(data: bytes) -> tuple[tuple[Decision, ...], tuple[Finding, ...]]:
-    """Decisions in a decision log, oldest first, and the findings of its lines.
-
-    An incomplete last line is skipped, and so are lines of unknown kinds.
-    """
-    log = DecisionLog()
-    log.read(data)
-    return log.decisions, log.findings
-
-
 def break_finding(found: ChainBreak) -> Finding:
     return Finding(FILE, f"line {found.line}", Severity.ERROR, NOT_AS_WRITTEN, found.what)
 

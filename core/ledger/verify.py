@@ -12,12 +12,12 @@ from msgspec import Meta, Struct
 from core.base.errors import BadInput, Unwritable
 from core.base.text import plural
 from core.config.paths import ProjectPaths
-from core.ledger.decision_log import break_finding, read_decisions
+from core.ledger.decision_log import DecisionLog, break_finding
 from core.records.findings import Finding
 from core.records.times import iso
 from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_PATTERN_BYTES, Stamp, read_file
-from core.storage.hash_chain import Chain, ChainBreak, ChainCheck, Place, last_lines, read_anchor
+from core.storage.hash_chain import Chain, ChainBreak, Place, last_lines, read_anchor
 
 MAX_HEADS_BYTES: Final = 1 << 20
 """Maximum size of a file of heads."""
@@ -64,21 +64,20 @@ def verify(data: bytes, anchor: Place | None, heads: Sequence[Head] = ()) -> Ver
 
     An incomplete last line, left by a crash, is ignored. `anchor` was read before `data`; None if there is none.
     """
-    *lines, rest = data.split(b"\n")
-    seams = ChainCheck()
-    for line in lines:
-        seams.feed(line)
-    problems = [*seams.breaks, *last_lines(seams.places, anchor, is_begun=seams.chain.is_begun)]
-    problems += missing_heads(heads, seams.places)
+    log = DecisionLog()
+    log.read(data)
+    chain, lines, rest = log.chain, log.chain.chain.lines, data[log.end :]
+    problems = [*chain.breaks, *last_lines(chain.places, anchor, is_begun=log.is_chained)]
+    problems += missing_heads(heads, chain.places)
     if rest.strip() and not rest.startswith(b"{"):
-        problems.append(ChainBreak(len(lines) + 1, "is incomplete, and not the beginning of a decision"))
+        problems.append(ChainBreak(lines + 1, "is incomplete, and not the beginning of a decision"))
     return Verification(
-        lines=len(lines),
-        linked=seams.linked,
-        decisions=len(read_decisions(data)[0]),
+        lines=lines,
+        linked=chain.linked,
+        decisions=len(log.by_id),
         problems=tuple(sorted(problems)),
         heads=len(heads),
-        end=seams.places[-1],
+        end=chain.places[-1],
     )
 
 

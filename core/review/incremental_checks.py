@@ -120,7 +120,7 @@ class IncrementalChecks:
             if self._held.get(id) != counts:
                 self._held[id] = counts
                 found.pop(id, None)
-                if _may_disagree(counts, pattern) and (doubt := _find_wrong_count(board, id)) is not None:
+                if (doubt := _find_wrong_count(board, id, counts, pattern)) is not None:
                     found[id] = doubt
             if checked == _RECORDS_AT_ONCE:
                 break
@@ -184,14 +184,10 @@ def common_messages() -> Mapping[str, Sequence[str]]:
     return found
 
 
-def _may_disagree(counts: _Counts, pattern: Pattern) -> bool:
-    """Whether a record counts less than the evidence; a cheap check before `_find_wrong_count`."""
+def _find_wrong_count(board: Scoreboard, pattern_id: str, counts: _Counts, pattern: Pattern) -> Finding | None:
     own = UseCounts.of_record(pattern.recorded_counts)
-    if own is None:
-        return False
-    return own.uses < counts.uses or own.successes < counts.successes or own.failures < counts.failures
-
-
-def _find_wrong_count(board: Scoreboard, pattern_id: str) -> Finding | None:
+    is_low = own and (own.uses < counts.uses or own.successes < counts.successes or own.failures < counts.failures)
+    if not is_low:
+        return None  # a cheap check before the costly one
     doubts = board.reconcile(pattern_id)
     return next((one for one in doubts if one.code in _WRONG_COUNTS and one.severity is Severity.WARNING), None)

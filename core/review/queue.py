@@ -19,8 +19,7 @@ from core.records.patterns import Pattern
 from core.review.impact import net
 from core.review.priority import ImpactEstimator
 from core.review.questions.incoming import arrivals, bursts, escalations, held_texts, offered, recurring, suspected
-from core.review.questions.maintenance import broad, duplicates, unreconciled
-from core.review.questions.states import borderline, inversions, pins
+from core.review.questions.registry import borderline, broad, duplicates, inversions, pins, unreconciled
 from core.state.review_items import HeldText, ReviewItem
 
 

@@ -18,12 +18,11 @@ from pathlib import Path
 import pytest
 
 from core.config.paths import ProjectPaths
-from core.ledger.decision_log import read_decisions
 from core.ledger.ledger import Ledger
 from core.ledger.verify import verify_ledger
 from core.records.decisions import Verb
 from tests.crash.worker import MANY
-from tests.factories import make_curator, make_project, read_overrides
+from tests.factories import make_curator, make_project, read_decisions, read_overrides
 
 ROOT = Path(__file__).parents[2]
 IDS = [f"pat-error-{number}-001" for number in range(10)]

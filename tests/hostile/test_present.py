@@ -22,7 +22,6 @@ from core.episodes.history import read_attempt
 from core.episodes.loop_links import measure_coverage
 from core.episodes.replay import ReplaySteps
 from core.episodes.success_metrics import measure_improvement
-from core.forecast.forecast import forecast
 from core.project.notifications import find_notifications as happened
 from core.project.project import Project
 from core.queries.memory_links import MemoryLinks
@@ -34,6 +33,7 @@ from core.review.answers import answers
 from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
 from tests.e2e.stream import harmless
+from tests.factories import forecast
 from tests.hostile.payloads import PAYLOADS
 from tui.present import (
     context,

@@ -133,7 +133,7 @@ def _row_json(row: Row) -> Wire:
 
 def _print_plan(plan: Plan) -> None:
     print_table(COLUMNS, [row for row in plan.rows if row.action is not Action.SAME])
-    same = plan.count(Action.SAME)
+    same = sum(row.action is Action.SAME for row in plan.rows)
     if same:
         remark(f"{plural(same, 'pattern')} already known")
     for finding in plan.findings:

@@ -99,7 +99,7 @@ def export(entries: Iterable[Entry], origin: str, *, team_shared: bool = False) 
         whole = [Entry(kind, _shared(record, kind, loops, masker, masked)) for kind, record in whole]
     whole.sort(key=lambda entry: str(entry.record.get(id_key(entry.record))))
     registry = {
-        name: [_ordered(entry.record, PATTERNS[entry.type].keys) for entry in whole if entry.type == key]
+        name: [_ordered(entry.record, PATTERNS[entry.type]) for entry in whole if entry.type == key]
         for key, name in LIST_OF.items()
     }
     text = json.dumps({"version": VERSION, "pattern_registry": registry}, indent=2, ensure_ascii=False, allow_nan=False)
@@ -174,36 +174,30 @@ def _shared(
             return [walk(item, key, f"{pointer}/{index}") for index, item in enumerate(value)]
         return value
 
-    rules = {**PATTERNS[kind].keys, **dict.fromkeys(_OTHER_KEYS, Rule("string"))}
-    selected = _known({key: value for key, value in record.items() if key != ORIGINS}, rules)
+    rule = Rule("object", keys=PATTERNS[kind].keys | dict.fromkeys(_OTHER_KEYS, Rule("string")))
+    selected = _known({key: value for key, value in record.items() if key != ORIGINS}, rule)
     return {**walk(selected, "", ""), ORIGINS: record[ORIGINS]}
 
 
-def _ordered(record: Mapping[str, Any], rules: Mapping[str, Rule]) -> dict[str, Any]:
+def _ordered(value: Any, rule: Rule | None) -> Any:
     """Order the keys of a record: those of its schema first, then others by name.
 
     Placeholders keep their order: it is part of the text that a person has read and decided on.
     """
-    names = [name for name in rules if name in record]
-    names += sorted(name for name in record if name not in rules)
-    return {name: _ordered_value(record[name], rules.get(name)) for name in names}
-
-
-def _ordered_value(value: Any, rule: Rule | None) -> Any:
-    if isinstance(value, dict):
-        return value if rule and rule.kind == "texts" else _ordered(value, rule.keys if rule else {})
     if isinstance(value, list):
-        return [_ordered_value(item, rule.items if rule else None) for item in value]
-    return value
+        return [_ordered(item, rule.items if rule else None) for item in value]
+    if not isinstance(value, dict) or (rule and rule.kind == "texts"):
+        return value
+    rules = rule.keys if rule else {}
+    names = [name for name in rules if name in value]
+    names += sorted(name for name in value if name not in rules)
+    return {name: _ordered(value[name], rules.get(name)) for name in names}
 
 
-def _known(record: Mapping[str, Any], rules: Mapping[str, Rule]) -> dict[str, Any]:
-    return {name: _known_value(value, rules[name]) for name, value in record.items() if name in rules}
-
-
-def _known_value(value: Any, rule: Rule) -> Any:
+def _known(value: Any, rule: Rule) -> Any:
+    """Remove the keys without a rule."""
     if isinstance(value, dict) and rule.keys:
-        return _known(value, rule.keys)
+        return {name: _known(item, rule.keys[name]) for name, item in value.items() if name in rule.keys}
     if isinstance(value, list) and rule.items is not None:
-        return [_known_value(item, rule.items) for item in value]
+        return [_known(item, rule.items) for item in value]
     return value

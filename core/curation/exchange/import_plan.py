@@ -86,9 +86,6 @@ class ImportPlan(Struct, frozen=True, kw_only=True):
     def changes(self) -> tuple[Row, ...]:
         return tuple(row for row in self.rows if row.action not in (Action.SAME, Action.REFUSED))
 
-    def count(self, action: Action) -> int:
-        return sum(row.action is action for row in self.rows)
-
 
 class Registry(Struct, frozen=True, kw_only=True):
     """The registry that an import is compared with.

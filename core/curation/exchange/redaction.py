@@ -89,7 +89,7 @@ class Masker:
         """Replace every secret, person and local path by a mask."""
         text = _LOCAL.sub(PATH, _MAIL.sub(PERSON, without_secrets(text)))
         if "@" in text:
-            text = _MENTION.sub(_person, text)
+            text = _MENTION.sub(lambda found: found[0] if found[1].lower() in _ANNOTATIONS else PERSON, text)
         return self._names.sub(PERSON, text) if self._names else text
 
 
@@ -107,10 +107,6 @@ def is_role(name: str) -> bool:
     """Whether a name is a role, such as `software-implementer`."""
     words = _WORD.findall(name.lower())
     return bool(words) and all(word in ROLES or word.isdigit() for word in words)
-
-
-def _person(found: re.Match[str]) -> str:
-    return found[0] if found[1].lower() in _ANNOTATIONS else PERSON
 
 
 def pseudonym(loop_id: str, origin: str) -> str:

@@ -27,12 +27,12 @@ from core.learning.reference.storage import (
     MemoryPatterns,
     PatternStorage,
 )
-from core.ledger.decision_log import read_decisions
 from core.ledger.ledger import Ledger
 from core.records.decisions import Decision, Verb
 from core.records.events import ErrorType
 from core.records.patterns import Maturity
 from core.sources.events import EventLog
+from tests.factories import read_decisions
 
 NOW = datetime(2026, 2, 3, 12, 0, 0, 123456, tzinfo=UTC)
 ODD = 'é\n\u2028\x00\x1b"\\ {"kind": "decision"}'

@@ -15,7 +15,7 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation.commands import AcceptInversion, Extract, Quarantine, Reset, Undo, command_for
 from core.demo.sample import copy_sample
-from core.forecast.forecast import Forecast, Forecaster, forecast, forecast_bulk
+from core.forecast.forecast import Forecast, Forecaster, forecast_bulk
 from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.patterns import Maturity
@@ -39,6 +39,7 @@ from core.state.review_items import (
     ReviewItem,
 )
 from tests.core.meaning import meaning
+from tests.factories import forecast
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 EXAMPLES = settings(max_examples=20, deadline=None)

@@ -13,11 +13,11 @@ from tinydb import where
 
 from core.base.errors import BadInput, UnknownRecord, Unwritable
 from core.config.paths import ProjectPaths
-from core.ledger.decision_log import DecisionLog, read_decisions
+from core.ledger.decision_log import DecisionLog
 from core.ledger.ledger import Ledger
 from core.records.decisions import Decision, Effect, Verb
 from core.storage.file_reader import MAX_PATTERN_BYTES
-from tests.factories import CURATION_NOW, PATTERN_FILE
+from tests.factories import CURATION_NOW, PATTERN_FILE, read_decisions
 
 
 def made(identifier: str, **changes: Any) -> Decision:

@@ -20,7 +20,7 @@ from core.documents.patterns import state_line
 from core.documents.reflections import reflection_document
 from core.documents.tasks import milestones
 from core.episodes.history import AttemptDetail
-from core.forecast.forecast import ContextChange, forecast
+from core.forecast.forecast import ContextChange
 from core.project.project import Project
 from core.records.episodes import Attempt, Milestone, Quality
 from core.retrieval.injection import Injection
@@ -29,6 +29,7 @@ from core.sources.actions import Actions
 from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
+from tests.factories import forecast
 from tests.tui.user import NOW, TREES, copy_tree
 from tui.present import context, decisions, loops, memory_tasks, patterns, reflections, review, review_evidence
 from tui.present.document import document_lines, inline

@@ -1,8 +1,8 @@
-"""Questions about states: due inversions, doubtful pins, borderline states."""
+"""Questions about the registry: doubtful states, duplicates, broad triggers, counts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -14,9 +14,13 @@ from core.base.text import plural, visible_line
 from core.learning.scores import Codes, Flags
 from core.learning.states import STATES, state_codes
 from core.records.decisions import CurationState, Pin
+from core.records.findings import Finding
 from core.records.patterns import Maturity
-from core.review.priority import ImpactEstimator
-from core.state.review_items import BORDERLINE, CONTRADICTED, INVERSION, STALE_PIN, ReviewItem
+from core.retrieval.similarity import cap_similarity
+from core.review.impact import WASTED_USE
+from core.review.priority import ImpactEstimator, chars_of
+from core.state import review_items as kinds
+from core.state.review_items import ReviewItem
 
 MOST_BORDERLINE: Final = 50
 """Maximum number of borderline questions at a time, highest impact first."""
@@ -39,7 +43,7 @@ def inversions(scales: ImpactEstimator, curation: CurationState) -> Iterator[Rev
                 continue
             again = f"; rejected on {format_day(verdict.at)}, {plural(more, 'further failure')} since"
         yield scales.item(
-            INVERSION,
+            kinds.INVERSION,
             pattern_id,
             question="Turn {} into a warning?",
             this="this",
@@ -58,7 +62,7 @@ def pins(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewIte
         row = board.row(pattern_id)
         if board.pin_stale[row]:
             yield scales.item(
-                STALE_PIN,
+                kinds.STALE_PIN,
                 pattern_id,
                 question=f"Keep {{}} {pin.verb} with its new text?"
                 if pin.state in _NOUNS
@@ -88,7 +92,7 @@ def _contradicted(scales: ImpactEstimator, pattern_id: str, pin: Pin) -> ReviewI
     impact, place = scales.since(pattern_id, good, bad, is_withheld=is_deprecated)
     noun = _NOUNS.get(pin.state, "decision")
     return scales.item(
-        CONTRADICTED,
+        kinds.CONTRADICTED,
         pattern_id,
         question="Remove {}? Later results contradict it.",
         name=f"the {noun} of {shorten_id(pattern_id)}",
@@ -122,7 +126,7 @@ def borderline(scales: ImpactEstimator, asked: Set[str]) -> Iterator[ReviewItem]
         if pattern is None or pattern.copy_folder:
             continue
         yield scales.item(
-            BORDERLINE,
+            kinds.BORDERLINE,
             pattern_id,
             question="Re-enable {}?" if stakes.is_withheld[row] else "Keep injecting {}?",
             name=f"the deprecated {shorten_id(pattern_id)}" if stakes.is_withheld[row] else "",
@@ -160,3 +164,68 @@ def _border(scales: ImpactEstimator, row: int, codes: tuple[Codes, Codes, Codes,
     if later[row] != now[row]:
         parts.append(f"decays to {STATES[later[row]]} within {scales.settings.review.soon_days:g} days")
     return "".join(f"; {part}" for part in parts)
+
+
+def duplicates(scales: ImpactEstimator, alike: Sequence[tuple[str, str, float]]) -> Iterator[ReviewItem]:
+    """Duplicate pairs; of each pattern only the most similar one at a time."""
+    asked: set[str] = set()
+    patterns, board = scales.patterns, scales.board
+    for one, other, similarity in alike:
+        pair = {one, other}
+        if not asked.isdisjoint(pair) or not pair <= patterns.keys():
+            continue
+        if not all(patterns[id].is_registered and id in board for id in pair):
+            continue
+        target, merged = sorted((one, other), key=lambda id: (_is_quarantined(scales, id), -scales.times(id), id))
+        asked |= {target, merged}
+        yield scales.item(
+            kinds.DUPLICATE,
+            target,
+            question="Merge {}?",
+            name=f"{shorten_id(merged)} into {shorten_id(target)}",
+            this="these two",
+            reason=f"{cap_similarity(similarity):.0%} similar",
+            place=f"{scales.given(target)}, the other one {plural(scales.times(merged), 'time')}",
+            impact=WASTED_USE * similarity * scales.uses(merged),
+            chars=chars_of(patterns[target]) + chars_of(patterns[merged]),
+            other=merged,
+            similarity=similarity,
+            evidence=int(board.uses[board.row(target)] + board.uses[board.row(merged)]),
+        )
+
+
+def _is_quarantined(scales: ImpactEstimator, pattern_id: str) -> bool:
+    return bool(scales.board.quarantined[scales.board.row(pattern_id)])
+
+
+def broad(scales: ImpactEstimator, shares: Mapping[str, float]) -> Iterator[ReviewItem]:
+    """Patterns with a trigger that matches most common messages."""
+    for pattern_id, share in shares.items():
+        pattern = scales.patterns.get(pattern_id)
+        if pattern is None or pattern_id not in scales.board:
+            continue
+        row = scales.board.row(pattern_id)
+        if scales.stakes.is_withheld[row]:
+            continue
+        yield scales.item(
+            kinds.BROAD,
+            pattern_id,
+            question="The trigger of {} is too broad. Quarantine the pattern?",
+            reason=f"{visible_line(pattern.error_pattern or pattern.task_pattern, 80)} matches "
+            f"{share:.0%} of common messages",
+            impact=WASTED_USE * share * scales.uses(pattern_id) + scales.held(pattern_id),
+        )
+
+
+def unreconciled(scales: ImpactEstimator, doubts: Mapping[str, Finding]) -> Iterator[ReviewItem]:
+    """Records whose counts the evidence contradicts; other programs rely on them."""
+    for pattern_id, doubt in doubts.items():
+        pattern = scales.patterns.get(pattern_id)
+        if pattern is not None and pattern_id in scales.board:
+            yield scales.item(
+                kinds.UNRECONCILED,
+                pattern_id,
+                question="Usage counts of {} disagree. Leave them as they are?",
+                reason=visible_line(doubt.message, 160),
+                impact=scales.held(pattern_id),
+            )
