@@ -144,7 +144,6 @@ def _similar(statement: Statement, texts: TextPool, statements: Sequence[Stateme
 
 
 def _cluster(members: Sequence[Member], central: Reflection) -> Cluster:
-    """Make a cluster of members in the order of their age."""
     oldest = members[0].reflection
     times = [member.reflection.at for member in members if member.reflection.at is not None]
     kinds = Counter(member.reflection.kind for member in members if member.reflection.kind)

@@ -111,7 +111,6 @@ def _proposal(
 
 
 def _repeated_errors(material: Material, repairs: Sequence[Repair], least: int) -> Iterator[Proposal]:
-    """Yield errors with at least `least` occurrences."""
     fixed = {repair.error.signature: repair for repair in repairs}
     for times, steps in _series(material, least):
         last = times[-1]

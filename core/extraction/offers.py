@@ -47,10 +47,20 @@ class Offers:
         """
         if not self._settings.enabled:
             raise Refused("extraction is switched off by the settings (extraction.enabled)")
+        snapshot = view.snapshot
         if source_id.startswith(CLUSTER_ID):
-            return self._of_cluster(source_id, view, types)
-        if source_id not in view.snapshot.debug_sessions:
-            source_id = _require_ended(source_id, view)
+            cluster = next((cluster for cluster in self.recurring(snapshot) if cluster.id == source_id), None)
+            if cluster is None:
+                shown = visible_line(source_id, 80)
+                raise UnknownRecord(f"no recurring learning {shown!r}; see: ralphdeck reflection list --recurring")
+            offer = self.of_cluster(cluster, view)
+            return replace(offer, proposals=tuple(one for one in offer.proposals if one.type in types))
+        if source_id not in snapshot.debug_sessions:
+            task = None if source_id in snapshot.loops else snapshot.tasks.get(source_id)
+            work = task or view.loop(source_id)
+            if not work.status.ended:
+                raise Refused(f"{visible_line(work.id, 80)} has not ended; then its lessons can be extracted")
+            source_id = work.id
         materials, known = self._of_snapshot(view)
         return extract(replace(materials.read(source_id), agent=agent), known, self._settings, types)
 
@@ -103,15 +113,6 @@ class Offers:
         materials, known = self._of_snapshot(view)
         return extract_recurring_lesson(cluster, materials.descriptions, known, self._settings)
 
-    def _of_cluster(self, cluster_id: str, view: ProjectState, types: frozenset[PatternType]) -> Extraction:
-        snapshot = view.snapshot
-        cluster = next((cluster for cluster in self.recurring(snapshot) if cluster.id == cluster_id), None)
-        if cluster is None:
-            shown = visible_line(cluster_id, 80)
-            raise UnknownRecord(f"no recurring learning {shown!r}; see: ralphdeck reflection list --recurring")
-        offer = self.of_cluster(cluster, view)
-        return replace(offer, proposals=tuple(one for one in offer.proposals if one.type in types))
-
     def _of_snapshot(self, view: ProjectState) -> tuple[Materials, KnownPatterns]:
         """Return the indexes, computed once per snapshot."""
         if self._indexed is None or self._indexed[0] is not view.snapshot:
@@ -123,12 +124,3 @@ class Offers:
 def _cache_key(snapshot: Snapshot) -> tuple[object, ...]:
     """Return the records from which recurring learnings are computed."""
     return snapshot.reflections, snapshot.tasks, snapshot.memory_tasks, snapshot.loops.keys()
-
-
-def _require_ended(source_id: str, view: ProjectState) -> str:
-    """Return the full ID of a loop or task that has ended."""
-    task, loops = view.snapshot.tasks.get(source_id), view.snapshot.loops
-    found = view.loop(source_id) if task is None or source_id in loops else task
-    if not found.status.ended:
-        raise Refused(f"{visible_line(found.id, 80)} has not ended; then its lessons can be extracted")
-    return found.id

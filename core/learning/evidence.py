@@ -213,7 +213,6 @@ def _trend_observations(
 
 
 def group_uses_by_pattern(loops: Iterable[Loop]) -> dict[str, list[tuple[Loop, InjectedUse]]]:
-    """Group the `injected` entries of loops by pattern."""
     return group_pairs((use.pattern_id, (loop, use)) for loop in loops for use in loop.injected)
 
 

@@ -250,7 +250,6 @@ def _differing(before: Mapping[str, object], after: Mapping[str, object]) -> set
 
 
 def _differing_patterns(before: CurationState, after: CurationState) -> set[str]:
-    """Return the patterns about which two states of the decisions differ."""
     found = (before.extracted ^ after.extracted) | (before.imported.keys() ^ after.imported.keys())
     for name in ("pins", "inversions", "arrivals", "cleared", "approved"):
         found |= _differing(getattr(before, name), getattr(after, name))

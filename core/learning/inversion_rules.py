@@ -98,7 +98,6 @@ class Inversion(Struct, frozen=True, kw_only=True):
     slug: str  # part of the new ID `pat-anti-<slug>-NNN`
 
     def with_alternative(self, better: Pattern | None) -> Inversion:
-        """Replace or remove the alternative."""
         text = (better.description or better.title) if better else ""
         return replace(self, better_alternative=text, better_pattern_id=better.id if better else "")
 

@@ -187,7 +187,6 @@ class Scoreboard(Scores):
         return pattern_id in self._rows
 
     def row(self, pattern_id: str) -> int:
-        """Return the row of a pattern in the arrays."""
         try:
             return self._rows[pattern_id]
         except KeyError:
@@ -201,7 +200,6 @@ class Scoreboard(Scores):
         return self._patterns[pattern_id]
 
     def assessment(self, pattern_id: str) -> Assessment:
-        """Return all scores of one pattern."""
         row, columns = self.row(pattern_id), self._columns
         rate, last_used = float(self.rate[row]), float(self.last_used[row])
         decided_by = INVERSION if columns.inversion_pending[row] else RULE
@@ -276,7 +274,6 @@ class Scoreboard(Scores):
         return stops_orders(self._patterns[pattern_id], self._curation, self.settings.scan)
 
     def loop_patterns(self, loop_id: str) -> LoopPatterns:
-        """Return the patterns that a loop got, used and gave."""
         return self._inputs.loop_patterns(loop_id)
 
     def finished(self) -> Iterator[str]:

@@ -315,7 +315,6 @@ class Scores:
 
     @property
     def pinned(self) -> Flags:
-        """Patterns with a pin, stale or not."""
         pinned: Flags = self._columns.pin != NO_PIN
         return pinned
 

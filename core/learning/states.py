@@ -1,4 +1,4 @@
-"""States of patterns from decayed counts, and their changes; docs/scoring.md#states."""
+"""States of patterns by decayed counts, and changes; docs/scoring.md#states."""
 
 from __future__ import annotations
 
@@ -215,6 +215,5 @@ def add_sums(one: Sums, other: Sums) -> Sums:
 
 
 def decay_sums(sums: Sums, seconds: float, settings: MaturitySettings) -> Sums:
-    """Return the sums after some seconds of decay."""
     left = 0.5 ** (seconds / SECONDS_PER_DAY / settings.half_life_days)
     return sums[0] * left, sums[1] * left

@@ -52,7 +52,6 @@ def to_markdown(found: Dashboard, figures: Sequence[Figure], project: str) -> st
 
 
 def section_markdown(figure: Figure) -> str:
-    """Render one section of the report."""
     titles = [figure.about, *figure.parts, *([figure.reach] if figure.reach else []), "n"]
     table = [titles, ["---", *["---:"] * (len(titles) - 1)]]
     for row in figure.rows:

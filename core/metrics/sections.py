@@ -79,7 +79,6 @@ class Figure(Struct, frozen=True, kw_only=True):
 
 
 def value_text(figure: Figure, value: float) -> str:
-    """Format a value of a figure."""
     if figure.percent:
         return format_percent(value)
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"

@@ -37,12 +37,10 @@ class Week(Struct, frozen=True, kw_only=True):
 
     @property
     def results(self) -> int:
-        """Uses with a result."""
         return self.good + self.bad
 
     @property
     def uses(self) -> int:
-        """Uses with or without a result."""
         return self.results + self.open
 
     @property
@@ -152,7 +150,6 @@ class WeekAhead(Struct, frozen=True, kw_only=True):
 
     @property
     def count(self) -> int:
-        """Number of patterns that change."""
         return sum(map(len, self.changes.values()))
 
 
