@@ -22,9 +22,8 @@ from core.learning.bursts import (
     report_of_use,
 )
 from core.learning.evidence import collect_observations, is_later
-from core.learning.evidence_index import EvidenceIndex, aliases, inverted_ids, reindex
+from core.learning.evidence_index import EvidenceIndex, aliases, changes_owners, inverted_ids, reindex
 from core.learning.recorded_uses import LOOP, LoopPatterns, collect_loop_patterns
-from core.learning.work_names import changes_owners
 from core.records.decisions import CurationState
 from core.records.events import Event, Observation
 from core.records.loops import InjectedUse, Loop

@@ -15,9 +15,21 @@ from core.learning.scores import INJECTED_ONLY, Flags
 from core.learning.states import STATES
 from core.metrics.causes import Cause, top_causes
 from core.metrics.effectiveness import Comparison, compare_injection
-from core.metrics.review_coverage import CoverageWeek, OpenKind, compute_coverage, count_first_half, count_questions
 from core.metrics.reviewer_accuracy import ReviewerAccuracy, measure_accuracy
-from core.metrics.weekly import Trend, Week, WeekAhead, compute_trend, count_weekly, find_upcoming, list_week_starts
+from core.metrics.weekly import (
+    CoverageWeek,
+    OpenKind,
+    Trend,
+    Week,
+    WeekAhead,
+    compute_coverage,
+    compute_trend,
+    count_first_half,
+    count_questions,
+    count_weekly,
+    find_upcoming,
+    list_week_starts,
+)
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.state.project_state import ProjectState
 

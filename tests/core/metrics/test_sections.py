@@ -11,12 +11,14 @@ import pytest
 from core.learning.scoreboard import Scoreboard
 from core.metrics.causes import top_causes
 from core.metrics.dashboard import select_registered
-from core.metrics.review_coverage import compute_coverage, count_first_half, count_questions
 from core.metrics.weekly import (
     WEEK,
     Week,
+    compute_coverage,
     compute_trend,
     count_changes,
+    count_first_half,
+    count_questions,
     count_weekly,
     find_upcoming,
     list_used,
