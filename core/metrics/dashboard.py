@@ -1,40 +1,288 @@
-"""All metrics at one moment, for the screen, the command and exports."""
+"""All metrics at one moment, by week, for the screen, the command and exports.
+
+See docs/metrics.md#upcoming-changes.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping
-from datetime import datetime
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate, pairwise
+from typing import Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct
 
+from core.base.grouping import group_pairs
 from core.learning.scoreboard import Scoreboard
-from core.learning.scores import INJECTED_ONLY, Flags
+from core.learning.scores import HARMFUL, HELPFUL, INJECTED_ONLY, KINDS, NO_RESULT, Flags, Floats, Ints
 from core.learning.states import STATES
+from core.learning.statistics import jeffreys_interval, jeffreys_intervals
 from core.metrics.causes import Cause, top_causes
 from core.metrics.effectiveness import Comparison, compare_injection
 from core.metrics.reviewer_accuracy import ReviewerAccuracy, measure_accuracy
-from core.metrics.weekly import (
-    CoverageWeek,
-    OpenKind,
-    Trend,
-    Week,
-    WeekAhead,
-    compute_coverage,
-    compute_trend,
-    count_first_half,
-    count_questions,
-    count_weekly,
-    find_upcoming,
-    list_week_starts,
-)
+from core.records.decisions import TURNS, CurationState, Decision, Verb
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.state.project_state import ProjectState
+from core.state.review_items import ReviewItem
 
+WEEK: Final = timedelta(weeks=1)
 RANGES: Final = (4, 12, 52)  # numbers of weeks that the screen offers
 DEFAULT_WEEKS: Final = 12
+StateChange = tuple[Maturity, Maturity]  # state before and after
+REVIEW_VERBS: Final = frozenset(
+    {
+        *(Verb.PROMOTE, Verb.DEPRECATE, Verb.RESET, Verb.ACCEPT_INVERSION, Verb.REJECT_INVERSION),
+        *(Verb.EXTRACT, Verb.MERGE, Verb.RESTORE, Verb.QUARANTINE, Verb.RELEASE),
+    }
+)
+"""Decisions that show that a person has read the pattern."""
+_NO_ANSWERS: Final = TURNS | {Verb.NOTE}
+
+
+class Week(Struct, frozen=True, kw_only=True):
+    """Evidence of one week for all registered patterns."""
+
+    start: datetime  # Monday, 00:00 UTC
+    good: int  # uses that worked and uses that failed
+    bad: int
+    open: int  # uses without a result
+    shown: int  # injections without a use
+    low: float | None = None  # ends of the interval of the success rate, 0..1; None without results
+    high: float | None = None
+
+    @property
+    def results(self) -> int:
+        return self.good + self.bad
+
+    @property
+    def uses(self) -> int:
+        return self.results + self.open
+
+    @property
+    def rate(self) -> float | None:
+        """Success rate, 0..1; None without results."""
+        return self.good / self.results if self.results else None
+
+
+class SuccessRate(NamedTuple):
+    """Success rate of a span of time, with its interval, 0..1."""
+
+    good: int
+    results: int
+    low: float
+    high: float
+
+    @property
+    def rate(self) -> float:
+        """Success rate, 0..1."""
+        return self.good / self.results
+
+
+class Trend(NamedTuple):
+    """Success rates before and since the middle of the weeks since the first result."""
+
+    since: datetime
+    before: SuccessRate
+    after: SuccessRate
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether the intervals do not overlap; stricter than a test of the difference."""
+        return self.before.high < self.after.low or self.after.high < self.before.low
+
+
+def list_week_starts(now: datetime, weeks: int) -> tuple[datetime, ...]:
+    """Mondays, 00:00 UTC, of the last `weeks` weeks with the current one, in order."""
+    today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    monday = today - timedelta(days=today.weekday())
+    return tuple(monday - WEEK * back for back in range(weeks - 1, -1, -1))
+
+
+def count_weekly(board: Scoreboard, registry: Flags, starts: Sequence[datetime]) -> tuple[Week, ...]:
+    """Count the evidence of each week; evidence dated in the future counts as now.
+
+    `registry` are the rows of the board that count, `starts` Mondays from `list_week_starts`.
+    """
+    places = find_weeks(board, starts)
+    use_times = board.use_times
+    counted = (places >= 0) & registry[use_times.rows]
+    cells = places[counted] * len(KINDS) + use_times.kinds[counted]
+    sums = np.bincount(cells, use_times.counts[counted], minlength=len(starts) * len(KINDS))
+    counts = sums.astype(np.int64).reshape(-1, len(KINDS))
+    low, high = jeffreys_intervals(counts[:, HELPFUL], counts[:, HARMFUL], board.settings.interval_level)
+    return tuple(
+        Week(
+            start=start,
+            good=row[HELPFUL],
+            bad=row[HARMFUL],
+            open=row[NO_RESULT],
+            shown=row[INJECTED_ONLY],
+            low=float(low[n]) if row[HELPFUL] + row[HARMFUL] else None,
+            high=float(high[n]) if row[HELPFUL] + row[HARMFUL] else None,
+        )
+        for n, (start, row) in enumerate(zip(starts, counts.tolist(), strict=True))
+    )
+
+
+def list_used(board: Scoreboard, registry: Flags, start: datetime) -> tuple[str, ...]:
+    """Patterns used or injected in the week from `start`, by number of uses."""
+    places = find_weeks(board, (start,))
+    use_times = board.use_times
+    counted = (places == 0) & registry[use_times.rows]
+    uses = np.where(use_times.kinds[counted] == INJECTED_ONLY, 0, use_times.counts[counted])
+    rows, inverse = np.unique(use_times.rows[counted], return_inverse=True)
+    order = np.argsort(-np.bincount(inverse, uses, minlength=len(rows)), kind="stable")
+    return tuple(board.ids[row] for row in rows[order].tolist())
+
+
+def find_weeks(board: Scoreboard, starts: Sequence[datetime]) -> Ints:
+    """Number of the week of each entry of `use_times`; -1 or less outside."""
+    at = np.minimum(board.use_times.at, board.now.timestamp())
+    places = np.floor((at - starts[0].timestamp()) / WEEK.total_seconds()).astype(np.int64)
+    return np.where(places < len(starts), places, -1)
+
+
+def compute_trend(weeks: Sequence[Week], level: float) -> Trend | None:
+    """Compare the success of both halves of the weeks; None if one has no result."""
+    first = next((n for n, week in enumerate(weeks) if week.results), len(weeks))
+    known = weeks[first:]
+    middle = (len(known) + 1) // 2
+    before, after = (_share(half, level) for half in (known[:middle], known[middle:]))
+    return Trend(known[middle].start, before, after) if before is not None and after is not None else None
+
+
+def _share(weeks: Sequence[Week], level: float) -> SuccessRate | None:
+    good, bad = sum(week.good for week in weeks), sum(week.bad for week in weeks)
+    return SuccessRate(good, good + bad, *jeffreys_interval(good, bad, level)) if good + bad else None
+
+
+class WeekAhead(Struct, frozen=True, kw_only=True):
+    """Changes of one week if no evidence is added."""
+
+    start: datetime  # Monday, or now for the rest of the current week; `end` is the next Monday
+    end: datetime
+    changes: dict[StateChange, tuple[str, ...]]  # pattern IDs by change, in the order of the board
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self.changes.values()))
+
+
+def find_upcoming(board: Scoreboard, registry: Flags, weeks: int) -> tuple[WeekAhead, ...]:
+    """Find changes in `weeks` weeks from the current one on; pinned patterns stay."""
+    bounds = [board.now, *(list_week_starts(board.now, 1)[0] + WEEK * n for n in range(1, weeks + 1))]
+    found = []
+    before = board.state_codes
+    for start, end in pairwise(bounds):
+        after = board.rescored(end).state_codes
+        changes: dict[StateChange, list[str]] = {}
+        for row in np.flatnonzero((before != after) & registry).tolist():
+            changes.setdefault((STATES[before[row]], STATES[after[row]]), []).append(board.ids[row])
+        ordered = {change: tuple(changes[change]) for change in sorted(changes, key=_order)}
+        found.append(WeekAhead(start=start, end=end, changes=ordered))
+        before = after
+    return tuple(found)
+
+
+def count_changes(weeks: Sequence[WeekAhead]) -> dict[StateChange, int]:
+    """Number of patterns per change in all weeks, in a fixed order."""
+    counts: Counter[StateChange] = Counter()
+    for week in weeks:
+        counts.update({change: len(ids) for change, ids in week.changes.items()})
+    return {change: counts[change] for change in sorted(counts, key=_order)}
+
+
+def _order(change: StateChange) -> tuple[int, int]:
+    """Sort key: the largest loss first."""
+    return -STATES.index(change[0]), STATES.index(change[1])
+
+
+class CoverageWeek(Struct, frozen=True, kw_only=True):
+    """Review coverage of one week."""
+
+    start: datetime  # Monday, 00:00 UTC
+    injected: int  # number of injections, used or not, of registered patterns
+    reviewed: int  # injections of patterns that a person had reviewed by the end of the week
+    decisions: int  # decisions of the week that are in effect
+
+    @property
+    def share(self) -> float | None:
+        """`reviewed / injected`, 0..1; None without injections."""
+        return self.reviewed / self.injected if self.injected else None
+
+
+class OpenKind(Struct, frozen=True, kw_only=True):
+    """The open questions of one kind."""
+
+    kind: str
+    count: int
+    share: float  # part of the expected impact of all open questions, 0..1
+    first: str  # `question_key` of the question with the highest priority
+
+
+def compute_coverage(
+    board: Scoreboard,
+    registry: Flags,
+    decisions: Iterable[Decision],
+    curation: CurationState,
+    starts: Sequence[datetime],
+) -> tuple[CoverageWeek, ...]:
+    """Compute weekly coverage; a pin does not cover a text edited after it.
+
+    `registry` are the rows of the board that count, `starts` Mondays from `list_week_starts`.
+    """
+    effective = [decision for decision in decisions if decision.id not in curation.undone]
+    since = _reviewed_since(board, effective)
+    use_times, week, first = board.use_times, WEEK.total_seconds(), starts[0].timestamp()
+    places = find_weeks(board, starts)
+    counted = (places >= 0) & registry[use_times.rows]
+    places, counts = places[counted], use_times.counts[counted]
+    is_reviewed = since[use_times.rows[counted]] < first + (places + 1) * week
+    injected = np.bincount(places, counts, minlength=len(starts)).astype(np.int64).tolist()
+    reviewed = np.bincount(places, counts * is_reviewed, minlength=len(starts)).astype(np.int64).tolist()
+    answers = [decision.at for decision in effective if decision.verb not in _NO_ANSWERS]
+    return tuple(
+        CoverageWeek(
+            start=start,
+            injected=injected[n],
+            reviewed=reviewed[n],
+            decisions=sum(start <= at < start + WEEK for at in answers),
+        )
+        for n, start in enumerate(starts)
+    )
+
+
+def _reviewed_since(board: Scoreboard, effective: Iterable[Decision]) -> Floats:
+    """Time of the first review of each row, epoch seconds; infinity without one."""
+    since = np.full(len(board.ids), np.inf)
+    for decision in effective:
+        if decision.verb in REVIEW_VERBS:
+            several = decision.after.get("patterns")
+            for id in (decision.subject, *(several if isinstance(several, list) else ())):
+                if isinstance(id, str) and id in board:
+                    row = board.row(id)
+                    since[row] = min(since[row], decision.at.timestamp())
+    return np.where(board.pin_stale, np.inf, since)
+
+
+def count_questions(queue: Sequence[ReviewItem]) -> tuple[OpenKind, ...]:
+    """Count the questions, given by priority, by kind; highest expected impact first."""
+    kinds = group_pairs((item.kind, item) for item in queue)
+    whole = sum(item.impact for item in queue) or 1.0
+    found = []
+    for kind, items in kinds.items():
+        share, first = sum(item.impact for item in items) / whole, items[0].question_key
+        found.append(OpenKind(kind=kind, count=len(items), share=share, first=first))
+    return tuple(sorted(found, key=lambda open: (-open.share, open.kind)))
+
+
+def count_first_half(queue: Sequence[ReviewItem]) -> int:
+    """Number of first questions with half of the impact; urgent ones do not count."""
+    sums = list(accumulate(item.impact for item in queue if not item.is_urgent))
+    return bisect_left(sums, sums[-1] / 2) + 1 if sums and sums[-1] else 0
 
 
 class Dashboard(Struct, frozen=True, kw_only=True):

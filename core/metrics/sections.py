@@ -19,9 +19,8 @@ from msgspec.structs import replace
 from core.base.formatting import format_decimal, format_percent
 from core.base.text import plural, visible_line
 from core.metrics.causes import ERROR, FAILURE_MODE, ROOT_CAUSE, Cause
-from core.metrics.dashboard import RANGES, Dashboard
+from core.metrics.dashboard import RANGES, Dashboard, StateChange, Week, count_changes
 from core.metrics.reviewer_accuracy import MIN_FOLLOWED, Share
-from core.metrics.weekly import Change, Week, count_changes
 from core.queries.pattern_filter import build_id_query
 from core.records.patterns import Maturity, PatternType
 
@@ -239,7 +238,7 @@ def _upcoming(found: Dashboard) -> _Data:
     return {"takeaway": takeaway, "rows": tuple(rows), "parts": tuple(map(_describe_change, changes))}
 
 
-def _describe_change(change: Change) -> str:
+def _describe_change(change: StateChange) -> str:
     return f"{change[0].value} to {change[1].value}"
 
 

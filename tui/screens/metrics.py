@@ -12,10 +12,17 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from core.metrics.dashboard import DEFAULT_WEEKS, RANGES, Dashboard, build_dashboard, select_registered
+from core.metrics.dashboard import (
+    DEFAULT_WEEKS,
+    RANGES,
+    Dashboard,
+    build_dashboard,
+    list_used,
+    list_week_starts,
+    select_registered,
+)
 from core.metrics.export import FORMATS, export_metrics, section_markdown
 from core.metrics.sections import Figure, Goal, Row, build_figures
-from core.metrics.weekly import list_used, list_week_starts
 from core.queries.pattern_filter import build_id_query
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState

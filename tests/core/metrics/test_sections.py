@@ -10,8 +10,7 @@ import pytest
 
 from core.learning.scoreboard import Scoreboard
 from core.metrics.causes import top_causes
-from core.metrics.dashboard import select_registered
-from core.metrics.weekly import (
+from core.metrics.dashboard import (
     WEEK,
     Week,
     compute_coverage,
@@ -23,6 +22,7 @@ from core.metrics.weekly import (
     find_upcoming,
     list_used,
     list_week_starts,
+    select_registered,
 )
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure
 from core.records.decisions import CurationState, Decision, Verb
