@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from pathlib import Path
@@ -140,8 +139,8 @@ def test_hostile_text_changes_no_structure(project: Path, text: str) -> None:
 def test_summary_lists_one_lesson_per_line() -> None:
     whole = read_whole_history(ProjectPaths(TREES / "spec-examples"), "task-001")
     learnings = '[{"attempt_id":1,"learning":"types first","draft":true},{"passed":3,"left":null},"by hand"]'
-    task = dataclasses.replace(whole.task, summary=(("learnings", learnings), ("best", ""), ("kept", "[x")))
-    markdown = history_markdown(dataclasses.replace(whole, task=task))
+    task = replace(whole.task, summary=(("learnings", learnings), ("best", ""), ("kept", "[x")))
+    markdown = history_markdown(replace(whole, task=task))
     lines = "learnings:\n\n- attempt 1: types first (draft)\n- passed 3\n- by hand\n\n- kept: \\[x\n"
     assert f"## Summary\n\n{lines}" in markdown
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import shutil
@@ -10,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec.structs
 import pytest
 
 from core.base.errors import BadInput, RalphdeckError, UnknownRecord
@@ -57,7 +57,7 @@ def test_whole_history_contains_details_from_attempt_files(paths: ProjectPaths) 
     for number, detail in enumerate(whole.attempts, 1):
         alone = read_attempt(paths, "task-001", number)
         assert alone.actions[:] == detail.actions[:]
-        assert dataclasses.replace(alone, actions=detail.actions, findings=()) == detail
+        assert msgspec.structs.replace(alone, actions=detail.actions, findings=()) == detail
     assert [one.reason for one in whole.task.attempts] == [detail.attempt.reason for detail in whole.attempts]
     assert whole.attempts[1].steps == ("update interface", "tsc")
     assert {one.code for one in whole.findings} == {"count-differs"}
