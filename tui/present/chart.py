@@ -26,13 +26,10 @@ _DOTS: Final = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Connected values, such as the iterations of one attempt.
+    """Connected values 0..1, such as the iterations of one attempt; `places` is their number if more are expected.
 
-    Attributes:
-        values: 0..1, in order.
-        label: Shown below the first value; harmless already.
-        places: Total number of values, if more are expected.
-        ticks: Shown below each value instead of the label, where there is room.
+    The `label`, harmless already, is shown below the first value; `ticks` are shown below each value instead, where
+    there is room.
     """
 
     values: Sequence[float]
@@ -42,17 +39,12 @@ class Run:
 
     @property
     def count(self) -> int:
-        """Total number of values."""
         return max(self.places, len(self.values))
 
 
 @dataclass(frozen=True, slots=True)
 class _Canvas:
-    """A grid of dots, `fine` (columns, rows) of them per cell.
-
-    Attributes:
-        points: Cells (row, column) of values that are drawn as points.
-    """
+    """A grid of dots, `fine` (columns, rows) of them per cell; the cells `points` (row, column) are drawn as points."""
 
     width: int
     height: int
@@ -70,10 +62,6 @@ class _Canvas:
             if self.fine[1] > 1:
                 self._dot(column, min(row + 1, self.height * self.fine[1] - 1))
 
-    def mark(self, x: int, y: int) -> None:
-        """Draw the cell of a dot as a point."""
-        self.points.add((y // self.fine[1], x // self.fine[0]))
-
     def _dot(self, x: int, y: int) -> None:
         columns, rows = self.fine
         self.cells[y // rows][x // columns] |= _DOTS[y % rows][x % columns]
@@ -82,16 +70,15 @@ class _Canvas:
 def line_chart(runs: Sequence[Run], width: int, height: int, glyphs: Glyphs) -> list[Content]:
     """Return the runs beside each other: `height` lines of chart and one of labels; [] without values.
 
-    Args:
-        width: Cells available, including the axis.
-        height: Odd, so that 50 % has a line; at least 3.
+    `width` includes the axis. `height` is at least 3, and odd, so that 50 % has a line.
     """
     runs = [run for run in runs if run.values]
     room = width - AXIS_CELLS
     runs = runs[-max((room + 1) // (MIN_CELLS + 1), 1) :]
     if not runs or room < MIN_CELLS:
         return []
-    room = min(room, sum(_widest(run) + 1 for run in runs) - 1)
+    widest = (max((run.count - 1) * MAX_STEP + 1, run.label.cell_length, MIN_CELLS) for run in runs)
+    room = min(room, sum(cells + 1 for cells in widest) - 1)
     plain = glyphs is ASCII
     canvas = _Canvas(room, height, (1, 1) if plain else (2, 4), [[0] * room for _ in range(height)], set())
     spans = list(_spans([run.count for run in runs], room))
@@ -101,11 +88,6 @@ def line_chart(runs: Sequence[Run], width: int, height: int, glyphs: Glyphs) -> 
     lines = [_row(canvas, row, breaks, glyphs) for row in range(height)]
     labels = _labels(runs, spans).pad_left(AXIS_CELLS)
     return [*lines, labels] if labels.plain.strip() else lines
-
-
-def _widest(run: Run) -> int:
-    """Return the maximum cells of a run."""
-    return max((run.count - 1) * MAX_STEP + 1, run.label.cell_length, MIN_CELLS)
 
 
 def _spans(counts: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
@@ -136,7 +118,7 @@ def _draw(canvas: _Canvas, run: Run, start: int, cells: int) -> None:
     for one, other in pairwise(points):
         canvas.line(one, other)
     for x, y in points if marked else points[:1] if len(points) == 1 else ():
-        canvas.mark(x, y)
+        canvas.points.add((y // rows, x // columns))
 
 
 def _row(canvas: _Canvas, row: int, breaks: set[int], glyphs: Glyphs) -> Content:

@@ -14,7 +14,7 @@ from core.state.project_state import ProjectState
 from tui.present.numbers import moment_text
 
 _STYLES = {Severity.ERROR: "$error", Severity.WARNING: "$warning", Severity.INFO: "$quiet"}
-_ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
+"""Style by severity, the worst first."""
 MAX_FINDINGS = 2000
 
 
@@ -26,27 +26,22 @@ def findings_lines(view: ProjectState) -> list[Content]:
     lines: list[Content] = []
     reported = {finding.file for finding in findings if finding.severity is Severity.ERROR}
     for name, since in unreadable.items():
-        if name in reported:
-            continue
-        lines.append(
-            Content.assemble(
-                ("unreadable ", "$error"), visible_line(name, 200), (f"  since {moment_text(since, since)}", "$quiet")
-            )
-        )
-    ordered = sorted(findings, key=lambda finding: _ORDER.index(finding.severity))
-    lines += [line for finding in ordered[:MAX_FINDINGS] for line in _finding(finding)]
+        if name not in reported:
+            since_text = f"  since {moment_text(since, since)}"
+            lines.append(Content.assemble(("unreadable ", "$error"), visible_line(name, 200), (since_text, "$quiet")))
+    ordered = sorted(findings, key=lambda finding: list(_STYLES).index(finding.severity))
+    for one in ordered[:MAX_FINDINGS]:
+        place = visible_line(f"{one.file} {one.pointer}".strip(), 300)
+        what = f"        {visible_line(one.message, 400)} ({visible_line(one.code, 40)})"
+        lines.append(Content.assemble((f"{one.severity.value:<8}", _STYLES[one.severity]), place))
+        lines.append(Content.styled(what, "$quiet"))
     if len(ordered) > MAX_FINDINGS:
         lines.append(Content.styled(f"and {plural(len(ordered) - MAX_FINDINGS, 'more finding')}", "$quiet"))
     return lines
 
 
 def unreadable(findings: Iterable[Finding], parts: Sequence[str], key: str) -> Content | None:
-    """Return a warning that files of a list cannot be read; None if all can.
-
-    Args:
-        parts: Substrings of the paths of these files.
-        key: Key that lists the findings.
-    """
+    """Return a warning that files with one of `parts` in their path cannot be read, and the `key` for more, or None."""
     files = {found.file for found in findings if found.severity is Severity.ERROR}
     count = sum(any(part in file for part in parts) for file in files)
     return Content.styled(f"{plural(count, 'file')} cannot be read ({key}: details)", "$warning") if count else None
@@ -62,11 +57,3 @@ def log_doubt(view: ProjectState, findings_key: str) -> Content:
     return Content.assemble(
         ("The decision log has chain breaks: ", "$error b"), (f"{visible_line(first, 160)}{more}", "$error")
     )
-
-
-def _finding(finding: Finding) -> list[Content]:
-    place = f"{finding.file} {finding.pointer}".strip()
-    return [
-        Content.assemble((f"{finding.severity.value:<8}", _STYLES[finding.severity]), visible_line(place, 300)),
-        Content.styled(f"        {visible_line(finding.message, 400)} ({visible_line(finding.code, 40)})", "$quiet"),
-    ]

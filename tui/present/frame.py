@@ -40,14 +40,7 @@ class Records(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """How much text the bar has room for.
-
-    Attributes:
-        letters: Characters of the names of other screens.
-        pad: Padding around each screen.
-        project: Characters of the project's name.
-        detail: Amount of text in the status.
-    """
+    """How much text the bar has room for; `letters` and `project` are characters of screen and project names."""
 
     letters: int
     pad: str
@@ -74,13 +67,8 @@ def places(
 ) -> list[tuple[Content, str]]:
     """Return the project's name, then every screen with its key; each with the action of a click.
 
-    Args:
-        project: Name of the project's folder.
-        here: The visible screen.
-        under: The main screen below a secondary one; "" if none.
-        waiting: Number of pending questions.
-        fit: Available room.
-        is_counting: Whether a background search may still add questions.
+    `here` is the visible screen, `under` the main one below it if it is a secondary one. `waiting` is the number of
+    pending questions; with `is_counting` a background search may still add some.
     """
     items = [(Content.styled(visible_line(project, fit.project) + fit.pad, "bold"), "")]
     for place, (key, title) in PLACES.items():
@@ -94,18 +82,15 @@ def places(
 
 
 def in_sight(items: Sequence[tuple[Content, str]], cells: int) -> list[tuple[Content, str]]:
-    """Return the items that fit into `cells`; the project's name is dropped first."""
-    front = max((n for n, (content, _) in enumerate(items) if _is_front(content)), default=0)
+    """Return the items that fit into `cells`; the project's name is dropped first, the visible screen never."""
+    is_front = [any("reverse" in str(span.style) for span in content.spans) for content, _ in items]
+    front = max((n for n, front in enumerate(is_front) if front), default=0)
     shown = list(items)
     while len(shown) > 1 and sum(content.cell_length + 1 for content, _ in shown) + 1 > cells:
         leaving = 0 if front > 0 else len(shown) - 1
         shown.pop(leaving)
         front -= leaving == 0
     return shown
-
-
-def _is_front(content: Content) -> bool:
-    return any("reverse" in str(span.style) for span in content.spans)
 
 
 def watch_status(
@@ -121,10 +106,7 @@ def watch_status(
 ) -> Content:
     """Return the progress of the first load; afterwards read-only mode, file errors, watching, and running loops.
 
-    Args:
-        detail: Amount of text.
-        key: Key that lists the errors.
-        records: Progress of a large file, while one is read.
+    `key` lists the errors; `records` is the progress of a large file, while one is read.
     """
     if detail is Detail.NOTHING:
         return Content("")
@@ -133,7 +115,7 @@ def watch_status(
         if records is not None:
             share = f"{records.done:,}/{records.total:,}"
             brief = format_percent(records.done / max(records.total, 1))
-            return Content.styled(_by(detail, reading_text(records), f"{share} records", share, brief), "$quiet")
+            return Content.styled((reading_text(records), f"{share} records", share, brief)[detail], "$quiet")
         if not total:
             return Content.styled("reading…", "$quiet")
         if detail is Detail.SIGNS:
@@ -149,7 +131,7 @@ def watch_status(
     if errors:
         error_count = plural(errors, "error")
         brief = f"{error_count} {key} "
-        parts.append((_by(detail, f"{error_count} in files {key}  ", f"{brief} ", brief, f"{errors}! "), "$warning"))
+        parts.append(((f"{error_count} in files {key}  ", f"{brief} ", brief, f"{errors}! ")[detail], "$warning"))
     if watch is None or watch.mode == "events":
         parts.append((f"live {glyphs.live}" if detail is Detail.WORDS else glyphs.live, "$success"))
     elif watch.mode == "polling":
@@ -161,20 +143,15 @@ def watch_status(
     count = f" {running}"
     if running or not stale:
         loops = f" {plural(running, 'loop')} running"
-        parts.append((_by(detail, loops, f"{count} running", count, count), "$quiet"))
+        parts.append(((loops, f"{count} running", count, count)[detail], "$quiet"))
     if stale:
         comma = "," if running else ""
         what = f" {plural(stale, 'loop')} stale" if not running else f"{comma} {stale} stale"
         short = f"{comma} {stale} stale"
-        parts.append((_by(detail, what, short, short, f"{comma}{stale}?"), "$warning"))
+        parts.append(((what, short, short, f"{comma}{stale}?")[detail], "$warning"))
     return Content.assemble(*parts)
 
 
 def reading_text(records: Records) -> str:
     """Return the progress of a large file: `reading patterns.json: 4,200 of 10,000 records`."""
     return f"reading {visible_line(records.file, 40)}: {records.done:,} of {records.total:,} records"
-
-
-def _by(detail: Detail, *texts: str) -> str:
-    """Return the text for an amount of detail; `texts` go from long to short."""
-    return texts[detail]

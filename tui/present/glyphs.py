@@ -20,55 +20,50 @@ Cells = Mapping[str, Content]
 
 @dataclass(frozen=True, slots=True)
 class Glyphs:
-    """One set of glyphs."""
+    """One set of glyphs, by default the drawn one."""
 
-    name: str
-    candidate: str
-    established: str
-    proven: str
-    deprecated: str
-    running: str
-    paused: str
-    waiting: str
-    done: str
-    failed: str
-    unknown: str
-    no_result: str
-    dash: str
-    full: str
-    empty: str
-    sparks: str
-    line: str
-    range: str
-    point: str
-    live: str
-    arrow: str
-    pin: str
-    quarantine: str
-    held: str
-    suspect: str
-    differs: str
-    escalated: str
-    left: str
-    folded: str
-    unfolded: str
-    play: str
-    knot: str
-    branch: str
-    branch_bar: str
-    branch_end: str
+    name: str = "drawn"
+    candidate: str = "○"
+    established: str = "◐"
+    proven: str = "●"
+    deprecated: str = "⊘"
+    running: str = "●"
+    paused: str = "‖"
+    waiting: str = "…"
+    done: str = "✓"
+    failed: str = "✗"
+    unknown: str = "?"
+    no_result: str = "·"
+    dash: str = "—"
+    full: str = "▮"
+    empty: str = "▯"
+    sparks: str = "▁▂▃▄▅▆▇█"
+    line: str = "┄"
+    range: str = "━"
+    point: str = "╋"
+    live: str = "⟳"
+    arrow: str = "→"
+    pin: str = "⚑"
+    quarantine: str = "◌"
+    held: str = "⊙"
+    suspect: str = "‡"
+    differs: str = "≠"
+    escalated: str = "▲"
+    left: str = "◌"
+    folded: str = "▸"
+    unfolded: str = "▾"
+    play: str = "▶"
+    knot: str = "◆"
+    branch: str = "├"
+    branch_bar: str = "│"
+    branch_end: str = "└"
 
     def __getitem__(self, name: str) -> str:
         """Return the glyph with this name; "" for the empty name."""
         return str(getattr(self, name)) if name else ""
 
 
-DRAWN: Final = Glyphs(
-    "drawn", candidate="○", established="◐", proven="●", deprecated="⊘", running="●", paused="‖", waiting="…",
-    done="✓", failed="✗", unknown="?", no_result="·", dash="—", full="▮", empty="▯", sparks="▁▂▃▄▅▆▇█", line="┄",
-    range="━", point="╋", live="⟳", arrow="→", pin="⚑", quarantine="◌", held="⊙", suspect="‡", differs="≠",
-    escalated="▲", left="◌", folded="▸", unfolded="▾", play="▶", knot="◆", branch="├", branch_bar="│", branch_end="└",
-)  # fmt: skip
+DRAWN: Final = Glyphs()
 ASCII: Final = Glyphs(
     "ascii", candidate="o", established="+", proven="*", deprecated="x", running=">", paused="=", waiting=".",
     done="v", failed="x", unknown="?", no_result="-", dash="-", full="#", empty="-", sparks="_.-=+*#@", line=".",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Final
 
 from textual.content import Content
@@ -20,14 +19,9 @@ GAP: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class HelpLine:
-    """One key.
+    """What the `keys`, separated by spaces, do; `name` is the action in the keymap file, "" if it has none.
 
-    Attributes:
-        keys: As shown, separated by spaces.
-        name: Name of the action in the keymap file; "" if it has none.
-        text: What it does.
-        now: What it would do to the selected record; may be untrusted.
-        against: Why it is disabled; may be untrusted.
+    `now` says what it would do to the selected record, `against` why it is disabled; both may be untrusted.
     """
 
     keys: str
@@ -61,44 +55,35 @@ class Topic:
 
 
 def help_lines(topic: Topic, search: str, width: int) -> list[Content]:
-    """Return the help, wrapped to `width` cells.
-
-    Args:
-        search: Words that must all occur; a line with this key comes first.
-    """
+    """Return the help lines with all words of `search`, those with this key first, wrapped to `width` cells."""
     words = search.lower().split()
     if not words:
-        lines = list(chain.from_iterable(_section(section, width) for section in topic.sections))[1:]
-        about = (
-            [*heading(topic.title), *hanging(Content(" " * GAP), Content(topic.about), width)] if topic.about else []
-        )
-        return [*lines, *about]
+        lines: list[Content] = []
+        for section in topic.sections:
+            if section.lines:
+                title = visible_line(section.title, max(width - len(section.note) - 4, 20))
+                lines += [*heading(title, section.note), *_lines(section.lines, width)]
+        if topic.about:
+            lines += [*heading(topic.title), *hanging(Content(" " * GAP), Content(topic.about), width)]
+        return lines[1:]
     every = [line for section in topic.sections for line in section.lines]
     exact = [line for line in every if search.strip() in line.keys.split()]
     found = [*exact, *(line for line in every if line not in exact and line.fits(words))]
     if not found:
         return [Content.styled(f"No help contains {visible_line(search, 60)!r}", "$quiet")]
-    return list(chain.from_iterable(_line(line, width) for line in found))
+    return _lines(found, width)
 
 
-def _section(section: Section, width: int) -> Iterable[Content]:
-    if not section.lines:
-        return
-    yield from heading(visible_line(section.title, max(width - len(section.note) - 4, 20)), section.note)
-    for line in section.lines:
-        yield from _line(line, width)
-
-
-def _line(line: HelpLine, width: int) -> Iterable[Content]:
-    quiet = "$quiet" if line.against else ""
-    label = Content.assemble(
-        " " * GAP,
-        (f"{line.keys:<{KEY_CELLS}} ", "$quiet" if line.against else "$accent bold"),
-        (f"{line.name:<{NAME_CELLS}} ", "$quiet"),
-    )
-    yield from hanging(label, Content.styled(line.text, quiet), width)
-    below = Content(" " * label.cell_length)
-    if line.against:
-        yield from hanging(below, Content.styled(f"not now: {visible_line(line.against, 300)}", "$warning"), width)
-    elif line.now:
-        yield from hanging(below, Content.styled(f"now: {visible_line(line.now, 200)}", "$secondary"), width)
+def _lines(found: Sequence[HelpLine], width: int) -> list[Content]:
+    lines: list[Content] = []
+    for line in found:
+        key_style, style = ("$quiet", "$quiet") if line.against else ("$accent bold", "")
+        name = (f"{line.name:<{NAME_CELLS}} ", "$quiet")
+        label = Content.assemble(" " * GAP, (f"{line.keys:<{KEY_CELLS}} ", key_style), name)
+        lines += hanging(label, Content.styled(line.text, style), width)
+        below = Content(" " * label.cell_length)
+        if line.against:
+            lines += hanging(below, Content.styled(f"not now: {visible_line(line.against, 300)}", "$warning"), width)
+        elif line.now:
+            lines += hanging(below, Content.styled(f"now: {visible_line(line.now, 200)}", "$secondary"), width)
+    return lines

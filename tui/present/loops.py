@@ -40,17 +40,15 @@ def loop_cells(
     with_bar: bool = True,
     in_full: bool = True,
 ) -> Cells:
-    """Return the cells of a row.
+    """Return the cells of a row; `offered` is the number of patterns that can be extracted.
 
-    Args:
-        outcome: Outcome of an ended loop.
-        patterns: Injected, applied and extracted patterns.
-        offered: Number of patterns that can be extracted.
-        with_bar: Whether the iteration column has room for a bar.
-        in_full: Whether the patterns column has room for every count.
+    `with_bar` draws the iterations as a bar, `in_full` shows every count of patterns.
     """
-    seconds = elapsed(loop, now)
-    quiet = "$quiet" if loop.status.ended else ""
+    seconds, quiet = elapsed(loop, now), "$quiet" if loop.status.ended else ""
+    style = style_of(VERDICT_STYLES[outcome.verdict]) if outcome is not None else ""
+    result = (
+        ((outcome.verdict.value, style), (f" {format_decimal(outcome.raw)}", "$quiet")) if outcome is not None else ()
+    )
     return {
         "task": Content.styled(visible_line(loop.task or loop.id, 300), "$quiet" if loop.archived else ""),
         "id": Content.styled(visible_line(loop.id, 200), "$quiet"),
@@ -61,7 +59,7 @@ def loop_cells(
         "quality": Content.styled(sparkline(loop.quality, 8, glyphs), "$secondary"),
         "elapsed": Content.styled(format_duration(seconds) if seconds is not None else "—", quiet),
         "patterns": _patterns(patterns, offered, in_full=in_full),
-        "outcome": _outcome(outcome),
+        "outcome": Content.assemble(*result),
         "sign": _last_activity(loop, now),
     }
 
@@ -100,13 +98,6 @@ def _progress(loop: Loop, glyphs: Glyphs, *, with_bar: bool) -> Content:
     return Content.assemble((drawn, "$quiet" if loop.status.ended else "$accent"), f" {label:>6}")
 
 
-def _outcome(outcome: Outcome | None) -> Content:
-    if outcome is None:
-        return Content("")
-    style = style_of(VERDICT_STYLES[outcome.verdict])
-    return Content.assemble((outcome.verdict.value, style), (f" {format_decimal(outcome.raw)}", "$quiet"))
-
-
 def _patterns(patterns: LoopPatterns, offered: int, *, in_full: bool) -> Content:
     """Count used, extractable and extracted patterns; in short only the count to act on."""
     found: list[Content] = []
@@ -139,19 +130,14 @@ def tab_blocks(
 ) -> tuple[Block, ...]:
     """Return the content of a tab, one of `TABS`.
 
-    Args:
-        details: What is read only when a loop is opened; None until it is read.
-        offers: What can be extracted, for the first tab.
-        reflections: Of the loop, newest first.
+    `details` are read only when a loop is opened, None until then. `offers` can be extracted; `reflections` are those
+    of the loop, newest first.
     """
-    match tab:
-        case "Now":
-            return tuple(documents.overview(view, loop, details, offers))
-        case "Iterations":
-            return tuple(documents.iterations(loop, details))
-        case "Patterns":
-            return tuple(documents.patterns(view, loop))
-        case "Reflections":
-            return tuple(documents.reflection_rows(reflections))
-        case _:
-            return tuple(documents.files(loop, details))
+    blocks = {
+        "Now": lambda: documents.overview(view, loop, details, offers),
+        "Iterations": lambda: documents.iterations(loop, details),
+        "Patterns": lambda: documents.patterns(view, loop),
+        "Reflections": lambda: documents.reflection_rows(reflections),
+        "Files": lambda: documents.files(loop, details),
+    }
+    return tuple(blocks[tab]())

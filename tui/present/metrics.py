@@ -60,10 +60,14 @@ def part_title(figure: Figure, part: int, glyphs: Glyphs, form: Title) -> str:
 
 def row_cells(figure: Figure, row: Row, bar_width: int, glyphs: Glyphs) -> Cells:
     """Return the cells of a row: label, bar, values, interval, and the number of cases."""
+    reach = ""
+    if row.low is not None and row.high is not None:
+        low, high = (format_decimal(end) if figure.percent else value_text(figure, end) for end in (row.low, row.high))
+        reach = f"{low}–{high}"
     cells = {
         "label": Content(visible_line(row.label)),
         "count": Content.styled(f"{row.count:,}", "$quiet"),
-        "reach": _reach(figure, row),
+        "reach": Content.styled(reach, "$quiet"),
     }
     if figure.kind is Kind.CURVE and figure.reach:
         cells["bar"] = interval_cell(row, bar_width, glyphs)
@@ -74,13 +78,6 @@ def row_cells(figure: Figure, row: Row, bar_width: int, glyphs: Glyphs) -> Cells
     if not row.values:
         cells["part0"] = Content.styled("too few" if figure.kind is Kind.SPANS else "no data", "$quiet")
     return cells
-
-
-def _reach(figure: Figure, row: Row) -> Content:
-    if row.low is None or row.high is None:
-        return Content("")
-    text = format_decimal if figure.percent else (lambda value: value_text(figure, value))
-    return Content.styled(f"{text(row.low)}–{text(row.high)}", "$quiet")
 
 
 def takeaway(figure: Figure) -> Content:
@@ -167,11 +164,7 @@ def _least(figure: Figure) -> int:
 
 
 def tile(figure: Figure, width: int, height: int, glyphs: Glyphs) -> list[Content]:
-    """Return a whole section in `height` lines.
-
-    Args:
-        height: At least 3; over weeks at least `TILE_LINES`.
-    """
+    """Return a whole section in `height` lines: at least 3, over weeks at least `TILE_LINES`."""
     lines = [
         Content.styled(figure.title, "bold $secondary"),
         *_wrapped(figure.takeaway, "" if figure.rows else "$quiet", width, height - 1 - _picture_lines(figure)),
@@ -186,7 +179,9 @@ def tile(figure: Figure, width: int, height: int, glyphs: Glyphs) -> list[Conten
         for row in figure.rows[: max(room - len(several), 1)]:
             name = Content(visible_line(row.label)).truncate(label, ellipsis=True)
             name = name.pad_right(label - name.cell_length)
-            number = _number(figure, row)
+            number = value_text(figure, sum(row.values))
+            if figure.percent:
+                number = format_percent(sum(row.values)) if row.values else "—"
             drawn = bar_cell(figure, row, bars, glyphs)
             drawn = drawn.pad_right(bars - drawn.cell_length)
             lines.append(Content.assemble(name, " ", drawn, " ", (f"{number:>{_NUMBER_CELLS}}", "$quiet")))
@@ -194,9 +189,3 @@ def tile(figure: Figure, width: int, height: int, glyphs: Glyphs) -> list[Conten
     else:
         lines += _wrapped(figure.missing or NOT_DRAWN, "$quiet", width, room)
     return [*lines, *[Content("")] * (height - len(lines))]
-
-
-def _number(figure: Figure, row: Row) -> str:
-    if figure.percent:
-        return format_percent(sum(row.values)) if row.values else "—"
-    return value_text(figure, sum(row.values))

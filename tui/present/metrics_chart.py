@@ -63,7 +63,10 @@ def legend(figure: Figure, width: int, glyphs: Glyphs) -> list[Content]:
 def bar_cell(figure: Figure, row: Row, width: int, glyphs: Glyphs) -> Content:
     """Return the bar of a row, on a scale shared by all rows."""
     if figure.kind is Kind.SPANS:
-        return _span(figure, row, width, glyphs)
+        if not row.values:
+            return Content("")
+        top = 1.0 if figure.percent else max(max(other.high or 0.0, *other.values) for other in figure.rows) or 1.0
+        return _track((row.low or 0.0) / top, row.values[0] / top, (row.high or 0.0) / top, width, glyphs)
     if figure.kind is Kind.CURVE:
         share = row.values[0] if row.values else 0.0
         return Content.styled(fill(figure, 0, glyphs) * _cells([share * width])[0], style(figure, 0))
@@ -77,14 +80,6 @@ def interval_cell(row: Row, width: int, glyphs: Glyphs) -> Content:
     if row.low is None or row.high is None or not row.values:
         return Content("")
     return _track(row.low, row.values[0], row.high, width, glyphs)
-
-
-def _span(figure: Figure, row: Row, width: int, glyphs: Glyphs) -> Content:
-    if not row.values:
-        return Content("")
-    top = 1.0 if figure.percent else max(max(other.high or 0.0, *other.values) for other in figure.rows) or 1.0
-    low, high = (row.low or 0.0) / top, (row.high or 0.0) / top
-    return _track(low, row.values[0] / top, high, width, glyphs)
 
 
 def _track(low: float, value: float, high: float, width: int, glyphs: Glyphs) -> Content:
@@ -118,19 +113,19 @@ def week_chart(
 ) -> list[Content]:
     """Return a chart over weeks: `height` lines with axis, week labels and, for several parts, a legend.
 
-    Args:
-        width: Cells available; weeks furthest from now are dropped if there is too little room.
-        cursor: The selected row, marked below the chart.
-        small: Whether to draw only the sum of each week, without a legend.
+    The weeks furthest from now are dropped where `width` is too small. The row `cursor` is marked below the chart;
+    a `small` chart has only the sum of each week, without a legend.
     """
-    rows, shift = _fitting(figure, width - AXIS_CELLS)
-    if not rows or height < MIN_CHART:
+    room = width - AXIS_CELLS
+    if room < MIN_CELLS or not figure.rows or height < MIN_CHART:
         return []
+    shift = max(len(figure.rows) - room, 0) if figure.rows[-1].week is not None else 0
+    rows = figure.rows[shift : shift + room]
     head = legend(figure, width, glyphs) if len(figure.parts) > 1 and not small else []
     if height - 1 - len(head) < PLOT_LINES:
         head = []
     lines = max(height - 1 - len(head), 1)
-    step = min((width - AXIS_CELLS) // len(rows), MAX_WEEK)
+    step = min(room // len(rows), MAX_WEEK)
     top = 1.0 if figure.percent else nice_top(max(sum(row.values) for row in figure.rows))
     draw = _point if figure.kind is Kind.CURVE else _sum if small else _column
     columns = [draw(figure, row, top, lines, step, glyphs) for row in rows]
@@ -140,15 +135,6 @@ def week_chart(
     ]
     at = None if cursor is None else cursor - shift
     return [*head, *plot, _week_labels(rows, step, at, glyphs)]
-
-
-def _fitting(figure: Figure, room: int) -> tuple[Sequence[Row], int]:
-    """Return the rows that fit, and the number dropped before them."""
-    if room < MIN_CELLS:
-        return (), 0
-    back = figure.rows[-1].week is not None
-    shift = max(len(figure.rows) - room, 0) if back else 0
-    return figure.rows[shift : shift + room], shift
 
 
 def _axis(figure: Figure, top: float, line: int, lines: int, glyphs: Glyphs) -> Content:
@@ -238,7 +224,8 @@ def _week_labels(rows: Sequence[Row], step: int, cursor: int | None, glyphs: Gly
     if cursor is not None and 0 <= cursor < len(rows):
         mark = "^" if glyphs is ASCII else "▲"
         place(cursor, Content.styled(f"{mark} {visible_line(rows[cursor].label)}", "$accent bold"))
-    years = [_year(row.label) for row in rows]
+    last_words = [row.label.rpartition(" ")[2] for row in rows]
+    years = [word if len(word) == 4 and word.isdecimal() else "" for word in last_words]
     for n, row in enumerate(rows):
         label = row.label.removesuffix(years[n]) if n and years[n] == years[n - 1] else row.label
         place(n, Content.styled(visible_line(label.rstrip()), "$quiet"))
@@ -246,12 +233,6 @@ def _week_labels(rows: Sequence[Row], step: int, cursor: int | None, glyphs: Gly
     for start, _end, text in sorted(taken, key=lambda one: one[0]):
         line = Content.assemble(line.pad_right(AXIS_CELLS + start - line.cell_length), text)
     return line
-
-
-def _year(label: str) -> str:
-    """Return the year at the end of a week label, or ""."""
-    last = label.rpartition(" ")[2]
-    return last if len(last) == 4 and last.isdecimal() else ""
 
 
 def nice_top(value: float) -> float:

@@ -23,10 +23,7 @@ _LEVELS: Final[dict[Severity, SeverityLevel]] = {
 def toasts(found: Sequence[Notification], mine: Container[str]) -> list[tuple[str, SeverityLevel]]:
     """Return text and level of toasts: broken loops, decisions by others, escalations, new questions.
 
-    Loops that start or succeed give no toast, because toasts cover text.
-
-    Args:
-        mine: IDs of the decisions made in this dashboard, which give no toast.
+    Toasts cover text, so loops that start or succeed and the decisions in `mine`, made in this dashboard, give none.
     """
     lines: list[tuple[str, SeverityLevel]] = []
     broken = [one for one in found if one.severity is Severity.ERROR]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from core.base.text import visible_line
+from core.records.decisions import Decision
 from core.sources.archives import ArchivedPattern
 from core.state.project_state import ProjectState
 from tui.present.memory import session_key, task_key
@@ -28,15 +29,9 @@ _BEGINNINGS: Final = re.compile(r"(?:^|[^0-9a-z])$")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A search result.
+    """A search result: its `key` on the screen `place`; for an archived pattern its ID, and "".
 
-    Attributes:
-        kind: `pattern`, `loop`, …
-        place: Screen of the record; "" for an archived pattern.
-        key: Row on that screen; ID of an archived pattern.
-        id: Untrusted.
-        text: At most `MAX_CHARS` characters; untrusted.
-        rank: Quality of the match, 0..1.
+    `id` and `text`, of at most `MAX_CHARS` characters, are untrusted; `rank` is the quality of the match, 0..1.
     """
 
     kind: str
@@ -48,7 +43,6 @@ class Target:
 
     @property
     def shown(self) -> str:
-        """The result on one line."""
         return f"{self.kind}  {visible_line(self.id, 80)}  {visible_line(self.text, 120)}"
 
 
@@ -67,12 +61,9 @@ class _Kind:
 
     def find(self, query: str, words: Sequence[str]) -> list[Target]:
         """Return the best records that contain all words."""
-        ranked = []
         rarest = min(words, key=self._text.count) if len(words) > 1 else words[0]
-        for row, line in self._with(rarest):
-            if all(word in line for word in words):
-                ranked.append((-_rank(line, query), row))
-        best = sorted(ranked)[:MAX_OF_A_KIND]
+        matching = ((row, line) for row, line in self._with(rarest) if all(word in line for word in words))
+        best = sorted((-_rank(line, query), row) for row, line in matching)[:MAX_OF_A_KIND]
         return [Target(self.name, self.place, *self._records[row], rank=-worse) for worse, row in best]
 
     def _with(self, word: str) -> Iterator[tuple[int, str]]:
@@ -98,14 +89,7 @@ class PaletteIndex:
             _Kind("task", "memory", ((task_key(key), key, t.description) for key, t in snapshot.tasks.items())),
             _Kind("session", "memory", ((session_key(k), k, s.file_path) for k, s in snapshot.debug_sessions.items())),
             _Kind("reflection", "reflections", ((key, key, r.text) for key, r in snapshot.reflections.items())),
-            _Kind(
-                "decision",
-                "log",
-                (
-                    (d.id, d.subject, f"{d.verb.value.replace('_', ' ')} by {d.by} {d.reason} {d.id}")
-                    for d in reversed(snapshot.decisions)
-                ),
-            ),
+            _Kind("decision", "log", ((d.id, d.subject, _decision_text(d)) for d in reversed(snapshot.decisions))),
             _Kind(ARCHIVED, "", ((a.pattern.id, a.pattern.id, a.pattern.title) for a in archived)),
         )
 
@@ -117,6 +101,10 @@ class PaletteIndex:
             return []
         found = [target for kind in self._kinds for target in kind.find(query, words)]
         return sorted(found, key=lambda target: -target.rank)
+
+
+def _decision_text(decision: Decision) -> str:
+    return f"{decision.verb.value.replace('_', ' ')} by {decision.by} {decision.reason} {decision.id}"
 
 
 def _rank(line: str, query: str) -> float:

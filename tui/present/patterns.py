@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Final
 
@@ -92,19 +93,13 @@ def _subject(pattern: Pattern) -> str:
 
 
 def tab_blocks(view: ProjectState, pattern: Pattern, tab: str, me: str = "") -> tuple[Block, ...]:
-    """Return the content of a tab, one of `TABS`.
-
-    Args:
-        me: The user, "" if unknown.
-    """
-    match tab:
-        case "Overview":
-            return tuple(documents.overview(view, pattern, me))
-        case "Evidence":
-            return tuple(documents.evidence(view, pattern))
-        case "Lineage":
-            return tuple(documents.lineage(view, pattern))
-        case "Why":
-            return tuple(documents.rules(view, pattern))
-        case _:
-            return tuple(documents.decisions(view, pattern))
+    """Return the content of a tab, one of `TABS`, for the user `me`, "" if unknown."""
+    if tab == "Overview":
+        return tuple(documents.overview(view, pattern, me))
+    blocks: dict[str, Callable[[ProjectState, Pattern], Iterable[Block]]] = {
+        "Evidence": documents.evidence,
+        "Lineage": documents.lineage,
+        "Why": documents.rules,
+        "History": documents.decisions,
+    }
+    return tuple(blocks[tab](view, pattern))

@@ -45,11 +45,7 @@ def second_line(reflection: Reflection) -> Content:
 
 
 def cluster_cells(cluster: Cluster, now: datetime, glyphs: Glyphs, *, folded: bool, unfit: str) -> Cells:
-    """Return the cells of a recurring lesson.
-
-    Args:
-        unfit: Why no pattern can be created from it; "" if one can.
-    """
+    """Return the cells of a recurring lesson; `unfit` says why no pattern can be created from it, if none can."""
     state = "has a pattern  " if unfit.startswith(KNOWN) else f"{glyphs.deprecated} no pattern  " if unfit else ""
     extra = f" +{len(cluster.kinds) - 1}" if len(cluster.kinds) > 1 else ""
     kind = visible_line((cluster.kinds or ("reflection",))[0].replace("_", " "), 80)

@@ -15,12 +15,7 @@ _MAX_BAR: Final = 60
 
 
 def count_lines(before: Counts, after: Counts, width: int, glyphs: Glyphs, *, short: bool) -> Content:
-    """Return the number of patterns in each state, before and after.
-
-    Args:
-        width: Cells available.
-        short: Whether to put two states on a line, without bars.
-    """
+    """Return the number of patterns in each state, before and after; `short` puts two on a line, without bars."""
     counts = [_count(state, before, after, glyphs) for state in Maturity]
     if short:
         half = width // 2

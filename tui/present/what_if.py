@@ -69,12 +69,7 @@ def by_consequence(replay: Replay, settings: Settings) -> list[PatternDifference
 
 
 def headline(replay: Replay | None, *, as_today: bool, faulty: bool = False) -> Content:
-    """Return the consequence in a sentence.
-
-    Args:
-        as_today: Whether the thresholds in effect are the current ones.
-        faulty: Whether a field has an invalid value.
-    """
+    """Return the consequence in a sentence; `as_today` for the current thresholds, `faulty` if a field is invalid."""
     if replay is None:
         return Content.styled("replaying all history…", "$quiet")
     total = sum(replay.before.values())
@@ -82,9 +77,10 @@ def headline(replay: Replay | None, *, as_today: bool, faulty: bool = False) -> 
         if faulty:
             return Content.styled("The value marked ! is invalid; the current one is used.", "$warning")
         return Content.assemble(("These are the current thresholds. ", "bold"), ("Change one.", "$quiet"))
-    states = sum(turn.before.state is not turn.after.state for turn in replay.turns)
-    more = sum(turn.after.inverts and not turn.before.inverts for turn in replay.turns)
-    fewer = sum(turn.before.inverts and not turn.after.inverts for turn in replay.turns)
+    changes = [(turn.before, turn.after) for turn in replay.turns]
+    states = sum(before.state is not after.state for before, after in changes)
+    more = sum(after.inverts and not before.inverts for before, after in changes)
+    fewer = sum(before.inverts and not after.inverts for before, after in changes)
     parts = [f"{states} of {plural(total, 'pattern')} {'changes' if states == 1 else 'change'} state"]
     if not states:
         parts = ["no pattern changes state"] if more or fewer else ["Nothing changes"]
