@@ -11,7 +11,7 @@ from zlib import crc32
 from msgspec.structs import replace
 
 from core.base.grouping import group_pairs
-from core.records.episodes import Attempt, Milestone, Quality, Task, TaskStatus
+from core.records.episodes import Attempt, Milestone, Quality, Task
 from core.records.findings import Finding
 from core.records.times import parse_time
 from core.sources import normalize
@@ -37,18 +37,6 @@ MAX_ENTRIES: Final = 1000
 """Maximum entries of one list of an attempt; of its quality history the last ones are kept."""
 
 _NUMBERED: Final = re.compile(r"[0-9]{1,9}")
-_STATUSES: Final = frozenset(TaskStatus)
-_OTHER_STATUSES: Final = {
-    "active": TaskStatus.RUNNING,
-    "in_progress": TaskStatus.RUNNING,
-    "waiting": TaskStatus.PAUSED,
-    "success": TaskStatus.COMPLETED,
-    "done": TaskStatus.COMPLETED,
-    "complete": TaskStatus.COMPLETED,
-    "failure": TaskStatus.FAILED,
-    "timeout": TaskStatus.FAILED,
-}
-"""Words that agents use beside the documented ones."""
 _PRECEDENCE: Final = {OUTCOME: 0, TRAJECTORY: 1, ATTEMPT: 2, ACTIONS: 3}
 """Which file wins where several describe one attempt: the one written last."""
 
@@ -114,7 +102,6 @@ def _task_id(file: str) -> str:
 
 
 def _task(fields: Fields, task_id: str) -> Task:
-    word = normalize.word(fields.text("status"))
     return fields.convert(
         Task,
         MAX_TEXT,
@@ -124,7 +111,7 @@ def _task(fields: Fields, task_id: str) -> Task:
         created_at=fields.time("created", "created_at"),
         updated_at=fields.time("updated", "updated_at"),
         completed_at=fields.time("completed", "completed_at"),
-        status=TaskStatus(word) if word in _STATUSES else _OTHER_STATUSES.get(word, TaskStatus.UNKNOWN),
+        status=normalize.task_status(fields.text("status")),
         raw_status=_text(fields, "status"),
         tags=fields.texts("tags")[:MAX_ENTRIES],
         related=fields.texts("related_tasks")[:MAX_ENTRIES],

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import yaml
 
 from core.base.validation import MAX_COUNT
+from core.records.episodes import TaskStatus
 from core.records.loops import LoopStatus, Outcome
 
 LOOP_ID: Final = ("loop_id", "loopId", "id")
@@ -24,38 +28,21 @@ UPDATED: Final = ("lastUpdate", "last_updated", "updated_at", "updatedAt")
 ENDED: Final = ("endTime", "completed_at", "completedAt", "end_time", "endTimestamp")
 LEARNINGS: Final = ("learnings", "accumulatedLearnings")
 
-_STATUS: Final = {
-    word: status
-    for status, words in {
-        LoopStatus.RUNNING: "running in_progress active starting analyzing resumed",
-        LoopStatus.WAITING: "waiting pending queued",
-        LoopStatus.PAUSED: "paused interrupted shutting_down",
-        LoopStatus.COMPLETING: "completing",
-        LoopStatus.RECOVERING: "recovering",
-        LoopStatus.COMPLETED: "completed complete success succeeded done passed",
-        LoopStatus.PARTIAL: "partial partial_success partially_completed",
-        LoopStatus.FAILED: "failed failure error blocked",
-        LoopStatus.LIMIT: "limit_reached max_iterations timeout budget_exceeded",
-        LoopStatus.ABORTED: "aborted cancelled canceled",
-        LoopStatus.CRASHED: "crashed",
-    }.items()
-    for word in words.split()
-}
-_OUTCOME: Final = {
-    word: outcome
-    for outcome, words in {
-        Outcome.SUCCESS: "success passed completed complete succeeded done",
-        Outcome.PARTIAL: "partial partial_success incomplete",
-        Outcome.FAILURE: "failure failed error crashed",
-        Outcome.TIMEOUT: "timeout",
-        Outcome.SKIPPED: "skipped",
-    }.items()
-    for word in words.split()
-}
-_KINDS: Final = frozenset(
-    {"error_analysis", "strategy_change", "success_pattern", "constraint_discovery", "process_improvement"}
+_T = TypeVar("_T")
+_WORDS: Final[dict[str, dict[str, str]]] = yaml.load(
+    Path(__file__).with_name("words.yaml").read_bytes(), yaml.CSafeLoader
 )
-_EFFECTIVENESS: Final = {"helpful": "helpful", "neutral": "neutral", "unhelpful": "unhelpful", "harmful": "unhelpful"}
+
+
+def _by_word(name: str, meaning_of: Callable[[str], _T]) -> dict[str, _T]:
+    return {word: meaning_of(meaning) for meaning, words in _WORDS[name].items() for word in words.split()}
+
+
+_LOOP_STATUSES: Final = _by_word("loop_status", LoopStatus)
+_TASK_STATUSES: Final = _by_word("task_status", TaskStatus)
+_OUTCOMES: Final = _by_word("outcome", Outcome)
+_REFLECTION_KINDS: Final = _by_word("reflection_kind", str)
+_EFFECTIVENESS: Final = _by_word("effectiveness", str)
 _TRUE: Final = frozenset({"true", "yes"})
 _FALSE: Final = frozenset({"false", "no"})
 _FRACTION: Final = re.compile(r"(\d{1,9})\s*/\s*(\d{1,9})")
@@ -173,18 +160,22 @@ def word(value: Any) -> str:
 
 def loop_status(value: Any) -> LoopStatus:
     """The status of a loop; `unknown` for any other word."""
-    return _STATUS.get(word(value), LoopStatus.UNKNOWN)
+    return _LOOP_STATUSES.get(word(value), LoopStatus.UNKNOWN)
+
+
+def task_status(value: Any) -> TaskStatus:
+    """The status of a task; `unknown` for any other word."""
+    return _TASK_STATUSES.get(word(value), TaskStatus.UNKNOWN)
 
 
 def outcome(value: Any) -> Outcome:
     """The outcome of an iteration, attempt, task or use; `unknown` for another word."""
-    return _OUTCOME.get(word(value), Outcome.UNKNOWN)
+    return _OUTCOMES.get(word(value), Outcome.UNKNOWN)
 
 
 def reflection_kind(value: Any) -> str:
     """One of the five kinds of reflection, or ""."""
-    kind = word(value)
-    return kind if kind in _KINDS else ""
+    return _REFLECTION_KINDS.get(word(value), "")
 
 
 def effectiveness(value: Any) -> str:

@@ -1,19 +1,22 @@
 """The table of record kinds: every file under `.aiwg` that is read, and how.
 
-Sweep, parser, schema checks, load order and size limits all use `KINDS`; see docs/file-formats.md#record-kinds. To add
-a kind, add a row here and, for a new collection, its reader in `core.sources.parsed_file` and its `RecordCollection` in
-`core.sources.record_collections`.
+Sweep, parser, schema checks, load order and size limits all use it; see docs/file-formats.md#record-kinds. To add a
+kind, add a row to `record_kinds.yaml` and, for a new collection, its reader in `core.sources.parsed_file` and its
+`RecordCollection` in `core.sources.record_collections`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import Any, Final
+from pathlib import Path
+from typing import Final
 
+import yaml
 from msgspec import Struct
 
+from core.redaction.regex_table import expand_parts
 from core.sources import loop_facts
 from core.sources.schema import SCHEMAS, Rule
 from core.storage.file_reader import MAX_BYTES, MAX_PATTERN_BYTES
@@ -62,7 +65,6 @@ class RecordKind(Struct, frozen=True, eq=False):
 
 LISTED: Final = 3
 """Highest load order of files with loops and patterns."""
-_LAST: Final = 4
 EPISODIC: Final = "episodic"
 REFLEXION: Final = "reflexion"
 HOOK: Final = "hook"
@@ -70,137 +72,42 @@ MEMORY_MANAGER: Final = "memory-manager"
 CROSS_TASK: Final = "cross-task"
 STATE: Final = "state"
 
-_DATA: Final = r"[^/]+\.(?:json|ya?ml|jsonl)"
-_DOCUMENT: Final = r"(?!index\.)[^/]+\.(?:json|ya?ml)"
-_TREE: Final = "(?:ralph|ralph-external)"
-_HOME: Final = f"{_TREE}/(?:loops|archive)/[^/]+"
-_TASK: Final = "ralph/tasks/[^/]+"
-_ATTEMPT: Final = rf"{_TASK}/attempts/[0-9]{{1,9}}"
+
+def _read_kinds() -> Iterator[RecordKind]:
+    """Read `record_kinds.yaml`; a path may contain the parts of other paths as `{name}`."""
+    table = yaml.load(Path(__file__).with_suffix(".yaml").read_bytes(), yaml.CSafeLoader)
+    parts: dict[str, str] = {}
+    for name, part in table["parts"].items():
+        parts[name] = expand_parts(part, parts)
+    for name, row in table["kinds"].items():
+        yield RecordKind(
+            name,
+            expand_parts(row["path"], parts),
+            tuple(row.get("collections", "").split()),
+            Format(row.get("format", Format.DOCUMENT)),
+            MAX_PATTERN_BYTES if row.get("is_large") else MAX_BYTES,
+            row.get("load_order", LISTED),
+            row.get("shape", ""),
+            SCHEMAS[row["schema"]] if "schema" in row else None,
+            row.get("all_documents", False),
+        )
 
 
-def _kind(name: str, path: str, collections: str = "", load_order: int = 3, **options: Any) -> RecordKind:
-    return RecordKind(name, path, tuple(collections.split()), load_order=load_order, **options)
+KINDS: Final = {kind.name: kind for kind in _read_kinds()}
+"""All kinds by name; the first whose path matches counts."""
+PATTERNS: Final = KINDS["patterns"]
+PATTERN_COPIES: Final = KINDS["pattern-copies"]
+METRICS: Final = KINDS["metrics"]
+LEDGER: Final = KINDS["ledger"]
+EVENTS: Final = KINDS["events"]
+ESCALATION: Final = KINDS["escalation"]
+ACTIONS: Final = KINDS["actions"]
+EPISODIC_REFLECTIONS: Final = KINDS["episodic-reflections"]
+DEBUG_SESSIONS: Final = KINDS["debug-sessions"]
+FOLDER: Final = KINDS[loop_facts.DIRECTORY]
 
-
-PATTERNS: Final = _kind(
-    "patterns",
-    rf"ralph/shared/patterns/(?!effectiveness-metrics\.){_DATA}",
-    "patterns",
-    2,
-    format=Format.PATTERNS,
-    limit=MAX_PATTERN_BYTES,
-)
-PATTERN_COPIES: Final = _kind(
-    "pattern-copies",
-    rf"ralph/(?:memory|reflections|debug-memory)/patterns/{_DATA}|ralph/memory/patterns-index\.(?:json|ya?ml)",
-    "patterns",
-    2,
-    format=Format.PATTERNS,
-    limit=MAX_PATTERN_BYTES,
-)
-METRICS: Final = _kind(
-    "metrics", r"ralph/(?:shared/(?:patterns/)?)?effectiveness-metrics\.json", schema=SCHEMAS["metrics_file"]
-)
-_CURATION: Final = "ralph/shared/curation"
-LEDGER: Final = _kind(
-    "ledger", rf"{_CURATION}/ledger\.jsonl", "decisions", 0, format=Format.DECISION_LOG, limit=MAX_PATTERN_BYTES
-)
-EVENTS: Final = _kind(
-    "events", rf"{_CURATION}/events\.jsonl", "events", format=Format.EVENT_LOG, limit=MAX_PATTERN_BYTES
-)
-ESCALATION: Final = _kind("escalation", rf"{_CURATION}/escalations/[^/]+\.json", "escalations", limit=MAX_PATTERN_BYTES)
-ACTIONS: Final = _kind(
-    "actions", rf"{_ATTEMPT}/actions\.jsonl", "attempts", _LAST, format=Format.ACTION_LOG, limit=MAX_PATTERN_BYTES
-)
-EPISODIC_REFLECTIONS: Final = _kind(
-    "episodic-reflections",
-    rf"{_TASK}/reflections\.jsonl",
-    "reflections",
-    _LAST,
-    shape=EPISODIC,
-    schema=SCHEMAS["reflection"],
-)
-DEBUG_SESSIONS: Final = _kind(
-    "debug-sessions",
-    rf"{_TREE}/(?:(?!debug-memory/)[^/]+/)*debug-memory/(?!(?:patterns|archive)/)(?:[^/]+/)*{_DATA}",
-    "debug_sessions",
-    schema=SCHEMAS["debug_session"],
-    all_documents=True,
-)
-FOLDER: Final = _kind(loop_facts.DIRECTORY, rf"{_HOME}/", "loops", format=Format.FOLDER)
-
-_STATES: Final = {
-    loop_facts.LOOPS: r"ralph/loops/[^/]+/state\.json",
-    loop_facts.ARCHIVE: r"ralph/archive/[^/]+/state\.json",
-    loop_facts.CURRENT: r"ralph/(?:current-loop|loop-state)\.json",
-    loop_facts.EXTERNAL: r"ralph-external/loops/[^/]+/session-state\.json",
-    loop_facts.EXTERNAL_ARCHIVE: r"ralph-external/archive/[^/]+/session-state\.json",
-    loop_facts.EXTERNAL_STATE: r"ralph-external/session-state\.json",
-}
-_REGISTRIES: Final = {
-    loop_facts.REGISTRY: r"ralph/registry\.json",
-    loop_facts.EXTERNAL_REGISTRY: r"ralph-external/registry\.json",
-    loop_facts.LAUNCHER: r"ralph-external/launcher-registry\.json",
-}
-_MEASUREMENTS: Final = {
-    loop_facts.ANALYTICS: rf"(?:{_TREE}|{_HOME})/analytics/[^/]+\.json",
-    loop_facts.BEST_OUTPUT: rf"(?:ralph/[^/]+|{_HOME})/best-output-tracking\.json",
-}
-
-KINDS: Final = (
-    *(PATTERNS, METRICS, LEDGER, EVENTS, ESCALATION, PATTERN_COPIES),
-    *(_kind(name, path, "loops reflections", 1, shape=STATE) for name, path in _STATES.items()),
-    *(_kind(name, path, "loops", 0) for name, path in _REGISTRIES.items()),
-    _kind(loop_facts.HEARTBEAT, r"ralph/heartbeats/[^/]+\.json", "loops"),
-    _kind(loop_facts.CRASH_LOG, rf"{_HOME}/crash\.log", "loops", format=Format.CRASH_LOG),
-    *(_kind(name, path, "loops reflections", shape=name) for name, path in _MEASUREMENTS.items()),
-    _kind("task", rf"{_TASK}/metadata\.json", "tasks", _LAST, schema=SCHEMAS["task"]),
-    _kind("trajectory", rf"{_TASK}/trajectory\.json", "tasks attempts", _LAST, schema=SCHEMAS["trajectory"]),
-    _kind("attempt", rf"{_ATTEMPT}/attempt\.json", "tasks attempts", _LAST, schema=SCHEMAS["attempt"]),
-    _kind("outcome", rf"{_ATTEMPT}/outcome\.json", "tasks attempts", _LAST, schema=SCHEMAS["outcome"]),
-    *(ACTIONS, EPISODIC_REFLECTIONS),
-    _kind("memory-index", r"ralph/memory/task-index\.json", "memory_tasks", _LAST),
-    _kind("memory-task", r"ralph/memory/tasks/[^/]+\.json", "memory_tasks reflections", _LAST, shape=CROSS_TASK),
-    _kind(
-        "debug-reflections",
-        rf"{_TREE}/(?:[^/]+/debug-memory|debug-memory(?:/(?!(?:patterns|archive)/)[^/]+)?)/reflections/[^/]+\.json"
-        rf"|ralph/reflections/(?:loops/)?debug-memory/{_DOCUMENT}"
-        r"|ralph/memory/reflections/(?:[^/]+/)*debug-memory/(?!(?:patterns|archive)/)(?:[^/]+/)*"
-        rf"(?:{_DOCUMENT}|[^/]+\.jsonl)",
-        "reflections debug_sessions",
-        _LAST,
-        shape=HOOK,
-        schema=SCHEMAS["debug_session"],
-        all_documents=True,
-    ),
-    _kind(
-        "memory-reflections",
-        rf"ralph/memory/reflections/(?:[^/]+/)*(?:{_DOCUMENT}|[^/]+\.jsonl)",
-        "reflections",
-        _LAST,
-        shape=HOOK,
-        all_documents=True,
-    ),
-    _kind(
-        "reflections",
-        rf"ralph/reflections/(?:loops/)?[^/]+/{_DOCUMENT}|ralph-external/reflections/[^/]+\.json"
-        rf"|{_TREE}(?:/(?:loops|archive))?/(?!debug-memory/)[^/]+/reflections/[^/]+\.json",
-        "reflections",
-        _LAST,
-        shape=HOOK,
-    ),
-    DEBUG_SESSIONS,
-    _kind(  # files of no collection, which are only checked for being readable
-        "unused",
-        rf"{_HOME}/(?:session-)?state\.json|{_TASK}/attempts/[^/]+/(?:attempt|outcome)\.json"
-        rf"|ralph/(?:memory/reflections/(?:[^/]+/)*|reflections/(?:loops/)?[^/]+/){_DATA}",
-        load_order=_LAST,
-    ),
-    FOLDER,
-)
-"""All kinds; the first whose path matches counts."""
-
-_PATH: Final = re.compile(rf"\.aiwg/(?:{'|'.join(f'({kind.path})' for kind in KINDS)})")
+_ORDERED: Final = tuple(KINDS.values())
+_PATH: Final = re.compile(rf"\.aiwg/(?:{'|'.join(f'({kind.path})' for kind in _ORDERED)})")
 NAMED_BY_ID: Final = frozenset({*loop_facts.HOME_FOLDERS, ".aiwg/ralph/tasks"})
 """Folders whose subfolders are named by IDs."""
 IGNORED_FOLDERS: Final = frozenset(
@@ -220,7 +127,7 @@ def kind_of(file: str) -> RecordKind | None:
     parts = file.split("/")
     if parts[-1].startswith(".") or is_ignored(parts):
         return None
-    return KINDS[match.lastindex - 1]
+    return _ORDERED[match.lastindex - 1]
 
 
 def can_contain_sessions(file: str) -> bool:
