@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import inspect
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -15,6 +14,7 @@ import click
 from core import __version__
 from core.base.errors import RalphdeckError
 from core.base.text import visible, visible_line
+from core.cli.command_table import PROGRAM_HELP
 from core.cli.groups import Program, discard_stream
 from core.cli.support.options import project_option, readonly_option
 
@@ -24,38 +24,6 @@ _GARBAGE_THRESHOLD: Final = 50_000
 """Allocations between two garbage collections. With the default of 700, a list of 100,000 patterns spends a fifth of
 its time in the collector, although few cycles are created."""
 
-EPILOG: Final = """\b
-Exit codes:
-  0    success
-  1    failure; one line on stderr gives the reason
-  2    wrong usage
-  3    success, but the files have findings of severity error (only with --strict)
-  130  interrupted
-  141  the reader of a pipe closed it, as in: ralphdeck loop list | head -1
-
-\b
-Environment:
-  RALPHDECK_PROJECT   the project, like --project
-  RALPHDECK_USER      who decides, like --by
-  RALPHDECK_AGENT     the agent that reports or works
-  RALPHDECK_TASK      the task, where a command takes [TASK]
-  RALPHDECK_READONLY  1: write nothing, like --readonly
-  RALPHDECK_SEMANTIC  off: no semantic search, compare words only
-  RALPHDECK_THEME     theme of the dashboard, like --theme
-  NO_COLOR            no colours
-
-Help for a command: ralphdeck COMMAND --help"""
-EXAMPLES: Final = """
-    \b
-    Examples:
-      ralphdeck                                  open the dashboard here
-      ralphdeck demo                             open the dashboard on a sample project
-      ralphdeck loop list --status running       list the running loops
-      ralphdeck pattern list --type error --json
-      ralphdeck loop inject --task "Fix the login"   print the context for a task
-      ralphdeck pattern deprecate pat-error-retry-004 --reason "hides the cause"
-    """
-
 
 def create_program(kind: type[Program], summary: str, metavar: str, *options: click.Parameter) -> Program:
     """Make a program of a kind, with the options that hold for all commands and further ones.
@@ -64,8 +32,8 @@ def create_program(kind: type[Program], summary: str, metavar: str, *options: cl
     """
     program = kind(
         help=f"Review what agent loops have learned, and decide what they may use.\n\n{summary}\n\n"
-        f"{inspect.cleandoc(EXAMPLES)}",
-        epilog=EPILOG,
+        f"{PROGRAM_HELP['examples']}",
+        epilog=PROGRAM_HELP["epilog"],
         invoke_without_command=True,
         subcommand_metavar=metavar,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from core.cli.json.wire import FIELDS, Field, Wire, json_schemas
+from core.cli.json.objects import FIELDS, Field, Wire, json_schemas
 
 PAGE: Final = Path(__file__).parents[2] / "docs/reference/json.md"
 _INTRODUCTION: Final = """\

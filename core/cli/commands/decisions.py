@@ -11,7 +11,6 @@ import click
 
 from core.base.errors import AlreadyDone, Refused, UnknownRecord
 from core.cli.json import objects
-from core.cli.json.wire import Wire
 from core.cli.render.output import line, remark, respond, warn
 from core.cli.support.dry_run import dry_run_option, forecast_decision
 from core.cli.support.id_completion import complete_pattern
@@ -219,7 +218,7 @@ def print_decided(decided: Decided) -> None:
     respond(lambda: decided_json(decided), lambda: line(decided.summary))
 
 
-def decided_json(decided: Decided) -> Wire:
+def decided_json(decided: Decided) -> objects.Wire:
     """One decision, or all decisions of one act."""
     return (objects.DecidedTogether if decided.group or decided.refused else objects.Decided).of(decided)
 

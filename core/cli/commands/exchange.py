@@ -10,7 +10,6 @@ import click
 from core.base.errors import BadInput
 from core.base.text import plural, visible_line
 from core.cli.json import objects
-from core.cli.json.wire import Wire
 from core.cli.render.output import Column, id_column, line, percent, print_bytes, print_table, remark, respond, warn
 from core.cli.support.input_file import read_input
 from core.cli.support.options import DecidingCommand, ReadingCommand, invocation, output_option, reason_option
@@ -76,15 +75,8 @@ def export_patterns(output: Path | None, team_shared: bool, wanted: PatternFilte
         if output is not None:
             line(f"exported {plural(exported.patterns, 'pattern')} to {visible_line(str(output), 300)}")
 
-    respond(
-        "Export",
-        show,
-        snapshot.findings,
-        file=str(output),
-        exported=exported.patterns,
-        left_out=left_out,
-        masked=exported.masked,
-    )
+    counts = {"exported": exported.patterns, "left_out": left_out}
+    respond("Export", show, snapshot.findings, exported, file=str(output), **counts)
 
 
 @click.command("import", cls=DecidingCommand)
@@ -113,7 +105,7 @@ def import_patterns(file: Path, dry_run: bool, reason: str) -> None:
     if decided is not None:
         warn(*decided.warnings)
 
-    def document() -> Wire:
+    def document() -> objects.Wire:
         rows = list(map(_row_json, plan.rows))
         if decided is None:
             return objects.ImportPlan.of(rows=rows, findings=plan.findings)
@@ -127,7 +119,7 @@ def import_patterns(file: Path, dry_run: bool, reason: str) -> None:
     respond(document, show)
 
 
-def _row_json(row: Row) -> Wire:
+def _row_json(row: Row) -> objects.Wire:
     return objects.ImportRow.of(row, quarantined=bool(row.content_hash), changes=sorted([*row.set, *row.unset]))
 
 

@@ -10,7 +10,6 @@ import click
 
 from core.base.text import visible_line
 from core.cli.json import objects
-from core.cli.json.wire import Wire
 from core.cli.render.document import print_blocks, print_document
 from core.cli.render.output import end, json_bytes, line, remark, respond
 from core.cli.support.id_completion import complete_task
@@ -152,7 +151,7 @@ def _findings(found: TaskHistory | WholeHistory | AttemptDetail) -> Sequence[Fin
     return (*found.findings, *found.actions.findings) if isinstance(found, AttemptDetail) else found.findings
 
 
-def _json(found: WholeHistory | AttemptDetail, only_reflections: bool) -> Wire:
+def _json(found: WholeHistory | AttemptDetail, only_reflections: bool) -> objects.Wire:
     findings = _findings(found)
     if only_reflections:
         return objects.ReflectionList.of(reflections=found.reflections, findings=findings)

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from core.cli.commands.decisions import decide_each, patterns_argument, print_decided, required_reason_option
 from core.cli.json import objects
-from core.cli.json.wire import Wire
 from core.cli.render.output import Column, day, id_column, line, percent, print_table, respond
 from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import COUNT, FRACTION, DecidingCommand, ReadingCommand, reason_option
@@ -194,7 +193,7 @@ def _print_preview(target: Pattern, other: Pattern) -> None:
     )
 
 
-def _counts(pattern: Pattern) -> Wire:
+def _counts(pattern: Pattern) -> objects.Wire:
     counts = pattern.recorded_counts
     return objects.RecordedCounts.of(Tally.of(counts), success_rate=counts.rate)
 

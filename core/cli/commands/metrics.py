@@ -10,7 +10,6 @@ import click
 from core.base.errors import BadInput
 from core.base.text import plural, visible_line
 from core.cli.json import objects
-from core.cli.json.wire import Wire
 from core.cli.render.output import Column, line, percent, print_table, respond
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import open_project
@@ -101,7 +100,7 @@ def metrics(weeks: int, export: str | None, force: bool) -> None:
     )
 
 
-def _comparison_json(found: Comparison, level: float) -> Wire:
+def _comparison_json(found: Comparison, level: float) -> objects.Wire:
     having, lacking = found.loops
     categories = [
         objects.CategoryComparison.of(

@@ -10,7 +10,6 @@ import click
 
 from core.cli.commands.scan import scan_finding
 from core.cli.json import objects
-from core.cli.json.wire import Wire
 from core.cli.render.document import print_blocks
 from core.cli.render.output import Column, day, id_column, line, percent, print_table, respond
 from core.cli.support.as_of import as_of_option, remark_undated, state_as_of
@@ -129,7 +128,7 @@ def show_pattern(pattern_id: str, as_of: datetime | None) -> None:
     )
 
 
-def _details(pattern: Pattern, assessment: Assessment) -> Wire:
+def _details(pattern: Pattern, assessment: Assessment) -> objects.Wire:
     """One pattern with all its content."""
     iterations = "failure_iteration" if pattern.type == "anti" else "iterations_required"
     unknown = {"failure_iteration": None, "iterations_required": None}
@@ -168,7 +167,7 @@ def why(pattern_id: str) -> None:
     respond(lambda: _explanation_json(state, pattern.id), show, all_findings(state))
 
 
-def _explanation_json(state: ProjectState, pattern_id: str) -> Wire:
+def _explanation_json(state: ProjectState, pattern_id: str) -> objects.Wire:
     found = explain_pattern(state, pattern_id)
     ignored = state.board.ignored_reports(pattern_id)
     return objects.Explanation.of(

@@ -11,7 +11,6 @@ import click
 from core.base.errors import UnknownRecord
 from core.base.text import plural, visible_line
 from core.cli.json import objects
-from core.cli.json.wire import Wire
 from core.cli.render.document import DIFF_COLOURS
 from core.cli.render.output import line, percent, remark, respond
 from core.cli.support.id_completion import complete_task
@@ -86,7 +85,7 @@ def replay(task: str, number: int | None, speed: float, first: int, errors: bool
     )
 
 
-def _step_json(step: ReplayStep) -> Wire:
+def _step_json(step: ReplayStep) -> objects.Wire:
     verdict = "not told" if step.verdict is Verdict.UNKNOWN else step.verdict  # the documented value
     return objects.ReplayStep.of(step.action, step, verdict=verdict)
 

@@ -1,4 +1,4 @@
-"""`ralphdeck review list`, `snooze` and `suspicious`."""
+"""`ralphdeck review list`, `snooze` and `suspicious`; `ralphdeck accuracy`."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from core.base.formatting import shorten_id
 from core.base.text import plural
 from core.cli.commands.decisions import print_decided
 from core.cli.json import objects
-from core.cli.json.wire import Wire
-from core.cli.render.output import Column, id_column, line, minute, print_table, remark, respond
+from core.cli.render.output import Column, id_column, line, minute, percent, print_table, remark, respond
 from core.cli.support.id_completion import complete_work
 from core.cli.support.options import (
     COUNT,
     MOMENT,
     DecidingCommand,
+    ReadingCommand,
     ReviewingCommand,
     reason_option,
     setting_option,
     words_option,
 )
-from core.cli.support.project import open_project
+from core.cli.support.project import decider, open_project
 from core.curation.commands import CountReports, DiscardReports
 from core.learning.bursts import known_time
+from core.metrics.reviewer_accuracy import MIN_FOLLOWED, ReviewerAccuracy, Share, measure_accuracy
 from core.review.answers import snooze_command
 from core.state.findings import all_findings
 from core.state.review_items import KINDS, ReviewItem
@@ -88,7 +89,7 @@ def list_questions(minutes: int | None, kind: frozenset[str], limit: int | None)
             remark(f"{shown}; impact: failures a week that a good decision avoids")
         line(session.text)
 
-    def sitting() -> Wire:
+    def sitting() -> objects.Wire:
         keys = [item.question_key for item in session.items]
         return objects.ReviewSession.of(session, decisions=len(keys), keys=keys)
 
@@ -178,3 +179,47 @@ def suspicious(source: str | None, revoke: bool, confirm: bool, reason: str) -> 
 
     bursts = (objects.Burst.of(one, first=known_time(one.first), last=known_time(one.last)) for one in found)
     respond("BurstList", show, all_findings(state), bursts=bursts)
+
+
+@click.command(cls=ReadingCommand)
+@click.option("--by", metavar="NAME", help="Whose decisions. Default: $RALPHDECK_USER, else the user.")
+def accuracy(by: str | None) -> None:
+    """Show how many of your promotions and deprecations later evidence confirmed.
+
+    A decision counts if enough results came after it and before the next decision on the same pattern: as many as a
+    state other than candidate needs (min_feedback). A rate needs at least 30 such decisions.
+
+    \b
+    Examples:
+      ralphdeck accuracy
+      ralphdeck accuracy --by ana --json
+    """
+    state = open_project().view
+    found = measure_accuracy(state, by or decider())
+
+    def show() -> None:
+        line(f"accuracy of {found.by}'s decisions, by later results")
+        for word, share in (("promotion", found.promotions), ("deprecation", found.deprecations)):
+            line(f"{plural(share.made, word)}: {_share_text(share, found)}")
+
+    respond(
+        "AccuracyDocument",
+        show,
+        all_findings(state),
+        found,
+        needed=MIN_FOLLOWED,
+        promotions=lambda: _share_json(found.promotions),
+        deprecations=lambda: _share_json(found.deprecations),
+    )
+
+
+def _share_json(share: Share) -> objects.Wire:
+    return objects.DecisionShare.of(share, held=share.held if share.rate is not None else None)
+
+
+def _share_text(share: Share, found: ReviewerAccuracy) -> str:
+    """How many decisions were confirmed, or how many are missing for a rate."""
+    if share.rate is None:
+        return f"{share.followed} of {MIN_FOLLOWED} needed, each with {plural(found.follow_up, 'later result')} or more"
+    interval = f"{percent(found.level)} interval {percent(share.low)} to {percent(share.high)}"
+    return f"{share.held} of {share.followed} with later results confirmed, {percent(share.rate)} ({interval})"

@@ -14,7 +14,6 @@ import msgspec
 from core.base.errors import BadInput, RalphdeckError
 from core.base.text import plural, visible_line
 from core.cli.json import objects
-from core.cli.json.wire import Wire
 from core.cli.render.output import json_bytes, line, print_bytes, respond
 from core.cli.support.input_file import read_input
 from core.cli.support.options import OfflineCommand
@@ -116,7 +115,7 @@ def _values(found: Sequence[Suspicion], masked: str) -> dict[str, Any]:
     return {"verdict": verdict, "marks": map(scan_finding, found), "masked": masked}
 
 
-def scan_finding(suspicion: Suspicion) -> Wire:
+def scan_finding(suspicion: Suspicion) -> objects.Wire:
     """One finding of the safety scan."""
     from core.scanning.messages import describe_rule  # the scan is slow to load
 

@@ -12,7 +12,6 @@ from core.base.errors import UnknownRecord
 from core.base.formatting import shorten_id
 from core.cli.json import objects
 from core.cli.json.loops import criterion, outcome_values
-from core.cli.json.wire import Wire
 from core.cli.render.output import Column, day, id_column, line, print_table, respond
 from core.cli.support.id_completion import complete_work
 from core.cli.support.options import FRACTION, ReadingCommand, invocation
@@ -130,7 +129,7 @@ def _weighted(project: Project, words: Iterable[str]) -> tuple[dict[str, Criteri
     return weights, apply_weights(scores, weights, settings)
 
 
-def _weighted_json(weighted: WeightedScores) -> Wire:
+def _weighted_json(weighted: WeightedScores) -> objects.Wire:
     scores = [(name, weighted.weights[name], value) for name, value in weighted.scores.items()]
     return objects.WeightedScores.of(weighted, scores=scores)
 

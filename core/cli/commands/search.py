@@ -73,9 +73,8 @@ def search(
     status: frozenset[str],
     agent: str | None,
     outcome: frozenset[str],
-    since: datetime | None,
-    until: datetime | None,
     limit: int,
+    **period: datetime | None,
 ) -> None:
     """Search tasks, actions, reflections and errors for all words of QUERY, ignoring case; newest first.
 
@@ -99,8 +98,7 @@ def search(
         statuses=frozenset(map(TaskStatus, status)),
         agent=agent or "",
         outcomes=frozenset(map(Outcome, outcome)),
-        since=since,
-        until=until,
+        **period,
     )
     found = search_memory(paths, words, filters, limit)
     columns = (

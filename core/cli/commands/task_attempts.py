@@ -208,11 +208,7 @@ class _CompleteCommand(Command, ExclusiveFlags):
 @click.option("--worked", metavar="TEXT", multiple=True, help="What worked; may be repeated.")
 @click.option("--didnt-work", metavar="TEXT", multiple=True, help="What did not work; may be repeated.")
 @click.option(
-    "--suggest",
-    "suggestions",
-    metavar="TEXT",
-    multiple=True,
-    help="What to do differently next time; may be repeated.",
+    "--suggest", "suggestions", metavar="TEXT", multiple=True, help="What to do differently next time; may be repeated."
 )
 @click.option("--milestone", "milestones", metavar="TEXT", multiple=True, help="A milestone; may be repeated.")
 @click.option("--done", "done", flag_value=True, type=bool, default=None, help="The task is completed.")

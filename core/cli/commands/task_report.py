@@ -12,7 +12,6 @@ import click
 from core.base.errors import UnknownRecord
 from core.base.text import plural
 from core.cli.json import objects
-from core.cli.json.wire import Wire
 from core.cli.render.output import line, percent, respond
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
@@ -65,7 +64,7 @@ def report() -> None:
     respond(lambda: _report_json(found, links, settings.interval_level, snapshot), show, snapshot.findings)
 
 
-def _report_json(found: SuccessMetrics, links: Sequence[LoopLink], level: float, snapshot: Snapshot) -> Wire:
+def _report_json(found: SuccessMetrics, links: Sequence[LoopLink], level: float, snapshot: Snapshot) -> objects.Wire:
     improvement, latency = found.improvement, found.latency
     return objects.TaskReport.of(
         tasks=len(snapshot.tasks),

@@ -11,7 +11,6 @@ import click
 from core.base.id_lookup import find_matching_ids
 from core.base.text import visible_line
 from core.cli.json import objects
-from core.cli.json.wire import Wire
 from core.cli.render import output as out
 from core.cli.render.output import Column, id_column, line, minute, percent, print_table, remark, respond
 from core.cli.support.options import ReadingCommand, words_option
@@ -95,7 +94,7 @@ def _rows(snapshot: Snapshot, now: datetime, settings: WatchSettings) -> Iterato
         yield _Row(task, mine, ended[-1] if ended else Outcome.UNKNOWN, open_one, condition)
 
 
-def _row_json(row: _Row) -> Wire:
+def _row_json(row: _Row) -> objects.Wire:
     return objects.TaskRow.of(
         row.task,
         state=describe_state(row.task, row.attempts),

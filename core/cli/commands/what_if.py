@@ -8,7 +8,6 @@ from click.shell_completion import CompletionItem
 from core.base.errors import BadInput, ProjectNotFound
 from core.base.text import plural
 from core.cli.json import objects
-from core.cli.json.wire import Wire
 from core.cli.render.output import Column, day, id_column, line, print_table, respond, warn
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import named_project, open_project, read_configuration
@@ -105,11 +104,11 @@ def what_if(values: tuple[str, ...]) -> None:
     )
 
 
-def _threshold_json(known: Setting, settings: Settings) -> Wire:
+def _threshold_json(known: Setting, settings: Settings) -> objects.Wire:
     return objects.Threshold.of(known, value=known.value(settings))
 
 
-def _criteria(project: Project, settings: Settings) -> list[Wire]:
+def _criteria(project: Project, settings: Settings) -> list[objects.Wire]:
     """The weight of each criterion now, and with the other thresholds."""
     events = LoggedFeedback(project.project).get_all()
     found = []

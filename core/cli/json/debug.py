@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from msgspec.structs import astuple
 
 from core.cli.json import objects
-from core.cli.json.wire import Wire
 from core.debug_memory.escalations import find_escalation
 
 if TYPE_CHECKING:
@@ -46,13 +45,13 @@ def causes_of(session: DebugSession) -> list[str]:
     return list(dict.fromkeys(category for category in runs if category))
 
 
-def session_rows(sessions: Sequence[DebugSession], snapshot: Snapshot) -> Iterator[Wire]:
+def session_rows(sessions: Sequence[DebugSession], snapshot: Snapshot) -> Iterator[objects.Wire]:
     """A list of debug sessions, built one by one."""
     for session in sessions:
         yield objects.SessionRow.of(session, **_row_values(session, snapshot))
 
 
-def session_details(session: DebugSession, snapshot: Snapshot, results: FixResults, level: float) -> Wire:
+def session_details(session: DebugSession, snapshot: Snapshot, results: FixResults, level: float) -> objects.Wire:
     """One debug session with all its content."""
     return objects.SessionDetails.of(
         session,
@@ -65,7 +64,7 @@ def session_details(session: DebugSession, snapshot: Snapshot, results: FixResul
     )
 
 
-def _run(run: Execution, held: bool | None) -> Wire:
+def _run(run: Execution, held: bool | None) -> objects.Wire:
     analysis, fix = run.analysis, run.fix
     similar = [astuple(one) for one in analysis.similar] if analysis is not None else []
     return objects.Run.of(
@@ -75,11 +74,11 @@ def _run(run: Execution, held: bool | None) -> Wire:
     )
 
 
-def fix_rate(counts: FixCounts, level: float) -> Wire:
+def fix_rate(counts: FixCounts, level: float) -> objects.Wire:
     """How often fixes held."""
     return objects.FixRate.of(counts, interval=counts.interval(level))
 
 
-def fix_template(template: FixTemplate, level: float) -> Wire:
+def fix_template(template: FixTemplate, level: float) -> objects.Wire:
     """A fix template."""
     return objects.FixTemplate.of(template, fixes=fix_rate(template.fixes, level))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from core.cli.json import objects
-from core.cli.json.wire import Wire
 
 if TYPE_CHECKING:
     from core.config.settings import LearningSettings
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from core.records.loops import Loop
 
 
-def loop_row(loop: Loop, patterns: LoopPatterns, outcome: Wire | None) -> Wire:
+def loop_row(loop: Loop, patterns: LoopPatterns, outcome: objects.Wire | None) -> objects.Wire:
     """One loop with the patterns it got and its outcome."""
     return objects.LoopRow.of(
         loop,
@@ -29,12 +28,12 @@ def loop_row(loop: Loop, patterns: LoopPatterns, outcome: Wire | None) -> Wire:
     )
 
 
-def effect(before: Assessment, after: Assessment) -> Wire:
+def effect(before: Assessment, after: Assessment) -> objects.Wire:
     """The state of a pattern before and after a report."""
     return objects.Effect.of(after, state_before=before.state)
 
 
-def criterion(weight: CriterionWeight, settings: LearningSettings) -> Wire:
+def criterion(weight: CriterionWeight, settings: LearningSettings) -> objects.Wire:
     """The weight of an evaluation criterion."""
     from core.learning.criteria import effective_weight, should_deprecate_criterion
 
@@ -45,7 +44,7 @@ def criterion(weight: CriterionWeight, settings: LearningSettings) -> Wire:
     )
 
 
-def record_update(counted: CountResult) -> Wire:
+def record_update(counted: CountResult) -> objects.Wire:
     """The counts that a pattern record has now; null if it was not updated."""
     if counted.problem:
         unknown = dict.fromkeys(("successes", "failures", "usage_count", "success_rate"))

@@ -289,7 +289,7 @@ def respond(
     elif callable(document):
         print_json(document())
     else:
-        from core.cli.json.wire import find_struct  # text output does not need it
+        from core.cli.json.objects import find_struct  # text output does not need it
 
         given = {key: value() if callable(value) else value for key, value in values.items()}
         print_json(find_struct(document).of(*records, **{"findings": findings, **given}))

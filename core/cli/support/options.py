@@ -100,7 +100,7 @@ class Command(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the keys of the JSON output."""
-        from core.cli.json.wire import json_help  # only the help needs all Structs
+        from core.cli.json.objects import json_help  # only the help needs all Structs
 
         self.epilog = json_help(ctx.command_path.partition(" ")[2])
         super().format_epilog(ctx, formatter)

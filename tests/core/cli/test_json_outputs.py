@@ -25,7 +25,7 @@ import click
 import pytest
 
 from core.cli.command_table import GroupPlace, translate_alias
-from core.cli.json.wire import FIELDS, Wire, json_help, json_schemas
+from core.cli.json.objects import FIELDS, Wire, json_help, json_schemas
 from core.cli.program import cli
 
 BASELINE: Final = Path(__file__).with_name("json_outputs.jsonl")
