@@ -299,10 +299,7 @@ THRESHOLDS: Final = tuple(SETTINGS[f"{group}.{field}"] for group, fields in _FIE
 
 
 def find_threshold(name: str) -> Setting:
-    """Threshold with a name; the field alone suffices where only one group has it.
-
-    Raises BadInput if no threshold matches, or several do.
-    """
+    """Threshold by name, or by a field of one group only; raises BadInput."""
     found = [known for known in THRESHOLDS if name in (known.name, known.field)]
     if len(found) == 1:
         return found[0]

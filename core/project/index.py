@@ -140,10 +140,7 @@ class Library:
             return self._snapshot
 
     def apply(self, changed: Iterable[Path] | None) -> tuple[Snapshot, Delta]:
-        """Read `changed` files and folders; None finds changes by a sweep.
-
-        Paths outside of the project are ignored.
-        """
+        """Read `changed` paths of the project; None finds changes by a sweep."""
         with self._lock:
             if changed is None:
                 self._update(self._scan(), self._known.keys() | self._torn.keys())
@@ -341,10 +338,7 @@ def split_events(events: tuple[Event, ...], curation: CurationState) -> tuple[tu
 
 @contextmanager
 def _collector_off() -> Iterator[None]:
-    """Disable the garbage collector while loading: 1.5 to 4 times as fast.
-
-    What was loaded stays in memory, so it is excluded from later collections.
-    """
+    """Disable the garbage collector while loading: 1.5 to 4 times as fast."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -352,4 +346,4 @@ def _collector_off() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-            gc.freeze()
+            gc.freeze()  # what was loaded stays in memory

@@ -244,10 +244,7 @@ class ProjectReader:
         )
 
     def _affects_queue(self, delta: Delta, board: Scoreboard, now: datetime) -> bool:
-        """Whether a change may affect the review queue; most of running loops do not.
-
-        Effects of time alone are included after `_QUEUE_AGE`.
-        """
+        """Whether a change may affect the queue; that of most running loops cannot."""
         other = delta.patterns or delta.events or delta.decisions or delta.debug_sessions or delta.escalations
         return bool(other) or not board.has_same_evidence(self._view.board) or abs(now - self._queue_at) >= _QUEUE_AGE
 

@@ -112,10 +112,7 @@ def _ended_since(loop: Loop, since: datetime) -> bool:
 
 
 class BatchPacer:
-    """Limits how often file changes are applied: a burst, then a steady rate.
-
-    `clock` returns monotonic seconds.
-    """
+    """Limits how often file changes are applied: a burst, then a steady rate."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
@@ -136,10 +133,7 @@ class BatchPacer:
 
 
 class WatchLoop:
-    """Runs jobs, reads and extractions in one thread; subclasses report events.
-
-    With `extract`, patterns are extracted from loops when they end.
-    """
+    """Runs jobs, reads and, with `extract`, extractions; subclasses report them."""
 
     def __init__(self, project: Project, *, extract: bool = False) -> None:
         self.project = project

@@ -92,10 +92,7 @@ def choose_strategies(
 
 
 def render_strategies(chosen: list[Pattern], board: Scoreboard, limit: int) -> str:
-    """Render the sections "Anti-Patterns to Avoid" and "Successful Patterns".
-
-    Each pattern is cut to `limit` characters, at most `MAX_CHARS`.
-    """
+    """Render warnings, then strategies, each cut to `limit`, at most `MAX_CHARS`."""
     observed = [
         ObservedPattern(
             id=pattern.id,

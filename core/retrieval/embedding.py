@@ -87,10 +87,7 @@ def is_available() -> bool:
 
 
 class Embedder:
-    """The model, loaded on first use (0.3 s, 200 MB), unloaded when idle.
-
-    Thread-safe. `clock` returns monotonic seconds.
-    """
+    """Thread-safe model, loaded on first use (0.3 s, 200 MB), unloaded if idle."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -99,10 +96,7 @@ class Embedder:
         self._used = 0.0
 
     def embed(self, texts: Sequence[str]) -> Floats32:
-        """Compute one vector of length 1 per text, shape (texts, 384); 2-15 ms each.
-
-        Raises ModelUnusable if the model cannot be loaded.
-        """
+        """Vectors of length 1, shape (texts, 384), in 2-15 ms each; or ModelUnusable."""
         tokenizer, session = self._parts()
         vectors = np.empty((len(texts), DIMENSIONS), np.float32)
         # Texts of similar length share a batch, which needs little padding.
@@ -135,10 +129,7 @@ class Embedder:
             return self._loaded
 
     def unload_if_idle(self) -> bool:
-        """Unload if unused for `IDLE_SECONDS`; returns whether the model is unloaded.
-
-        A call of `embed` that is running keeps its own reference and is not affected.
-        """
+        """Unload if idle; returns whether unloaded. A running `embed` is unaffected."""
         with self._lock:
             if self._loaded is None:
                 return True

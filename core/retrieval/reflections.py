@@ -216,10 +216,7 @@ def similar_reflections(
 
 @lru_cache(4096)
 def find_stop_reason(text: str, limit: int, orders: bool) -> str:
-    """Reason not to inject a text, complete or cut to `limit`; "" without one.
-
-    `orders` is whether a text that gives orders is held.
-    """
+    """Reason to hold or block a text, whole or cut to `limit`; "" without one."""
 
     def shown(text: str) -> str:
         return visible_line(text.strip(), limit)

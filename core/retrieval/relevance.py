@@ -170,10 +170,6 @@ def _try_regexes(
         for place in places.tolist():
             pattern = patterns.get(index.ids[rows[place]])
             source = (pattern.error_pattern if name == "error" else pattern.task_pattern) if pattern else ""
-            if source and _found(source, profile.text):
+            regex = safe_matcher(source) if source else None
+            if regex and regex.matches(profile.text) and not any(map(regex.matches, _MEANINGLESS)):
                 parts[name][place] = 1.0
-
-
-def _found(source: str, text: str) -> bool:
-    regex = safe_matcher(source)
-    return regex.matches(text) and not any(regex.matches(nothing) for nothing in _MEANINGLESS)

@@ -111,16 +111,14 @@ def format_heading(number: int, name: str, detail: str, limit: int) -> str:
 
 
 def _source(pattern: Pattern, assessment: Assessment, limit: int) -> list[str]:
-    """One source loop by its ID, more as the number of uses.
-
-    The scan of a pattern does not cover the IDs of its loops, so a harmful ID is left out here.
-    """
+    """One source loop by its ID, more as the number of uses."""
     if pattern.type is PatternType.ANTI:
         return []
     count, noun = assessment.uses, "previous loop"
     if pattern.type is PatternType.SUCCESS:
         count, noun = assessment.successes, "successful loop"
     if count <= 1 and len(pattern.source_loops) == 1:
+        # The scan of a pattern does not cover the IDs of its loops.
         loop_id = pattern.source_loops[0].loop_id
         return [f"   - Source: {plural(1, noun) if _is_harmful(loop_id, limit) else escape_inline(loop_id, limit)}"]
     return [f"   - Source: {plural(count, noun)}"] if count else []

@@ -83,10 +83,7 @@ def find_odd_characters(text: str) -> Iterator[tuple[str, str]]:
 
 
 def join_spaced_words(text: str) -> str:
-    """Join words that are s p a c e d out.
-
-    The shortest gap separates letters, longer gaps separate words.
-    """
+    """Join words that are s p a c e d out; longer gaps separate words."""
 
     def join(found: re.Match[str]) -> str:
         shortest = min(map(len, _GAP.findall(found[0])))

@@ -45,10 +45,7 @@ def scan_text(text: str, field: str = "", *, avoided: bool = False, happened: bo
 
 
 def scan_whole_text(text: str) -> tuple[tuple[Suspicion, ...], str]:
-    """Scan a text of any length; returns suspicions, worst first, and it masked.
-
-    A secret is a suspicion, too.
-    """
+    """Scan a text of any length, also for secrets; returns it masked as well."""
     starts = range(0, max(len(text), 1), MAX_SCANNED - _OVERLAP)
     found = [one for start in starts for one in scan_text(text[start : start + MAX_SCANNED])]
     masked = mask_secrets(text)

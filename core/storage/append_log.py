@@ -80,10 +80,7 @@ class AppendLog:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock out all other writers, in this process and in others; may be nested.
-
-        Raises Unwritable if the lock cannot be created, or acquired in time.
-        """
+        """Lock out all other writers; may be nested. Raises Unwritable on failure."""
         if not self._mutex.acquire(timeout=self._lock_seconds):
             raise Unwritable(f"another thread has kept {self.path} locked for {self._lock_seconds:g} s")
         try:
@@ -119,10 +116,7 @@ class AppendLog:
                 sync_folder(self.path.parent)
 
     def repair(self) -> None:
-        """Move what a killed writer left incomplete to a side file.
-
-        That is a batch and a last line. Raises Unwritable for disk, permission or lock.
-        """
+        """Move an incomplete end to a side file; raises Unwritable on failure."""
         if not self.path.exists():
             return
         with self._open_locked(os.O_APPEND) as handle:
@@ -130,10 +124,7 @@ class AppendLog:
             self._repair_end(handle)
 
     def undo_incomplete_batch(self) -> None:
-        """Move the batch of a killed writer to a side file, but no incomplete last line.
-
-        Raises Unwritable for disk, permission or lock.
-        """
+        """Move an incomplete batch to a side file; raises Unwritable on failure."""
         if os.path.lexists(self._batch_path):
             with self._open_locked(0) as handle:
                 self._remove_incomplete_batch(handle)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from core.base.errors import BadInput, Conflict, Unwritable
 from core.base.text import visible_line
@@ -60,13 +60,6 @@ def curation_lock(paths: ProjectPaths) -> Iterator[None]:
         yield
 
 
-class _Displaced(NamedTuple):
-    """Another program's version that a swap displaced for a moment."""
-
-    base: bytes  # the version that both writers started from
-    handle: int  # descriptor of the displaced version; its writer may still be writing
-
-
 def rewrite(path: Path, change: Change, *, merge: Merge, retry_seconds: Sequence[float]) -> None:
     """Apply `change` to `path` durably, until it has no further effect.
 
@@ -79,7 +72,7 @@ def rewrite(path: Path, change: Change, *, merge: Merge, retry_seconds: Sequence
     Raises Conflict if the file could not be parsed or other programs kept changing it, Unwritable for disk or
     permission; the file is unchanged then.
     """
-    displaced: list[_Displaced] = []
+    displaced: list[tuple[bytes, int]] = []  # base of a version that a swap displaced, and its descriptor
     try:
         _rewrite(path, change, merge, retry_seconds, displaced)
     except OSError as error:
@@ -87,12 +80,12 @@ def rewrite(path: Path, change: Change, *, merge: Merge, retry_seconds: Sequence
     except BadJson as error:
         raise Conflict(f"{path} cannot be parsed ({error}); it was not changed") from None
     finally:
-        for item in displaced:
-            os.close(item.handle)
+        for _, handle in displaced:
+            os.close(handle)
 
 
 def _rewrite(
-    path: Path, change: Change, merge: Merge, retry_seconds: Sequence[float], displaced: list[_Displaced]
+    path: Path, change: Change, merge: Merge, retry_seconds: Sequence[float], displaced: list[tuple[bytes, int]]
 ) -> None:
     pauses = iter(retry_seconds)
     checks: Iterator[float] = iter(())
@@ -104,8 +97,8 @@ def _rewrite(
         present = _read(path)
         try:
             whole = present
-            for item in displaced:
-                whole = merge(item.base, _content(item.handle), whole)
+            for base, theirs in displaced:
+                whole = merge(base, _content(theirs), whole)  # its writer may still be writing
             # Skips parsing a big file that was written a moment ago.
             wanted = whole if whole is not None and whole == written else change(whole)
         except BadJson:
@@ -126,29 +119,23 @@ def _rewrite(
         else:
             handle = _swap(path, present, wanted)
             if handle is not None:
-                displaced.append(_Displaced(present, handle))
+                displaced.append((present, handle))
         written = wanted
         checks = iter(_COLLISION_CHECK_SECONDS if displaced else _CHECK_SECONDS)
-    for item in displaced:
+    for _, theirs in displaced:
         # It could not be merged, so it is saved beside the file.
-        draft = _write_draft(path, _content(item.handle), None)
+        draft = _write_draft(path, _content(theirs), None)
         draft.rename(path.with_name(f"{path.name}.displaced-{os.urandom(4).hex()}"))
     raise Conflict(f"{path} changes faster than it can be written; try again")
 
 
 def take_theirs(_base: bytes | None, theirs: bytes, _present: bytes | None) -> bytes:
-    """A `Merge` that keeps the other version.
-
-    `rewrite` then applies the change to it.
-    """
+    """A `Merge` that keeps the other version; `rewrite` reapplies the change."""
     return theirs
 
 
 def put(path: Path, data: bytes) -> None:
-    """Replace a file that only the caller writes, in one step.
-
-    Raises OSError for disk or permission; the file is unchanged then.
-    """
+    """Replace a file that only the caller writes; OSError leaves it unchanged."""
     draft = _write_draft(path, data, None)
     try:
         draft.replace(path)
@@ -158,10 +145,7 @@ def put(path: Path, data: bytes) -> None:
 
 
 def rename_to_free(folder: int, name: str, other: int, new_name: str) -> None:
-    """Move a file to another folder in one step, without replacing a file.
-
-    Raises FileExistsError if the new name is taken, OSError if the file does not exist, for disk or permission.
-    """
+    """Move a file to another folder in one step; FileExistsError if it exists."""
     if _renameat2 is not None:
         if _renameat2(folder, os.fsencode(name), other, os.fsencode(new_name), _RENAME_NOREPLACE) == 0:
             return

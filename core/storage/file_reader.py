@@ -81,10 +81,7 @@ def read_file(path: Path | str, root: Path, limit: int = MAX_BYTES) -> RawFile |
 
 
 def open_file(path: Path | str, root: Path) -> int | Problem | None:
-    """Open a regular file for reading.
-
-    None if it does not exist. Links as in `read_file`; the caller closes it.
-    """
+    """Open a regular file like `read_file`; None if it does not exist."""
     try:
         return _open(path)
     except FileNotFoundError:
@@ -145,10 +142,7 @@ def encoding_of(data: bytes) -> str:
 
 
 def as_utf8(data: bytes) -> tuple[bytes, str]:
-    """Convert a text to UTF-8; returns it and the name of its encoding for people.
-
-    The name is "" if the text was UTF-8 or cannot be converted.
-    """
+    """A text in UTF-8 and the name of its encoding; "" if none was converted."""
     codec = encoding_of(data)
     if codec == UTF8:
         return data, ""

@@ -48,10 +48,7 @@ class Listener(Protocol):
 
 
 class FolderEvents:
-    """Watches folders and all below them until closed; does not follow links.
-
-    Raises OSError if a folder is missing or the system refuses to watch.
-    """
+    """Watches folders and all below, not links; raises OSError if refused."""
 
     def __init__(self, folders: Sequence[Path], listener: Listener) -> None:
         _silence_watchdog()

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
+from functools import reduce
+from operator import getitem
 from typing import Any, Final
 
 from core.storage.file_reader import encoding_of
@@ -36,16 +38,10 @@ class BadJson(ValueError):
 
 
 class JsonText:
-    """A JSON document, or JSON lines, open for edits.
-
-    `value` is the parsed document, updated with each edit; for JSON lines the list of records.
-    """
+    """A JSON document, or JSON lines, open for edits."""
 
     def __init__(self, data: bytes) -> None:
-        """Parse `data`.
-
-        Raises BadJson if it is empty, incomplete, nested too deeply, in an unknown encoding, or otherwise not JSON.
-        """
+        """Parse `data`; raises BadJson if it is not JSON that can be edited."""
         self._encoding = encoding_of(data)
         try:
             text = data.decode(self._encoding)
@@ -58,7 +54,7 @@ class JsonText:
         self.is_lines = False  # whether it is JSON lines: several objects, each on one line
         self._known_spans: tuple[str, tuple[Path, frozenset[int]], dict[int, Child]] | None = None
         try:
-            self.value: Any = DECODER.decode(self._text)
+            self.value: Any = DECODER.decode(self._text)  # updated with each edit; for JSON lines the records
         except RecursionError:
             raise BadJson("nested too deeply") from None
         except ValueError as error:
@@ -135,7 +131,14 @@ class JsonText:
             self._text = self._text[:start] + (self._text[line_end + 1 :] if line_end >= 0 else "")
         else:
             start = self._find(path[:-1])
-            self._cut(start, self._spelling(start, path[-1]))
+            children = self._children(start)
+            child, index = find_child(children, self._spelling(start, path[-1]))
+            if len(children) == 1:
+                self._splice(start + 1, value_end(self._text, start) - 1, "")
+            elif index:
+                self._splice(children[index - 1].end, child.end, "")
+            else:
+                self._splice(child.start, children[1].start, "")
         del container[path[-1]]
 
     def remove_all(self, path: Path, indexes: Collection[int]) -> None:
@@ -157,10 +160,7 @@ class JsonText:
         container[:] = [container[index] for index in left]
 
     def items(self, path: Path, indexes: Collection[int]) -> dict[int, JsonText]:
-        """Open some items of the list at `path` for edits of their own.
-
-        `put_back` stores them.
-        """
+        """Open some items of the list at `path` for edits; `put_back` stores them."""
         found = {}
         for index, child in self._spans(path, indexes).items():
             found[index] = item = self._part(self._text[child.value : child.end].encode())
@@ -201,10 +201,7 @@ class JsonText:
         return JsonText(data)
 
     def _at(self, path: Path) -> Any:
-        value = self.value
-        for step in path:
-            value = value[step]
-        return value
+        return value_at(self.value, path)
 
     def _parse_lines(self) -> list[Any] | None:
         """The records of JSON lines; None if the text is anything else."""
@@ -261,16 +258,6 @@ class JsonText:
 
     def _splice(self, start: int, end: int, new: str) -> None:
         self._text = self._text[:start] + new + self._text[end:]
-
-    def _cut(self, start: int, step: str | int) -> None:
-        children = self._children(start)
-        child, index = find_child(children, step)
-        if len(children) == 1:
-            self._splice(start + 1, value_end(self._text, start) - 1, "")
-        elif index:
-            self._splice(children[index - 1].end, child.end, "")
-        else:
-            self._splice(child.start, children[1].start, "")
 
     def _append(self, start: int, key: str | None, value: Any, written: str | None) -> None:
         """Insert a child after the last one of the container at `start`."""
@@ -346,11 +333,13 @@ class JsonText:
         return written.replace("\n", self._newline + indent)
 
 
-def parse_value(text: str) -> Any:
-    """Parse the text of one value, such as `JsonText.text_at` returns.
+def value_at(value: Any, path: Path) -> Any:
+    """The part of a parsed document at a path."""
+    return reduce(getitem, path, value)
 
-    Raises BadJson if it is not JSON, or nested too deeply for readers.
-    """
+
+def parse_value(text: str) -> Any:
+    """Parse a value, as of `text_at`; BadJson if invalid or nested too deeply."""
     if is_nested_deeper(text.encode(errors="replace")):
         raise BadJson("nested too deeply")
     try:

@@ -26,10 +26,7 @@ _ERRORS: Final = (msgspec.MsgspecError, RecursionError, ValueError, OverflowErro
 
 
 def is_nested_deeper(data: bytes, levels: int = MAX_DEPTH) -> bool:
-    """Whether a JSON document is nested deeper than `levels`; without recursion.
-
-    Exact for valid JSON.
-    """
+    """Whether valid JSON is nested deeper than `levels`; without recursion."""
     if data.count(b"[") + data.count(b"{") <= levels:
         return False
     if b"\\" in data:

@@ -108,10 +108,7 @@ class Watcher:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop watching and wait for the threads; `on_change` is not called afterwards.
-
-        Does not wait when called from `on_change` itself.
-        """
+        """Stop watching; waits for the threads, except within `on_change`."""
         with self._wake:
             self._stopping = True
             self._wake.notify()

@@ -13,24 +13,19 @@ import yaml
 
 from core.base.errors import Refused
 from core.base.text import visible_line
-from core.storage.json_editor import BadJson, Path
+from core.storage.json_editor import BadJson, Path, value_at
 from core.storage.yaml_reader import decode_yaml
 
+_NULLS: Final = ("", "~", "null", "Null", "NULL")
 _STEP: Final = 2  # indentation of new lines, in spaces
 _UNSAFE: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 class YamlText:
-    """A YAML file open for edits.
-
-    `value` is the parsed file (`decode_yaml` with `every` and `typed`), updated with each edit.
-    """
+    """A YAML file open for edits."""
 
     def __init__(self, data: bytes) -> None:
-        """Parse `data`.
-
-        Raises BadJson if it is not valid YAML, probably half written; Refused if it can be read, but not edited.
-        """
+        """Parse `data`; BadJson if it is invalid, Refused if it cannot be edited."""
         self._data = data
         self._parse()
 
@@ -41,7 +36,7 @@ class YamlText:
         """Set the member `key` of the mapping at `path`; a new member comes last."""
         node = self._node(path)
         if not isinstance(node, yaml.MappingNode) or node.flow_style or not node.value:
-            self._replace(path, {**(self._at(path) or {}), key: value})
+            self._replace(path, {**(value_at(self.value, path) or {}), key: value})
             return
         old = next((item for name, item in reversed(node.value) if name.value == key), None)
         if old is not None:
@@ -53,7 +48,7 @@ class YamlText:
     def append(self, path: Path, value: Any) -> None:
         node = self._node(path)
         if not isinstance(node, yaml.SequenceNode) or node.flow_style or not node.value:
-            self._replace(path, [*(self._at(path) or []), value])
+            self._replace(path, [*(value_at(self.value, path) or []), value])
             return
         column = node.start_mark.column
         self._insert_after(node, f"{' ' * column}{_item(value, column)}")
@@ -62,7 +57,7 @@ class YamlText:
         decoded = decode_yaml(self._data, every=True, typed=True)
         if decoded.failed or decoded.torn or any(problem.severity == "error" for problem in decoded.problems):
             raise BadJson(decoded.problems[-1].message if decoded.problems else "is empty")
-        self.value = decoded.value
+        self.value = decoded.value  # updated with each edit
         try:
             self._text = self._data.decode()
         except UnicodeDecodeError as error:
@@ -72,7 +67,12 @@ class YamlText:
             documents = list(yaml.compose_all(self._text, Loader=yaml.SafeLoader))
         except yaml.YAMLError as error:  # stricter than the reader's parser, for example about tabs
             raise Refused(f"the YAML file cannot be edited: {visible_line(str(error), 200)}") from None
-        self._documents = [node for node in documents if node is not None and not _is_null(node)]
+        self._documents = [
+            node
+            for node in documents
+            if node is not None
+            and not (isinstance(node, yaml.ScalarNode) and node.style is None and node.value in _NULLS)
+        ]
 
     def _take(self, text: str) -> None:
         self._data = text.encode()
@@ -87,12 +87,6 @@ class YamlText:
             else:
                 node = node.value[step]
         return node
-
-    def _at(self, path: Path) -> Any:
-        value = self.value
-        for step in path:
-            value = value[step]
-        return value
 
     def _replace(self, path: Path, value: Any) -> None:
         """Replace the value at `path`; inside brackets on one line."""
@@ -126,10 +120,6 @@ class YamlText:
 def _flow(value: Any) -> str:
     """A value on one line, as JSON without the characters that YAML forbids."""
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
-
-
-def _is_null(node: yaml.Node) -> bool:
-    return isinstance(node, yaml.ScalarNode) and node.style is None and node.value in ("", "~", "null", "Null", "NULL")
 
 
 def _end(node: yaml.Node) -> int:

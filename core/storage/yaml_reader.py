@@ -18,11 +18,7 @@ _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?")
 
 
 class _UnsupportedYaml(Exception):
-    """A YAML document that is refused; carries the problem."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.message)
-        self.problem = problem
+    """A YAML document that is refused; its argument is the problem."""
 
 
 def decode_yaml(data: bytes, *, every: bool = False, typed: bool = False) -> Decoded:
@@ -48,7 +44,7 @@ def decode_yaml(data: bytes, *, every: bool = False, typed: bool = False) -> Dec
         while (every or not documents) and _has_next_document(events):
             documents.append(_build(events, problems, typed))
     except _UnsupportedYaml as refused:
-        problems.append(refused.problem)
+        problems.append(refused.args[0])
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -95,10 +91,7 @@ def _build(events: Iterator[yaml.Event], problems: list[Problem], typed: bool) -
 
 
 class _Mapping:
-    """A YAML mapping under construction: keys and values arrive in turn.
-
-    `key` is None when a key is next.
-    """
+    """A YAML mapping under construction; `key` is None when a key is next."""
 
     def __init__(self) -> None:
         self.record: dict[str, Any] = {}
