@@ -34,11 +34,7 @@ def theme_option(command: Decorated) -> Decorated:
 
 
 def chosen_theme() -> str | None:
-    """The theme that `--theme` names, else `$RALPHDECK_THEME`; None if neither is set.
-
-    Raises:
-        click.UsageError: There is no theme of that name.
-    """
+    """The theme that `--theme` names, else `$RALPHDECK_THEME`; None if neither is set. Raises `click.UsageError`."""
     given: str | None = click.get_current_context().meta.get(THEME)
     source, name = ("--theme", given) if given is not None else (_VARIABLE, os.environ.get(_VARIABLE) or None)
     if name is None:

@@ -139,7 +139,6 @@ class BaseScreen(Screen[None], inherit_bindings=False):
 
     @property
     def view(self) -> ProjectState:
-        """The newest state of the project."""
         return self.services.view
 
     @property
@@ -244,7 +243,6 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         return offered + disabled, right
 
     def _back_text(self) -> str:
-        """Where `back` returns to along a link."""
         link = self.services.link
         if link is None:
             return "back"

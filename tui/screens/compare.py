@@ -126,7 +126,6 @@ class CompareScreen(HistoryQueryScreen):
         return parse_past_time(field.text, now, end_of_day=False)
 
     def question(self) -> Callable[[], StateComparison]:
-        """Compare the two moments."""
         view, since, until = self.view, self._since, self._until
         assert since is not None, "the fields start with valid moments and keep the last valid ones"
 
@@ -208,7 +207,6 @@ class CompareScreen(HistoryQueryScreen):
             self.table.move(1)
 
     def open_row(self, key: str) -> None:
-        """Open the record of the change."""
         change = self._rows[key]
         if isinstance(change, PatternChange):
             if change.pattern_id in self.view.snapshot.patterns:

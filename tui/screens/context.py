@@ -93,7 +93,6 @@ class ContextScreen(KnobActions):
 
     @property
     def table(self) -> RecordTable:
-        """The patterns, injected ones first."""
         return self.query_one(RecordTable)
 
     @property
@@ -122,7 +121,6 @@ class ContextScreen(KnobActions):
         self._prepare()
 
     def follow_link(self, link: FollowedLink, show: Callable[[BaseScreen], None]) -> None:
-        """Remember the task that was typed here."""
         link.before = ListState(filter=self.task_line.text)
         super().follow_link(link, show)
         link.led = ListState(filter=self.task_line.text)
@@ -335,7 +333,6 @@ class ContextScreen(KnobActions):
         self.task_line.focus_input()
 
     def action_open(self) -> None:
-        """Leave a value; focus the patterns; open one of them."""
         if self.knobs.field is not None:
             self.text.focus()
         elif not self.table.has_focus:

@@ -66,11 +66,9 @@ class Knobs(Container):
         (fields[name] if name else next(iter(fields.values()))).enter()
 
     def step(self, name: str, steps: int) -> None:
-        """Change a value by some steps."""
         self.fields[name].put(KNOBS[name].stepped(self.settings, steps))
 
     def move(self, rows: int) -> None:
-        """Focus the next field."""
         fields, field = list(self.fields.values()), self.field
         if field is not None:
             fields[max(0, min(fields.index(field) + rows, len(fields) - 1))].enter()

@@ -73,7 +73,6 @@ class Dialog(ModalScreen[ScreenResultType]):
         self.show_keys()
 
     def _shown_keys(self) -> dict[str, tuple[str, str]]:
-        """Key and label of each action that is offered."""
         found: dict[str, tuple[str, str]] = {}
         for bindings in self._bindings.key_to_bindings.values():
             for one in bindings:
@@ -110,7 +109,6 @@ class Dialog(ModalScreen[ScreenResultType]):
         self.dismiss(None)
 
     def action_move(self, rows: int) -> None:
-        """Move the cursor of the options."""
         options = self.query_one(OptionList)
         options.action_cursor_down() if rows > 0 else options.action_cursor_up()
 
@@ -239,8 +237,6 @@ class Choose(Dialog[str | None]):
 
 
 class _LongText(Dialog[ScreenResultType]):
-    """A dialog with a scrolling text."""
-
     STYLE = "dialog--tall"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "move(1)", "down", show=False, tooltip="One line down"),

@@ -21,13 +21,9 @@ _FONT_FACES: Final = re.compile(r"@font-face\s*\{[^}]*\}\s*")
 
 
 def export(screen: BaseScreen, what: str, name: str, suffixes: Collection[str], make: Callable[[str], bytes]) -> None:
-    """Ask for a file name, then write.
+    """Ask for a file name, suggesting `name`, then write what `make` returns for the suffix, in a worker.
 
-    Args:
-        what: What is exported, for people.
-        name: The suggested name.
-        suffixes: The allowed suffixes.
-        make: From suffix to content; called in a worker.
+    `what` is exported, for people; `suffixes` are allowed.
     """
 
     def named(answer: str) -> None:
@@ -41,7 +37,7 @@ def export(screen: BaseScreen, what: str, name: str, suffixes: Collection[str], 
         if is_there(file):
             title, detail = f"Overwrite {visible_line(file.name, 80)}?", visible_line(str(file), 300)
             dialog = Confirm(Content(title), Content(detail), verb="overwrite")
-            screen.app.push_screen(dialog, lambda yes: _write(screen, file, make) if yes else None)
+            screen.ask_user(dialog, lambda yes: _write(screen, file, make) if yes else None)
         else:
             _write(screen, file, make)
 

@@ -81,7 +81,6 @@ class FilteredList(BaseScreen):
         return shown
 
     def cells(self, key: str) -> Cells:
-        """The cells of one row."""
         raise NotImplementedError
 
     def below(self, key: str) -> Content:
@@ -109,7 +108,6 @@ class FilteredList(BaseScreen):
         raise NotImplementedError
 
     def tabs(self, key: str | None) -> tuple[str, ...]:
-        """The tabs of one record."""
         return self.TABS
 
     def tab_note(self, key: str | None) -> Content | None:
@@ -143,7 +141,6 @@ class FilteredList(BaseScreen):
 
     @property
     def pane(self) -> TextPane:
-        """The details."""
         return self.query_one(TextPane)
 
     @property
@@ -288,7 +285,6 @@ class FilteredList(BaseScreen):
         self.show_tab(int(message.value))
 
     def show_tab(self, number: int) -> None:
-        """Show another tab of the details."""
         tabs = self.tabs(self.table.cursor_key)
         self._tab = tabs[number % len(tabs)]
         self._show_details()

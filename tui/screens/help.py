@@ -28,11 +28,7 @@ MOVES: Final = frozenset(action.id for action in ACTIONS if action.group == "Mov
 
 
 class Help(ModalScreen[None]):
-    """All keys of one screen; typing narrows them.
-
-    Args:
-        topic: The content.
-    """
+    """All keys of one screen; typing narrows them."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close_or_clear", "close"),
@@ -52,13 +48,11 @@ class Help(ModalScreen[None]):
             yield Static(Content(f"Keys in {self._topic.title}"), classes="dialog--title")
             yield Input(placeholder="Search for a key or a word", max_length=LONGEST)
             yield TextPane()
-            yield Static(
-                Content.from_markup(
-                    "[$accent b]↑ ↓ pgdn[/] scroll  [$accent b]esc[/] close   "
-                    'change keys in keymap.toml: [b]name = "key"[/]'
-                ),
-                classes="dialog--keys",
+            keys = Content.from_markup(
+                "[$accent b]↑ ↓ pgdn[/] scroll  [$accent b]esc[/] close   "
+                'change keys in keymap.toml: [b]name = "key"[/]'
             )
+            yield Static(keys, classes="dialog--keys")
 
     def on_mount(self) -> None:
         self.query_one(Input).focus()
@@ -102,24 +96,17 @@ def topic_of(place: BaseScreen) -> Topic:
     here = [a for a in actions if a.id not in MOVES and (a.places or a.id in ON_RECORDS)]
     taken = {action.id for action in here} | MOVES
     title, note = _focus(place)
-    decide = [_line(place, action) for group in GROUPS for action in here if action.group == group]
-    moves = [_line(place, action) for action in actions if action.id in MOVES]
+    decide = tuple(_line(place, action) for group in GROUPS for action in here if action.group == group)
+    sections = [Section(title, decide, note)]
     if isinstance(place.focused, Input):
         what = place.subject()
-        after = Section(f"In the list: {visible_line(what, 60)}" if what else "In the list", tuple(decide))
-        sections = (Section(title, _typing(place), note), after)
-    else:
-        sections = (Section(title, tuple(decide), note), Section("Moving", tuple(moves)))
-    rest = [
-        Section(
-            {"Decide": "Undo", "Look": "View", "Go": "Screens"}.get(group, group),
-            tuple(_line(place, a) for a in actions if a.id not in taken and a.group == group),
-        )
-        for group in GROUPS
-    ]
-    if isinstance(place.focused, Input):
-        rest.insert(0, Section("Moving", tuple(moves)))
-    return Topic(SCREENS[place.place], type(place).ABOUT, (*sections, *rest))
+        after = Section(f"In the list: {visible_line(what, 60)}" if what else "In the list", decide)
+        sections = [Section(title, _typing(place), note), after]
+    sections.append(Section("Moving", tuple(_line(place, action) for action in actions if action.id in MOVES)))
+    for group in GROUPS:
+        others = tuple(_line(place, a) for a in actions if a.id not in taken and a.group == group)
+        sections.append(Section({"Decide": "Undo", "Look": "View", "Go": "Screens"}.get(group, group), others))
+    return Topic(SCREENS[place.place], type(place).ABOUT, tuple(sections))
 
 
 def _focus(place: BaseScreen) -> tuple[str, str]:

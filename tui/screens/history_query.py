@@ -38,11 +38,9 @@ class HistoryQueryScreen(BaseScreen):
         raise NotImplementedError
 
     def show_result(self, result: Any) -> None:
-        """Show the result of the newest query."""
         raise NotImplementedError
 
     def show_all(self) -> None:
-        """Draw all parts of the screen."""
         raise NotImplementedError
 
     def default_text(self, field: ValueField) -> str:
@@ -50,14 +48,12 @@ class HistoryQueryScreen(BaseScreen):
         raise NotImplementedError
 
     def open_row(self, key: str) -> None:
-        """Open the record of a row."""
         raise NotImplementedError
 
     # Queries
 
     @property
     def table(self) -> RecordTable:
-        """The result."""
         return self.query_one(RecordTable)
 
     @property
@@ -75,7 +71,6 @@ class HistoryQueryScreen(BaseScreen):
         return self.is_computing(_QUERY)
 
     def ask(self) -> None:
-        """Start a new query."""
         self.run_in_thread(_QUERY, self.question(), self._take_result, pause=PAUSE_SECONDS)
 
     def _take_result(self, result: Any) -> None:

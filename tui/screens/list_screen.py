@@ -28,7 +28,6 @@ class ListScreen(FilteredList):
             self._take_up()
 
     def list_state(self) -> ListState:
-        """The current state of the list."""
         whole, table = self.has_class("-detail"), self.table
         return ListState(self.filter_line.text, table.cursor_key, self._tab, whole=whole, marked=table.marked)
 
@@ -68,7 +67,6 @@ class ListScreen(FilteredList):
         self.refresh_frame()
 
     def can_return(self) -> bool:
-        """Whether `back` returns along a link: there is nothing to leave first."""
         link = self.services.link
         if link is None or link.led is None or not super().can_return():
             return super().can_return()

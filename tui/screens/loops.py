@@ -117,7 +117,6 @@ class LoopsScreen(ListScreen):
         return present.tab_blocks(loop, tab, details, view, offers, own)
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
-        """A changed loop has new details."""
         super().refresh_view(view, delta)
         key = self.table.cursor_key
         if key is not None and (delta is None or key in delta.loops):
@@ -146,7 +145,6 @@ class LoopsScreen(ListScreen):
             self._show_details(top=False)
 
     def tab_note(self, key: str | None) -> Content | None:
-        """The source of the loop."""
         return Content.styled(", ".join(loop.sources), "$quiet") if (loop := self._loop(key)) else None
 
     def activity(self) -> Iterable[datetime | None]:

@@ -101,7 +101,6 @@ class MemoryScreen(MemoryDetails):
 
     @on(TextPane.Widened)
     def _widened(self, message: TextPane.Widened) -> None:
-        """Charts and tables are drawn to the width of their pane."""
         message.stop()
         if self.is_composed:
             self._show_details(top=False)
@@ -153,11 +152,9 @@ class MemoryScreen(MemoryDetails):
         return self._tree.keys
 
     def total(self, view: ProjectState) -> int:
-        """All tasks and sessions."""
         return len(self._catalog.tasks) + len(self._catalog.sessions)
 
     def matching(self, shown: int) -> int:
-        """Matching tasks and sessions, folded or not."""
         return sum(self._tree.counts.values())
 
     def cells(self, key: str) -> Cells:
@@ -271,7 +268,6 @@ class MemoryScreen(MemoryDetails):
         super().go_to(key)
 
     def named(self, key: str) -> str:
-        """`task task-001`, `attempt 2 at task-001`."""
         kind, record_id = parts(key)
         task_id, _, number = record_id.rpartition(".")
         return f"attempt {number} at {task_id}" if kind == "attempt" else f"{kind} {record_id}"

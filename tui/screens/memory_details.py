@@ -149,7 +149,6 @@ class MemoryDetails(CrossLinks, ListScreen):
         return self._draw([*memory_groups.improvement(better, self.glyphs), *missing])
 
     def _beside(self, key: str, width: int) -> Sequence[Content]:
-        """The text beside the details; a heading needs no empty line above it."""
         if attempt := self._attempt_of(key):
             return self._draw(memory_tasks.reflection_blocks(self._links.reflections_of(attempt), of_task=False))
         if session := self._session_of(key):
@@ -215,7 +214,6 @@ class MemoryDetails(CrossLinks, ListScreen):
             self._read_attempt(message.key)
 
     def _read_attempt(self, key: str) -> None:
-        """Read the attempt of a row in a worker."""
         attempt = self._attempt_of(key)
         if attempt is None:
             return

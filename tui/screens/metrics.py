@@ -81,12 +81,10 @@ class MetricsScreen(BaseScreen):
 
     @property
     def sections(self) -> RecordTable:
-        """The list of sections."""
         return self.query_one("#metrics-sections", RecordTable)
 
     @property
     def rows(self) -> RecordTable:
-        """The rows of the current section."""
         return self.query_one("#metrics-rows", RecordTable)
 
     @property
@@ -262,7 +260,6 @@ class MetricsScreen(BaseScreen):
     action_fewer_weeks = partialmethod(_step_range, -1)
 
     def action_open(self) -> None:
-        """Focus the rows, or open the record behind one."""
         if not self._in_rows:
             self.rows.focus()
         elif row := self._row():

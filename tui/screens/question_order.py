@@ -17,7 +17,6 @@ def key_of(item: ReviewItem) -> Key:
 
 
 def same_question(one: ReviewItem, other: ReviewItem) -> bool:
-    """Whether both are the same question, with the same pattern kept."""
     return key_of(one) == key_of(other) and one.subject == other.subject
 
 
@@ -67,7 +66,6 @@ class QuestionOrder:
 
     @property
     def item(self) -> ReviewItem | None:
-        """The question in front; None without an open one."""
         if self._current is not None and self._is_open(self._current):
             return self._shown(self._current)
         slot = self._following(self._at)
@@ -81,12 +79,10 @@ class QuestionOrder:
 
     @property
     def place(self) -> int:
-        """The number of the question in front, from 1."""
         return self._at + 1
 
     @property
     def total(self) -> int:
-        """The number of questions in this session so far."""
         return len(self._slots)
 
     @property

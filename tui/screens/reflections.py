@@ -235,7 +235,6 @@ class ReflectionsScreen(ListScreen):
         self._show_details()
 
     def action_draft(self) -> None:
-        """Preview the pattern of the learning under the cursor."""
         if cluster := self._cluster(self.table.cursor_key):
             preview_extraction(self, cluster.id)
 

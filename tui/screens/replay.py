@@ -105,7 +105,6 @@ class ReplayScreen(CrossLinks):
 
     @on(TextPane.Widened)
     def _widened(self, message: TextPane.Widened) -> None:
-        """Texts and charts are drawn to the width of their pane."""
         message.stop()
         self._show()
 
@@ -159,7 +158,6 @@ class ReplayScreen(CrossLinks):
             self._show()
 
     def _show_step(self, position: int, near: range, step: ReplayStep, actions: Sequence[Action]) -> None:
-        """Show an action, and those around it in the list."""
         other = position != self._shown
         self._step, self._shown, self._listed = step, position, near
         count, glyphs = self._track.count, self.glyphs

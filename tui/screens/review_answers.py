@@ -90,7 +90,6 @@ class ReviewAnswers(BaseScreen):
             self.show_anew()
 
     def draft(self, item: ReviewItem) -> Draft | None:
-        """The user's edits of the proposal."""
         return self._drafts.get(key_of(item))
 
     def proposal(self, item: ReviewItem) -> Inversion | None:
@@ -106,7 +105,6 @@ class ReviewAnswers(BaseScreen):
 
     @property
     def me(self) -> str:
-        """The name of this user."""
         return self.services.project.by
 
     def offer(self, view: ProjectState, minutes: float = 0.0) -> Plan:
@@ -115,8 +113,6 @@ class ReviewAnswers(BaseScreen):
         return plan(self.questions.items, minutes or view.settings.review.minutes, view.settings, pace)
 
     def action_minutes(self) -> None:
-        """Set the time of this session: highest impact first, with a stop at the end."""
-
         def answered(text: str) -> None:
             try:
                 minutes = float(text or "0")
@@ -137,7 +133,6 @@ class ReviewAnswers(BaseScreen):
         self.ask_user(AskLine(title, detail, verb="plan", required=False, value=f"{usual:g}"), answered)
 
     def show_anew(self) -> None:
-        """Draw the question in front again."""
         self.refresh_view(self.view, None)
 
     def _give(self, action: str) -> None:

@@ -57,7 +57,6 @@ class ReviewPanes(ReviewAnswers):
             yield AnswerList()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Panes side by side, stacked, or one at a time."""
         width, height = event.size
         self.set_class(width >= BESIDE, "-wide")
         self.set_class(width < BESIDE and height < TALL, "-tabbed")
@@ -125,7 +124,6 @@ class ReviewPanes(ReviewAnswers):
         self._show_tabs()
 
     def _desk(self, item: ReviewItem) -> present.Desk:
-        """The rendering of the question in front."""
         draft = self.draft(item)
         return present.Desk(
             glyphs=self.glyphs,

@@ -67,7 +67,6 @@ class KeyQueue:
         return self._task is None or self._task.done()
 
     def has_turn(self, event: Typed) -> bool:
-        """Whether a key is the one to act now."""
         return event is self._turn
 
     def put(self, event: Typed) -> None:
@@ -76,7 +75,6 @@ class KeyQueue:
             self._task = asyncio.create_task(self._let_act(), name="typed ahead")
 
     def forget(self) -> None:
-        """Discard all waiting keys."""
         self._waiting.clear()
 
     async def _let_act(self) -> None:

@@ -56,7 +56,6 @@ class UserState:
         return value if isinstance(value, str) else default
 
     def set(self, name: str, value: str) -> None:
-        """Set a value for all projects."""
         self.values[name] = value
         self._set.add(name)
 
@@ -67,13 +66,11 @@ class UserState:
         return value if isinstance(value, str) else default
 
     def set_here(self, name: str, value: str) -> None:
-        """Set a value for this project."""
         projects = self._projects()
         here = projects.pop(self.project, None)
         projects[self.project] = {**(here if isinstance(here, dict) else {}), name: value}
 
     def forget_here(self) -> None:
-        """Discard the values of this project."""
         self._projects()[self.project] = {}
 
     def _projects(self) -> dict[str, Any]:

@@ -28,13 +28,8 @@ _MANY: Final = {"question in Review": "questions in Review"}
 class Bell:
     """Collects events that need a decision, and notifies at most once per interval.
 
-    A notification has counts and fixed words only, no text from files.
-
-    Args:
-        mode: The current kind, of `MODES`.
-        write: Writes to the terminal.
-        clock: Monotonic seconds.
-        environment: To detect tmux.
+    A notification has counts and fixed words only, no text from files. `mode` returns the current kind, of `MODES`;
+    `write` writes to the terminal; `clock` is in monotonic seconds; `environment` is for the detection of tmux.
     """
 
     def __init__(
@@ -66,7 +61,6 @@ class Bell:
             self._waiting.clear()
 
     def call(self, words: str) -> None:
-        """Notify now, with fixed words."""
         self._called = self._clock()
         text = {
             "bell": "\a",

@@ -84,12 +84,7 @@ def terminal_way(environment: Mapping[str, str] | None = None) -> str:
 
 
 class Copier:
-    """Copies for an app, and reports how.
-
-    Args:
-        app: Whose terminal it is.
-        say: Shows a toast.
-    """
+    """Copies for an app; `say` shows the toast that reports how."""
 
     def __init__(self, app: App[Any], say: Callable[[str], None]) -> None:
         self._app = app
@@ -101,18 +96,16 @@ class Copier:
         if os.environ.get("TMUX"):
             self._app.run_worker(self._copy_in_tmux(copied, cut=cut), group="copy", exclusive=True)
         else:
-            self._through_the_terminal(copied, cut=cut)
+            self._report(copied, None, cut=cut)
 
     async def _copy_in_tmux(self, text: str, *, cut: bool) -> None:
-        way = await load_into_tmux(text)
-        if way is None:
-            self._through_the_terminal(text, cut=cut)
-        else:
-            self._say(copy_message(text, way, cut=cut))
+        self._report(text, await load_into_tmux(text), cut=cut)
 
-    def _through_the_terminal(self, text: str, *, cut: bool) -> None:
-        self._app.copy_to_clipboard(text)
-        self._say(copy_message(text, terminal_way(), cut=cut))
+    def _report(self, text: str, way: str | None, *, cut: bool) -> None:
+        """Report a copy in a given way; without one, copy through the terminal."""
+        if way is None:
+            self._app.copy_to_clipboard(text)
+        self._say(copy_message(text, way or terminal_way(), cut=cut))
 
     def selected(self) -> str:
         """The selected text of a field or of the mouse; "" if there is none."""

@@ -89,7 +89,6 @@ class AnswerList(Widget):
         self._cursor = 0
 
     def show(self, rows: Sequence[Content], cursor: int) -> None:
-        """Show these lines, the one at `cursor` highlighted."""
         resized = len(rows) != len(self.rows)
         self.rows, self._cursor = rows, cursor
         self.refresh(layout=resized)

@@ -92,16 +92,14 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     @dataclass(eq=False)
     class Chosen(Message):
-        """Enter or a double click on a record."""
+        """A double click on a record."""
 
-        table: RecordTable
         key: str
 
     @dataclass(eq=False)
     class HeaderClicked(Message):
         """A click on a heading, to sort by it."""
 
-        table: RecordTable
         column: str
 
     def __init__(
@@ -132,7 +130,6 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def keys(self) -> Sequence[str]:
-        """All rows, in order."""
         return self._keys
 
     @property
@@ -141,7 +138,6 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def marked(self) -> frozenset[str]:
-        """The selected records."""
         return frozenset(self._marked)
 
     def show(self, keys: Sequence[str], *, sorted_by: tuple[str, bool] | None = None, keep_row: bool = False) -> None:
@@ -187,7 +183,6 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     def position(self, key: str) -> int | None:
-        """The row number of a record."""
         if not self._place:
             self._place = {k: n for n, k in enumerate(self._keys)}
         return self._place.get(key)
@@ -210,7 +205,6 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.redraw()
 
     def clear_marks(self) -> None:
-        """Deselect all records."""
         self._marked.clear()
         self.redraw()
 
@@ -230,7 +224,6 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         return max((self.size.height - 1) // self._lines, 1)
 
     def move(self, rows: int) -> None:
-        """Move the cursor by some rows."""
         self.cursor += rows
 
     def _keep_cursor_visible(self) -> None:
@@ -277,13 +270,13 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
             x = GUTTER
             for column, width in self._columns_at(self.scrollable_content_region.width):
                 if x <= event.x < x + width:
-                    self.post_message(self.HeaderClicked(self, column.id))
+                    self.post_message(self.HeaderClicked(column.id))
                     return
                 x += width + 1
         elif row is not None:
             self.cursor = row
             if event.chain == 2:
-                self.post_message(self.Chosen(self, self._keys[row]))
+                self.post_message(self.Chosen(self._keys[row]))
 
     # Drawing
 

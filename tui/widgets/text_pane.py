@@ -78,7 +78,6 @@ class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
             self.post_message(self.Widened())
 
     def move(self, rows: int) -> None:
-        """Scroll by some lines."""
         self.scroll_to(y=self.scroll_offset.y + rows, animate=False)
 
     def reach(self, paragraph: int) -> None:
@@ -125,7 +124,6 @@ class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
         return to_strip(self, with_selection(self, self._lines[row], row), width, style).apply_offsets(0, row)
 
     def get_selection(self, selection: Selection) -> tuple[str, str]:
-        """The text of the mouse selection, as its lines are broken."""
         return selected([line.plain for line in self._lines], selection), "\n"
 
 

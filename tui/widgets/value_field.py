@@ -51,15 +51,11 @@ class ValueField(Vertical):
 
     @dataclass(eq=False)
     class Changed(Message):
-        """The text has changed."""
-
         field: ValueField
         text: str
 
     @dataclass(eq=False)
     class Entered(Message):
-        """The field has got focus."""
-
         field: ValueField
 
     @dataclass(eq=False)
@@ -95,7 +91,6 @@ class ValueField(Vertical):
 
     @property
     def text(self) -> str:
-        """The typed text."""
         return self.query_one(_Value).value.strip()
 
     def put(self, text: str) -> None:
