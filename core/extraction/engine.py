@@ -108,11 +108,12 @@ def _explain_missing(
 
 
 def _has_error(material: Material) -> bool:
-    if material.errors or any(run.failures for session in material.sessions for run in session.executions):
-        return True
-    if any(action.has_failed for logged in material.attempts for action in logged.actions):
-        return True
-    return any(any(find_errors(iteration)) or iteration.failed for iteration in material.iterations)
+    return (
+        bool(material.errors)
+        or any(run.failures for session in material.sessions for run in session.executions)
+        or any(action.has_failed for logged in material.attempts for action in logged.actions)
+        or any(any(find_errors(iteration)) or iteration.failed for iteration in material.iterations)
+    )
 
 
 def find_error_patterns(material: Material, repairs: Iterable[Repair]) -> Iterator[tuple[Proposal, Repair]]:

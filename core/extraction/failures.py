@@ -112,16 +112,19 @@ def _proposal(
 
 def _repeated_errors(material: Material, repairs: Sequence[Repair], least: int) -> Iterator[Proposal]:
     fixed = {repair.error.signature: repair for repair in repairs}
+    runs = [run for session in material.sessions for run in session.executions]
     for times, steps in _series(material, least):
         last = times[-1]
         doing = "; ".join(list(steps)[:_MAX_TRIED]) or "The same approach"
         repair = fixed.get(last.signature)
+        analyses = (run.analysis for run in runs if run.analysis and fails_with(run, last.signature))
+        analysis = next(analyses, None)
         yield _proposal(
             material,
             approach=f"{doing}, again and again, though the error stays the same",
             mode="repeated_same_error",
             symptoms=[f"{error.where}: {one_line(error.message, 120)}" for error in times],
-            why=_cause(material, last.signature)
+            why=(one_line(analysis.root_cause) if analysis else "")
             or find_reason(material, last.iteration)
             or f"The error came {len(times)} times: what was changed is not its cause",
             better=repair.description if repair else "",
@@ -273,13 +276,6 @@ def _sightings(material: Material) -> Iterable[Sighting]:
         if event.error
     )
     return list(filter(None, of_sessions)) or list(filter(None, of_log))
-
-
-def _cause(material: Material, signature: str) -> str:
-    """Return the root cause of an error in a debug session, or ""."""
-    runs = (run for session in material.sessions for run in session.executions)
-    causes = (one_line(run.analysis.root_cause) for run in runs if run.analysis and fails_with(run, signature))
-    return next(causes, "")
 
 
 def _learned(iteration: Iteration) -> str:

@@ -193,7 +193,16 @@ def find_attempt_repairs(logged: LoggedAttempt) -> Iterator[Repair]:
                 continue  # what failed without a message may have been the same error
             changes = [action for action in actions[place + 1 : runs[0]] if action.changed_file][-MAX_EDITS:]
             if changes and not _recurs(error, place, last.values()):
-                yield _of_changes(logged.attempt, error, changes, actions[place], actions[passed])
+                attempt, run, end = logged.attempt, actions[place], actions[passed]
+                yield Repair(
+                    error=error,
+                    description=one_line("; ".join(describe_changes(changes))),
+                    diff="\n".join(part for change in changes for part in build_diff(change))[:_MAX_TEXT],
+                    files=list_files(changes),
+                    trace=f"{describe_attempt(attempt)}, actions {run.number} → {end.number}",
+                    at=end.at or run.at or attempt.ended_at,
+                    agent=attempt.agent,
+                )
 
 
 def find_repeated_errors(logged: LoggedAttempt, least: int) -> Iterator[tuple[Sequence[Sighting], Sequence[str]]]:
@@ -235,18 +244,6 @@ def describe_changes(changes: Iterable[Action]) -> list[str]:
 def describe_attempt(attempt: Attempt) -> str:
     """Return `task-001, attempt 2`."""
     return f"{attempt.task_id}, attempt {attempt.number}"
-
-
-def _of_changes(attempt: Attempt, error: Sighting, changes: Sequence[Action], run: Action, passed: Action) -> Repair:
-    return Repair(
-        error=error,
-        description=one_line("; ".join(describe_changes(changes))),
-        diff="\n".join(part for change in changes for part in build_diff(change))[:_MAX_TEXT],
-        files=list_files(changes),
-        trace=f"{describe_attempt(attempt)}, actions {run.number} → {passed.number}",
-        at=passed.at or run.at or attempt.ended_at,
-        agent=attempt.agent,
-    )
 
 
 def _recurs(error: Sighting, place: int, last: Iterable[tuple[int, str]]) -> bool:

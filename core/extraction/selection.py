@@ -82,7 +82,8 @@ def compare_with_registry(
     similar = known.similar.nearest(pattern, settings.similarity_threshold)
     candidates = [known.patterns[identifier] for identifier, _ in similar if identifier in known.patterns]
     from_here = [other for other in candidates if any(source.loop_id == loop_id for source in other.source_loops)]
-    from_here += [other for other in known.from_loop(loop_id, pattern.type) if _is_same_lesson(pattern, other, loop_id)]
+    same_type = (other for other in known.of_loop.get(loop_id, ()) if other.type is pattern.type)
+    from_here += [other for other in same_type if _is_same_lesson(pattern, other, loop_id)]
     if from_here:
         known_as = from_here[0].id
         return replace(proposal, refused=f"already known from this loop as {known_as}", known_as=known_as)
@@ -203,9 +204,6 @@ class KnownPatterns:
         """Descriptions of loops and tasks, each once."""
         return _distinct(self._tasks)
 
-    def from_loop(self, loop_id: str, kind: PatternType) -> tuple[Pattern, ...]:
-        return tuple(pattern for pattern in self._of_loop.get(loop_id, ()) if pattern.type is kind)
-
     def share(self, regex: str) -> float:
         """Return the share, 0..1, of all known error messages that a regex matches."""
         if regex not in self._shares:
@@ -213,7 +211,8 @@ class KnownPatterns:
         return self._shares[regex]
 
     @cached_property
-    def _of_loop(self) -> dict[str, list[Pattern]]:
+    def of_loop(self) -> dict[str, list[Pattern]]:
+        """Patterns by ID of their source loops."""
         patterns = self.patterns.values()
         return group_pairs((id, one) for one in patterns for id in {source.loop_id for source in one.source_loops})
 

@@ -57,18 +57,13 @@ def is_common(name: str) -> bool:
     return name in load_expressions()
 
 
-def known_strategies(patterns: Iterable[Pattern]) -> dict[str, Pattern]:
-    """Return the strategy patterns by name in lower case, without anti-patterns."""
-    return {
-        _key(pattern.description or pattern.title): pattern
-        for pattern in patterns
-        if pattern.type is PatternType.SUCCESS and DECOMPOSITION_TAG in pattern.tags
-    }
-
-
 def find_strategies(names: Iterable[str], patterns: Mapping[str, Pattern]) -> tuple[dict[str, Pattern], list[str]]:
     """Return the patterns by strategy, and the strategies without a pattern."""
-    known = known_strategies(patterns.values())
+    known = {
+        _key(pattern.description or pattern.title): pattern
+        for pattern in patterns.values()
+        if pattern.type is PatternType.SUCCESS and DECOMPOSITION_TAG in pattern.tags
+    }
     found = {name: known[_key(name)] for name in names if _key(name) in known}
     return found, [name for name in dict.fromkeys(names) if name not in found]
 

@@ -132,9 +132,8 @@ def criterion_weights(
 def should_deprecate_criterion(weight: CriterionWeight, settings: LearningSettings = _DEFAULTS) -> bool:
     """Return whether too much of the feedback, by raw counts, is harmful."""
     total = weight.helpful_count + weight.harmful_count
-    if not total or total < settings.min_feedback_for_adjustment:
-        return False
-    return weight.harmful_count / total > settings.max_harmful_ratio + settings.ratio_tolerance
+    enough = total > 0 and total >= settings.min_feedback_for_adjustment
+    return enough and weight.harmful_count / total > settings.max_harmful_ratio + settings.ratio_tolerance
 
 
 def effective_weight(weight: CriterionWeight, settings: LearningSettings = _DEFAULTS) -> float:

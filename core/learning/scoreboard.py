@@ -187,10 +187,9 @@ class Scoreboard(Scores):
         return pattern_id in self._rows
 
     def row(self, pattern_id: str) -> int:
-        try:
-            return self._rows[pattern_id]
-        except KeyError:
-            raise UnknownRecord(f"no pattern {shorten_id(pattern_id)}") from None
+        if pattern_id not in self._rows:
+            raise UnknownRecord(f"no pattern {shorten_id(pattern_id)}")
+        return self._rows[pattern_id]
 
     def rows_of(self, pattern_ids: Iterable[str]) -> Ints:
         return np.fromiter(map(self._rows.__getitem__, pattern_ids), np.int64)

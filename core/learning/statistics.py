@@ -75,6 +75,6 @@ class Difference(Struct, frozen=True, kw_only=True):
 
 def format_inconclusive(needed: int, noun: str) -> str:
     """Describe a comparison without a result, and the cases that it still needs."""
-    if needed > MAX_REQUIRED:
-        return f"not enough data: more than {MAX_REQUIRED:,} more {noun}s per group"
-    return f"not enough data: about {plural(needed, f'more {noun}')} per group"
+    is_large = needed > MAX_REQUIRED
+    cases = f"more than {MAX_REQUIRED:,} more {noun}s" if is_large else f"about {plural(needed, f'more {noun}')}"
+    return f"not enough data: {cases} per group"

@@ -91,7 +91,19 @@ def _set_known(document: JsonText, path: tuple[str, ...], values: Mapping[str, A
 def _write_index(
     paths: ProjectPaths, settings: Settings, patterns: Mapping[str, Pattern], now: datetime
 ) -> tuple[str, ...]:
-    entries = [_entry(patterns[id]) for id in sorted(patterns) if patterns[id].is_registered]
+    entries = [
+        {
+            "pattern_id": pattern.id,
+            "type": pattern.type.value,
+            "title": pattern.title,
+            "category": pattern.category,
+            "tags": list(pattern.tags),
+            "content_hash": pattern.content_hash,
+            "file": pattern.file,
+        }
+        for _, pattern in sorted(patterns.items())
+        if pattern.is_registered
+    ]
 
     def update(document: JsonText) -> None:
         if document.value.get("patterns") == entries:
@@ -103,18 +115,6 @@ def _write_index(
         document.set((), "patterns", entries, f"[{lines}\n  ]" if entries else "[]")
 
     return _update(paths, settings, index_path(paths), update)
-
-
-def _entry(pattern: Pattern) -> dict[str, Any]:
-    return {
-        "pattern_id": pattern.id,
-        "type": pattern.type.value,
-        "title": pattern.title,
-        "category": pattern.category,
-        "tags": list(pattern.tags),
-        "content_hash": pattern.content_hash,
-        "file": pattern.file,
-    }
 
 
 def _update(paths: ProjectPaths, settings: Settings, path: Path, update: _Update) -> tuple[str, ...]:

@@ -68,12 +68,8 @@ def select_prunable(snapshot: Snapshot, board: Scoreboard, settings: PruningSett
 
 def _is_protected(pattern: Pattern, assessment: Assessment, curation: CurationState) -> bool:
     """Whether a decision or a pending question has precedence over the policy."""
-    if not pattern.is_registered or pattern.id in curation.pins:
-        return True
-    arrival = curation.arrivals.get(pattern.id)
-    if arrival is not None and arrival.blocks and arrival.waits(pattern.content_hash):
-        return True
-    verdict = curation.inversions.get(pattern.id)
-    if verdict is not None and verdict.verdict == "rejected":
-        return True
-    return assessment.held or assessment.decided_by == INVERSION
+    arrival, verdict = curation.arrivals.get(pattern.id), curation.inversions.get(pattern.id)
+    is_unread = arrival is not None and arrival.blocks and arrival.waits(pattern.content_hash)
+    is_rejected = verdict is not None and verdict.verdict == "rejected"
+    is_decided = not pattern.is_registered or pattern.id in curation.pins or is_unread or is_rejected
+    return is_decided or assessment.held or assessment.decided_by == INVERSION

@@ -13,7 +13,6 @@ from core.base.grouping import group_pairs
 from core.learning.recorded_uses import EVENT_LOG, LOOP
 from core.learning.statistics import jeffreys_interval
 from core.records.decisions import Decision, Verb
-from core.records.events import Observation
 from core.state.project_state import ProjectState
 
 MIN_FOLLOWED: Final = 30  # decisions followed by results that a rate needs; fewer say nothing about a person
@@ -66,7 +65,12 @@ def measure_accuracy(view: ProjectState, by: str) -> ReviewerAccuracy:
     for decision, until in _judged(view.snapshot.decisions, view.snapshot.curation.undone, by):
         made[decision.verb] += 1
         if decision.subject in view.board:
-            good, bad = _later(view.board.observations(decision.subject), decision.at, until)
+            results = [
+                one.success
+                for one in view.board.observations(decision.subject)
+                if one.source in (EVENT_LOG, LOOP) and one.at is not None and decision.at < one.at <= until
+            ]
+            good, bad = results.count(True), results.count(False)
             if good + bad >= follow_up:
                 is_bad = bad > (limits.deprecation_threshold + limits.ratio_tolerance) * (good + bad)
                 outcomes[decision.verb].append(is_bad is (decision.verb is Verb.DEPRECATE))
@@ -83,16 +87,6 @@ def _judged(decisions: Iterable[Decision], undone: frozenset[str], by: str) -> I
         for decision, following in zip(own, (*own[1:], None), strict=True):
             if decision.by == by and decision.verb in _JUDGED:
                 yield decision, following.at if following is not None else _END
-
-
-def _later(observations: Iterable[Observation], after: datetime, until: datetime) -> tuple[int, int]:
-    """(successes, failures) in a span of time."""
-    results = [
-        one.success
-        for one in observations
-        if one.source in (EVENT_LOG, LOOP) and one.at is not None and after < one.at <= until
-    ]
-    return results.count(True), results.count(False)
 
 
 def _share(made: int, outcomes: Sequence[bool], level: float) -> Share:

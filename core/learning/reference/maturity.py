@@ -154,11 +154,9 @@ def reset(
 
 
 def _enter(maturity: PatternMaturity, state: Maturity, now: datetime) -> PatternMaturity:
-    if state is Maturity.PROVEN and maturity.state is not state:
-        return replace(maturity, state=state, promoted_at=now)
-    if state is Maturity.DEPRECATED and maturity.state is not state:
-        return replace(maturity, state=state, deprecated_at=now)
-    return replace(maturity, state=state)
+    field = {Maturity.PROVEN: "promoted_at", Maturity.DEPRECATED: "deprecated_at"}.get(state)
+    entered = {field: now} if field and maturity.state is not state else {}
+    return replace(maturity, state=state, **entered)
 
 
 def format_maturity(maturity: PatternMaturity) -> str:
