@@ -39,32 +39,25 @@ def session_document(state: ProjectState, session: DebugSession) -> Document:
     )
 
 
-def runs(state: ProjectState, session: DebugSession) -> Iterable[Block]:
-    """Describe the runs one after the other: results, failures, causes, and fixes."""
+def runs(state: ProjectState, session: DebugSession, *, is_short: bool = False) -> Iterable[Block]:
+    """Describe the runs one after the other: results, causes and fixes; unless `is_short` failures, code and diffs."""
     yield from head(state, session)
-    if not session.executions:
+    if not session.executions and not is_short:
         yield line("")
         yield line(("Nothing has been run in this session yet.", "quiet"))
     before: Execution | None = None
     for number, (run, held) in enumerate(zip(session.executions, session.verdicts, strict=True), 1):
         yield line("")
-        yield run_line(run, number)
-        yield from _environment(run, before)
-        yield from code("", run.code, indent=_INDENT)
-        yield from (block for failure in run.failures for block in failure_blocks(failure))
-        yield from analysis_blocks(run.analysis)
-        yield from fix_blocks(run.fix, held)
+        label = run.attempt if run.attempt is not None else number
+        at = ("   ", Moment(run.at)) if run.at else ()
+        yield line((f"Run {label}", "strong"), "   ", *results_text(run.results), *at)
+        if not is_short:
+            yield from _environment(run, before)
+            yield from code("", run.code, indent=_INDENT)
+            yield from (block for failure in run.failures for block in failure_blocks(failure))
+        yield from analysis_blocks(run.analysis, is_short=is_short)
+        yield from fix_blocks(run.fix, held, with_diff=not is_short)
         before = run
-
-
-def attempted_fixes(state: ProjectState, session: DebugSession) -> Iterable[Block]:
-    """Describe each run in short: results, cause and fix, without diffs and traces."""
-    yield from head(state, session)
-    for number, (run, held) in enumerate(zip(session.executions, session.verdicts, strict=True), 1):
-        yield line("")
-        yield run_line(run, number)
-        yield from analysis_blocks(run.analysis, is_short=True)
-        yield from fix_blocks(run.fix, held, with_diff=False)
 
 
 def last_failure(state: ProjectState, session: DebugSession) -> Iterable[Block]:
@@ -111,19 +104,12 @@ def escalation_line(call: Escalation) -> Line:
     )
 
 
-def run_line(run: Execution, number: int) -> Line:
-    label = run.attempt if run.attempt is not None else number
-    at = ("   ", Moment(run.at)) if run.at else ()
-    return line((f"Run {label}", "strong"), "   ", *results_text(run.results), *at)
-
-
 def results_text(results: Results | None) -> Text:
     if results is None:
         return (("no result", "quiet"),)
-    passed = f"{results.passed:,}" if results.passed is not None else "some"
     of = f" of {results.total:,}" if results.total is not None else ""
-    counts = [f"{passed}{of} passed"] if results.passed is not None else []
     errors = "error" if results.errors == 1 else "errors"
+    counts = [f"{results.passed:,}{of} passed"] if results.passed is not None else []
     for count, word in ((results.failed, "failed"), (results.errors, errors), (results.skipped, "skipped")):
         counts += [f"{count:,} {word}"] if count else []
     return (
@@ -167,12 +153,8 @@ def analysis_blocks(analysis: Analysis | None, *, is_short: bool = False) -> Ite
         category = f"{analysis.category}  " if analysis.category else ""
         cause = ((category, "warning"), analysis.root_cause, (confidence, "quiet"))
     similar = ["  ".join(filter(None, (one.session_id, one.file, one.resolution))) for one in analysis.similar]
-    rows = (
-        ("strategy", analysis.strategy),
-        *(("related", text) for text in analysis.related),
-        *(("similar", text) for text in similar),
-    )
-    return fields(("cause", cause), *(() if is_short else rows), indent=_INDENT)
+    more = [("related", text) for text in analysis.related] + [("similar", text) for text in similar]
+    return fields(("cause", cause), *(() if is_short else (("strategy", analysis.strategy), *more)), indent=_INDENT)
 
 
 def fix_blocks(fix: Fix | None, held: bool | None, *, with_diff: bool = True) -> Iterable[Block]:

@@ -107,7 +107,12 @@ def line(*parts: Part | None, indent: int = 0) -> Line:
 
 def fields(*rows: tuple[str, Part | Text | None], indent: int = 0) -> Iterable[Fields]:
     """Make one block of the rows that have a value; nothing if none has."""
-    known = tuple((label, as_text(value)) for label, value in rows if not is_empty(value))
+    empty = (None, "", ())
+    known = tuple(
+        (label, as_text(value))
+        for label, value in rows
+        if value not in empty and not (isinstance(value, Moment) and value.at is None)
+    )
     return [Fields(known, indent)] if known else []
 
 
@@ -136,9 +141,9 @@ def as_text(value: Part | Text | None) -> Text:
     return (value,) if value is not None else ()  # type: ignore[return-value]
 
 
-def is_empty(value: Part | Text | None) -> bool:
-    """Whether there is nothing to show."""
-    return value in (None, "", ()) or (isinstance(value, Moment) and value.at is None)
+def limited(values: Sequence[Part | Text], noun: str, limit: int) -> Iterable[Block]:
+    """Make a list of the first `limit` values, and say how many are left out."""
+    return [*items("", values[:limit]), *more(len(values), noun, limit)]
 
 
 def more(count: int, noun: str, shown: int) -> Iterable[Line]:

@@ -169,16 +169,11 @@ def _result(use: Observation) -> str:
 
 
 def reflection_rows(reflections: Sequence[Reflection]) -> Iterable[Block]:
+    for one in reflections:
+        number = (f"{one.iteration if one.iteration is not None else '?':>4} ", "accent")
+        yield line(number, (f"{kind_word(one)}  ", "name"), one.text)
     if not reflections:
-        return [line(("No reflection recorded for this loop.", "quiet"))]
-    return [
-        line(
-            (f"{one.iteration if one.iteration is not None else '?':>4} ", "accent"),
-            (f"{kind_word(one)}  ", "name"),
-            one.text,
-        )
-        for one in reflections
-    ]
+        yield line(("No reflection recorded for this loop.", "quiet"))
 
 
 def files(loop: Loop, details: LoopDetails | None) -> Iterable[Block]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 from core.base.formatting import format_decimal, format_percent
 from core.base.text import plural
@@ -23,6 +22,7 @@ from core.documents.document import (
     code,
     fields,
     items,
+    limited,
     line,
     more,
     section,
@@ -54,6 +54,9 @@ _MAX_OBSERVATIONS: Final = 20
 
 def pattern_document(state: ProjectState, pattern: Pattern, me: str = "") -> Document:
     """Describe a pattern; decisions of the user `me` are worded as "your"."""
+    source_loops = [
+        ": ".join(filter(None, (one.loop_id, format_iterations(pattern, one)))) for one in pattern.source_loops
+    ]
     effect = compare_pattern(state.snapshot, state.board, pattern.id, state.settings)
     return Document(
         f"Pattern {pattern.id}",
@@ -61,7 +64,7 @@ def pattern_document(state: ProjectState, pattern: Pattern, me: str = "") -> Doc
             *overview(state, pattern, me),
             *fields(("Average impact", effect.verdict)),
             Section("Why this state", tuple(rules(state, pattern))),
-            *section("Source loops", _source_loops(pattern)),
+            *section("Source loops", limited(source_loops, "loop", _MAX_LOOPS)),
             Section("Evidence", tuple(evidence(state, pattern, _MAX_OBSERVATIONS))),
             Section("Lineage", tuple(lineage(state, pattern))),
             Section("Decisions", tuple(decisions(state, pattern))),
@@ -143,18 +146,18 @@ def warnings(state: ProjectState, pattern: Pattern, me: str = "") -> Iterable[Li
     """Describe contradiction, inversion, quarantine, and safety findings."""
     assessment = state.assessment(pattern.id)
     if assessment.contradicted:
-        by = assessment.pin.by if assessment.pin is not None else "this"
-        whose = "your" if by == me else f"{by}'s" if assessment.pin is not None else "this"
+        by = assessment.pin.by if assessment.pin is not None else ""
+        whose = ("your" if by == me else f"{by}'s") if by else "this"
         yield line((f"Later evidence contradicts {whose} decision: see Review.", "warning"))
     if assessment.inversion_due:
         yield line(("Its failure rate is high enough for an inversion: see Review.", "warning"))
     if assessment.quarantined:
-        until = "a person has read its text"
+        action = "has read its text"
         if assessment.blocked:
-            until = "a person releases it with a reason"
+            action = "releases it with a reason"
         elif assessment.held:
-            until = "a person approves this text, which gives orders"
-        yield line((f"Not injected until {until}: see Review.", "warning"))
+            action = "approves this text, which gives orders"
+        yield line((f"Not injected until a person {action}: see Review.", "warning"))
     yield from suspicion_lines(state, pattern)
 
 
@@ -193,12 +196,6 @@ def body(pattern: Pattern, title: str = "") -> Iterable[Block]:
     yield from code("Diff", pattern.diff_pattern, "diff")
     yield from fields(*((f"{{{{{name}}}}}", text) for name, text in pattern.placeholders), indent=2)
     yield from fields(("Inverted from", pattern.inverted_from), ("Related", ", ".join(pattern.related)))
-
-
-def _source_loops(pattern: Pattern) -> Iterable[Block]:
-    loops = [(one.loop_id, format_iterations(pattern, one)) for one in pattern.source_loops]
-    named = [f"{loop_id}: {iterations}" if iterations else loop_id for loop_id, iterations in loops[:_MAX_LOOPS]]
-    return [*items("", named), *more(len(loops), "loop", _MAX_LOOPS)]
 
 
 def evidence(state: ProjectState, pattern: Pattern, limit: int | None = None) -> Iterable[Block]:
@@ -259,7 +256,6 @@ def _observation(state: ProjectState, use: Observation) -> tuple[Text, ...]:
 
 
 def lineage(state: ProjectState, pattern: Pattern) -> Iterable[Block]:
-    """Describe the life of the pattern, oldest event first."""
     return timeline(pattern_lineage(state, pattern.id)) or [line(("No origin is recorded.", "quiet"))]
 
 
@@ -302,13 +298,9 @@ def explanation(state: ProjectState, pattern: Pattern) -> Iterable[Block]:
     computed = state.assessment(pattern.id).computed
     flipping = [loop for loop in explain_pattern(state, pattern.id).loops if loop.state_without is not computed]
     rows = [
-        f"{one.loop_id}: {one.state_without} (helpful {one.helpful:.2f}, harmful {one.harmful:.2f})"
-        for one in flipping[:_MAX_LOOPS]
+        f"{one.loop_id}: {one.state_without} (helpful {one.helpful:.2f}, harmful {one.harmful:.2f})" for one in flipping
     ]
-    yield from section(
-        "Without one of these loops the state would differ",
-        [*items("", rows), *more(len(flipping), "loop", _MAX_LOOPS)],
-    )
+    yield from section("Without one of these loops the state would differ", limited(rows, "loop", _MAX_LOOPS))
     yield from section("Evidence", evidence(state, pattern, _MAX_OBSERVATIONS))
 
 
@@ -320,12 +312,7 @@ def decisions(state: ProjectState, pattern: Pattern) -> Iterable[Block]:
 
 
 def _is_about(decision: Decision, pattern: Pattern, made: Sequence[Decision]) -> bool:
-    after = decision.after
-    several = chain([after.get("anti_id")], *(_list(after.get(key)) for key in ("patterns", "joined")))
-    if decision.subject == pattern.id or pattern.id in several:
+    several = [value for key in ("patterns", "joined") if isinstance(value := decision.after.get(key), list)]
+    if pattern.id in (decision.subject, decision.after.get("anti_id")) or any(pattern.id in ids for ids in several):
         return True
     return decision.verb in TURNS and any(one.id == decision.subject and _is_about(one, pattern, ()) for one in made)
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []

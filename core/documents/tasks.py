@@ -182,15 +182,9 @@ def attempt_head(attempt: Attempt, condition: AttemptCondition) -> Line:
 
 
 def attempt_facts(attempt: Attempt, task: Task | None = None) -> Iterable[Block]:
-    counts = [
-        f"{'running for' if attempt.is_open else 'took'} {took(attempt)}" if took(attempt) != "—" else "",
-        *(
-            plural(n, noun)
-            for n, noun in ((attempt.iterations, "iteration"), (attempt.actions, "action"))
-            if n is not None
-        ),
-        plural(attempt.errors, "error") if attempt.errors else "",
-    ]
+    known = ((attempt.iterations, "iteration"), (attempt.actions, "action"), (attempt.errors or None, "error"))
+    counts = [f"{'running for' if attempt.is_open else 'took'} {took(attempt)}" if took(attempt) != "—" else ""]
+    counts += [plural(count, noun) for count, noun in known if count is not None]
     return fields(
         ("Task", task.description or task.id if task is not None else ""),
         ("Plan", attempt.plan),
@@ -215,7 +209,10 @@ def _attempt_section(detail: AttemptDetail, condition: ConditionOf) -> Section:
     attempt = detail.attempt
     state = condition(attempt)
     left = len(detail.actions) - MAX_ACTIONS
-    listed = [_step_text(ReplayStep(action)) for action in detail.actions[max(left, 0) :]]
+    listed = []
+    for action in detail.actions[max(left, 0) :]:
+        error = f" ({action.error})" if action.has_failed and action.error.strip() else ""
+        listed.append(f"{_step_title(ReplayStep(action))}{error}")
     note = [line((f"{plural(left, 'earlier action')} left out; the export of this attempt has them.", "quiet"))]
     actions: list[Block] = [*(note if left > 0 else []), *items("", listed)]
     return Section(
@@ -226,21 +223,18 @@ def _attempt_section(detail: AttemptDetail, condition: ConditionOf) -> Section:
 
 def _attempt_blocks(detail: AttemptDetail, condition: AttemptCondition) -> Iterable[Block]:
     attempt = detail.attempt
-    planned = _count(detail.estimated_iterations)
     yield attempt_head(attempt, condition)
     yield from attempt_facts(attempt)
-    yield from fields(("Iterations planned", planned))
+    yield from fields(("Iterations planned", _count(detail.estimated_iterations)))
     yield from plan_blocks(attempt, detail)
     yield from attempt_notes(attempt)
-    yield from section(
-        "Quality by iteration", items("", [_quality(n, one) for n, one in enumerate(attempt.quality, 1)])
-    )
+    values = []
+    for place, one in enumerate(attempt.quality, 1):
+        change = f" ({one.change})" if one.change else ""
+        number = one.iteration if one.iteration is not None else place
+        values.append(f"iteration {number}: {format_percent(one.quality)}{change}")
+    yield from section("Quality by iteration", items("", values))
     yield from milestones(detail.milestones)
-
-
-def _quality(place: int, one: Any) -> str:
-    change = f" ({one.change})" if one.change else ""
-    return f"iteration {one.iteration if one.iteration is not None else place}: {format_percent(one.quality)}{change}"
 
 
 def _attempt_end(detail: AttemptDetail) -> Iterable[Block]:
@@ -270,12 +264,13 @@ def milestones(found: Sequence[Milestone]) -> Iterable[Block]:
 
 def reflection_sections(found: Iterable[Reflection]) -> list[Section]:
     """Describe each reflection below a heading with its attempt."""
-    sections = []
-    for one in found:
-        title = "Reflection on the task" if one.attempt is None else f"Reflection on attempt {one.attempt}"
-        blocks = (reflection_documents.head(one), *reflection_documents.answers(one))
-        sections.append(Section(title, blocks))
-    return sections
+    return [
+        Section(
+            "Reflection on the task" if one.attempt is None else f"Reflection on attempt {one.attempt}",
+            (reflection_documents.head(one), *reflection_documents.answers(one)),
+        )
+        for one in found
+    ]
 
 
 def action_text(action: Action) -> Text:
@@ -302,12 +297,6 @@ def action_table(detail: AttemptDetail) -> Iterable[Block]:
         for action in detail.actions
     )
     return [Table(("action", "at", "type", "result", "on", "why"), rows, right=(0,), expendable=(1,))] if rows else []
-
-
-def _step_text(step: ReplayStep) -> Text:
-    action = step.action
-    error = f" ({action.error})" if action.has_failed and action.error.strip() else ""
-    return (f"{_step_title(step)}{error}",)
 
 
 def _step_title(step: ReplayStep) -> str:

@@ -147,7 +147,7 @@ def sides(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
     if item.is_about_pattern:
         return _pattern_sides(view, item, desk, draw)
     if (session := item.session) is not None:
-        tried, failure = debug_sessions.attempted_fixes(view, session), debug_sessions.last_failure(view, session)
+        tried, failure = debug_sessions.runs(view, session, is_short=True), debug_sessions.last_failure(view, session)
         return "attempted fixes", "failure, cause and lessons", draw(tried, left), draw(failure, right)
     if item.held_text is not None:
         return INJECTED, "origin", held_text_lines(item.held_text), draw(held_text_origin(item.held_text))
