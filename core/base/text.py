@@ -115,7 +115,6 @@ def is_plain_ascii(text: str) -> bool:
 
 
 def _mask_and_cut(text: str, limit: int | None) -> str:
-    """Mask secrets and cut to `limit` characters."""
     if limit is None or len(text) <= limit:
         return mask_secrets(text)
     return mask_secrets(text[: limit + _MARGIN])[: max(limit - 1, 0)] + ELLIPSIS

@@ -80,5 +80,4 @@ class Delta:
         return any(getattr(self, one.name) for one in fields(self))
 
     def __or__(self, other: Delta) -> Delta:
-        """Combine two consecutive deltas."""
         return Delta(**{one.name: getattr(self, one.name) | getattr(other, one.name) for one in fields(self)})

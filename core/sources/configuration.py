@@ -7,7 +7,7 @@ The section `ralph.cross_loop_learning` has the groups of `core.config.settings`
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from operator import attrgetter
 from pathlib import PurePosixPath
@@ -54,6 +54,11 @@ _CLOSE: Final = 0.8
 _MAX_KEYS: Final = 1000
 """Maximum keys of one object that are compared; a configuration has a few dozen."""
 _MAX_PROBLEMS: Final = 20
+_READERS: Final[Mapping[Any, Callable[[Any], Any]]] = {
+    bool: normalize.flag,
+    int: normalize.count,
+    float: normalize.number,
+}
 
 
 class SettingValue(NamedTuple):
@@ -202,20 +207,14 @@ def _put(group: _S, fields: Fields, field: str, name: str, sources: dict[str, st
 
 def _read(given: Any, kind: Any) -> Any:
     """Convert a YAML value to the type of a setting; an invalid one stays as it is."""
-    read: Any = None
-    if kind is bool:
-        read = normalize.flag(given)
-    elif kind is int:
-        read = normalize.count(given)
-    elif kind is float:
-        read = normalize.number(given)
-    elif get_origin(kind) is tuple and isinstance(given, list):
-        read = tuple(_read(item, float) for item in given)
-    return given if read is None else read
+    if get_origin(kind) is tuple and isinstance(given, list):
+        return tuple(_read(item, float) for item in given)
+    read = _READERS.get(kind)
+    value = read(given) if read is not None else None
+    return given if value is None else value
 
 
 def _check_archive(fields: Fields) -> None:
-    """Report options about pruned patterns that cannot be changed."""
     archive, path = _ARCHIVE
     if fields.flag(archive) is False:
         message = f"{archive} is always true here: pruned patterns can be restored"

@@ -103,7 +103,6 @@ class RecordText(JsonText):
     """
 
     def __init__(self, data: bytes) -> None:
-        """See `JsonText`."""
         super().__init__(data)
         self._is_camel = is_camel(self.value)
         if self._is_camel:

@@ -175,7 +175,7 @@ class LoopCollection:
 
 
 def _order_of(joined: _Joined) -> list[tuple[str, datetime | None, tuple[str, ...]]]:
-    """Everything that decides the order and aliases of the loops of a key."""
+    """Whatever decides the order and aliases of the loops of a key."""
     return [(loop.id, loop.started_at, loop.aliases) for loop in joined[0]]
 
 
@@ -248,7 +248,6 @@ class _LoopGroups:
                 self._pids.setdefault(pid, []).append(fact)
 
     def _by_pid(self, fact: LoopFact) -> str:
-        """The loop whose registry entry has the launcher's pid and the same task."""
         for other in self._pids.get(fact.launcher_pid or 0, ()):
             if not fact.task or not other.task or _task_key(fact.task) == _task_key(other.task):
                 return self._same_loop.get(other.loop_id, other.loop_id)

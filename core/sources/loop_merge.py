@@ -13,43 +13,19 @@ from core.base.text import visible_line
 from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, Loop, LoopStatus
 from core.records.times import minute_of
+from core.sources import loop_facts as sources
 from core.sources.liveness import Processes, check_liveness
-from core.sources.loop_facts import (
-    ANALYTICS,
-    ARCHIVE,
-    ARCHIVES,
-    BEST_OUTPUT,
-    CRASH_LOG,
-    CURRENT,
-    DETAILS,
-    DIRECTORY,
-    EXTERNAL,
-    EXTERNAL_ARCHIVE,
-    EXTERNAL_REGISTRY,
-    EXTERNAL_STATE,
-    HEARTBEAT,
-    LAUNCHER,
-    LOOPS,
-    REGISTRIES,
-    REGISTRY,
-    LoopFact,
-    loop_home,
-    newest,
-)
+from core.sources.loop_facts import LoopFact, loop_home, newest
 
-_PRECEDENCE: Final = {
-    source: rank
-    for rank, source in enumerate(
-        (
-            *(LOOPS, ARCHIVE, EXTERNAL_ARCHIVE, EXTERNAL_STATE, EXTERNAL, CURRENT),
-            *(REGISTRY, EXTERNAL_REGISTRY, LAUNCHER),
-            *(ANALYTICS, BEST_OUTPUT, HEARTBEAT, CRASH_LOG, DIRECTORY),
-        )
-    )
-}
+_ORDER: Final = (
+    *(sources.LOOPS, sources.ARCHIVE, sources.EXTERNAL_ARCHIVE, sources.EXTERNAL_STATE, sources.EXTERNAL),
+    *(sources.CURRENT, sources.REGISTRY, sources.EXTERNAL_REGISTRY, sources.LAUNCHER),
+    *(sources.ANALYTICS, sources.BEST_OUTPUT, sources.HEARTBEAT, sources.CRASH_LOG, sources.DIRECTORY),
+)
+_PRECEDENCE: Final = {source: rank for rank, source in enumerate(_ORDER)}
 """Order in which sources are believed."""
-_EXTERNAL_STATES: Final = frozenset({EXTERNAL_STATE, EXTERNAL, LAUNCHER})
-_WITH_ACTIVITY: Final = _PRECEDENCE.keys() - {ANALYTICS, BEST_OUTPUT, CRASH_LOG, DIRECTORY}
+_EXTERNAL_STATES: Final = frozenset({sources.EXTERNAL_STATE, sources.EXTERNAL, sources.LAUNCHER})
+_WITH_ACTIVITY: Final = _PRECEDENCE.keys() - (sources.DETAILS - {sources.HEARTBEAT})
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 _CLOCK_TOLERANCE: Final = timedelta(seconds=60)
 """Clocks of machines differ; a time further in the future is a mistake, not an activity."""
@@ -74,9 +50,9 @@ def merge_facts(loop_id: str, facts: Sequence[LoopFact], context: Context, findi
     Facts that only add details (a heartbeat, analytics) do not make a loop.
     """
     homes = {home for fact in facts if (home := loop_home(fact.directory))}
-    archives = homes & ARCHIVES
+    archives = homes & sources.ARCHIVES
     if len(homes) < 2 or not archives:
-        if homes or any(fact.source not in DETAILS and fact.loop_id for fact in facts):
+        if homes or any(fact.source not in sources.DETAILS and fact.loop_id for fact in facts):
             yield merge_loop(loop_id, facts, context, findings)
         return
     archived = [fact for fact in facts if loop_home(fact.directory) in archives]
@@ -92,8 +68,8 @@ def merge_facts(loop_id: str, facts: Sequence[LoopFact], context: Context, findi
 def merge_loop(loop_id: str, facts: Sequence[LoopFact], context: Context, findings: list[Finding]) -> Loop:
     """Merge all facts into one loop; adds a finding for each contradiction."""
     facts = sorted(facts, key=_precedence)
-    main = [fact for fact in facts if fact.source not in DETAILS]
-    details = [fact for fact in facts if fact.source in DETAILS]
+    main = [fact for fact in facts if fact.source not in sources.DETAILS]
+    details = [fact for fact in facts if fact.source in sources.DETAILS]
     directory = next((fact.directory for fact in facts if fact.directory), "")
     home = loop_home(directory)
     if directory and not main:
@@ -110,7 +86,7 @@ def merge_loop(loop_id: str, facts: Sequence[LoopFact], context: Context, findin
         status=source.status if source else LoopStatus.UNKNOWN,
         raw_status=source.raw_status if source else "",
         sources=tuple(sorted({fact.source for fact in main} | ({home} if home else set()))),
-        archived=home in ARCHIVES,
+        archived=home in sources.ARCHIVES,
         iteration=_iteration(facts, main),
         max_iterations=next((fact.max_iterations for fact in main if fact.max_iterations is not None), None),
         started_at=_first(facts, "started_at"),
@@ -122,7 +98,7 @@ def merge_loop(loop_id: str, facts: Sequence[LoopFact], context: Context, findin
         last_result=_first(main, "last_result") or (iterations[-1].result if iterations else ""),
         crashes=sum(fact.crashes for fact in details),
         duration_ms=_first(details, "duration_ms") or _first(main, "duration_ms"),
-        files=tuple(dict.fromkeys(fact.file for fact in facts if fact.source != DIRECTORY)),
+        files=tuple(dict.fromkeys(fact.file for fact in facts if fact.source != sources.DIRECTORY)),
         directory=directory,
         **{name: value for name in _FROM_MAIN if (value := _first(main, name))},
     )
@@ -172,7 +148,6 @@ def _precedence(fact: LoopFact) -> tuple[int, bool, str]:
 
 
 def _first(facts: Sequence[LoopFact], name: str) -> Any:
-    """The first non-empty value of a field; None if all are empty."""
     return next((value for fact in facts if (value := getattr(fact, name))), None)
 
 
@@ -187,7 +162,7 @@ def _status_source(main: Sequence[LoopFact]) -> LoopFact | None:
 
 def _iteration(facts: Sequence[LoopFact], main: Sequence[LoopFact]) -> int | None:
     """The current iteration; the highest of an external loop, whose entry is outdated."""
-    if any(fact.source.startswith("external") or fact.source == LAUNCHER for fact in main):
+    if any(fact.source.startswith("external") or fact.source == sources.LAUNCHER for fact in main):
         return max((fact.iteration for fact in facts if fact.iteration is not None), default=None)
     return next((fact.iteration for fact in main if fact.iteration is not None), None)
 
@@ -196,7 +171,7 @@ def _last_activity(facts: Sequence[LoopFact], now: datetime) -> datetime | None:
     """Newest past time in the loop's own files, else in a registry."""
     horizon = now + _CLOCK_TOLERANCE
     dated = [fact for fact in facts if fact.last_activity_at is not None and fact.last_activity_at <= horizon]
-    own = newest(*[fact.last_activity_at for fact in dated if fact.source not in REGISTRIES])
+    own = newest(*[fact.last_activity_at for fact in dated if fact.source not in sources.REGISTRIES])
     return own or newest(*[fact.last_activity_at for fact in dated])
 
 
@@ -220,15 +195,14 @@ def _end(main: Sequence[LoopFact], loop: Loop, is_dead: bool, now: datetime) -> 
 def _badges(
     facts: Sequence[LoopFact], home: str, status: LoopStatus, liveness: Liveness, has_registry: bool
 ) -> Iterator[str]:
-    """Badges of a loop, see `Loop.badges`."""
-    is_registered = any(fact.source in REGISTRIES for fact in facts)
-    if home in (LOOPS, EXTERNAL) and has_registry and not is_registered:
+    is_registered = any(fact.source in sources.REGISTRIES for fact in facts)
+    if home in (sources.LOOPS, sources.EXTERNAL) and has_registry and not is_registered:
         yield "unregistered" if status.ended or status is LoopStatus.UNKNOWN else "orphan"
-    if home in ARCHIVES and is_registered:
+    if home in sources.ARCHIVES and is_registered:
         yield "archived-but-registered"
-    if is_registered and not home and all(fact.source != CURRENT for fact in facts):
+    if is_registered and not home and all(fact.source != sources.CURRENT for fact in facts):
         yield "registered-only"
-    if len({fact.status for fact in facts if fact.source not in DETAILS} - {LoopStatus.UNKNOWN}) > 1:
+    if len({fact.status for fact in facts if fact.source not in sources.DETAILS} - {LoopStatus.UNKNOWN}) > 1:
         yield "status-disagrees"
     if any(fact.directory and fact.inner_id for fact in facts):
         yield "id-disagrees"
@@ -245,7 +219,6 @@ def _no_state(directory: str) -> Finding:
 
 
 def _check_times(main: Sequence[LoopFact], now: datetime, findings: list[Finding]) -> None:
-    """Add findings for impossible times."""
     latest = now + _CLOCK_TOLERANCE
     for fact in main:
         loop_id = visible_line(fact.loop_id, 80)

@@ -8,41 +8,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import PurePosixPath
 from typing import Any, Final
 
 from core.records.debug_sessions import Failure
 from core.records.findings import Finding
 from core.records.loops import ExtractedPattern, Improvement, InjectedUse, Iteration, LoopStatus, Outcome
 from core.records.times import parse_time
+from core.sources import loop_facts as sources
 from core.sources import normalize
 from core.sources.debug_sessions import MAX_TEXT, read_failure, read_fix, read_results
 from core.sources.fields import Fields, document
-from core.sources.loop_facts import (
-    ANALYTICS,
-    BEST_OUTPUT,
-    CRASH_LOG,
-    EXTERNAL_REGISTRY,
-    HEARTBEAT,
-    LAUNCHER,
-    REGISTRY,
-    LoopFact,
-    loop_directory,
-    newest,
-)
+from core.sources.loop_facts import LoopFact, loop_directory, newest
 from core.sources.record_kinds import loop_source
 
-_TIME: Final = ("timestamp", "completed_at", "completedAt", "started_at", "startedAt")
-_FILES: Final = ("filesModified", "files_modified", "files_changed", "artifactsModified")
-_DURATION: Final = ("duration_ms", "execution_time_ms", "duration")
-_FAILURES: Final = ("error", "errors", "failures")
-_FINISHED: Final = frozenset({"completed", "complete", "done"})
 _MAX_FAILURES: Final = 100
 """Maximum errors that are read from one field."""
 
 Facts = tuple[tuple[LoopFact, ...], tuple[Finding, ...]]
 
 _UPDATED: Final = (*normalize.UPDATED, "last_active", "lastActive")
-_REGISTRIES: Final = frozenset({REGISTRY, EXTERNAL_REGISTRY, LAUNCHER})
+_REGISTRIES: Final = frozenset({sources.REGISTRY, sources.EXTERNAL_REGISTRY, sources.LAUNCHER})
 _PATTERN_KEYS: Final = ("pattern_id", "template_id", "id")
 _CRASH: Final = re.compile(rb"^\[([^\]\n]{8,64})\]", re.MULTILINE)
 
@@ -58,9 +44,9 @@ def read_loops(file: str, value: Any, modified_at: datetime) -> Facts:
         return (), tuple(findings)
     if source in _REGISTRIES:
         facts = tuple(_read_registry(source, fields))
-    elif source == HEARTBEAT:
+    elif source == sources.HEARTBEAT:
         facts = (_read_heartbeat(fields, modified_at),)
-    elif source in (ANALYTICS, BEST_OUTPUT):
+    elif source in (sources.ANALYTICS, sources.BEST_OUTPUT):
         facts = (_read_measurements(source, fields, modified_at),)
     else:
         facts = (_read_state(source, fields, modified_at),)
@@ -72,7 +58,7 @@ def read_crash_log(file: str, data: bytes, modified_at: datetime) -> Facts:
     times = [time for found in _CRASH.findall(data) if (time := parse_time(found.decode("ascii", "replace")))]
     directory = loop_directory(file)
     fact = LoopFact(
-        source=CRASH_LOG,
+        source=sources.CRASH_LOG,
         file=file,
         loop_id=directory.rpartition("/")[2],
         directory=directory,
@@ -89,12 +75,11 @@ def loop_of(fields: Fields) -> str:
     if directory:
         return directory.rpartition("/")[2]
     *_, folder, name = fields.file.split("/")
-    by_name = folder if name == "best-output-tracking.json" else _stem(name)
+    by_name = folder if name == "best-output-tracking.json" else (name.rpartition(".")[0] or name)
     return fields.text(*normalize.LOOP_ID) or by_name
 
 
 def _read_state(source: str, fields: Fields, modified_at: datetime) -> LoopFact:
-    """Read the state file of an internal or external loop."""
     inner_id = fields.text(*normalize.LOOP_ID)
     loop_id = loop_of(fields)
     iterations = tuple(read_iteration(item) for _, item in fields.objects("iterations"))
@@ -119,7 +104,14 @@ def _read_state(source: str, fields: Fields, modified_at: datetime) -> LoopFact:
         last_result=fields.text("lastResult", "last_result"),
         learnings=fields.lines(*normalize.LEARNINGS),
         injected=tuple(_injected(learning, iterations)) if learning else (),
-        extracted=tuple(_extracted(learning)) if learning else (),
+        extracted=tuple(
+            ExtractedPattern(
+                pattern_id=entry.text(*_PATTERN_KEYS),
+                new=entry.flag("new") is not False,
+                rate=entry.rate("success_rate"),
+            )
+            for entry in (_pattern_entries(learning, "extracted_patterns") if learning else ())
+        ),
         improvement=_improvement(learning) if learning else None,
         quality=tuple(item.quality for item in iterations if item.quality is not None),
         duration_ms=fields.number("totalDuration_ms", "total_duration_ms"),
@@ -197,15 +189,6 @@ def _injected(learning: Fields, iterations: tuple[Iteration, ...]) -> Iterator[I
         )
 
 
-def _extracted(learning: Fields) -> Iterator[ExtractedPattern]:
-    for entry in _pattern_entries(learning, "extracted_patterns"):
-        yield ExtractedPattern(
-            pattern_id=entry.text(*_PATTERN_KEYS),
-            new=entry.flag("new") is not False,
-            rate=entry.rate("success_rate"),
-        )
-
-
 def _pattern_entries(learning: Fields, name: str) -> Iterator[Fields]:
     """Entries that name a pattern; a plain ID counts as an entry."""
     for key, item in learning.items(name):
@@ -240,8 +223,8 @@ def _read_registry(source: str, fields: Fields) -> Iterator[LoopFact]:
             owner=entry.text("owner"),
             max_iterations=entry.count(*normalize.MAX_ITERATIONS),
             last_activity_at=newest(common["started_at"], common["updated_at"]),
-            pid=pid if source == EXTERNAL_REGISTRY else None,
-            launcher_pid=pid if source != REGISTRY else None,
+            pid=pid if source == sources.EXTERNAL_REGISTRY else None,
+            launcher_pid=pid if source != sources.REGISTRY else None,
             **common,
         )
 
@@ -249,9 +232,9 @@ def _read_registry(source: str, fields: Fields) -> Iterator[LoopFact]:
 def _read_heartbeat(fields: Fields, modified_at: datetime) -> LoopFact:
     """Read a heartbeat. Its age proves nothing: it is written when the phase changes."""
     return LoopFact(
-        source=HEARTBEAT,
+        source=sources.HEARTBEAT,
         file=fields.file,
-        loop_id=_stem(fields.file.rpartition("/")[2]),
+        loop_id=PurePosixPath(fields.file).stem,
         modified_at=modified_at,
         iteration=fields.count(*normalize.ITERATION),
         last_activity_at=fields.time("timestamp"),
@@ -282,10 +265,6 @@ def _read_measurements(source: str, fields: Fields, modified_at: datetime) -> Lo
     )
 
 
-def _stem(name: str) -> str:
-    return name.rpartition(".")[0] or name
-
-
 def read_iteration(fields: Fields) -> Iteration:
     """Read an iteration in any of its spellings.
 
@@ -293,7 +272,7 @@ def read_iteration(fields: Fields) -> Iteration:
     """
     failures = tuple(_failures(fields))
     word = fields.text("outcome", "status", "verification_status")
-    is_just_finished = bool(failures) and normalize.word(word) in _FINISHED
+    is_just_finished = bool(failures) and normalize.word(word) in ("completed", "complete", "done")
     outcome = Outcome.UNKNOWN if is_just_finished else normalize.outcome(word)
     if outcome is Outcome.UNKNOWN and (passed := fields.flag("verified", "passed")) is not None:
         outcome = Outcome.SUCCESS if passed else Outcome.FAILURE
@@ -302,14 +281,14 @@ def read_iteration(fields: Fields) -> Iteration:
         outcome = Outcome.SUCCESS if results.green else Outcome.FAILURE
     return Iteration(
         number=fields.count(*normalize.ITERATION_NUMBER),
-        at=fields.time(*_TIME),
+        at=fields.time("timestamp", "completed_at", "completedAt", "started_at", "startedAt"),
         action=fields.text("action"),
         result=fields.text("result", "output", "notes", "progress"),
         outcome=outcome,
         learnings=fields.lines("learnings", "reflections"),
-        duration_ms=fields.number(*_DURATION),
+        duration_ms=fields.number("duration_ms", "execution_time_ms", "duration"),
         quality=read_quality(fields),
-        files=fields.texts(*_FILES),
+        files=fields.texts("filesModified", "files_modified", "files_changed", "artifactsModified"),
         failures=failures,
         fix=read_fix(fields),
         results=results,
@@ -327,7 +306,7 @@ def read_quality(fields: Fields) -> float | None:
 
 def _failures(fields: Fields) -> Iterator[Failure]:
     """Errors in a list or alone, as objects or texts."""
-    for name in _FAILURES:
+    for name in ("error", "errors", "failures"):
         value = fields.mapping.get(name)
         for item in (value if isinstance(value, list) else [value])[:_MAX_FAILURES]:
             if isinstance(item, str) and item.strip():

@@ -258,7 +258,6 @@ def _typical_iterations(record: Fields) -> IterationRange | None:
 
 
 def _source_loops(record: Fields) -> tuple[SourceLoop, ...]:
-    """`source_loops`, whose entries are objects or plain loop IDs."""
     loops = []
     for key, value in record.items("source_loops"):
         place = f"{record.place('source_loops')}/{key}"

@@ -206,7 +206,6 @@ def _items(
 def _list_items(
     nodes: list[Any] | dict[str, Any], type_of_list: PatternType | None, path: Path, pointer: str
 ) -> Iterator[PatternItem]:
-    """The records of a list, or of an object keyed by ID."""
     if isinstance(nodes, list):
         for index, node in enumerate(nodes):
             yield PatternItem((*path, index), f"{pointer}/{index}", node, type=type_of_list)
@@ -369,7 +368,6 @@ def merge_records(base: bytes | None, theirs: bytes, present: bytes | None) -> b
 
 
 def _update(document: JsonText, here: Record, other: JsonText, theirs: Record) -> None:
-    """Make one record equal to that in another version of the file."""
     for name in [name for name in here.value if name not in theirs.value]:
         document.remove((*here.path, name))
     for name, value in theirs.value.items():

@@ -175,12 +175,10 @@ def _duplicate_findings(copies: Sequence[Pattern]) -> tuple[Finding, ...]:
 
 
 def _references(pattern: Pattern | None) -> set[str]:
-    """IDs of the other patterns that a pattern names."""
     return {*pattern.related, pattern.better_pattern_id} - {""} if pattern is not None else set()
 
 
 def _dangling_findings(pattern: Pattern, patterns: Mapping[str, Pattern]) -> tuple[Finding, ...]:
-    """A finding for each reference to an unknown pattern."""
     messages = (
         f"names '{visible_line(target, 80)}', which is not a pattern of this project"
         for target in sorted(_references(pattern))
@@ -207,7 +205,6 @@ def join_copies(copies: Sequence[Pattern]) -> Pattern | None:
 
 
 def _differs(first: Pattern, copy: Pattern) -> bool:
-    """Whether two records differ in more than their place."""
     return first != replace(copy, file=first.file, pointer=first.pointer, copy_folder=first.copy_folder)
 
 

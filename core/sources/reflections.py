@@ -101,7 +101,6 @@ def _topic(reflection: Reflection) -> tuple[int | None, int | None, str]:
 def _read_lines(
     file: str, lines: Sequence[Line], modified_at: datetime, findings: list[Finding]
 ) -> Iterator[Reflection]:
-    """Read `tasks/<id>/reflections.jsonl`."""
     task_id = file.split("/")[3]
     for line in lines:
         place = f"line {line.number}"
