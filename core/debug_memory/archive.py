@@ -26,7 +26,6 @@ from core.debug_memory.retention import (
     ARCHIVE,
     DebugFiles,
     RetentionPlan,
-    archive_month,
     archived_files,
     original_names,
     plan_retention,
@@ -155,7 +154,7 @@ class DebugArchive:
             by, at = line.get("by"), parse_time(line.get("at"))
             for session in read_session_file(self._paths, file)[0]:
                 found.append(ArchivedSession(session=session, file=file, at=at, by=by if isinstance(by, str) else ""))
-        found.sort(key=lambda one: (archive_month(one.file), iso(one.at) or "", one.file), reverse=True)
+        found.sort(key=lambda one: (split_home(one.file)[1].split("/")[1], iso(one.at) or "", one.file), reverse=True)
         return tuple(found)
 
     def find(self, name: str) -> ArchivedSession | None:
@@ -268,7 +267,7 @@ class ArchiveJournal:
         self.locked = self._log.locked
 
     def record(self, key: str, kind: str, moves: Iterable[FileMove], now: datetime) -> None:
-        """Record moves `_BEFORE` or `_AFTER` they are made: `ARCHIVED`, `RESTORED` or `_NOT_MOVED`."""
+        """Record moves of a kind, `_BEFORE` or `_AFTER` they are made."""
         fields = {"at": iso(now), "by": self._by, key: kind}
         lines = [{**fields, "from": one.source, "to": one.target, "sessions": one.sessions} for one in moves]
         if lines:

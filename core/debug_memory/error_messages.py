@@ -29,9 +29,9 @@ _LOCATION: Final = re.compile(rf"\s+(?:(?:at|in|from)\s+({_PATH})|\(({_PATH})\))
 
 
 def generalize_message(message: str, *, keep_names: bool = False) -> str:
-    """The RE2 regex for similar messages (docs/extraction.md); "" if it is too general.
+    """The RE2 regex for similar messages; "" if it is too general.
 
-    Only the first line is used. `keep_names` keeps quoted names literal, for a narrower regex.
+    See docs/extraction.md. Only the first line is used. `keep_names` keeps quoted names literal, for a narrower regex.
     """
     text = message.strip().split("\n", 1)[0].rstrip()[:_MAX_MESSAGE]
     pattern, letters = "", 0

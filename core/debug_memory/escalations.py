@@ -138,17 +138,28 @@ def preserve_context(
     `material` contains the records of the session's loop, None if it has no loop. Raises Refused if the session has too
     many calls, and Unwritable if the disk or a permission forbids it, or the folder is a link.
     """
-    document = {
+    tasks = {session.task_id, session.loop_id} - {""}
+    document: dict[str, Any] = {
         "session_id": session.id,
         "preserved_at": iso(now),
         "by": by,
         "reason": reason,
         "session_file": session.file,
         "session": _session_record(paths, session),
-        **_surroundings(snapshot, session, material),
+        "loop": None,
+        "open_attempts": [one for one in snapshot.attempts.values() if one.task_id in tasks and one.is_open],
     }
+    if material is not None and (loop := material.loop) is not None:
+        document["loop"] = {
+            **{name: getattr(loop, name) for name in ("id", "task", "status", "iteration", "files")},
+            "injected_patterns": loop.injected,
+            "iterations": material.iterations[-MAX_ITERATIONS:],
+            "errors": material.errors,
+            "reflections": material.reflections,
+        }
     # Texts from files may contain lone surrogates, which cannot be encoded.
-    data = json.dumps(document, indent=2, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+    text = json.dumps(document, indent=2, ensure_ascii=False, default=msgspec.to_builtins)
+    data = text.encode("utf-8", "replace") + b"\n"
     folder = paths.curation / FOLDER
     check_writable(folder)
     try:
@@ -176,26 +187,6 @@ def _write_new(path: Path, data: bytes) -> bool:
 
     rewrite(path, change, merge=take_theirs, retry_seconds=())
     return written
-
-
-def _surroundings(snapshot: Snapshot, session: DebugSession, material: Material | None) -> dict[str, Any]:
-    """The loop of the session and the open attempts at its task."""
-    tasks = {session.task_id, session.loop_id} - {""}
-    attempts = [one for one in snapshot.attempts.values() if one.task_id in tasks and one.is_open]
-    document: dict[str, Any] = {"loop": None, "open_attempts": msgspec.to_builtins(attempts)}
-    if material is not None and (loop := material.loop) is not None:
-        document["loop"] = {
-            "id": loop.id,
-            "task": loop.task,
-            "status": loop.status.value,
-            "iteration": loop.iteration,
-            "files": loop.files,
-            "injected_patterns": msgspec.to_builtins(loop.injected),
-            "iterations": msgspec.to_builtins(material.iterations[-MAX_ITERATIONS:]),
-            "errors": msgspec.to_builtins(material.errors),
-            "reflections": msgspec.to_builtins(material.reflections),
-        }
-    return document
 
 
 def _session_record(paths: ProjectPaths, session: DebugSession) -> Any:

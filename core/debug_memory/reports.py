@@ -1,4 +1,4 @@
-"""Summarize all debug sessions: root causes, recurring failures and fix templates."""
+"""Summarize debug sessions: root causes, recurring failures, fix templates."""
 
 from __future__ import annotations
 

@@ -102,10 +102,6 @@ def split_home(file: str) -> tuple[str, str]:
     return "/".join(parts[:depth]), "/".join(parts[depth:])
 
 
-def archive_month(file: str) -> str:
-    return split_home(file)[1].split("/")[1]
-
-
 def original_names(file: str, recorded: object) -> list[str]:
     """Names to restore a file to, best first; `recorded` is untrusted."""
     home, inside = split_home(file)

@@ -44,7 +44,7 @@ _SUMMARY: Final = ("FAILED ", "ERROR ")  # text before the ID of a test in the s
 
 
 def parse_failures(data: bytes, root: str = "") -> tuple[Failure, ...]:
-    """The failures in a JSON report or console output; of a session, those of its newest failing run.
+    """The failures in a report; of a session, those of its newest failing run.
 
     `root` is the absolute project folder: files inside are named relative to it, and a failure without a file of the
     project gets the innermost frame in the project.

@@ -1,7 +1,7 @@
 """Task memory: tasks, attempts, actions and reflections (docs/task-memory.md).
 
-Writing: `protocol` is the entry point for agents; `lifecycle` holds its steps; `action_log`, `plan_file`, `reflections`
-and `task_indexes` write the files. `validation` checks arguments, `folders` and `json_files` access files, and
+Writing: `protocol` is the entry point for agents; `lifecycle` holds its steps; `action_log`, `reflections` and
+`task_indexes` write the files. `validation` checks arguments, `folders` and `json_files` access files, and
 `strict_reader` refuses files that cannot be parsed.
 
 Reading: `history` reads one task or attempt, `replay` and `diffs` show its steps, `search` finds records, `task_lookup`

@@ -157,8 +157,8 @@ def _entry(iteration: int, quality: float, before: float | None) -> dict[str, An
 
 
 class LogResult(Struct, frozen=True):
-    """How many actions `log_actions` added to attempt `number`, and how many it has now."""
+    """The result of `log_actions`."""
 
-    number: int
-    actions: int
-    added: int
+    number: int  # the attempt
+    actions: int  # all actions of the attempt
+    added: int  # new actions of this call

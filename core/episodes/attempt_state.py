@@ -1,4 +1,4 @@
-"""Decide whether an attempt is running, paused, left unfinished or ended, and why."""
+"""Decide whether an attempt is running, paused, left unfinished or ended."""
 
 from __future__ import annotations
 

@@ -34,11 +34,9 @@ def build_diff(action: Action) -> tuple[str, ...]:
     The intended change is shown whether the action succeeded or not. The old content of a written file is unknown, so
     all of its lines count as added.
     """
-    params = dict(action.params)
-    lines = list(_lines(params, action))
-    if len(lines) <= MAX_LINES:
-        return tuple(lines)
-    return *lines[:MAX_LINES], f"… {plural(len(lines) - MAX_LINES, 'more line')}"
+    lines = tuple(_lines(dict(action.params), action))
+    omitted = len(lines) - MAX_LINES
+    return (*lines[:MAX_LINES], f"… {plural(omitted, 'more line')}") if omitted > 0 else lines
 
 
 def _lines(params: Mapping[str, str], action: Action) -> Iterator[str]:

@@ -86,9 +86,6 @@ class TaskFolder:
     def path(self) -> Path:
         return self.project.tasks / self.id
 
-    def relative(self, path: Path) -> str:
-        return self.project.relative(path)
-
     def attempts(self) -> dict[int, AttemptFolder]:
         """The folders of all attempts by number; `BadInput` if they are outside."""
         top = self.path / sources.ATTEMPTS

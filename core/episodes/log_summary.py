@@ -36,8 +36,6 @@ _ERROR_LINE: Final = re.compile(
     r"E {3,}(?=\S)|\s*(?:[●✕✗✖×] |--- FAIL: |thread '.{1,80}' .{0,20}panicked at |fatal: |npm (?:ERR!|error) \S)"
     r"|.{0,300}?(?:\b(?:error|Error|ERROR)(?: ?\[\w{1,40}\]| TS\d{1,6})?: |:\d{1,7}(?::\d{1,7})? +error )"
 )  # the beginning of a line with an error in the output of a test, compiler or linter
-
-
 CHECK: Final = "check"  # a failed test, build, type check or linter
 COMMAND: Final = "command"
 TOOL: Final = "tool"

@@ -28,7 +28,7 @@ class LoopLink(NamedTuple):
 
 
 class Coverage(Struct, frozen=True, kw_only=True):
-    """IDs of the loops in the task memory, only in the cross-task memory, and in neither."""
+    """IDs of the loops in the task memory, only in the cross-task memory, in neither."""
 
     tracked: tuple[str, ...] = ()
     remembered: tuple[str, ...] = ()

@@ -154,7 +154,7 @@ class Episodes:
             status = reader.task().status
             if status.ended and not reopen:
                 raise Refused(f"{task_id} is {status.value}; to try again, reopen it (--reopen)")
-            propagate_all(folder, seen_at=now)
+            propagate_all(folder, now=now)
             open_attempt = start.find_resumable(folder, abandon=abandon, resume=resume, now=now)
             if open_attempt is not None:
                 started = start.resume_attempt(folder, open_attempt)
@@ -282,7 +282,10 @@ class Episodes:
                 log = reader.log(place)
             found = completion.determine_outcome(known, log, outcome)
             if task_done is not None:
-                completion.check_task_end(folder, found, task_done, is_newest=place.number == max(folder.attempts()))
+                if place.number != max(folder.attempts()):
+                    raise Refused(f"only the newest attempt at {folder.id} can end the task")
+                if task_done and found is not Outcome.SUCCESS:
+                    raise Refused(f"the attempt ended in {found.value}; {folder.id} can only be completed by a success")
                 result[TASK_STATUS] = (TaskStatus.COMPLETED if task_done else TaskStatus.FAILED).value
             if is_open:
                 check_milestones(folder, place.number, result[MILESTONES])
@@ -292,8 +295,9 @@ class Episodes:
                 log = completion.end_attempt(folder, place, {"status": found.value, **result}, now=now, log=log)
             else:
                 if task_done is not None:
-                    completion.end_task(folder, place, found, result[TASK_STATUS])
-                log = completion.propagate(folder, place, seen_at=now, log=log)
+                    members = {"status": found.value, TASK_STATUS: result[TASK_STATUS]}
+                    edit_object(place.outcome, lambda document: set_members(document, (), members), {})
+                log = completion.propagate(folder, place, now=now, log=log)
             return completion.CompletedAttempt(
                 number=place.number,
                 outcome=found,

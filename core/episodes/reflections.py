@@ -252,7 +252,7 @@ def _new_files(log: LogSummary, earlier: AttemptWork) -> Iterator[str]:
 
 
 def _later_result(failing: LoggedFailure) -> str:
-    """What happened to a failure later, as a predicate; "" if there is nothing to add."""
+    """What happened to a failure later, as a predicate; "" for nothing to add."""
     if failing.solved:
         if what := _solution(failing):
             return f"no longer failed after {what}"
@@ -262,9 +262,9 @@ def _later_result(failing: LoggedFailure) -> str:
     if failing.of == TOOL:
         return ""
     tried = f" after changes to {_join(failing.tried)}" if failing.tried else ""
-    kept = f"failed again{tried}" if failing.times > 1 else ""
-    left = f"was not run again after changes to {_join(failing.changed)}" if failing.changed else ""
-    return ", and ".join(filter(None, (kept, left))) or "was not run again"
+    again = f"failed again{tried}" if failing.times > 1 else ""
+    last = f"was not run again after changes to {_join(failing.changed)}" if failing.changed else ""
+    return ", and ".join(filter(None, (again, last))) or "was not run again"
 
 
 def _solution(failing: LoggedFailure) -> str:

@@ -164,7 +164,7 @@ class Owner(NamedTuple):
 
 
 class TaskSearcher(SearchReader):
-    """One pass over the task folders of a project; of the filters, those of places and tasks apply."""
+    """One pass over the task folders; the filters of places and tasks apply."""
 
     def __init__(self, paths: ProjectPaths, words: SearchWords, filters: SearchFilters) -> None:
         super().__init__(paths, words)
@@ -300,17 +300,12 @@ class TaskSearcher(SearchReader):
                 continue
             value = _decode_line(line)
             text = self._match(_action_texts(value))
-            place = self._place_of(value)
-            if text and place is not None:
+            summary = ActionSummary(success=normalize.flag(value.get("success")), error=value.get("error"))
+            is_error = summary.has_failed and SearchPlace.ERRORS in self._places
+            place = SearchPlace.ERRORS if is_error else SearchPlace.ACTIONS
+            if text and place in self._places:
                 at = parse_time(value.get("timestamp")) or parse_time(value.get("at"))
                 yield SearchHit(file, task_id, text, at, attempt, f"line {number}", place=place, action=action)
-
-    def _place_of(self, action: Mapping[str, Any]) -> SearchPlace | None:
-        """The kind of an action; None if it is not searched."""
-        seen = ActionSummary(success=normalize.flag(action.get("success")), error=action.get("error"))
-        if seen.has_failed and SearchPlace.ERRORS in self._places:
-            return SearchPlace.ERRORS
-        return SearchPlace.ACTIONS if SearchPlace.ACTIONS in self._places else None
 
 
 def _attempt_texts(parts: Sequence[Attempt]) -> Iterator[str]:

@@ -68,7 +68,7 @@ class SearchFilters(Struct, frozen=True, kw_only=True):
 
 
 class SearchWords:
-    """The words of a query, all of which must occur in a record, in any order and case.
+    """The words of a query, all of which must occur, in any order and case.
 
     Text between double quotes is a phrase: its words must follow each other, separated by any white space. Raises
     BadInput if the query is empty or too long.

@@ -39,7 +39,7 @@ class SimilarTask(Struct, frozen=True):
 
     task_id: str
     description: str
-    score: float  # 0..1; see `_by_meaning` and `_by_words`
+    score: float  # 0..1; see `_by_embeddings` and `_by_words`
     matched_by: str  # `SEMANTIC`, or `WORDS` for a task without a vector
     outcome: Outcome  # unknown while the task is running
     learnings: tuple[TaskLearning, ...]  # of successes first, then newest first; drafts only without others
@@ -66,7 +66,7 @@ def find_similar_tasks(
     """The other past tasks most similar to a task or description, best first."""
     text, own = (query, "") if isinstance(query, str) else (task_text(query), query.id)
     tasks = {id: task for id, task in collect_past_tasks(snapshot).items() if id != own}
-    found = _by_meaning(text, tasks, embeddings)
+    found = _by_embeddings(text, tasks, embeddings)
     found |= _by_words(text, {id: task for id, task in tasks.items() if id not in found})
     near = [(id, *hit) for id, hit in found.items() if hit[0] >= SIMILAR]
     near = sorted(near, key=lambda hit: (-hit[1], hit[0]))[:limit]
@@ -87,7 +87,7 @@ def find_similar_tasks(
     )
 
 
-def _by_meaning(
+def _by_embeddings(
     text: str, tasks: Mapping[str, PastTask], embeddings: Embeddings[ComparableWork] | None
 ) -> dict[str, tuple[float, str]]:
     """The cosine of embeddings, scaled from `UNRELATED` as 0 to `SAME` as 1."""
@@ -100,7 +100,7 @@ def _by_meaning(
 
 
 def _by_words(text: str, tasks: Mapping[str, PastTask]) -> dict[str, tuple[float, str]]:
-    """The cosine of word sets weighted by idf, `log(1 + tasks / tasks with the word)`."""
+    """The cosine of word sets weighted by idf: `log(1 + tasks / tasks with word)`."""
     query = content_words(text)
     words = {id: content_words(task_text(task)) for id, task in tasks.items()} if query else {}
     frequencies = Counter(word for task_words in words.values() for word in task_words)

@@ -46,8 +46,8 @@ class StrictReader:
             raise Conflict(f"{folder.reflections} is not a regular file; nothing was changed. Move it away")
 
     def task(self) -> Task:
-        value = self._object(self._folder.metadata) or {}
-        return parse_tasks(self._folder.relative(self._folder.metadata), value)[0][0]
+        value = read_object(self._folder.metadata, self._root) or {}
+        return parse_tasks(self._folder.project.relative(self._folder.metadata), value)[0][0]
 
     def attempts(self) -> dict[int, Attempt]:
         """All attempts by number; ended ones only as in the trajectory."""
@@ -60,11 +60,11 @@ class StrictReader:
         return dict(sorted(joined.items()))
 
     def _read_trajectory(self) -> list[Attempt]:
-        return self._read(self._folder.trajectory, self._object(self._folder.trajectory) or {})
+        return self._read(self._folder.trajectory, read_object(self._folder.trajectory, self._root) or {})
 
     def attempt(self, number: int) -> Attempt:
         """One attempt with everything in its own files."""
-        trajectory = self._object(self._folder.trajectory) or {}
+        trajectory = read_object(self._folder.trajectory, self._root) or {}
         entries = trajectory.get("attempts")
         mine = [one for one in entries if is_entry(one, number)] if isinstance(entries, list) else []
         found = self._read(self._folder.trajectory, {"attempts": mine})
@@ -85,12 +85,12 @@ class StrictReader:
 
     def log(self, place: AttemptFolder) -> LogSummary:
         """The summary of the complete log of an attempt."""
-        return summarize_log(Actions(self._folder.project, self._folder.relative(place.actions)))
+        return summarize_log(Actions(self._folder.project, self._folder.project.relative(place.actions)))
 
     def reflections(self) -> tuple[Reflection, ...]:
         """The reflections in file order; drafts only without a later reflection."""
         lines = self.reflection_lines()
-        return read_reflections(self._folder.relative(self._folder.reflections), lines, _LONG_AGO)[0]
+        return read_reflections(self._folder.project.relative(self._folder.reflections), lines, _LONG_AGO)[0]
 
     def reflection_lines(self) -> list[Line]:
         """The lines of `reflections.jsonl`, only the last ones of a very long file."""
@@ -101,15 +101,12 @@ class StrictReader:
         return self._folder.attempts()
 
     def _read_folder(self, place: AttemptFolder) -> list[Attempt]:
-        values = {path: self._object(path) for path in (place.attempt, place.outcome)}
+        values = {path: read_object(path, self._root) for path in (place.attempt, place.outcome)}
         found = [part for path, value in values.items() if value is not None for part in self._read(path, value)]
         return found or [Attempt(task_id=self._folder.id, number=place.number)]
 
     def _read(self, path: Path, value: Mapping[str, Any]) -> list[Attempt]:
-        return list(parse_attempts(self._folder.relative(path), value)[0])
-
-    def _object(self, path: Path) -> dict[str, Any] | None:
-        return read_object(path, self._root)
+        return list(parse_attempts(self._folder.project.relative(path), value)[0])
 
 
 def is_entry(value: Any, number: int) -> bool:

@@ -58,7 +58,7 @@ class AttemptGroup(Struct, frozen=True, kw_only=True):
 
 
 class GroupComparison(Difference, frozen=True, kw_only=True):
-    """Success rates of two groups; the interval of the difference (-1..1) is Newcombe's."""
+    """Two success rates; the interval of the difference (-1..1) is Newcombe's."""
 
     having: AttemptGroup
     lacking: AttemptGroup

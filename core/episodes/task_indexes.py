@@ -57,7 +57,7 @@ def _index_task(folder: TaskFolder, status: str, agents: Sequence[str]) -> None:
 
 
 def _is_writable(folder: TaskFolder, name: str, shapes: Shapes) -> bool:
-    """Whether an index file can be edited; one that cannot be parsed is renamed first."""
+    """Whether an index file can be edited; a damaged one is renamed first."""
     path = folder.project.task_index / name
     try:
         check_editable(path, folder.project.aiwg, shapes)

@@ -44,8 +44,6 @@ FIELDS: Final = (
 
 _LEFT_OUT: Final = "\n[… {:,} characters left out …]\n"
 _SHORT: Final = 1000  # characters of a text in the parameters of an action that are always kept
-
-
 _MAX_NESTED: Final = MAX_DEPTH - 1  # nesting levels of the parameters of an action
 
 
@@ -152,7 +150,7 @@ def validate_similar(values: Sequence[tuple[str, str]]) -> list[tuple[str, str]]
 
 
 def validate_action(value: Mapping[str, Any], at: datetime, default_iteration: int) -> dict[str, Any]:
-    """Validate an action and format it as a line of `actions.jsonl`, without `QUALITY`.
+    """Validate an action and format it as a line of the log, without `QUALITY`.
 
     `at` is its time unless it has a timestamp, and `default_iteration` its iteration unless it has one. Raises BadInput
     if a field is unknown, too long or of another type, or the action type is unknown.

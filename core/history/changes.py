@@ -215,7 +215,7 @@ def _status_of(view: ProjectState, pattern_id: str) -> PatternStatus:
 def _find_decisions(
     decisions: Iterable[Decision], known: Iterable[Decision]
 ) -> Mapping[str, tuple[Decision, Decision]]:
-    """The newest decision about each pattern, and the one that it turns, or itself."""
+    """The newest decision about each pattern, with the one it undoes or redoes."""
     by_id: dict[str, Decision] | None = None
     found: dict[str, tuple[Decision, Decision]] = {}
     for decision in decisions:

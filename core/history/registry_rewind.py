@@ -60,10 +60,13 @@ def _revert(found: RewoundPatterns, effect: Effect, decision: Decision) -> None:
             found.counted_until[id] = decision.at
     elif present is not None:
         made = (one for one in decision.effects if (one.file, one.pattern_id) == (effect.file, id))
-        patterns[id] = _reset(present, effect, next(made, None))
-        if patterns[id].recorded_counts != present.recorded_counts:
-            patterns[id] = _until(patterns[id], decision.at)
+        past = _reset(present, effect, next(made, None))
+        if past.recorded_counts != present.recorded_counts:
+            sources = tuple(one for one in past.source_loops if one.at is None or one.at <= decision.at)
+            trend = tuple(point for point in past.trend if point.at is None or point.at <= decision.at)
+            past = replace(past, source_loops=sources, trend=trend)
             found.counted_until[id] = decision.at
+        patterns[id] = past
 
 
 def _reset(pattern: Pattern, before: Effect, after: Effect | None) -> Pattern:
@@ -85,15 +88,6 @@ def _reset(pattern: Pattern, before: Effect, after: Effect | None) -> Pattern:
         changed["last_used"] = min(filter(None, (last, pattern.last_used)), default=None)
     pattern = replace(pattern, **changed)
     return replace(pattern, content_hash=_hash(pattern)) if known else pattern
-
-
-def _until(pattern: Pattern, at: datetime) -> Pattern:
-    """Pattern without source loops and trend points after a time."""
-    return replace(
-        pattern,
-        source_loops=tuple(one for one in pattern.source_loops if one.at is None or one.at <= at),
-        trend=tuple(point for point in pattern.trend if point.at is None or point.at <= at),
-    )
 
 
 def _hash(pattern: Pattern) -> str:

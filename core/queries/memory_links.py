@@ -1,4 +1,4 @@
-"""Link tasks, attempts and debug sessions to their loop, patterns and reflections."""
+"""Link tasks, attempts and debug sessions to loops, patterns and reflections."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class PatternCatalog:
         changed: Iterable[str],
         pins: Mapping[str, Pin] | None = None,
     ) -> PatternCatalog:
-        """The catalog of a newer snapshot; only the texts of changed patterns are rebuilt."""
+        """The catalog of a newer snapshot; only changed patterns are read again."""
         if board.ids != self._board.ids:
             return PatternCatalog(patterns, board, pins, self._me)
         newer = copy(self)
@@ -168,10 +168,10 @@ class PatternCatalog:
         return values if len(rows) == len(values) else [values[row] for row in rows.tolist()]
 
     def _order(self, sort: str, descending: bool) -> Rows:
-        order = self._orders.get((sort, descending))
-        if order is None:
-            order = self._orders[sort, descending] = self._sort_rows(sort, descending)
-        return order
+        key = sort, descending
+        if key not in self._orders:
+            self._orders[key] = self._sort_rows(sort, descending)
+        return self._orders[key]
 
     def _sort_rows(self, sort: str, descending: bool) -> Rows:
         if sort in _NUMBERS:

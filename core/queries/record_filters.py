@@ -215,19 +215,15 @@ def _matches_flag(word: str, **flags: bool) -> bool:
     return any(is_set and name.startswith(word) for name, is_set in flags.items())
 
 
-def _never(record: object, value: str) -> bool:
-    return False
-
-
 _TASK_TESTS: Final[Tests[Task]] = {
-    **dict.fromkeys(("outcome", "cause", "error", "file"), _never),
+    **dict.fromkeys(("outcome", "cause", "error", "file"), lambda task, value: False),
     "status": lambda task, value: task.status.value.startswith(value) or task.raw_status.lower().startswith(value),
     "loop": lambda task, value: value in task.loop_id.lower(),
     "tag": lambda task, value: any(value in tag.lower() for tag in task.tags),
     "task": lambda task, value: value in task.id.lower(),
 }
 _SESSION_TESTS: Final[Tests[DebugSession]] = {
-    **dict.fromkeys(("outcome", "tag"), _never),
+    **dict.fromkeys(("outcome", "tag"), lambda session, value: False),
     "cause": lambda session, value: any(
         run.analysis is not None and run.analysis.category.lower().startswith(value) for run in session.executions
     ),

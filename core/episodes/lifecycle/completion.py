@@ -71,10 +71,9 @@ def read_log_stamp(place: AttemptFolder) -> Stamp | None:
 
 
 def determine_outcome(known: Attempt, log: LogSummary | None, outcome: Outcome | None) -> Outcome:
-    """The given outcome, else the one that the log proves.
+    """The given or recorded outcome, else what the log proves.
 
-    `log` is required if `outcome` is None and the attempt is open. Raises BadInput if no outcome is given and the log
-    proves none, and Refused if the attempt has ended with another outcome.
+    Raises BadInput if the log proves no outcome, and Refused if the attempt has ended with another one.
     """
     if known.outcome is not Outcome.UNKNOWN:
         if outcome not in (None, known.outcome):
@@ -89,14 +88,6 @@ def determine_outcome(known: Attempt, log: LogSummary | None, outcome: Outcome |
     return found
 
 
-def check_task_end(folder: TaskFolder, outcome: Outcome, task_done: bool, *, is_newest: bool) -> None:
-    """Raise `Refused` if an attempt with this outcome cannot end its task."""
-    if not is_newest:
-        raise Refused(f"only the newest attempt at {folder.id} can end the task")
-    if task_done and outcome is not Outcome.SUCCESS:
-        raise Refused(f"the attempt ended in {outcome.value}; {folder.id} can only be completed by a success")
-
-
 def end_attempt(
     folder: TaskFolder, place: AttemptFolder, result: Mapping[str, Any], *, now: datetime, log: LogSummary | None = None
 ) -> LogSummary:
@@ -109,21 +100,13 @@ def end_attempt(
     whole |= {MILESTONES: milestones if fits else None}
     members = {name: whole[name] for name in _ORDER if whole.get(name) is not None}
     edit_object(place.outcome, lambda document: set_members(document, (), members), {})
-    return propagate(folder, place, seen_at=now, log=log)
+    return propagate(folder, place, now=now, log=log)
 
 
-def end_task(folder: TaskFolder, place: AttemptFolder, outcome: Outcome, status: str) -> None:
-    """Record in the outcome of an attempt that it ended its task."""
-    members = {"status": outcome.value, TASK_STATUS: status}
-    edit_object(place.outcome, lambda document: set_members(document, (), members), {})
-
-
-def propagate(
-    folder: TaskFolder, place: AttemptFolder, *, seen_at: datetime, log: LogSummary | None = None
-) -> LogSummary:
+def propagate(folder: TaskFolder, place: AttemptFolder, *, now: datetime, log: LogSummary | None = None) -> LogSummary:
     """Update a task from one outcome; the caller holds the task's lock.
 
-    `seen_at` is the time of the reflections if no file contains the end of the attempt. `log` is the summary if known.
+    `now` is the time of the reflections if no file contains the end of the attempt. `log` is the summary if known.
     """
     reader = StrictReader(folder)
     result = read_object(place.outcome, folder.project.aiwg) or {}
@@ -136,7 +119,7 @@ def propagate(
     status = result.get(TASK_STATUS)
     ends_task = is_newest and status in (TaskStatus.COMPLETED, TaskStatus.FAILED)
     work = AttemptWork(attempt, log)
-    _draft_reflections(folder, reader, work, attempts if ends_task else (), status, ended or seen_at)
+    _draft_reflections(folder, reader, work, attempts if ends_task else (), status, ended or now)
     if is_newest:
         _update_metadata(folder, place.number, status, ended)
     task = reader.task()
@@ -149,13 +132,13 @@ def propagate(
     return log
 
 
-def propagate_all(folder: TaskFolder, *, seen_at: datetime) -> None:
+def propagate_all(folder: TaskFolder, *, now: datetime) -> None:
     """`propagate` each outcome that the trajectory lacks, oldest first."""
     reader = StrictReader(folder)
     known = reader.trajectory()
     for number, place in folder.attempts().items():
         if number not in known and reader.attempt(number).outcome is not Outcome.UNKNOWN:
-            propagate(folder, place, seen_at=seen_at)
+            propagate(folder, place, now=now)
 
 
 def _update_attempt(
@@ -247,7 +230,7 @@ def _update_metadata(folder: TaskFolder, number: int, status: Any, ended: dateti
 def _write_summary(
     folder: TaskFolder, task: Task, attempts: Sequence[Attempt], reflections: Sequence[Reflection]
 ) -> None:
-    """Write counts, duration, best quality and as many of the newest learnings as fit."""
+    """Write counts, duration, best quality and the newest learnings that fit."""
     durations = [(one.ended_at - one.started_at) for one in attempts if one.ended_at and one.started_at]
     outcomes = [one.outcome for one in attempts]
     taught = [one for one in reflections if one.teaches and not one.superseded][-MAX_LEARNINGS:]

@@ -116,11 +116,12 @@ def resume_attempt(folder: TaskFolder, place: AttemptFolder) -> StartedAttempt:
         plan = ""
     except OSError as error:
         raise Unwritable(f"cannot read {place.plan}: {error.strerror}") from None
-    return StartedAttempt(place.number, folder.relative(place.plan), plan, _read_lessons(reader, before), resumed=True)
+    lessons = _read_lessons(reader, before)
+    return StartedAttempt(place.number, folder.project.relative(place.plan), plan, lessons, resumed=True)
 
 
 def create_attempt(folder: TaskFolder, intent: AttemptIntent, agent: str, now: datetime) -> StartedAttempt:
-    """Create the folder of an attempt, else `Refused`, with its plan and earlier lessons."""
+    """Create the folder of an attempt with its plan, else `Refused`."""
     reader = StrictReader(folder)
     task, attempts = reader.task(), reader.attempts()
     used = [*attempts, task.total_attempts or 0, task.current_attempt or 0]
@@ -139,8 +140,8 @@ def create_attempt(folder: TaskFolder, intent: AttemptIntent, agent: str, now: d
     place = AttemptFolder(folder.path / ATTEMPTS, f"{number:03}", number)
     files = {place.plan.name: plan.encode("utf-8", "replace"), place.attempt.name: encode_object(record)}
     if not create_folder(folder.project, place.path, files):
-        raise Refused(f"{folder.relative(place.path)} exists already and is not an attempt")
-    return StartedAttempt(number, folder.relative(place.plan), plan, lessons)
+        raise Refused(f"{folder.project.relative(place.path)} exists already and is not an attempt")
+    return StartedAttempt(number, folder.project.relative(place.plan), plan, lessons)
 
 
 def _read_lessons(reader: StrictReader, attempts: Mapping[int, Attempt]) -> tuple[AttemptLessons, ...]:

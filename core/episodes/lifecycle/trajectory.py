@@ -50,7 +50,7 @@ def read_milestone_entries(folder: TaskFolder, number: int) -> list[Any]:
 
 
 def check_milestones(folder: TaskFolder, number: int, new: Sequence[Mapping[str, Any]]) -> None:
-    """Raise `BadInput` before writing if further milestones do not fit the trajectory."""
+    """Raise `BadInput` if further milestones do not fit the trajectory."""
     if not new:
         return
     check_editable(folder.trajectory, folder.project.aiwg, TRAJECTORY_SHAPES)
