@@ -12,9 +12,8 @@ from core.base.text import visible_line
 from core.config.paths import ProjectPaths
 from core.config.settings import ExtractionSettings
 from core.extraction.clustering import CLUSTER_ID, Cluster, Steps, cluster_snapshot, cluster_snapshot_in_steps
-from core.extraction.engine import extract
+from core.extraction.engine import extract, extract_recurring_lesson
 from core.extraction.material import Materials
-from core.extraction.recurring_lessons import extract_recurring_lesson
 from core.extraction.selection import KnownPatterns
 from core.records.extractions import Extraction
 from core.records.patterns import PatternType

@@ -114,7 +114,7 @@ def replay_pattern(
     """
     known = (use for use in observations if use.success is not None)
     results = sorted(((_ALWAYS if use.at is None else min(use.at, now), use) for use in known), key=itemgetter(0))
-    walk = _Walk(now, maturity)
+    walk = _Walk(maturity)
     good = bad = 0
     inverts, inverted_at = False, None
     for at, use in results:
@@ -137,11 +137,10 @@ def replay_pattern(
 class _Walk:
     """Decayed sums and state of one pattern as time passes."""
 
-    def __init__(self, now: datetime, settings: MaturitySettings) -> None:
+    def __init__(self, settings: MaturitySettings) -> None:
         self.state = state_of(0.0, 0.0, settings)
         self.since: datetime | None = None
         self._settings = settings
-        self._now = now
         self._at = _ALWAYS
         self._moving = self._fixed = (0.0, 0.0)
 

@@ -12,7 +12,7 @@ from core.base.text import plural, visible_line
 from core.documents.document import Block, Code, Moment, Table, line, more
 from core.documents.reflections import kind_word
 from core.extraction.clustering import Cluster
-from core.extraction.recurring_lessons import KNOWN
+from core.extraction.engine import KNOWN
 from core.records.reflections import Reflection
 from tui.present.glyphs import Cells, Glyphs
 from tui.present.numbers import ago

@@ -9,7 +9,7 @@ import pytest
 
 from core.config.settings import ExtractionSettings
 from core.extraction.clustering import Cluster, cluster_reflections
-from core.extraction.recurring_lessons import extract_recurring_lesson
+from core.extraction.engine import extract_recurring_lesson
 from core.extraction.selection import KnownPatterns
 from core.records.extractions import Proposal
 from core.records.patterns import PatternType

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from core.extraction.clustering import Cluster, cluster_reflections
-from core.extraction.recurring_lessons import KNOWN
+from core.extraction.engine import KNOWN
 from core.records.reflections import Reflection
 from tui.present.document import document_lines
 from tui.present.glyphs import ASCII, DRAWN
