@@ -60,7 +60,8 @@ class Setting(Struct, frozen=True):
     @property
     def choices(self) -> tuple[str, ...]:
         """The words of a setting that is a choice."""
-        return tuple(word for part in (self.kind, *get_args(self.kind)) for word in _words(part))
+        literals = (part for part in (self.kind, *get_args(self.kind)) if get_origin(part) is Literal)
+        return tuple(word for literal in literals for word in get_args(literal))
 
     @property
     def editor_scale(self) -> float:
@@ -129,10 +130,6 @@ class Setting(Struct, frozen=True):
                 value = value / 100 if number != word else value
         self.check(value, self.name)
         return value
-
-
-def _words(kind: Any) -> tuple[str, ...]:
-    return get_args(kind) if get_origin(kind) is Literal else ()
 
 
 class _Declaring(StructMeta):

@@ -222,15 +222,12 @@ class Library:
             self._take(file, CachedFile(stamp if isinstance(raw, Problem) else raw.stamp, parsed))
             self._unsaved.add(file)
         elif parsed.torn:
-            self._torn[file] = (self._torn[file][0] if file in self._torn else self._written(stamp), parsed)
+            now = self._clock()
+            written = datetime.fromtimestamp(min(max(stamp.mtime_ns / 1e9, 0.0), now.timestamp()), UTC)
+            self._torn[file] = (self._torn[file][0] if file in self._torn else written, parsed)
         else:
             self._take(file, CachedFile(stamp, ParsedFile(findings=(parsed.finding(file),))))
             self._unsaved.add(file)
-
-    def _written(self, stamp: Stamp) -> datetime:
-        """Time of the last write, from which a torn file counts as torn."""
-        now = self._clock()
-        return datetime.fromtimestamp(min(max(stamp.mtime_ns / 1e9, 0.0), now.timestamp()), UTC)
 
     def _take(self, file: str, found: CachedFile) -> None:
         self._torn.pop(file, None)

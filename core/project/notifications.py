@@ -11,7 +11,7 @@ from msgspec import Struct
 from core.base.text import visible_line
 from core.curation.decision_text import subject_text, verb_text
 from core.records.findings import Severity
-from core.records.loops import Loop, LoopStatus
+from core.records.loops import LoopStatus
 from core.records.snapshot import Delta
 from core.state.findings import all_findings
 from core.state.project_state import ProjectState
@@ -103,13 +103,9 @@ def _loops(before: ProjectState, after: ProjectState, delta: Delta) -> list[Noti
         elif new.status.active and old is None:
             found.append(Notification(NotificationKind.STARTED, key, f"started: {name}"))
         elif old is not None and new.status.active and new.iteration != old.iteration and new.iteration is not None:
-            text = f"iteration {_progress(new)}: {name}"
-            found.append(Notification(NotificationKind.ITERATION, key, text))
+            limit = "" if new.max_iterations is None else f" of {new.max_iterations}"
+            found.append(Notification(NotificationKind.ITERATION, key, f"iteration {new.iteration}{limit}: {name}"))
     return found
-
-
-def _progress(loop: Loop) -> str:
-    return f"{loop.iteration}" if loop.max_iterations is None else f"{loop.iteration} of {loop.max_iterations}"
 
 
 def ended_word(status: LoopStatus) -> str:

@@ -47,12 +47,12 @@ class Listener(Protocol):
         """The system refuses to watch more folders, so changes will be missed."""
 
 
-class FolderEvents:
+class FolderEvents(events.FileSystemEventHandler):
     """Watches folders and all below, not links; raises OSError if refused."""
 
     def __init__(self, folders: Sequence[Path], listener: Listener) -> None:
         _silence_watchdog()
-        handler = _Handler(listener)
+        self._listener = listener
         self._inotify: _Inotify | None = None
         self._observer: BaseObserver
         if sys.platform == "linux":
@@ -64,11 +64,16 @@ class FolderEvents:
         self._count = len(folders)
         try:
             for folder in folders:
-                self._observer.schedule(handler, str(folder), recursive=True, event_filter=_FILTER)
+                self._observer.schedule(self, str(folder), recursive=True, event_filter=_FILTER)
             self._observer.start()
         except BaseException:
             self.close()
             raise
+
+    def on_any_event(self, event: events.FileSystemEvent) -> None:
+        for path in (event.src_path, event.dest_path):
+            if path:
+                self._listener.changed(Path(os.fsdecode(path)), whole=isinstance(event, _WHOLE))
 
     @property
     def watches(self) -> int:
@@ -90,16 +95,6 @@ class FolderEvents:
         if self._inotify is not None:
             self._inotify.stop()
             self._inotify.join()
-
-
-class _Handler(events.FileSystemEventHandler):
-    def __init__(self, listener: Listener) -> None:
-        self._listener = listener
-
-    def on_any_event(self, event: events.FileSystemEvent) -> None:
-        for path in (event.src_path, event.dest_path):
-            if path:
-                self._listener.changed(Path(os.fsdecode(path)), whole=isinstance(event, _WHOLE))
 
 
 def _silence_watchdog() -> None:
