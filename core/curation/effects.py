@@ -226,14 +226,14 @@ def _merge_into(document: JsonText, record: Record, effect: Effect) -> None:
 def _subtract(record: Record, expected: Effect) -> dict[str, Any]:
     """Present counts and lists without what `expected` added, if still there."""
     added = _added_entries(expected)
-    remaining = [key for key, items in added.items() if _common(items, record.value.get(key))]
+    is_applied = any(len(_more(items, record.value.get(key))) < len(items) for key, items in added.items())
     reverted: dict[str, Any] = {}
     for key, wanted in expected.set.items():
         here, seen = record.value.get(key), expected.seen.get(key, _MISSING)
         if key in added and isinstance(here, list):
             reverted[key] = _more(here, added[key])
         elif any(added.values()) and all(map(_is_count, (here, seen, wanted))):
-            reverted[key] = max(here - (wanted - seen), 0) if remaining else here
+            reverted[key] = max(here - (wanted - seen), 0) if is_applied else here
         elif key == _LAST_USED and isinstance(here, str):
             reverted[key] = here  # later uses were uses of this pattern
     good, bad = reverted.get("successful_applications"), reverted.get("failed_applications")
@@ -245,10 +245,6 @@ def _subtract(record: Record, expected: Effect) -> dict[str, Any]:
 def _added_entries(effect: Effect) -> dict[str, list[Any]]:
     """By key, the list entries that an effect adds."""
     return {key: _more(value, effect.seen.get(key)) for key, value in effect.set.items() if isinstance(value, list)}
-
-
-def _common(items: list[Any], known: Any) -> bool:
-    return isinstance(known, list) and any(item in known for item in items)
 
 
 def _more(items: Any, known: Any) -> list[Any]:

@@ -22,16 +22,8 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation.apply import pattern_path
 from core.curation.merge import Tally
-from core.learning.evidence import (
-    AGGREGATE,
-    DISCOVERY,
-    TREND,
-    UseCounts,
-    claimed_rate,
-    find_counted_event,
-    is_later,
-    usable_trend,
-)
+from core.learning import evidence
+from core.learning.evidence import UseCounts, claimed_rate, find_counted_event, is_later, usable_trend
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import Decision
 from core.records.events import Event, Observation, event_id
@@ -47,7 +39,7 @@ from core.sources.schema import CLAIMED_RATE
 from core.storage.atomic_write import curation_lock, rewrite
 from core.storage.json_editor import JsonText
 
-_FROM_RECORD: Final = (DISCOVERY, TREND, AGGREGATE)
+_FROM_RECORD: Final = (evidence.DISCOVERY, evidence.TREND, evidence.AGGREGATE)
 _RESULTS: Final = ("applied", "feedback", "outcome")
 _COUNTERS: Final = frozenset({"successful_applications", "failed_applications"})
 

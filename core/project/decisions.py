@@ -216,7 +216,7 @@ class DecidingProject(ProjectReader):
 
         snapshot = self._view.snapshot
         archives, _ = read_archives(self.project)
-        ids.reserve(arriving.ids)
+        ids.reserve(pattern.id for pattern, _ in arriving.records)
         known = Known(
             patterns=snapshot.patterns,
             records=registry.records(snapshot.patterns.values()),

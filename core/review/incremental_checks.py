@@ -28,8 +28,6 @@ _RECORDS_AT_ONCE: Final = 1000
 """Records compared with the evidence in one step, about 10 ms."""
 _WRONG_COUNTS: Final = frozenset({"claim-below-evidence", "claim-disagrees"})
 """Codes of findings on counts that need a person."""
-
-
 FindClusters = Callable[[], Sequence[Cluster] | None]
 DraftPattern = Callable[[Cluster], Extraction]
 

@@ -38,10 +38,6 @@ class Arriving(Struct, frozen=True, kw_only=True):
     refused: tuple[tuple[Pattern, str], ...] = ()
     findings: tuple[Finding, ...] = ()
 
-    @property
-    def ids(self) -> tuple[str, ...]:
-        return tuple(pattern.id for pattern, _ in self.records)
-
 
 def read_import(file: str, data: bytes) -> Arriving:
     """Parse a file to be imported; problems become findings, nothing is raised."""

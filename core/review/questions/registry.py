@@ -176,7 +176,7 @@ def duplicates(scales: ImpactEstimator, alike: Sequence[tuple[str, str, float]])
             continue
         if not all(patterns[id].is_registered and id in board for id in pair):
             continue
-        target, merged = sorted((one, other), key=lambda id: (_is_quarantined(scales, id), -scales.times(id), id))
+        target, merged = sorted((one, other), key=lambda id: (board.quarantined[board.row(id)], -scales.times(id), id))
         asked |= {target, merged}
         yield scales.item(
             kinds.DUPLICATE,
@@ -192,10 +192,6 @@ def duplicates(scales: ImpactEstimator, alike: Sequence[tuple[str, str, float]])
             similarity=similarity,
             evidence=int(board.uses[board.row(target)] + board.uses[board.row(merged)]),
         )
-
-
-def _is_quarantined(scales: ImpactEstimator, pattern_id: str) -> bool:
-    return bool(scales.board.quarantined[scales.board.row(pattern_id)])
 
 
 def broad(scales: ImpactEstimator, shares: Mapping[str, float]) -> Iterator[ReviewItem]:

@@ -25,7 +25,7 @@ def test_valid_records_beside_an_invalid_one_are_imported() -> None:
             make_error_record(1), escaping, huge, make_error_record(1, 9), "text", {"a": 1}, make_error_record(4)
         ),
     )
-    assert arriving.ids == ("pat-error-made-001", "pat-error-made-004")
+    assert tuple(pattern.id for pattern, _ in arriving.records) == ("pat-error-made-001", "pat-error-made-004")
     assert [pattern.id for pattern, _ in arriving.refused][:3] == [
         "../../etc/pattern-001",
         "pat-error-made-003",
