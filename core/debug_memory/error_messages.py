@@ -26,6 +26,18 @@ _FORMS: Final[dict[str | None, str]] = {"path": r"\S+", "id": r"[\w-]+", "number
 _NAME: Final = re.compile(r"(?:Uncaught\s+)?(?:\w{1,40}\.){0,6}([A-Z]\w{0,60}(?:Error|Exception))(?:\s*\[\w+\])?:\s*")
 _PATH: Final = r"[\w.@~+/\\:-]{0,200}\.[A-Za-z]{1,6}(?::\d{1,9}){0,2}"
 _LOCATION: Final = re.compile(rf"\s+(?:(?:at|in|from)\s+({_PATH})|\(({_PATH})\))$")
+_MAX_FRAMES: Final = 200
+_MAX_LINE: Final = 2_000
+_NODE: Final = "at "
+_VITEST: Final = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT} "
+_FRAME_LOCATION: Final = re.compile(r"(.{1,1000}?):(\d{1,9})(?::\d{1,9})?")
+_PYTHON: Final = re.compile(r'\s{0,40}File "([^"]{1,1000})", line (\d{1,9})(?:, in (.{1,200}))?')
+_PYTEST: Final = re.compile(r"([^\s:][^:]{0,1000}\.pyx?):(\d{1,9}):(?: (?:in (\S{1,200})|([A-Za-z_][\w.]{0,200})))?")
+"""`a.py:7: in f` and `a.py:7:` come before an error; `a.py:7: TypeError` comes after it."""
+_DEF: Final = re.compile(r"(?:>\s{0,40})?\s{0,200}(?:async )?def (\w{1,200})\(.{0,1000}")
+_TEST_FOLDERS: Final = frozenset({"test", "tests", "__tests__", "__mocks__", "spec", "specs", "e2e"})
+_TEST_NAME: Final = re.compile(r"(?:test_.{0,200}|conftest|.{0,200}_test|.{0,200}[._-](?:test|spec))\.\w{1,8}")
+_LIBRARIES: Final = ("/node_modules/", "/site-packages/", "/dist-packages/", "/lib/python", "/internal/")
 
 
 def generalize_message(message: str, *, keep_names: bool = False) -> str:
@@ -98,20 +110,6 @@ def split_error(text: str) -> tuple[str, str, str]:
     if located:
         return name, first_line[: located.start()], located[1] or located[2]
     return name, text, ""
-
-
-_MAX_FRAMES: Final = 200
-_MAX_LINE: Final = 2_000
-_NODE: Final = "at "
-_VITEST: Final = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT} "
-_FRAME_LOCATION: Final = re.compile(r"(.{1,1000}?):(\d{1,9})(?::\d{1,9})?")
-_PYTHON: Final = re.compile(r'\s{0,40}File "([^"]{1,1000})", line (\d{1,9})(?:, in (.{1,200}))?')
-_PYTEST: Final = re.compile(r"([^\s:][^:]{0,1000}\.pyx?):(\d{1,9}):(?: (?:in (\S{1,200})|([A-Za-z_][\w.]{0,200})))?")
-"""`a.py:7: in f` and `a.py:7:` come before an error; `a.py:7: TypeError` comes after it."""
-_DEF: Final = re.compile(r"(?:>\s{0,40})?\s{0,200}(?:async )?def (\w{1,200})\(.{0,1000}")
-_TEST_FOLDERS: Final = frozenset({"test", "tests", "__tests__", "__mocks__", "spec", "specs", "e2e"})
-_TEST_NAME: Final = re.compile(r"(?:test_.{0,200}|conftest|.{0,200}_test|.{0,200}[._-](?:test|spec))\.\w{1,8}")
-_LIBRARIES: Final = ("/node_modules/", "/site-packages/", "/dist-packages/", "/lib/python", "/internal/")
 
 
 class StackFrame(NamedTuple):

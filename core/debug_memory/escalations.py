@@ -34,6 +34,10 @@ from core.storage.locks import check_writable
 from core.storage.yaml_reader import decode_yaml
 
 _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
+FOLDER: Final = "escalations"
+MAX_ITERATIONS: Final = 20  # last iterations of the loop that are preserved
+MAX_CALLS: Final = 1000  # calls per session
+_DIGEST_LENGTH: Final = 32
 
 
 class EscalatedSession(Struct, frozen=True, kw_only=True):
@@ -107,12 +111,6 @@ def find_recent_escalations(
 def newest_escalation_first(one: EscalatedSession) -> tuple[float, str]:
     """Sort key: most recently escalated first, undated last."""
     return -one.at.timestamp() if one.at is not None else float("inf"), one.session.id
-
-
-FOLDER: Final = "escalations"
-MAX_ITERATIONS: Final = 20  # last iterations of the loop that are preserved
-MAX_CALLS: Final = 1000  # calls per session
-_DIGEST_LENGTH: Final = 32
 
 
 def context_file(paths: ProjectPaths, session_id: str, number: int = 1) -> Path:

@@ -20,6 +20,23 @@ from core.base.text import safe_matcher, visible_line
 from core.learning.statistics import jeffreys_interval
 from core.records.debug_sessions import DebugSession, Lesson
 
+FILE_PATH: Final = "file_path"
+STATUS: Final = "status"
+ERROR_TYPE: Final = "executions.failures.error_type"
+CAUSE: Final = "executions.analysis.root_cause_category"
+PATTERN: Final = "learnings.patterns_identified.pattern"
+CATEGORY: Final = "learnings.patterns_identified.category"
+TEST: Final = "executions.failures.test_name"
+KEYS: Final = (FILE_PATH, STATUS, ERROR_TYPE, CAUSE, PATTERN, CATEGORY, TEST)  # indexed fields of a session file
+ANY_FILE: Final = "%"
+MAX_SIMILAR: Final = 10  # default number of similar sessions
+MIN_EFFECTIVENESS: Final = 0.7  # a fix template must work in more than this share of cases, 0..1
+_REBUILD_SHARE: Final = 4  # if more than one session in four changed, a new index is built faster than an update
+_LIKE: Final = {"%": "(?s:.*)", "_": "(?s:.)"}
+_LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+_SPECIAL: Final = frozenset("\\.^$*+?{}[]|()")
+Postings = Mapping[str, tuple[str, ...]]
+
 
 class FixCounts(Struct, frozen=True, kw_only=True):
     """The number of fixes that worked (`passed`) and did not work (`failed`)."""
@@ -104,27 +121,6 @@ class FixResults:
     def usual_pattern(self, category: str) -> str:
         """The pattern that most sessions recorded for a root cause, "" if none did."""
         return self._usual.get(category, "")
-
-
-FILE_PATH: Final = "file_path"
-STATUS: Final = "status"
-ERROR_TYPE: Final = "executions.failures.error_type"
-CAUSE: Final = "executions.analysis.root_cause_category"
-PATTERN: Final = "learnings.patterns_identified.pattern"
-CATEGORY: Final = "learnings.patterns_identified.category"
-TEST: Final = "executions.failures.test_name"
-KEYS: Final = (FILE_PATH, STATUS, ERROR_TYPE, CAUSE, PATTERN, CATEGORY, TEST)  # indexed fields of a session file
-
-ANY_FILE: Final = "%"
-MAX_SIMILAR: Final = 10  # default number of similar sessions
-MIN_EFFECTIVENESS: Final = 0.7  # a fix template must work in more than this share of cases, 0..1
-
-_REBUILD_SHARE: Final = 4  # if more than one session in four changed, a new index is built faster than an update
-_LIKE: Final = {"%": "(?s:.*)", "_": "(?s:.)"}
-_LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
-_SPECIAL: Final = frozenset("\\.^$*+?{}[]|()")
-
-Postings = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)

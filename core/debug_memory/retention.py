@@ -29,6 +29,7 @@ HOME: Final = "debug-memory"
 ARCHIVE: Final = "archive"
 _ROOTS: Final = (".aiwg/ralph", ".aiwg/ralph-external")
 _MAX_DEPTH: Final = 8  # folders below an archive that are searched
+UNDATED: Final = "undated"  # the rule for sessions without a time, which never expire
 
 
 class DebugFiles(Struct, frozen=True, kw_only=True):
@@ -110,9 +111,6 @@ def original_names(file: str, recorded: object) -> list[str]:
         names.append(recorded)
     names.append(f"{home}/{PurePosixPath(*PurePosixPath(inside).parts[2:])}")
     return [name for name in dict.fromkeys(names) if can_contain_sessions(name)]
-
-
-UNDATED: Final = "undated"  # the rule for sessions without a time, which never expire
 
 
 class RetentionPeriod(Struct, frozen=True, kw_only=True):

@@ -28,6 +28,8 @@ from core.storage.file_reader import RawFile, read_file
 from core.storage.json_reader import decode_json, decode_jsonl
 
 MAX_RESULTS: Final = 1000  # maximum number of result names per attempt, and of iterations that are searched
+MAX_COUNTED: Final = 100  # for a task with more attempts, the counts of ended attempts are taken from the trajectory
+COUNT_DIFFERS: Final = "count-differs"  # code of the finding that trajectory and log have different numbers of actions
 
 
 class TaskFiles:
@@ -152,10 +154,6 @@ class TaskFiles:
 
     def _note(self, file: str, problems: Sequence[Problem]) -> None:
         self.findings += (problem.finding(file) for problem in problems)
-
-
-MAX_COUNTED: Final = 100  # for a task with more attempts, the counts of ended attempts are taken from the trajectory
-COUNT_DIFFERS: Final = "count-differs"  # code of the finding that trajectory and log have different numbers of actions
 
 
 class TaskHistory(Struct, frozen=True):

@@ -53,6 +53,11 @@ NOT_REVIEWED: Final = "Drafted from the action log, which shows what was done an
 _MISSING: Final = "Not given."
 _NO_ITEMS: Final = "None."
 _MAX_FILE_BYTES: Final = MAX_BYTES // 4 * 3  # size of `reflections.jsonl`; the rest is reserved for drafts
+_MAX_LISTED: Final = 5  # files, failures and action items that a draft lists; of further ones it gives the number
+_MAX_LEARNINGS: Final = 2  # solved failures from which a draft makes a learning
+_MAX_MESSAGE: Final = 160  # characters of an error message
+_ENDS: Final = tuple(".!?…。！？")
+_RANKS: Final = (CHECK, COMMAND, TOOL)  # most important first; a file that a tool did not find matters least
 
 
 def attempt_trigger(outcome: Outcome) -> str:
@@ -118,13 +123,6 @@ def add_reflection(
             raise BadInput(f"with this one the reflections on {folder.id} have {limit}: shorten it")
         AppendLog(folder.reflections).append([line])
     return [one for one in reader.reflections() if one.attempt == number][-1]
-
-
-_MAX_LISTED: Final = 5  # files, failures and action items that a draft lists; of further ones it gives the number
-_MAX_LEARNINGS: Final = 2  # solved failures from which a draft makes a learning
-_MAX_MESSAGE: Final = 160  # characters of an error message
-_ENDS: Final = tuple(".!?…。！？")
-_RANKS: Final = (CHECK, COMMAND, TOOL)  # most important first; a file that a tool did not find matters least
 
 
 class AttemptWork(NamedTuple):

@@ -35,6 +35,10 @@ from core.storage.decoded import MAX_DEPTH
 from core.storage.file_reader import MAX_BYTES, MAX_PATTERN_BYTES
 from core.storage.json_reader import decode_json, decode_jsonl
 
+_ACTION_TEXTS: Final = ("type", "tool", "params", "error", "output", "reasoning", "expected_outcome")
+_ENDED: Final = ("ended", "timestamp", "at")  # the time of a result; its file may be a copy made later
+_MAX_CACHED_OWNERS: Final = 1024
+
 
 class SearchResult(Struct, frozen=True):
     """Hits, newest first and those without a time last."""
@@ -149,11 +153,6 @@ class ErrorSearcher(SearchReader):
                     task_id, attempt = self._resolve_work_id(session.task_id) if session.task_id else ("", None)
                     hit = SearchHit(session.file, task_id, text, at, attempt, session.pointer, SearchPlace.ERRORS)
                     yield replace(hit, subject=session.id, agent=session.agent)
-
-
-_ACTION_TEXTS: Final = ("type", "tool", "params", "error", "output", "reasoning", "expected_outcome")
-_ENDED: Final = ("ended", "timestamp", "at")  # the time of a result; its file may be a copy made later
-_MAX_CACHED_OWNERS: Final = 1024
 
 
 class Owner(NamedTuple):

@@ -28,6 +28,33 @@ DECISION_FIELDS: Final[Fields] = dict.fromkeys(("verb", "by", "subject"), FieldK
 
 _Record = TypeVar("_Record")
 Tests = Mapping[str, Callable[[_Record, str], bool]]  # by field, "" for words; the value is in lower case
+MEMORY_FIELDS: Final[Fields] = {
+    "is": ("task", "attempt", "session", "open", "failed", "escalated"),
+    "status": FieldKind.TEXT,
+    "outcome": tuple(outcome.value for outcome in Outcome),
+    **dict.fromkeys(("agent", "cause", "error", "loop", "task", "tag", "file"), FieldKind.TEXT),
+}
+_Texts: TypeAlias = Mapping[str, tuple[_Record, str]]
+_TASK_TESTS: Final[Tests[Task]] = {
+    **dict.fromkeys(("outcome", "cause", "error", "file"), lambda task, value: False),
+    "status": lambda task, value: task.status.value.startswith(value) or task.raw_status.lower().startswith(value),
+    "loop": lambda task, value: value in task.loop_id.lower(),
+    "tag": lambda task, value: any(value in tag.lower() for tag in task.tags),
+    "task": lambda task, value: value in task.id.lower(),
+}
+_SESSION_TESTS: Final[Tests[DebugSession]] = {
+    **dict.fromkeys(("outcome", "tag"), lambda session, value: False),
+    "cause": lambda session, value: any(
+        run.analysis is not None and run.analysis.category.lower().startswith(value) for run in session.executions
+    ),
+    "error": lambda session, value: any(
+        value in failure.error_type.lower() for run in session.executions for failure in run.failures
+    ),
+    "agent": lambda session, value: value in session.agent.lower(),
+    "loop": lambda session, value: value in session.loop_id.lower(),
+    "task": lambda session, value: value in session.task_id.lower(),
+    "file": lambda session, value: value in session.file_path.lower(),
+}
 
 
 def _badges(loop: Loop) -> list[str]:
@@ -93,16 +120,6 @@ def select_decisions(decisions: Sequence[Decision], query: Query) -> list[str]:
 
 def _matches(record: _Record, query: Query, tests: Tests[_Record]) -> bool:
     return all(tests.get(term.field, tests[""])(record, term.value) != term.negated for term in query.terms)
-
-
-MEMORY_FIELDS: Final[Fields] = {
-    "is": ("task", "attempt", "session", "open", "failed", "escalated"),
-    "status": FieldKind.TEXT,
-    "outcome": tuple(outcome.value for outcome in Outcome),
-    **dict.fromkeys(("agent", "cause", "error", "loop", "task", "tag", "file"), FieldKind.TEXT),
-}
-
-_Texts: TypeAlias = Mapping[str, tuple[_Record, str]]
 
 
 class FoundTask(Struct, frozen=True):
@@ -213,28 +230,6 @@ class MemoryCatalog:
 
 def _matches_flag(word: str, **flags: bool) -> bool:
     return any(is_set and name.startswith(word) for name, is_set in flags.items())
-
-
-_TASK_TESTS: Final[Tests[Task]] = {
-    **dict.fromkeys(("outcome", "cause", "error", "file"), lambda task, value: False),
-    "status": lambda task, value: task.status.value.startswith(value) or task.raw_status.lower().startswith(value),
-    "loop": lambda task, value: value in task.loop_id.lower(),
-    "tag": lambda task, value: any(value in tag.lower() for tag in task.tags),
-    "task": lambda task, value: value in task.id.lower(),
-}
-_SESSION_TESTS: Final[Tests[DebugSession]] = {
-    **dict.fromkeys(("outcome", "tag"), lambda session, value: False),
-    "cause": lambda session, value: any(
-        run.analysis is not None and run.analysis.category.lower().startswith(value) for run in session.executions
-    ),
-    "error": lambda session, value: any(
-        value in failure.error_type.lower() for run in session.executions for failure in run.failures
-    ),
-    "agent": lambda session, value: value in session.agent.lower(),
-    "loop": lambda session, value: value in session.loop_id.lower(),
-    "task": lambda session, value: value in session.task_id.lower(),
-    "file": lambda session, value: value in session.file_path.lower(),
-}
 
 
 def _texts(records: Mapping[str, _Record], text: Callable[[_Record], str], known: _Texts[_Record]) -> _Texts[_Record]:

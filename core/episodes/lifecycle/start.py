@@ -33,6 +33,10 @@ from core.storage.locks import open_regular
 
 _TASK: Final = "task-"
 _NUMBERED: Final = re.compile(rf"{_TASK}([0-9]{{1,6}})")  # a longer number is a date or the like
+MAX_CHARS: Final = 500  # characters of one text in a plan
+MAX_EARLIER: Final = 10  # newest earlier attempts in a plan; of further ones only the number is given
+MAX_SIMILAR: Final = 10
+MAX_ITEMS: Final = 10  # entries of one list of one attempt
 
 
 class AttemptIntent(NamedTuple):
@@ -181,12 +185,6 @@ def create_task(project: ProjectPaths, metadata: Mapping[str, Any], task_id: str
         if not same or folder.attempts():
             raise Refused(f"{task_id} exists already; choose another id, or start an attempt at it")
         return task_id
-
-
-MAX_CHARS: Final = 500  # characters of one text in a plan
-MAX_EARLIER: Final = 10  # newest earlier attempts in a plan; of further ones only the number is given
-MAX_SIMILAR: Final = 10
-MAX_ITEMS: Final = 10  # entries of one list of one attempt
 
 
 class AttemptLessons(NamedTuple):
