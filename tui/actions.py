@@ -56,7 +56,6 @@ class Action:
 
     @property
     def command(self) -> str:
-        """The action as Textual runs it."""
         if self.id.startswith(_GO):
             return f"app.go('{self.id.removeprefix(_GO)}')"
         return f"app.{self.id}" if self.id in OF_APP else self.id
@@ -97,7 +96,6 @@ def action_id(command: str) -> str:
 
 
 def bindings_of(place: str) -> list[Binding]:
-    """The bindings of one screen."""
     return [action.binding for action in actions_of(place)]
 
 

@@ -288,7 +288,6 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
             screen.ask_user(ViewList(self.user_state, screen.current_view()), self.open_view)
 
     def action_command_palette(self) -> None:
-        """Open the command palette, unless it is open."""
         if not any(isinstance(screen, Palette) for screen in self.screen_stack):
             self.push_screen(Palette(id="--command-palette"))
 

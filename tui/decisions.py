@@ -27,8 +27,6 @@ WRITING_RECORDS: Final = frozenset({Verb.EXTRACT, Verb.MERGE, Verb.ARCHIVE, Verb
 
 
 class DecisionApp(NavigationApp, inherit_bindings=False):
-    """An app that writes decisions through the engine."""
-
     project: Project
     engine: Engine
 
@@ -77,7 +75,6 @@ class DecisionApp(NavigationApp, inherit_bindings=False):
                 self._pending_undos.clear()
 
     def _last_decision(self) -> Decision | None:
-        """The decision that the undo key would undo."""
         undoable = self.view.snapshot.curation.undoable
         decisions = reversed(self.view.snapshot.decisions)
         return next((decision for decision in decisions if decision.id == undoable[-1]), None) if undoable else None

@@ -160,7 +160,6 @@ class Engine(WatchLoop):
 
     @property
     def has_searched(self) -> bool:
-        """Whether the background search is complete."""
         return not self._search_pending
 
     # The worker.
@@ -228,7 +227,6 @@ class Engine(WatchLoop):
         return PAUSE_SECONDS if self._search_pending else super().seconds_left()
 
     def extracted(self, before: ProjectState, loop_id: str, decided: Decided | None) -> None:
-        """Post new patterns to the app."""
         if decided is not None:
             self._target.post_message(self.Extracted(decided))
             patterns = {effect.pattern_id for decision in decided.decisions for effect in decision.effects}

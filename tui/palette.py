@@ -70,12 +70,10 @@ class PaletteCommands(Provider):
         return found
 
     async def discover(self) -> Hits:
-        """Offer all commands before anything is typed."""
         for text, do in self._commands():
             yield DiscoveryHit(Content(text), do, text=text)
 
     async def search(self, query: str) -> Hits:
-        """Yield the matches of the typed text."""
         typed = query.lower().strip()
         for text, do in self._commands():
             lowered = text.lower()

@@ -23,7 +23,6 @@ _CLASSES: Final = {
 
 
 def screen_class(name: str) -> type[BaseScreen]:
-    """Import the class of a screen."""
     found: type[BaseScreen] = getattr(import_module(f"tui.screens.{name}"), _CLASSES[name])
     return found
 

@@ -8,20 +8,8 @@ from typing import Final
 from core.base.formatting import format_duration, format_percent
 from core.base.text import plural
 from core.debug_memory.escalations import escalation_reason, find_escalation
-from core.documents.document import (
-    Block,
-    Document,
-    Fields,
-    Line,
-    Moment,
-    Sign,
-    Text,
-    code,
-    fields,
-    items,
-    line,
-    section,
-)
+from core.documents import document as doc
+from core.documents.document import code, fields, items, line, section
 from core.documents.loops import error_text
 from core.documents.signs import result_sign, session_status_sign
 from core.records.debug_sessions import Analysis, DebugSession, Escalation, Execution, Failure, Fix, Results
@@ -33,13 +21,13 @@ _HASH_CHARS: Final = 12
 _INDENT: Final = 4
 
 
-def session_document(state: ProjectState, session: DebugSession) -> Document:
-    return Document(
+def session_document(state: ProjectState, session: DebugSession) -> doc.Document:
+    return doc.Document(
         f"Debug session {session.id}", (*runs(state, session), *section("Lessons", lessons(state, session)))
     )
 
 
-def runs(state: ProjectState, session: DebugSession, *, is_short: bool = False) -> Iterable[Block]:
+def runs(state: ProjectState, session: DebugSession, *, is_short: bool = False) -> Iterable[doc.Block]:
     """Describe the runs one after the other: results, causes and fixes; unless `is_short` failures, code and diffs."""
     yield from head(state, session)
     if not session.executions and not is_short:
@@ -49,7 +37,7 @@ def runs(state: ProjectState, session: DebugSession, *, is_short: bool = False) 
     for number, (run, held) in enumerate(zip(session.executions, session.verdicts, strict=True), 1):
         yield line("")
         label = run.attempt if run.attempt is not None else number
-        at = ("   ", Moment(run.at)) if run.at else ()
+        at = ("   ", doc.Moment(run.at)) if run.at else ()
         yield line((f"Run {label}", "strong"), "   ", *results_text(run.results), *at)
         if not is_short:
             yield from _environment(run, before)
@@ -60,7 +48,7 @@ def runs(state: ProjectState, session: DebugSession, *, is_short: bool = False) 
         before = run
 
 
-def last_failure(state: ProjectState, session: DebugSession) -> Iterable[Block]:
+def last_failure(state: ProjectState, session: DebugSession) -> Iterable[doc.Block]:
     """Describe the newest run with failures in full, then the lessons of the session."""
     run = session.newest_failing
     if run is None:
@@ -72,14 +60,14 @@ def last_failure(state: ProjectState, session: DebugSession) -> Iterable[Block]:
     yield from lessons(state, session)
 
 
-def head(state: ProjectState, session: DebugSession) -> Iterable[Block]:
+def head(state: ProjectState, session: DebugSession) -> Iterable[doc.Block]:
     call = state.snapshot.escalations.get(session.id)
     related = ", ".join(dict.fromkeys(filter(None, (session.loop_id, session.task_id))))
     yield line((session.file_path or session.id, "strong"))
     yield line(
         session_status_sign(session, state.snapshot),
-        *((("   started ", "quiet"), Moment(session.created_at)) if session.created_at else ()),
-        *((("   changed ", "quiet"), Moment(session.changed_at, is_age=True)) if session.changed_at else ()),
+        *((("   started ", "quiet"), doc.Moment(session.created_at)) if session.created_at else ()),
+        *((("   changed ", "quiet"), doc.Moment(session.changed_at, is_age=True)) if session.changed_at else ()),
         (f"   by {session.agent}", "quiet") if session.agent else None,
         (f"   iteration {session.iteration}", "quiet") if session.iteration is not None else None,
     )
@@ -94,17 +82,17 @@ def head(state: ProjectState, session: DebugSession) -> Iterable[Block]:
     )
 
 
-def escalation_line(call: Escalation) -> Line:
+def escalation_line(call: Escalation) -> doc.Line:
     """Describe who escalated, when, and where the context is stored."""
     return line(
         (f"escalated by {call.by or 'an unnamed agent'}, ", "quiet"),
-        Moment(call.at, is_age=True),
+        doc.Moment(call.at, is_age=True),
         ("; context kept in ", "quiet"),
         (call.file, "name"),
     )
 
 
-def results_text(results: Results | None) -> Text:
+def results_text(results: Results | None) -> doc.Text:
     if results is None:
         return (("no result", "quiet"),)
     of = f" of {results.total:,}" if results.total is not None else ""
@@ -120,7 +108,7 @@ def results_text(results: Results | None) -> Text:
     )
 
 
-def _environment(run: Execution, before: Execution | None) -> Iterable[Fields]:
+def _environment(run: Execution, before: Execution | None) -> Iterable[doc.Fields]:
     plain = " ".join(value for _, value in run.environment[:_PLAIN])
     named = [f"{name} {value}" for name, value in run.environment[_PLAIN:]]
     named += [f"code {run.code_hash[:_HASH_CHARS]}"] if run.code_hash else []
@@ -130,10 +118,10 @@ def _environment(run: Execution, before: Execution | None) -> Iterable[Fields]:
     yield from fields(("with", (listed, unchanged) if listed else None), indent=_INDENT)
 
 
-def failure_blocks(failure: Failure) -> Iterable[Block]:
+def failure_blocks(failure: Failure) -> Iterable[doc.Block]:
     """Describe type, message and location of a failure, its test, and the stack trace."""
     test = f"{failure.test_file}:{failure.test_line}" if failure.test_line is not None else failure.test_file
-    yield line(Sign("", "bad", "failed"), " ", *error_text(failure), indent=2)
+    yield line(doc.Sign("", "bad", "failed"), " ", *error_text(failure), indent=2)
     yield from fields(
         ("test", "  ".join(filter(None, (failure.test_name, test and f"({test})")))),
         ("expected", failure.expected),
@@ -143,12 +131,12 @@ def failure_blocks(failure: Failure) -> Iterable[Block]:
     yield from code("", failure.stack_trace, indent=_INDENT * 2)
 
 
-def analysis_blocks(analysis: Analysis | None, *, is_short: bool = False) -> Iterable[Block]:
+def analysis_blocks(analysis: Analysis | None, *, is_short: bool = False) -> Iterable[doc.Block]:
     """Describe the root cause; unless `is_short` also strategy and relations."""
     if analysis is None:
         return []
     confidence = f"   confidence {format_percent(analysis.confidence)}" if analysis.confidence is not None else ""
-    cause: Text | None = None
+    cause: doc.Text | None = None
     if analysis.root_cause or analysis.category:
         category = f"{analysis.category}  " if analysis.category else ""
         cause = ((category, "warning"), analysis.root_cause, (confidence, "quiet"))
@@ -157,31 +145,31 @@ def analysis_blocks(analysis: Analysis | None, *, is_short: bool = False) -> Ite
     return fields(("cause", cause), *(() if is_short else (("strategy", analysis.strategy), *more)), indent=_INDENT)
 
 
-def fix_blocks(fix: Fix | None, held: bool | None, *, with_diff: bool = True) -> Iterable[Block]:
+def fix_blocks(fix: Fix | None, held: bool | None, *, with_diff: bool = True) -> Iterable[doc.Block]:
     """Describe a fix and whether it worked, verified or by the following runs."""
     if fix is None:
         return
-    result = Sign("not verified", "quiet", "waiting")
+    result = doc.Sign("not verified", "quiet", "waiting")
     if held is not None:
         word = "verified" if fix.verified else "helped, not verified"
-        result = Sign(word, "good", "done") if held else Sign("did not help", "bad", "failed")
+        result = doc.Sign(word, "good", "done") if held else doc.Sign("did not help", "bad", "failed")
     text = (result, f"  {fix.description}", (f"   {fix.diff_summary}" if fix.diff_summary else "", "quiet"))
     yield from fields(("fix", text), ("changed", ", ".join(fix.files)), indent=_INDENT)
     if with_diff:
         yield from code("", fix.diff, "diff", indent=_INDENT * 2)
 
 
-def lessons(state: ProjectState, session: DebugSession) -> Iterable[Block]:
+def lessons(state: ProjectState, session: DebugSession) -> Iterable[doc.Block]:
     """Describe patterns, recurring failures, code quality and recommendations."""
     results = state.debug.fix_results
-    found: list[Text] = []
+    found: list[doc.Text] = []
     for lesson in session.lessons:
         claimed = f"claimed {format_percent(lesson.effectiveness)}" if lesson.effectiveness is not None else ""
         count = f"seen {plural(lesson.frequency, 'time')}" if lesson.frequency is not None else ""
         known = ", ".join(filter(None, (count, results.of_pattern(lesson.category, lesson.pattern).text, claimed)))
         template = f"   fix: {lesson.fix_template}" if lesson.fix_template else ""
         found.append((lesson.pattern, _spaced(lesson.category, "warning"), _spaced(known, "quiet"), template))
-    recurring: list[Text] = [
+    recurring: list[doc.Text] = [
         (
             one.test,
             _spaced(plural(one.occurrences, "time") if one.occurrences is not None else "", "quiet"),
@@ -191,7 +179,7 @@ def lessons(state: ProjectState, session: DebugSession) -> Iterable[Block]:
         for one in session.recurring
     ]
     words = {True: "addressed", False: "not addressed", None: ""}
-    issues: list[Text] = [
+    issues: list[doc.Text] = [
         (
             (f"{issue.severity}  " if issue.severity else "", "warning"),
             issue.issue,
@@ -204,7 +192,7 @@ def lessons(state: ProjectState, session: DebugSession) -> Iterable[Block]:
         *section("Patterns", items("", found)),
         *section("Recurring failures", items("", recurring)),
         *section("Code quality", items("", issues)),
-        *section("Recommended", items("", session.recommendations, bullet=Sign("", "accent", "arrow"))),
+        *section("Recommended", items("", session.recommendations, bullet=doc.Sign("", "accent", "arrow"))),
     ]
     return blocks or [line(("No lesson recorded in this session.", "quiet"))]
 

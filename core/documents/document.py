@@ -85,8 +85,6 @@ class Table(Struct, frozen=True):
 
 
 class Section(Struct, frozen=True):
-    """A heading with the blocks below it."""
-
     title: str
     blocks: tuple[Block, ...]
     note: str = ""

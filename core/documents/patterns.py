@@ -7,26 +7,9 @@ from typing import Final
 
 from core.base.formatting import format_decimal, format_percent
 from core.base.text import plural
+from core.documents import document as doc
 from core.documents.decisions import decision_line
-from core.documents.document import (
-    Block,
-    Document,
-    Interval,
-    Line,
-    Moment,
-    Part,
-    Section,
-    Sign,
-    Table,
-    Text,
-    code,
-    fields,
-    items,
-    limited,
-    line,
-    more,
-    section,
-)
+from core.documents.document import code, fields, items, limited, line, more, section
 from core.documents.signs import TYPE_WORDS, result_sign, state_sign
 from core.learning.assessment import Assessment
 from core.learning.explanation import decayed_weight
@@ -52,27 +35,27 @@ _MAX_LOOPS: Final = 20
 _MAX_OBSERVATIONS: Final = 20
 
 
-def pattern_document(state: ProjectState, pattern: Pattern, me: str = "") -> Document:
+def pattern_document(state: ProjectState, pattern: Pattern, me: str = "") -> doc.Document:
     """Describe a pattern; decisions of the user `me` are worded as "your"."""
     source_loops = [
         ": ".join(filter(None, (one.loop_id, format_iterations(pattern, one)))) for one in pattern.source_loops
     ]
     effect = compare_pattern(state.snapshot, state.board, pattern.id, state.settings)
-    return Document(
+    return doc.Document(
         f"Pattern {pattern.id}",
         (
             *overview(state, pattern, me),
             *fields(("Average impact", effect.verdict)),
-            Section("Why this state", tuple(rules(state, pattern))),
+            doc.Section("Why this state", tuple(rules(state, pattern))),
             *section("Source loops", limited(source_loops, "loop", _MAX_LOOPS)),
-            Section("Evidence", tuple(evidence(state, pattern, _MAX_OBSERVATIONS))),
-            Section("Lineage", tuple(lineage(state, pattern))),
-            Section("Decisions", tuple(decisions(state, pattern))),
+            doc.Section("Evidence", tuple(evidence(state, pattern, _MAX_OBSERVATIONS))),
+            doc.Section("Lineage", tuple(lineage(state, pattern))),
+            doc.Section("Decisions", tuple(decisions(state, pattern))),
         ),
     )
 
 
-def overview(state: ProjectState, pattern: Pattern, me: str = "") -> Iterable[Block]:
+def overview(state: ProjectState, pattern: Pattern, me: str = "") -> Iterable[doc.Block]:
     assessment = state.assessment(pattern.id)
     yield line((pattern.title, "strong"))
     yield line((pattern.id, "name"), f"   {TYPE_WORDS[pattern.type]}", pattern.category and f"   {pattern.category}")
@@ -85,8 +68,8 @@ def overview(state: ProjectState, pattern: Pattern, me: str = "") -> Iterable[Bl
     notes = state.snapshot.curation.notes.get(pattern.id, ())
     yield from fields(
         ("Tags", ", ".join(pattern.tags)),
-        ("Created", Moment(pattern.first_discovered)),
-        ("Last used", Moment(assessment.last_used)),
+        ("Created", doc.Moment(pattern.first_discovered)),
+        ("Last used", doc.Moment(assessment.last_used)),
         *(("Note", f"{one.after.get('text', '')} ({one.by})") for one in notes),
         ("File", f"{pattern.file}{'#' if pattern.pointer else ''}{pattern.pointer}"),
         ("Copy of", pattern.copy_folder),
@@ -97,13 +80,13 @@ def overview(state: ProjectState, pattern: Pattern, me: str = "") -> Iterable[Bl
     )
 
 
-def state_line(assessment: Assessment) -> Line:
+def state_line(assessment: Assessment) -> doc.Line:
     pin = assessment.pin
-    parts: list[Part] = [state_sign(assessment.shown)]
+    parts: list[doc.Part] = [state_sign(assessment.shown)]
     if assessment.faded:
         parts.append(("  faded: its evidence is old", "quiet"))
     if pin is not None:
-        parts += ["  ", Sign(f"{pin.verb} by {pin.by}, ", "", "pin"), Moment(pin.at, "")]
+        parts += ["  ", doc.Sign(f"{pin.verb} by {pin.by}, ", "", "pin"), doc.Moment(pin.at, "")]
         parts += [(f"  “{pin.reason}”", "quiet")] * bool(pin.reason)
         parts += [("  stale: the text has changed since", "warning")] * assessment.pin_stale
         if assessment.computed != assessment.state:
@@ -116,11 +99,11 @@ def state_line(assessment: Assessment) -> Line:
         parts.append(("  does not change with age", "quiet"))
     elif assessment.next_change is not None and not assessment.quarantined:
         at, state = assessment.next_change
-        parts += [(f"  decays to {state.value} ", "quiet"), Moment(at, is_age=True), (" if unused", "quiet")]
-    return Line(tuple(parts))
+        parts += [(f"  decays to {state.value} ", "quiet"), doc.Moment(at, is_age=True), (" if unused", "quiet")]
+    return doc.Line(tuple(parts))
 
 
-def rate_line(pattern: Pattern, assessment: Assessment) -> Line:
+def rate_line(pattern: Pattern, assessment: Assessment) -> doc.Line:
     is_anti = pattern.type is PatternType.ANTI
     right, wrong, use = (" right", " wrong", "warning") if is_anti else ("", "", "use")
     low, high = assessment.interval
@@ -129,7 +112,7 @@ def rate_line(pattern: Pattern, assessment: Assessment) -> Line:
     return line(
         (assessment.claim_text or rate, "strong"),
         "   " if assessment.claim_text else " of its warnings were right " if is_anti else " success rate ",
-        Interval(low, high, assessment.rate),
+        doc.Interval(low, high, assessment.rate),
         f"  {plural(assessment.uses, use)}: ",
         (f"{assessment.successes:,} ", "good"),
         result_sign(True),
@@ -142,7 +125,7 @@ def rate_line(pattern: Pattern, assessment: Assessment) -> Line:
     )
 
 
-def warnings(state: ProjectState, pattern: Pattern, me: str = "") -> Iterable[Line]:
+def warnings(state: ProjectState, pattern: Pattern, me: str = "") -> Iterable[doc.Line]:
     """Describe contradiction, inversion, quarantine, and safety findings."""
     assessment = state.assessment(pattern.id)
     if assessment.contradicted:
@@ -161,14 +144,14 @@ def warnings(state: ProjectState, pattern: Pattern, me: str = "") -> Iterable[Li
     yield from suspicion_lines(state, pattern)
 
 
-def suspicion_lines(state: ProjectState, pattern: Pattern) -> Iterable[Line]:
+def suspicion_lines(state: ProjectState, pattern: Pattern) -> Iterable[doc.Line]:
     for one in scan_pattern(state, pattern.id):
         excerpt = f"  “{' '.join(one.excerpt.split())}”" if one.excerpt else ""
         text = f"{SEVERITY_WORDS[one.severity]}: this text {describe_rule(one)}{excerpt}"
-        yield line(Sign(text, "bad" if one.critical else "warning", "suspect"))
+        yield line(doc.Sign(text, "bad" if one.critical else "warning", "suspect"))
 
 
-def body(pattern: Pattern, title: str = "") -> Iterable[Block]:
+def body(pattern: Pattern, title: str = "") -> Iterable[doc.Block]:
     """Describe the text by field, without one that only repeats `title`."""
     description = pattern.description if pattern.description not in (pattern.use_case, title) else ""
     iterations = pattern.typical_iterations.text if pattern.typical_iterations is not None else ""
@@ -198,7 +181,7 @@ def body(pattern: Pattern, title: str = "") -> Iterable[Block]:
     yield from fields(("Inverted from", pattern.inverted_from), ("Related", ", ".join(pattern.related)))
 
 
-def evidence(state: ProjectState, pattern: Pattern, limit: int | None = None) -> Iterable[Block]:
+def evidence(state: ProjectState, pattern: Pattern, limit: int | None = None) -> Iterable[doc.Block]:
     """Describe at most `limit` observations, newest first, with their weights."""
     assessment = state.assessment(pattern.id)
     yield line(
@@ -215,7 +198,7 @@ def evidence(state: ProjectState, pattern: Pattern, limit: int | None = None) ->
     rows += [
         (
             (result_sign(False),),
-            (Moment(one.report.at),),
+            (doc.Moment(one.report.at),),
             (),
             (("harmful report", "quiet"),),
             ((one.source, "name"),),
@@ -224,7 +207,7 @@ def evidence(state: ProjectState, pattern: Pattern, limit: int | None = None) ->
         for one in state.board.ignored_reports(pattern.id)
     ]
     if rows:
-        yield Table(("", "when", "new → today", "use", "loop", "source"), tuple(rows), right=(1, 2))
+        yield doc.Table(("", "when", "new → today", "use", "loop", "source"), tuple(rows), right=(1, 2))
     else:
         yield line(("No use of this pattern is recorded.", "quiet"))
     if limit is not None:
@@ -235,7 +218,7 @@ def set_aside_reason(is_revoked: bool) -> str:
     return "revoked by a decision" if is_revoked else "suspicious reports, see Review"
 
 
-def _observation(state: ProjectState, use: Observation) -> tuple[Text, ...]:
+def _observation(state: ProjectState, use: Observation) -> tuple[doc.Text, ...]:
     weight = ""
     if use.success is not None:
         new, today = decayed_weight(use, state.now, state.settings.maturity)
@@ -247,7 +230,7 @@ def _observation(state: ProjectState, use: Observation) -> tuple[Text, ...]:
     count = f" x{use.count:,}" if use.count > 1 else ""
     return (
         (result_sign(use.success),),
-        (Moment(use.at),),
+        (doc.Moment(use.at),),
         (weight,),
         (f"{use.kind}{count}",),
         ((where, "name"),),
@@ -255,32 +238,40 @@ def _observation(state: ProjectState, use: Observation) -> tuple[Text, ...]:
     )
 
 
-def lineage(state: ProjectState, pattern: Pattern) -> Iterable[Block]:
+def lineage(state: ProjectState, pattern: Pattern) -> Iterable[doc.Block]:
     return timeline(pattern_lineage(state, pattern.id)) or [line(("No origin is recorded.", "quiet"))]
 
 
-def timeline(events: Sequence[LineageEvent]) -> list[Line]:
+def timeline(events: Sequence[LineageEvent]) -> list[doc.Line]:
     """Describe lineage events, one line each and the loop below."""
-    lines: list[Line] = []
+    lines: list[doc.Line] = []
     for n, event in enumerate(events, 1):
         is_last = n == len(events)
         branch = "pin" if event.kind == "decided" else "knot" if event.kind in _KNOTS else ""
         glyph = branch or ("branch_end" if is_last else "branch")
         sign = result_sign(event.success)
         lines.append(
-            line(Sign("", "accent", glyph), " ", Moment(event.at), " ", sign, f" {event.text or event.kind}", indent=1)
+            line(
+                doc.Sign("", "accent", glyph),
+                " ",
+                doc.Moment(event.at),
+                " ",
+                sign,
+                f" {event.text or event.kind}",
+                indent=1,
+            )
         )
         if event.loop_id:
-            bar = " " if is_last else Sign("", "accent", "branch_bar")
+            bar = " " if is_last else doc.Sign("", "accent", "branch_bar")
             lines.append(line(bar, "    ", (event.loop_id, "name"), indent=1))
     return lines
 
 
-def rules(state: ProjectState, pattern: Pattern) -> Iterable[Block]:
+def rules(state: ProjectState, pattern: Pattern) -> Iterable[doc.Block]:
     """Describe the state and every rule behind it, with the distance to other states."""
     yield state_line(state.assessment(pattern.id))
     yield line("")
-    rows: list[tuple[Text, ...]] = [
+    rows: list[tuple[doc.Text, ...]] = [
         (
             (result_sign(rule.holds),),
             ((rule.label, rule.state.value if rule.state else "strong"),),
@@ -288,10 +279,10 @@ def rules(state: ProjectState, pattern: Pattern) -> Iterable[Block]:
         )
         for rule in explain_pattern(state, pattern.id).lines
     ]
-    yield Table(("", "", ""), tuple(rows))
+    yield doc.Table(("", "", ""), tuple(rows))
 
 
-def explanation(state: ProjectState, pattern: Pattern) -> Iterable[Block]:
+def explanation(state: ProjectState, pattern: Pattern) -> Iterable[doc.Block]:
     """Describe the rules of the state, decisive loops, and the evidence."""
     yield from rules(state, pattern)
     yield from suspicion_lines(state, pattern)
@@ -304,8 +295,7 @@ def explanation(state: ProjectState, pattern: Pattern) -> Iterable[Block]:
     yield from section("Evidence", evidence(state, pattern, _MAX_OBSERVATIONS))
 
 
-def decisions(state: ProjectState, pattern: Pattern) -> Iterable[Block]:
-    """Describe the decisions about the pattern, newest first."""
+def decisions(state: ProjectState, pattern: Pattern) -> Iterable[doc.Block]:
     made = state.snapshot.decisions
     own = [decision_line(state, one) for one in reversed(made) if _is_about(one, pattern, made)]
     return own or [line(("No decision about this pattern yet.", "quiet"))]

@@ -62,5 +62,4 @@ def answers(reflection: Reflection) -> Iterable[Block]:
 
 
 def kind_word(reflection: Reflection) -> str:
-    """Return the kind of reflection in words."""
     return reflection.kind.replace("_", " ") or "reflection"

@@ -8,22 +8,9 @@ from typing import Any, Final
 
 from core.base.formatting import format_duration, format_percent
 from core.base.text import plural
+from core.documents import document as doc
 from core.documents import reflections as reflection_documents
-from core.documents.document import (
-    Block,
-    Document,
-    Line,
-    Moment,
-    Section,
-    Sign,
-    Table,
-    Text,
-    code,
-    fields,
-    items,
-    line,
-    section,
-)
+from core.documents.document import code, fields, items, line, section
 from core.documents.signs import attempt_sign, result_sign, task_sign
 from core.episodes.attempt_state import AttemptCondition, AttemptState
 from core.episodes.history import AttemptDetail, TaskHistory, WholeHistory
@@ -37,18 +24,18 @@ MAX_ACTIONS: Final = 500
 """Newest actions listed per attempt of a whole task; an attempt alone has all of them."""
 MAX_ATTEMPTS: Final = 50
 VERDICT_SIGNS: Final = {
-    Verdict.SUCCEEDED: Sign(Verdict.SUCCEEDED.value, "good", "done"),
-    Verdict.FAILED: Sign(Verdict.FAILED.value, "bad", "failed"),
-    Verdict.UNKNOWN: Sign(Verdict.UNKNOWN.value, "quiet", "unknown"),
+    Verdict.SUCCEEDED: doc.Sign(Verdict.SUCCEEDED.value, "good", "done"),
+    Verdict.FAILED: doc.Sign(Verdict.FAILED.value, "bad", "failed"),
+    Verdict.UNKNOWN: doc.Sign(Verdict.UNKNOWN.value, "quiet", "unknown"),
 }
 _SUMMARY_VALUES: Final = 500
 
 ConditionOf = Callable[[Attempt], AttemptCondition]
 
 
-def task_document(history: TaskHistory, condition: ConditionOf, limit: int = MAX_ATTEMPTS) -> Document:
+def task_document(history: TaskHistory, condition: ConditionOf, limit: int = MAX_ATTEMPTS) -> doc.Document:
     """Describe a task with the newest `limit` attempts and other entries."""
-    blocks: list[Block] = [
+    blocks: list[doc.Block] = [
         *_task_head(history, condition),
         *attempt_table(history.attempts, condition, limit),
         *milestones(history.milestones[-limit:]),
@@ -56,14 +43,14 @@ def task_document(history: TaskHistory, condition: ConditionOf, limit: int = MAX
     ]
     counts = (("attempt", history.attempts), ("milestone", history.milestones), ("reflection", history.reflections))
     left = ", ".join(plural(len(all) - limit, f"earlier {noun}") for noun, all in counts if len(all) > limit)
-    return Document(f"Task {history.task.id}", (*blocks, *([line((f"{left} not shown", "quiet"))] if left else [])))
+    return doc.Document(f"Task {history.task.id}", (*blocks, *([line((f"{left} not shown", "quiet"))] if left else [])))
 
 
-def whole_history_document(whole: WholeHistory, condition: ConditionOf) -> Document:
+def whole_history_document(whole: WholeHistory, condition: ConditionOf) -> doc.Document:
     """Describe a task and every attempt with plan, actions, results and reflections."""
     history = whole.task
     numbers = {detail.attempt.number for detail in whole.attempts}
-    return Document(
+    return doc.Document(
         f"Task {history.task.id}",
         (
             *_task_head(history, condition),
@@ -75,11 +62,11 @@ def whole_history_document(whole: WholeHistory, condition: ConditionOf) -> Docum
     )
 
 
-def attempt_document(detail: AttemptDetail, condition: AttemptCondition, *, full: bool = False) -> Document:
+def attempt_document(detail: AttemptDetail, condition: AttemptCondition, *, full: bool = False) -> doc.Document:
     """Describe one attempt; `full` describes every action completely."""
     attempt = detail.attempt
     listed = [_step_section(step) for step in ReplaySteps(detail)] if full else action_table(detail)
-    return Document(
+    return doc.Document(
         f"Task {attempt.task_id}, attempt {attempt.number}",
         (
             *_attempt_blocks(detail, condition),
@@ -89,15 +76,15 @@ def attempt_document(detail: AttemptDetail, condition: AttemptCondition, *, full
     )
 
 
-def _task_head(history: TaskHistory, condition: ConditionOf) -> Iterable[Block]:
+def _task_head(history: TaskHistory, condition: ConditionOf) -> Iterable[doc.Block]:
     task = history.task
     last = condition(history.attempts[-1]).state if history.attempts else None
     yield line((task.description or "no description", "strong"))
     yield from fields(
         ("Status", (task_sign(task, last),)),
         *about_rows(task),
-        ("Created", Moment(task.created_at, "")),
-        ("Completed" if task.completed_at else "Updated", Moment(task.completed_at or task.updated_at, "")),
+        ("Created", doc.Moment(task.created_at, "")),
+        ("Completed" if task.completed_at else "Updated", doc.Moment(task.completed_at or task.updated_at, "")),
         ("Current attempt", _count(task.current_attempt)),
         ("Attempts", _count(task.total_attempts)),
         ("Agent", task.agent),
@@ -112,12 +99,14 @@ def about_rows(task: Task) -> tuple[tuple[str, str], ...]:
     return (("Done when", task.criteria), ("Tags", ", ".join(task.tags)), ("Related", ", ".join(task.related)))
 
 
-def attempt_table(attempts: Sequence[Attempt], condition: ConditionOf, limit: int = MAX_ATTEMPTS) -> Iterable[Block]:
+def attempt_table(
+    attempts: Sequence[Attempt], condition: ConditionOf, limit: int = MAX_ATTEMPTS
+) -> Iterable[doc.Block]:
     """Describe the newest attempts in a table, oldest first."""
     if not attempts:
         return [line(("No attempts yet.", "quiet"))]
     return [
-        Table(
+        doc.Table(
             ("attempt", "outcome", "quality", "errors", "took", "actions", "iterations", "started", "plan"),
             tuple(_attempt_row(one, condition(one)) for one in attempts[-limit:]),
             right=(0, 2, 3, 4, 5, 6),
@@ -126,7 +115,7 @@ def attempt_table(attempts: Sequence[Attempt], condition: ConditionOf, limit: in
     ]
 
 
-def _attempt_row(attempt: Attempt, condition: AttemptCondition) -> tuple[Text, ...]:
+def _attempt_row(attempt: Attempt, condition: AttemptCondition) -> tuple[doc.Text, ...]:
     return (
         ((str(attempt.number), "name"),),
         (attempt_sign(attempt, condition),),
@@ -135,7 +124,7 @@ def _attempt_row(attempt: Attempt, condition: AttemptCondition) -> tuple[Text, .
         (took(attempt),),
         (_count(attempt.actions) or "—",),
         (_count(attempt.iterations) or "—",),
-        (Moment(attempt.started_at),),
+        (doc.Moment(attempt.started_at),),
         (attempt.plan, (f"   because: {attempt.reason}" if attempt.reason else "", "quiet")),
     )
 
@@ -155,7 +144,7 @@ def final_quality(attempt: Attempt) -> float | None:
     return attempt.quality[-1].quality if attempt.quality else None
 
 
-def retry_text(attempts: Sequence[Attempt]) -> Text:
+def retry_text(attempts: Sequence[Attempt]) -> doc.Text:
     """Describe whether retries improved the quality; empty without two values."""
     known = [quality for quality in map(final_quality, attempts) if quality is not None]
     if len(known) < 2:
@@ -169,7 +158,7 @@ def retry_text(attempts: Sequence[Attempt]) -> Text:
     return (head, " → ".join(format_percent(quality) for quality in known[-6:]))
 
 
-def attempt_head(attempt: Attempt, condition: AttemptCondition) -> Line:
+def attempt_head(attempt: Attempt, condition: AttemptCondition) -> doc.Line:
     """Describe the number, the outcome or state, quality and completion on one line."""
     quality = final_quality(attempt)
     return line(
@@ -181,7 +170,7 @@ def attempt_head(attempt: Attempt, condition: AttemptCondition) -> Line:
     )
 
 
-def attempt_facts(attempt: Attempt, task: Task | None = None) -> Iterable[Block]:
+def attempt_facts(attempt: Attempt, task: Task | None = None) -> Iterable[doc.Block]:
     known = ((attempt.iterations, "iteration"), (attempt.actions, "action"), (attempt.errors or None, "error"))
     counts = [f"{'running for' if attempt.is_open else 'took'} {took(attempt)}" if took(attempt) != "—" else ""]
     counts += [plural(count, noun) for count, noun in known if count is not None]
@@ -190,22 +179,22 @@ def attempt_facts(attempt: Attempt, task: Task | None = None) -> Iterable[Block]
         ("Plan", attempt.plan),
         ("Reason", attempt.reason),
         ("Agent", attempt.agent),
-        ("Started", Moment(attempt.started_at, "")),
-        ("Ended", Moment(attempt.ended_at, "")),
+        ("Started", doc.Moment(attempt.started_at, "")),
+        ("Ended", doc.Moment(attempt.ended_at, "")),
         ("Counts", ", ".join(filter(None, counts))),
     )
 
 
-def attempt_notes(attempt: Attempt) -> Iterable[Block]:
+def attempt_notes(attempt: Attempt) -> Iterable[doc.Block]:
     for title, texts, bullet in (
-        ("What worked", attempt.worked, Sign("", "good", "done")),
-        ("What did not work", attempt.failed, Sign("", "bad", "failed")),
-        ("Suggestions for next time", attempt.suggestions, Sign("", "accent", "arrow")),
+        ("What worked", attempt.worked, doc.Sign("", "good", "done")),
+        ("What did not work", attempt.failed, doc.Sign("", "bad", "failed")),
+        ("Suggestions for next time", attempt.suggestions, doc.Sign("", "accent", "arrow")),
     ):
         yield from section(title, items("", texts, bullet=bullet))
 
 
-def _attempt_section(detail: AttemptDetail, condition: ConditionOf) -> Section:
+def _attempt_section(detail: AttemptDetail, condition: ConditionOf) -> doc.Section:
     attempt = detail.attempt
     state = condition(attempt)
     left = len(detail.actions) - MAX_ACTIONS
@@ -214,14 +203,14 @@ def _attempt_section(detail: AttemptDetail, condition: ConditionOf) -> Section:
         error = f" ({action.error})" if action.has_failed and action.error.strip() else ""
         listed.append(f"{_step_title(ReplayStep(action))}{error}")
     note = [line((f"{plural(left, 'earlier action')} left out; the export of this attempt has them.", "quiet"))]
-    actions: list[Block] = [*(note if left > 0 else []), *items("", listed)]
-    return Section(
+    actions: list[doc.Block] = [*(note if left > 0 else []), *items("", listed)]
+    return doc.Section(
         f"Attempt {attempt.number}: {attempt_sign(attempt, state).text}",
         (*_attempt_blocks(detail, state), *section("Actions", actions), *_attempt_end(detail)),
     )
 
 
-def _attempt_blocks(detail: AttemptDetail, condition: AttemptCondition) -> Iterable[Block]:
+def _attempt_blocks(detail: AttemptDetail, condition: AttemptCondition) -> Iterable[doc.Block]:
     attempt = detail.attempt
     yield attempt_head(attempt, condition)
     yield from attempt_facts(attempt)
@@ -237,22 +226,22 @@ def _attempt_blocks(detail: AttemptDetail, condition: AttemptCondition) -> Itera
     yield from milestones(detail.milestones)
 
 
-def _attempt_end(detail: AttemptDetail) -> Iterable[Block]:
+def _attempt_end(detail: AttemptDetail) -> Iterable[doc.Block]:
     yield from section("Results", items("", detail.results))
     yield from reflection_sections(detail.reflections)
 
 
-def plan_blocks(attempt: Attempt, detail: AttemptDetail) -> Iterable[Block]:
+def plan_blocks(attempt: Attempt, detail: AttemptDetail) -> Iterable[doc.Block]:
     """Describe the plan file, else the steps recorded beside a one-line plan."""
     yield from section("Plan", code("", detail.plan_text, "markdown"))
     if not detail.plan_text:
         yield from section("Steps", items("", detail.steps, is_numbered=True))
 
 
-def milestones(found: Sequence[Milestone]) -> Iterable[Block]:
-    rows: list[Text] = [
+def milestones(found: Sequence[Milestone]) -> Iterable[doc.Block]:
+    rows: list[doc.Text] = [
         (
-            *((Moment(one.at), "  ") if one.at else ()),
+            *((doc.Moment(one.at), "  ") if one.at else ()),
             one.event,
             (f"  attempt {one.attempt}" if one.attempt is not None else "", "quiet"),
             (f"  {one.details}" if one.details else "", "quiet"),
@@ -262,10 +251,10 @@ def milestones(found: Sequence[Milestone]) -> Iterable[Block]:
     return section("Milestones", items("", rows))
 
 
-def reflection_sections(found: Iterable[Reflection]) -> list[Section]:
+def reflection_sections(found: Iterable[Reflection]) -> list[doc.Section]:
     """Describe each reflection below a heading with its attempt."""
     return [
-        Section(
+        doc.Section(
             "Reflection on the task" if one.attempt is None else f"Reflection on attempt {one.attempt}",
             (reflection_documents.head(one), *reflection_documents.answers(one)),
         )
@@ -273,7 +262,7 @@ def reflection_sections(found: Iterable[Reflection]) -> list[Section]:
     ]
 
 
-def action_text(action: Action) -> Text:
+def action_text(action: Action) -> doc.Text:
     has_failed = action.has_failed
     return (
         (f"{action.number:>5} ", "quiet"),
@@ -284,11 +273,11 @@ def action_text(action: Action) -> Text:
     )
 
 
-def action_table(detail: AttemptDetail) -> Iterable[Block]:
+def action_table(detail: AttemptDetail) -> Iterable[doc.Block]:
     rows = tuple(
         (
             ((str(action.number), "quiet"),),
-            (Moment(action.at),),
+            (doc.Moment(action.at),),
             (action.type or action.tool,),
             (VERDICT_SIGNS[ReplayStep(action).verdict],),
             (action.about,),
@@ -296,7 +285,9 @@ def action_table(detail: AttemptDetail) -> Iterable[Block]:
         )
         for action in detail.actions
     )
-    return [Table(("action", "at", "type", "result", "on", "why"), rows, right=(0,), expendable=(1,))] if rows else []
+    return (
+        [doc.Table(("action", "at", "type", "result", "on", "why"), rows, right=(0,), expendable=(1,))] if rows else []
+    )
 
 
 def _step_title(step: ReplayStep) -> str:
@@ -306,11 +297,11 @@ def _step_title(step: ReplayStep) -> str:
     return f"{action.number}. {what or 'action'}: {step.verdict.value}"
 
 
-def _step_section(step: ReplayStep) -> Section:
+def _step_section(step: ReplayStep) -> doc.Section:
     action = step.action
-    blocks: list[Block] = [
+    blocks: list[doc.Block] = [
         *fields(
-            ("At", Moment(action.at)),
+            ("At", doc.Moment(action.at)),
             ("Iteration", _count(action.iteration)),
             ("Why", action.reasoning),
             ("Expected", action.expected),
@@ -321,10 +312,10 @@ def _step_section(step: ReplayStep) -> Section:
     blocks += code("", "\n".join(step.diff), "diff")
     for text in (action.error.strip() or action.output, step.output):
         blocks += code("", text)
-    return Section(_step_title(step), tuple(blocks))
+    return doc.Section(_step_title(step), tuple(blocks))
 
 
-def _summary(summary: Iterable[tuple[str, str]]) -> Iterable[Block]:
+def _summary(summary: Iterable[tuple[str, str]]) -> Iterable[doc.Block]:
     for name, text in summary:
         value = decode_json(text.encode("utf-8", "replace")).value if text[:1] in ("[", "{") else None
         if value == [] or value == {} or not text:

@@ -103,7 +103,6 @@ def _spans(counts: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
 
 
 def _cell(run: Run, number: int, cells: int) -> int:
-    """Return the cell of a value within its run."""
     return (cells - 1) * number // max(run.count - 1, 1)
 
 

@@ -11,65 +11,51 @@ from core.base.text import plural, visible_line
 from core.curation.decision_text import verb_text
 from core.documents.decisions import reason_text, subject
 from core.documents.signs import status_sign
-from core.history.changes import (
-    CONTEXT,
-    ENDED,
-    NEW,
-    RATE,
-    REMOVED,
-    STARTED,
-    STATE,
-    LoopChange,
-    PatternChange,
-    QuestionChange,
-    StateComparison,
-)
+from core.history import changes as history
 from core.records.decisions import Decision
 from core.state.project_state import ProjectState
 from tui.present.glyphs import Cells, Glyphs, draw, draw_state
 from tui.present.numbers import moment_text, percent
 
-Change = PatternChange | LoopChange | QuestionChange | Decision
+Change = history.PatternChange | history.LoopChange | history.QuestionChange | Decision
 _STATE_CELLS: Final = 7
 
 
 def key_of(change: Change) -> str:
-    """Return the unique key of a row."""
-    if isinstance(change, PatternChange):
+    if isinstance(change, history.PatternChange):
         return f"pattern {change.pattern_id}"
-    if isinstance(change, LoopChange):
+    if isinstance(change, history.LoopChange):
         return f"loop {change.loop_id}"
-    if isinstance(change, QuestionChange):
+    if isinstance(change, history.QuestionChange):
         return f"question {change.kind} {change.subject} {change.new}"
     return f"decision {change.id}"
 
 
-def rows(changes: StateComparison) -> dict[str, Change]:
+def rows(changes: history.StateComparison) -> dict[str, Change]:
     """Return all changes by key: patterns, questions, decisions, loops."""
     listed: tuple[Change, ...] = (*changes.patterns, *changes.questions, *changes.decisions, *changes.loops)
     return {key_of(change): change for change in listed}
 
 
-def headline(changes: StateComparison | None) -> Content:
+def headline(changes: history.StateComparison | None) -> Content:
     """Return how many patterns changed."""
     if changes is None:
         return Content.styled("loading the earlier state…", "$quiet")
-    count = changes.count(STATE)
+    count = changes.count(history.STATE)
     parts = [f"{plural(count, 'pattern')} changed state"] * bool(count)
-    parts += [f"{changes.count(kind)} {kind}" for kind in (NEW, REMOVED) if changes.count(kind)]
-    moved = changes.count(CONTEXT) + changes.count(RATE)
+    parts += [f"{changes.count(kind)} {kind}" for kind in (history.NEW, history.REMOVED) if changes.count(kind)]
+    moved = changes.count(history.CONTEXT) + changes.count(history.RATE)
     parts += [f"{moved} changed in rate or injection"] * bool(moved)
     return Content.styled(", ".join(parts) or "No pattern changed", "bold" if parts else "")
 
 
-def beside(changes: StateComparison) -> Content:
-    """Return the number of new results."""
+def beside(changes: history.StateComparison) -> Content:
     return Content.styled(f"{plural(changes.helped, 'use')} succeeded, {changes.failed} failed", "$quiet")
 
 
-def sums(changes: StateComparison) -> Content:
+def sums(changes: history.StateComparison) -> Content:
     """Return the number of decisions by person, of loops, and of questions."""
-    started, ended = changes.count(STARTED), changes.count(ENDED)
+    started, ended = changes.count(history.STARTED), changes.count(history.ENDED)
     asked = sum(question.new for question in changes.questions)
     resolved = len(changes.questions) - asked
     parts = [f"{count} decided by {visible_line(by, 20)}" for by, count in changes.deciders.items()]
@@ -84,28 +70,28 @@ def since_note(last_visit: datetime | None, now: datetime) -> Content:
 
 
 def cells(change: Change, view: ProjectState, glyphs: Glyphs) -> Cells:
-    """Return the cells of a row."""
-    if isinstance(change, PatternChange):
+    if isinstance(change, history.PatternChange):
         return _pattern_cells(change, glyphs)
-    if isinstance(change, LoopChange):
+    if isinstance(change, history.LoopChange):
         what = Content.assemble(
-            ("started " if change.kind == STARTED else "ended ", "$quiet"), draw(status_sign(change.status), glyphs)
+            ("started " if change.kind == history.STARTED else "ended ", "$quiet"),
+            draw(status_sign(change.status), glyphs),
         )
         return _row(change.loop_id, what, change.task)
-    if isinstance(change, QuestionChange):
+    if isinstance(change, history.QuestionChange):
         word = Content.styled("asked" if change.new else "resolved", "$warning" if change.new else "$quiet")
         return _row(change.subject, word, change.text)
     why = f": {reason_text(change)}" if reason_text(change) else ""
     return _row(subject(view, change), Content(verb_text(change)), f"{change.by}{why}")
 
 
-def _pattern_cells(change: PatternChange, glyphs: Glyphs) -> Cells:
+def _pattern_cells(change: history.PatternChange, glyphs: Glyphs) -> Cells:
     before, after = change.before, change.after
-    if change.kind == RATE and before is not None and after is not None:
+    if change.kind == history.RATE and before is not None and after is not None:
         moved = Content.assemble(
             (f"{percent(before.rate):>5}", "$quiet"), (f"   {glyphs.arrow} ", "$quiet"), percent(after.rate)
         )
-    elif change.kind == CONTEXT and after is not None:
+    elif change.kind == history.CONTEXT and after is not None:
         word, style = ("injected", "") if after.injectable else ("not injected", "$warning")
         moved = Content.styled(word, style)
     else:
@@ -128,5 +114,4 @@ def _row(subject: str, change: Content, note: str, title: str = "") -> Cells:
 
 
 def nothing_changed() -> Content:
-    """Return the text of an empty list."""
     return Content.styled("Nothing changed between these moments. Step back a day with the left key.", "$quiet")

@@ -126,7 +126,6 @@ def profile_line(injection: Injection) -> Content:
 
 
 def size_items(injection: Injection, settings: InjectionSettings) -> tuple[Content, Content]:
-    """Return the used part of the token budget, and the bytes."""
     return (
         Content.assemble((f"{injection.tokens:,}", "bold"), (f" of {settings.max_tokens:,} tokens", "$quiet")),
         Content.styled(f"{injection.bytes:,} bytes", "$quiet"),
@@ -153,7 +152,6 @@ def difference_line(preview: Preview) -> Content:
 
 
 def context_lines(injection: Injection) -> list[Content]:
-    """Return the exact text with highlighted headings."""
     if not injection.context:
         return [
             Content.styled("Nothing is injected for this task.", "$warning"),
@@ -174,20 +172,17 @@ def difference(preview: Preview) -> tuple[list[Content], list[Content]]:
 
 
 def match_line(injection: Injection) -> Content:
-    """Return how the patterns were found."""
     return Content.assemble(
         ("found by ", "$quiet"), "semantic similarity" if injection.matched_by == "meaning" else "word match"
     )
 
 
 def embedding_line(done: int, total: int, glyphs: Glyphs) -> Content:
-    """Return the progress of embedding the patterns."""
     drawn = (bar(done, total, PART_CELLS, glyphs), "$accent")
     return Content.assemble(("embedding: ", "$quiet"), drawn, f" {done:,} of {plural(total, 'pattern')}")
 
 
 def count_line(preview: Preview) -> Content:
-    """Return how many rows are injected and left out."""
     count = len(preview.chosen) + len(preview.reflections)
     return Content.styled(f"{count:,} injected, {len(preview.keys) - count:,} left out", "$quiet")
 
@@ -231,7 +226,6 @@ def _parts(parts: Sequence[tuple[str, float]]) -> Content:
 
 
 def choice_cells(choice: Recipient) -> Cells:
-    """Return the cells of a task that can be selected."""
     return {
         "kind": Content.styled(choice.kind, "$success" if choice.kind == LOOP else "$quiet"),
         "task": Content(visible_line(choice.task, 300)),

@@ -10,7 +10,7 @@ from textual.content import Content
 
 from core.base.text import visible_line
 from core.documents.document import Sign
-from core.documents.signs import result_sign, state_sign
+from core.documents.signs import state_sign
 from core.learning.assessment import QUARANTINE
 from core.records.patterns import Maturity, PatternType
 
@@ -101,7 +101,6 @@ _STYLES: Final = {
 
 
 def style_of(words: str) -> str:
-    """Return the theme style of a document style."""
     return " ".join(_STYLES[word] for word in words.split())
 
 
@@ -115,8 +114,3 @@ def draw_state(state: str, glyphs: Glyphs, *, short: bool = False) -> Content:
     """Draw the state of a pattern, quarantine and held included, see `Assessment.shown`."""
     sign = state_sign(state)
     return draw(Sign(STATE_SHORT.get(state, state), sign.style, sign.glyph) if short else sign, glyphs)
-
-
-def draw_result(success: bool | None, glyphs: Glyphs) -> Content:
-    """Draw the glyph of one use: succeeded, failed, or unknown."""
-    return draw(result_sign(success), glyphs)

@@ -38,8 +38,6 @@ class HelpLine:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Keys below a heading."""
-
     title: str
     lines: tuple[HelpLine, ...]
     note: str = ""

@@ -183,12 +183,10 @@ def task_cells(
 
 
 def earlier_cells(count: int, *, folded: bool, glyphs: Glyphs) -> Cells:
-    """Return the row that hides earlier attempts at a task."""
     return {"what": Content.styled(f"   {_fold(folded, glyphs):>4} {count:,} earlier attempts", "$quiet")}
 
 
 def attempt_cells(attempt: Attempt, condition: AttemptCondition, now: datetime, glyphs: Glyphs) -> Cells:
-    """Return the cells of an attempt, below its task."""
     ended = condition.state is AttemptState.ENDED
     plan = (visible_line(attempt.plan, 300) or "no plan", "$quiet" if ended or not attempt.plan else "")
     return {
@@ -240,7 +238,6 @@ def _sum(counts: Sequence[int | None], style: str) -> Content:
 
 
 def task_second_line(task: Task) -> Content:
-    """Return the completion criteria."""
     return _second_line("done when", task.criteria)
 
 
@@ -251,7 +248,6 @@ def attempt_second_line(attempt: Attempt) -> Content:
 
 
 def session_second_line(session: DebugSession) -> Content:
-    """Return the newest root cause."""
     causes = (one.analysis.root_cause for one in reversed(session.executions) if one.analysis is not None)
     return _second_line("cause", next(filter(None, causes), ""))
 
@@ -261,13 +257,11 @@ def _second_line(label: str, text: str) -> Content:
 
 
 def path_end(path: str) -> str:
-    """Return a path; of a long one its end."""
     shown = visible_line(path, 300)
     return shown if len(shown) <= _PATH_CELLS else f"…{shown[1 - _PATH_CELLS :]}"
 
 
 def _passed_share(execution: Execution) -> float | None:
-    """Return the share of passing tests, 0..1; None if unknown."""
     results = execution.results
     if results is None or not results.total or results.passed is None:
         return None
@@ -275,6 +269,5 @@ def _passed_share(execution: Execution) -> float | None:
 
 
 def _failed_tests(execution: Execution) -> int | None:
-    """Return the number of tests that failed in one run; None if unknown."""
     failing = execution.results.failing if execution.results is not None else None
     return len(execution.failures) or None if failing is None else failing

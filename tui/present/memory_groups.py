@@ -44,7 +44,6 @@ def escalations(view: ProjectState) -> Iterable[Block]:
 
 
 def _last_run(session: DebugSession) -> Iterable[Line]:
-    """Describe the number of runs, the last result and its root cause."""
     if not session.executions:
         return
     last = session.executions[-1]

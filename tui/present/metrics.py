@@ -29,12 +29,10 @@ _NUMBER_CELLS: Final = 6
 
 
 def over_weeks(figure: Figure) -> bool:
-    """Whether its rows are weeks."""
     return figure.kind in (Kind.COLUMNS, Kind.CURVE)
 
 
 def label_cells(figure: Figure) -> int:
-    """Return the cells of the widest label."""
     widest = max((cell_len(visible_line(row.label)) for row in figure.rows), default=0)
     return min(max(widest, len(figure.about)), MAX_LABEL_CELLS)
 
@@ -81,7 +79,6 @@ def row_cells(figure: Figure, row: Row, bar_width: int, glyphs: Glyphs) -> Cells
 
 
 def takeaway(figure: Figure) -> Content:
-    """Return the takeaway of a section."""
     return Content.styled(visible_line(figure.takeaway), "bold" if figure.rows else "$quiet")
 
 
@@ -130,7 +127,6 @@ def is_drawable(figure: Figure) -> bool:
 
 
 def _picture_lines(figure: Figure) -> int:
-    """Return the minimum lines of a chart, or of the text in its place."""
     if not figure.rows or not is_drawable(figure):
         return 1
     return TILE_LINES - 2 if over_weeks(figure) else min(len(figure.rows), 2) + (len(figure.parts) > 1)
@@ -147,7 +143,6 @@ def _wrapped(text: str, style: str, width: int, most: int) -> list[Content]:
 
 
 def fitting(figures: Sequence[Figure], height: int) -> list[Figure]:
-    """Return the sections that `tiles` has room for."""
     shown: list[Figure] = []
     for figure in figures:
         if sum(_least(other) + 1 for other in (*shown, figure)) - 1 <= height:
@@ -156,7 +151,6 @@ def fitting(figures: Sequence[Figure], height: int) -> list[Figure]:
 
 
 def _least(figure: Figure) -> int:
-    """Return the minimum lines of a tile."""
     if over_weeks(figure) and figure.rows:
         return TILE_LINES
     several = 1 if len(figure.parts) > 1 and figure.rows else 0

@@ -43,7 +43,6 @@ def fill(figure: Figure, part: int, glyphs: Glyphs) -> str:
 
 
 def style(figure: Figure, part: int) -> str:
-    """Return the style of a part."""
     return _STYLES.get(figure.parts[part].rpartition(" to ")[2], _STYLES.get(figure.parts[part], "$accent"))
 
 

@@ -122,5 +122,4 @@ def _rank(line: str, query: str) -> float:
 
 
 def _flat(text: str) -> str:
-    """Return a text as one lower-case line."""
     return " ".join(text[:MAX_CHARS].lower().split())

@@ -72,7 +72,6 @@ def timeline(track: Track, position: int, width: int, glyphs: Glyphs) -> tuple[C
 
 
 def cell(track: Track, position: int, width: int) -> int:
-    """Return the cell of the timeline in which an action starts."""
     return min(position * width // max(track.count, 1), width - 1)
 
 
@@ -85,7 +84,6 @@ def _cells_of(track: Track, positions: Sequence[int], width: int) -> Iterable[in
 
 
 def position_at(track: Track, x: int, width: int) -> int:
-    """Return the action at a cell of the timeline."""
     return min(x * track.count // max(width, 1), max(track.count - 1, 0))
 
 
@@ -169,7 +167,6 @@ def step_blocks(step: ReplayStep) -> Iterable[Block]:
 
 
 def _head_of(text: str) -> str:
-    """Return the first lines of a long parameter."""
     rows = text.split("\n")
     left = len(rows) - MAX_PARAM_LINES
     return "\n".join([*rows[:MAX_PARAM_LINES], f"… {plural(left, 'more line')}"]) if left > 0 else text

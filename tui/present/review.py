@@ -94,17 +94,14 @@ def impact_bar(item: ReviewItem, glyphs: Glyphs, *, short: bool = False) -> Cont
 
 
 def reason(item: ReviewItem) -> Content:
-    """Return why the question is asked, and why at this position."""
     return Content.styled(visible_line(item.reason, 1000), "$warning")
 
 
 def is_about(decision: Decision, item: ReviewItem) -> bool:
-    """Whether a decision may have answered a question."""
     return question_of(decision) == item.question_key or decision.subject in (item.subject, item.other or item.subject)
 
 
 def skipped(item: ReviewItem, by: Decision | None, view: ProjectState) -> str:
-    """Return why the current question was skipped."""
     asked = visible_line(item.question, 80)
     if by is None:
         return f"Skipped: already resolved: “{asked}”"
@@ -113,7 +110,6 @@ def skipped(item: ReviewItem, by: Decision | None, view: ProjectState) -> str:
 
 
 def no_answer(action: str, item: ReviewItem) -> str:
-    """Return why an action does not answer a question."""
     if action == "restore_text" and item.is_about_pattern:
         return "the text has not changed since the decision"
     if item.is_about_pattern and item.kind != kinds.DUPLICATE and action not in _PROPOSAL_ACTIONS:

@@ -80,7 +80,6 @@ def answer_rows(
 
 
 def _padded(cells: Sequence[Content]) -> list[Content]:
-    """Pad the cells of one column."""
     most = max((cell.cell_length for cell in cells), default=0)
     return [cell.pad_right(most - cell.cell_length) for cell in cells]
 
@@ -176,7 +175,6 @@ def what_changes(answer: Answer, outlook: Outlook | None, view: ProjectState, gl
 
 
 def _unchanged(found: Forecast) -> str:
-    """Describe the contexts that stay the same."""
     if not (found.loops or found.paused or found.tasks):
         return "No running or paused loop and no task: no injected text to compare."
     compared = [plural(found.loops, "running loop")] * bool(found.loops)

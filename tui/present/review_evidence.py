@@ -171,7 +171,6 @@ def recorded_counts(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
 
 
 def pattern_name(pattern: Pattern, type_word: str = "") -> Iterable[Line]:
-    """Describe title and ID on two lines."""
     return line((pattern.title, "strong")), line((pattern.id, "name"), type_word and f"   {type_word}")
 
 

@@ -34,12 +34,10 @@ class ReviewSession:
     _spent: timedelta = timedelta()
 
     def start(self, now: datetime) -> None:
-        """Start the clock when the first question is shown."""
         if self._since is None:
             self._since = now
 
     def count(self, now: datetime) -> None:
-        """Count a decision."""
         self.decided += 1
         if self._since is not None:
             self._spent += min(max(now - self._since, timedelta()), PAUSE)
@@ -59,7 +57,6 @@ class ReviewSession:
         return max((self.ends - now).total_seconds() / SECONDS_PER_MINUTE, 0.0) if self.ends is not None else 0.0
 
     def planned(self, pending: Sequence[ReviewItem]) -> int:
-        """Return how many of the planned questions are pending."""
         keys = {item.question_key for item in self.plan.items} if self.plan is not None else set()
         return sum(item.question_key in keys for item in pending)
 
@@ -77,7 +74,6 @@ class ReviewSession:
 
 
 def pace_text(session: ReviewSession) -> Content:
-    """Return the number of decisions and the pace."""
     pace = f", {session.per_hour:,} per hour" if session.per_hour is not None else ""
     return Content.styled(f"{session.decided:,} decided{pace}", "$quiet")
 

@@ -83,7 +83,6 @@ def exact_text(view: ProjectState, pattern: Pattern) -> list[Content]:
 
 
 def _texts(pattern: Pattern) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return every text of a pattern as stored in its record."""
     return (
         ("title", (pattern.title,)),
         ("description", (pattern.description,)),

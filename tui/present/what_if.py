@@ -42,7 +42,6 @@ def reason(error: BadInput, knob: Knob) -> str:
 
 
 def default_note(knob: Knob) -> Content:
-    """Return unit and default value, shown beside the field."""
     return Content.styled(f" {knob.unit:<4}{knob.text(DEFAULTS):>5}" if knob.unit else knob.text(DEFAULTS), "$quiet")
 
 
@@ -96,12 +95,10 @@ def terms(*, wide: bool) -> Content:
 
 
 def replayed(replay: Replay) -> Content:
-    """Return the number of replayed results."""
     return Content.styled(f"{plural(replay.events, 'result')} replayed", "$quiet")
 
 
 def turn_cells(turn: PatternDifference, view: ProjectState, glyphs: Glyphs) -> Cells:
-    """Return the cells of a pattern that changes."""
     before, after = turn.before, turn.after
     pattern = view.snapshot.patterns.get(turn.pattern_id)
     turned = after.state is not before.state
@@ -131,7 +128,6 @@ def _note(turn: PatternDifference, view: ProjectState) -> Content:
 
 
 def nothing_turned(*, as_today: bool) -> Content:
-    """Return the text of an empty list."""
     if as_today:
         return Content.styled("Step a threshold with the left and right keys, or type another value.", "$quiet")
     return Content.styled("The recorded history leads to the same states.", "$quiet")

@@ -6,7 +6,7 @@ import pytest
 from rich.cells import cell_len
 
 from core.base.text import visible
-from core.documents.signs import outcome_sign, status_sign
+from core.documents.signs import outcome_sign, result_sign, status_sign
 from core.records.loops import LoopStatus, Outcome
 from core.records.patterns import Maturity, PatternType
 from tui.present.glyphs import (
@@ -17,7 +17,6 @@ from tui.present.glyphs import (
     TYPE_LETTERS,
     Glyphs,
     draw,
-    draw_result,
     draw_state,
 )
 
@@ -56,7 +55,7 @@ def test_states_differ_by_mark_and_by_word(glyphs: Glyphs) -> None:
 def test_every_status_result_and_outcome_has_its_mark(glyphs: Glyphs) -> None:
     for status in LoopStatus:
         assert draw(status_sign(status), glyphs).plain.endswith(f" {status.value}")
-    results = [draw_result(success, glyphs).plain for success in (True, False, None)]
+    results = [draw(result_sign(success), glyphs).plain for success in (True, False, None)]
     assert len(set(results)) == 3
     for outcome in Outcome:
         text = draw(outcome_sign(outcome), glyphs).plain
