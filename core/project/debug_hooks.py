@@ -221,20 +221,11 @@ def on_success(
     session = state.debug_session(session_id)
     check_success(session)
     patterns = tuple(dict.fromkeys(state.pattern(id).id for id in applied))
-    result = SuccessResult(
-        session_id=session.id,
-        file=session.file,
-        work_id=_work_id(state, session),
-        applied=patterns,
-        learned=LessonUpdate(lessons=()),
-    )
+    work_id = _work_id(state, session)
     found = collect_lessons(session, state.debug)
-    if dry_run:
-        result = replace(result, learned=_write_lessons(project, session, found, dry_run=True))
-        return _extract(project, result, dry_run=True)
     counted: list[CountResult] = []
     warnings: list[str] = []
-    if patterns:
+    if patterns and not dry_run:
         now = project.now()
         uses = (
             Event(
@@ -242,7 +233,7 @@ def on_success(
                 at=now,
                 kind="applied",
                 pattern_id=id,
-                loop_id=result.work_id,
+                loop_id=work_id,
                 success=True,
                 iteration=session.iteration,
                 by=project.by,
@@ -251,10 +242,19 @@ def on_success(
             for id in patterns
         )
         project.record(*uses, counted=counted, warnings=warnings)
-    learned = _write_lessons(project, session, found, dry_run=False)
-    project.apply((project.project.project / session.file,))
-    result = replace(result, learned=learned, counted=tuple(counted), warnings=tuple(warnings))
-    return _extract(project, result, dry_run=False)
+    learned = _write_lessons(project, session, found, dry_run=dry_run)
+    if not dry_run:
+        project.apply((project.project.project / session.file,))
+    result = SuccessResult(
+        session_id=session.id,
+        file=session.file,
+        work_id=work_id,
+        applied=patterns,
+        learned=learned,
+        counted=tuple(counted),
+        warnings=tuple(warnings),
+    )
+    return _extract(project, result, dry_run=dry_run)
 
 
 def _write_lessons(project: Project, session: DebugSession, found: Sequence[Lesson], *, dry_run: bool) -> LessonUpdate:

@@ -107,19 +107,13 @@ class Project(DecidingProject):
             reflections = tuple(one.id for one in injection.reflections.chosen if one.id not in known)
             at = self._clock()
 
-            def event(kind: str, *, pattern_id: str = "", reflection_id: str = "") -> Event:
-                return Event(
-                    id=event_id(at),
-                    at=at,
-                    kind=kind,
-                    pattern_id=pattern_id,
-                    loop_id=loop_id,
-                    by=self.by,
-                    reflection_id=reflection_id,
+            ids = [("injected", id, "") for id in patterns] + [(INJECTED_REFLECTION, "", id) for id in reflections]
+            new = [
+                Event(
+                    id=event_id(at), at=at, kind=kind, pattern_id=id, loop_id=loop_id, by=self.by, reflection_id=other
                 )
-
-            new = [event("injected", pattern_id=id) for id in patterns]
-            new += [event(INJECTED_REFLECTION, reflection_id=id) for id in reflections]
+                for kind, id, ref in ids
+            ]
             if new:
                 append_events(self.project, *new)
                 self.apply((self.project.events,))

@@ -22,6 +22,9 @@ _MAX_LIST: Final = 32  # indexed items of a list (tags, steps) of one pattern
 _REBUILD_SHARE: Final = 4  # if more than one in this number of patterns changed, a new index is faster than an update
 
 
+_Terms = tuple[set[str], set[str], set[tuple[str, str]]]  # words, tags and facets of a pattern
+
+
 @dataclass(frozen=True)
 class PatternIndex:
     """Immutable inverted index of patterns."""
@@ -40,12 +43,11 @@ class PatternIndex:
         postings: list[dict[Any, array[int]]] = [{}, {}, {}]
         counts = array("b")
         for row, pattern in enumerate(patterns.values()):
-            terms = _Terms.of(pattern)
-            keys_of: tuple[set[Any], ...] = (terms.words, terms.tags, terms.facets)
-            for lists, keys in zip(postings, keys_of, strict=True):
+            terms: tuple[set[Any], ...] = _index_terms(pattern)
+            for lists, keys in zip(postings, terms, strict=True):
                 for key in keys:
                     lists.setdefault(key, array("i")).append(row)
-            counts.append(len(terms.tags))
+            counts.append(len(terms[1]))
         words, tags, facets = ({key: np.array(rows, np.int32) for key, rows in lists.items()} for lists in postings)
         types = np.array([TYPES.index(pattern.type) for pattern in patterns.values()], np.int8)
         return cls(tuple(patterns), types, np.array(counts, np.int8), words, tags, facets, patterns)
@@ -67,15 +69,15 @@ class PatternIndex:
                 types.append(0)
                 tag_counts.append(0)
             row = rows[id]
-            before, after = (_Terms.of(one) if one else _Terms(set(), set(), set()) for one in (old, new))
+            before, after = (_index_terms(one) if one else (set(), set(), set()) for one in (old, new))
             if new:
                 types[row] = TYPES.index(new.type)
             else:
                 ids[row] = ""
-            tag_counts[row] = len(after.tags)
-            move_row(words, before.words, after.words, row)
-            move_row(tags, before.tags, after.tags, row)
-            move_row(facets, before.facets, after.facets, row)
+            tag_counts[row] = len(after[1])
+            move_row(words, before[0], after[0], row)
+            move_row(tags, before[1], after[1], row)
+            move_row(facets, before[2], after[2], row)
         counts = np.array(tag_counts, np.int8)
         return PatternIndex(tuple(ids), np.array(types, np.int8), counts, words, tags, facets, patterns)
 
@@ -100,23 +102,16 @@ class LazyPatternIndex(LazyIndex[Pattern, PatternIndex]):
     kind = PatternIndex
 
 
-@dataclass(frozen=True, slots=True)
-class _Terms:
-    words: set[str]
-    tags: set[str]
-    facets: set[tuple[str, str]]
-
-    @classmethod
-    def of(cls, pattern: Pattern) -> _Terms:
-        texts = (
-            *(pattern.id.partition("-")[2], pattern.title, pattern.description, pattern.use_case, pattern.category),
-            *(pattern.error_type, pattern.error_pattern, pattern.task_pattern),
-            *(*pattern.tags[:_MAX_LIST], *pattern.steps[:_MAX_LIST]),
-        )
-        tags = {tag.strip().lower()[:80] for tag in pattern.tags[:_MAX_LIST]} - {""}
-        facets = {("language", tag) for tag in tags if tag in LANGUAGES}
-        named = [("category", pattern.category), ("error", pattern.error_type), ("language", pattern.template_language)]
-        if pattern.type is PatternType.TEMPLATE:
-            named.append(("language", pattern.category))
-        facets |= {(kind, value.lower()) for kind, value in named if value}
-        return cls(content_words(" ".join(texts)), tags, facets)
+def _index_terms(pattern: Pattern) -> _Terms:
+    texts = (
+        *(pattern.id.partition("-")[2], pattern.title, pattern.description, pattern.use_case, pattern.category),
+        *(pattern.error_type, pattern.error_pattern, pattern.task_pattern),
+        *(*pattern.tags[:_MAX_LIST], *pattern.steps[:_MAX_LIST]),
+    )
+    tags = {tag.strip().lower()[:80] for tag in pattern.tags[:_MAX_LIST]} - {""}
+    facets = {("language", tag) for tag in tags if tag in LANGUAGES}
+    named = [("category", pattern.category), ("error", pattern.error_type), ("language", pattern.template_language)]
+    if pattern.type is PatternType.TEMPLATE:
+        named.append(("language", pattern.category))
+    facets |= {(kind, value.lower()) for kind, value in named if value}
+    return content_words(" ".join(texts)), tags, facets

@@ -51,12 +51,12 @@ def _same_task(one: Pattern, other: Pattern) -> bool:
     return one.type is not PatternType.SUCCESS or one.category == other.category
 
 
+@dataclass(frozen=True, slots=True)
 class SimilarityIndex:
     """Immutable index of patterns by their words."""
 
-    def __init__(self, patterns: Mapping[str, Pattern], blocks: Mapping[PatternType, TextBlock]) -> None:
-        self._patterns = patterns
-        self._blocks = blocks
+    _patterns: Mapping[str, Pattern]
+    _blocks: Mapping[PatternType, TextBlock]
 
     @classmethod
     def build(cls, patterns: Mapping[str, Pattern]) -> SimilarityIndex:
