@@ -106,14 +106,14 @@ class Project(DecidingProject):
             known = {event.reflection_id for event in events if event.kind == INJECTED_REFLECTION}
             reflections = tuple(one.id for one in injection.reflections.chosen if one.id not in known)
             at = self._clock()
-
-            ids = [("injected", id, "") for id in patterns] + [(INJECTED_REFLECTION, "", id) for id in reflections]
             new = [
-                Event(
-                    id=event_id(at), at=at, kind=kind, pattern_id=id, loop_id=loop_id, by=self.by, reflection_id=other
-                )
-                for kind, id, ref in ids
+                Event(id=event_id(at), at=at, kind="injected", pattern_id=id, loop_id=loop_id, by=self.by)
+                for id in patterns
             ]
+            new += (
+                Event(id=event_id(at), at=at, kind=INJECTED_REFLECTION, reflection_id=id, loop_id=loop_id, by=self.by)
+                for id in reflections
+            )
             if new:
                 append_events(self.project, *new)
                 self.apply((self.project.events,))
