@@ -138,10 +138,8 @@ def task_pattern(task: str) -> str:
     content = [word for word in words[1:] if content_words(word)][: _TASK_WORDS - 1]
     if len(content) < _TASK_WORDS - 1:
         return ""
-    # RE2 supports word boundaries for ASCII words only.
-    bounded = (
-        rf"\b{word}\b" if word.isascii() and word[-1] != "-" else re.escape(word) for word in (words[0], *content)
-    )
+    words = [words[0], *content]  # RE2 supports word boundaries for ASCII words only
+    bounded = (rf"\b{word}\b" if word.isascii() and word[-1] != "-" else re.escape(word) for word in words)
     pattern = f"(?i){'.*'.join(bounded)}"
     return pattern if safe_matcher(pattern).problem is None and safe_matcher(pattern).matches(task) else ""
 

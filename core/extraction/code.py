@@ -20,9 +20,7 @@ _MAX_CODE: Final = 2_000  # maximum number of characters of a template
 _MAX_IDENTIFIERS: Final = 8
 
 _TABLES: Final[dict[str, Any]] = yaml.load(Path(__file__).with_name("code.yaml").read_bytes(), yaml.CSafeLoader)
-LANGUAGES: Final[dict[str, str]] = {
-    suffix: name for name, suffixes in _TABLES["languages"].items() for suffix in suffixes
-}
+LANGUAGES: Final[dict[str, str]] = {end: name for name, ends in _TABLES["languages"].items() for end in ends}
 _PURPOSES: Final[dict[str, str]] = _TABLES["purposes"]
 _KEYWORDS: Final = frozenset(_TABLES["keywords"].split())
 _IDENTIFIER: Final = r"[A-Za-z_$][\w$]{0,80}"

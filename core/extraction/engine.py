@@ -170,10 +170,8 @@ def find_code_templates(material: Material, repairs: Iterable[Repair]) -> Iterat
             "use_case": one_line(f"{repair.error.error_type}: {repair.error.signature}"),
         }
         slug = make_slug(category.removeprefix("add_").replace("_", " "), "code")
-        at, sources = repair.at or find_end(material), [material.loop_id]
-        yield make_proposal(
-            PatternType.TEMPLATE, slug, fields, sources=sources, at=at, tags=tags, trace=(repair.trace,)
-        )
+        at, sources, trace = repair.at or find_end(material), [material.loop_id], (repair.trace,)
+        yield make_proposal(PatternType.TEMPLATE, slug, fields, sources=sources, at=at, tags=tags, trace=trace)
 
 
 def _describe(material: Material, repair: Repair) -> tuple[str, str, str, list[str]]:
@@ -287,9 +285,8 @@ def _compared(proposal: Proposal, cluster: Cluster, known: KnownPatterns, settin
     """Compare with the registry; refuse a pattern that already has all these loops."""
     if proposal.refused:
         return proposal
-    alike = known.similar.nearest(
-        parse_pattern(proposal.type, proposal.slug, proposal.record), settings.similarity_threshold
-    )
+    pattern = parse_pattern(proposal.type, proposal.slug, proposal.record)
+    alike = known.similar.nearest(pattern, settings.similarity_threshold)
     for identifier, _ in alike:
         if set(cluster.sources) <= {source.loop_id for source in known.patterns[identifier].source_loops}:
             return replace(proposal, refused=f"{KNOWN}{identifier}")

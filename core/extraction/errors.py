@@ -34,9 +34,7 @@ _TYPES: Final = {name: error_type for error_type, names in _BY_TYPE.items() for 
 _ASSERTION: Final = re.compile(r"\bexpected\b.{1,200}?\b(?:to|but|got|received|found)\b", re.IGNORECASE)
 _PREAMBLE: Final = re.compile(r"\b(?:failing|failed|fails|errors?)\b[^:\n]{0,40}:\s+", re.IGNORECASE)
 _REMARK: Final = re.compile(r"\s+\([^()'\"`]*\)$")
-_COUNT: Final = re.compile(
-    r"\b(\d{1,7})(?:\s+of\s+\d{1,7})?\s+(?:tests?\s+)?(?:failing|failed|errors?)\b", re.IGNORECASE
-)
+_COUNT: Final = re.compile(r"(?i)\b(\d{1,7})(?:\s+of\s+\d{1,7})?\s+(?:tests?\s+)?(?:failing|failed|errors?)\b")
 
 
 class Sighting(Struct, frozen=True, kw_only=True):

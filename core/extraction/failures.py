@@ -77,11 +77,9 @@ def make_anti_pattern(
         "why_it_fails": one_line(why) or None,
         "better_alternative": {"description": one_line(better)} if better else None,
     }
-    language, *other_tags = tags
     kind = mode.replace("_", "-")
-    return make_proposal(
-        PatternType.ANTI, make_slug(approach, kind), fields, tags=(language, kind, *other_tags), **origin
-    )
+    all_tags = (tags[0], kind, *tags[1:])
+    return make_proposal(PatternType.ANTI, make_slug(approach, kind), fields, tags=all_tags, **origin)
 
 
 def _proposal(

@@ -71,9 +71,11 @@ class Materials:
 
     def _with_records(self, material: Material) -> Material:
         id = material.loop_id
+        sessions = self._sessions.get(id, [])
+        sessions.sort(key=lambda one: (one.created_at or one.updated_at or _EARLIEST, one.id))
         return replace(
             material,
-            sessions=tuple(map(_cut_session, sorted(self._sessions.get(id, ()), key=_age)[-MAX_SESSIONS:])),
+            sessions=tuple(map(_cut_session, sessions[-MAX_SESSIONS:])),
             reflections=tuple(self._reflections.get(id, ())[:MAX_RECORDS]),
             errors=tuple(self._errors.get(id, ())[-MAX_RECORDS:]),
             resolved=tuple(self._resolved.get(id, ())),
@@ -81,10 +83,11 @@ class Materials:
 
     def _logged(self, task_ids: Iterable[str]) -> tuple[LoggedAttempt, ...]:
         """Return the newest attempts, oldest first, with at most `MAX_ACTIONS` actions."""
-        attempts = sorted((one for id in task_ids for one in self._attempts.get(id, ())), key=_begun)[-MAX_ATTEMPTS:]
+        attempts = [one for id in task_ids for one in self._attempts.get(id, ())]
+        attempts.sort(key=lambda one: (one.started_at or one.ended_at or _EARLIEST, one.task_id, one.number))
         found: list[LoggedAttempt] = []
         left = MAX_ACTIONS
-        for attempt in reversed(attempts):
+        for attempt in reversed(attempts[-MAX_ATTEMPTS:]):
             try:
                 detail = read_attempt(self._paths, attempt.task_id, attempt.number)
             except UnknownRecord:  # its folder was removed since the lists were read
@@ -151,14 +154,6 @@ class Materials:
         task_ids = (attempts[name].task_id if name in attempts else name for name in names)
         task_id = next((id for id in task_ids if id in tasks), "")
         return self._links.get(task_id, task_id)
-
-
-def _begun(attempt: Attempt) -> tuple[datetime, str, int]:
-    return attempt.started_at or attempt.ended_at or _EARLIEST, attempt.task_id, attempt.number
-
-
-def _age(session: DebugSession) -> tuple[datetime, str]:
-    return session.created_at or session.updated_at or _EARLIEST, session.id
 
 
 def _cut_session(session: DebugSession) -> DebugSession:

@@ -41,8 +41,7 @@ def describe_place(one: Reflection) -> str:
 
 def describe_reflection(one: Reflection) -> str:
     """Return `reflection on iteration 2`."""
-    place = describe_place(one)
-    return f"reflection on {place}" if place else "reflection"
+    return f"reflection on {place}" if (place := describe_place(one)) else "reflection"
 
 
 def find_reflected_repairs(material: Material) -> Iterator[Repair]:

@@ -156,6 +156,5 @@ def apply_weights(
     effective = {name: effective_weight(weights[name], settings) if name in weights else 1.0 for name in scores}
     weighted = {name: score * effective[name] for name, score in scores.items()}
     total = math.fsum(effective.values())
-    return WeightedScores(
-        scores=weighted, weights=effective, total=math.fsum(weighted.values()) / total if total else None
-    )
+    mean = math.fsum(weighted.values()) / total if total else None
+    return WeightedScores(scores=weighted, weights=effective, total=mean)

@@ -195,10 +195,8 @@ def _parts(error_type: ErrorType, entries: list[ErrorEntry]) -> Iterator[str]:
         yield f"- {plural(len(entries) - _MAX_LISTED, 'earlier error')} not shown"
     for entry in entries[-_MAX_LISTED:]:
         lines = [f"- **{_render(entry.message) or '(no message)'}**"]
-        if entry.context.strip():
-            lines.append(f"  - Context: {_render(entry.context)}")
-        if entry.tool_name.strip():
-            lines.append(f"  - Tool: {_render(entry.tool_name)}")
+        details = (("Context", entry.context), ("Tool", entry.tool_name))
+        lines += (f"  - {label}: {_render(text)}" for label, text in details if text.strip())
         at = parse_moment(entry.timestamp, "timestamp")  # month first, in every locale: 12/12/2024, 10:30 AM UTC
         half = "AM" if at.hour < 12 else "PM"
         lines.append(f"  - Time: {at.month}/{at.day}/{at.year}, {at.hour % 12 or 12}:{at.minute:02} {half} UTC")

@@ -202,12 +202,11 @@ def _trend_observations(
         elif observation.success is False and steps[place].failures:
             steps[place].failures -= 1
     room = recorded_counts.minus(recorded)
-    good, bad = room.successes, room.failures
     for step in steps:
-        step.successes = min(step.successes, good)
-        step.failures = min(step.failures, bad)
-        good -= step.successes
-        bad -= step.failures
+        step.successes = min(step.successes, room.successes)
+        step.failures = min(step.failures, room.failures)
+        room.successes -= step.successes
+        room.failures -= step.failures
     observed = (_observe(pattern, TREND, step.at, True, (step.successes, step.failures, 0)) for step in steps)
     return list(chain.from_iterable(observed))
 

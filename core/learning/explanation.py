@@ -109,10 +109,9 @@ def explain_state(
         RuleLine(rule="interval", text=interval),
         *_calendar(assessment, calendar, now),
     )
-    weighted = (
-        WeightedUse(use, *decayed_weight(use, now, limits)) for use in reversed(observations) if use.success is not None
-    )
-    return Explanation(lines=lines, events=tuple(weighted), steps=steps, loops=loops, calendar=calendar)
+    with_result = (use for use in reversed(observations) if use.success is not None)
+    events = tuple(WeightedUse(use, *decayed_weight(use, now, limits)) for use in with_result)
+    return Explanation(lines=lines, events=events, steps=steps, loops=loops, calendar=calendar)
 
 
 def decayed_weight(use: Observation, now: datetime, limits: MaturitySettings) -> tuple[float, float]:

@@ -188,14 +188,10 @@ class Alternatives:
                 if other.id != pattern.id:
                     shared[other.id] += 1
                     found[other.id] = (other, score)
-        best = nsmallest(
-            _MAX_ALTERNATIVES, found.values(), key=lambda item: (-shared[item[0].id], -item[1], item[0].id)
-        )
+        best = nsmallest(_MAX_ALTERNATIVES, found.values(), key=lambda one: (-shared[one[0].id], -one[1], one[0].id))
         return tuple(other for other, _ in best)
 
 
 def _keys(pattern: Pattern) -> set[str]:
-    keys = {f"tag {tag.lower()}" for tag in pattern.tags}
-    if pattern.category:
-        keys.add(f"category {pattern.category.lower()}")
-    return keys
+    category = {f"category {pattern.category.lower()}"} if pattern.category else set()
+    return category | {f"tag {tag.lower()}" for tag in pattern.tags}

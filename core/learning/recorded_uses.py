@@ -15,7 +15,9 @@ from core.records.events import INJECTED_REFLECTION, Event, Observation
 from core.records.loops import ExtractedPattern, InjectedUse, Loop
 from core.records.patterns import Pattern, PatternType, SourceLoop
 
-_KINDS = frozenset({"injected", "applied", "outcome", "feedback", "extracted"})
+_USES: Final = frozenset({"injected", "applied"})
+_RESULTS: Final = frozenset({"outcome", "feedback"})
+_KINDS: Final = _USES | _RESULTS | {"extracted"}
 EVENT_LOG: Final = "event-log"
 LOOP: Final = "loop"
 
@@ -103,10 +105,8 @@ class UseTable:
             if event.kind == "extracted":
                 uses = self._by_loop[self._work_items.owner_id(event.loop_id)]
                 if not any(use.kind == "discovered" for use in uses.every):
-                    uses.add(_Use(event.iteration, event.at, EVENT_LOG, "discovered", True, _weight(event)))
-            elif event.kind in ("injected", "applied") or (
-                event.kind in ("outcome", "feedback") and event.success is not None
-            ):
+                    uses.add(_Use(event.iteration, event.at, EVENT_LOG, "discovered", True, min(event.weight, 1.0)))
+            elif event.kind in _USES or (event.kind in _RESULTS and event.success is not None):
                 self._add_event(event)
 
     def _add_event(self, event: Event) -> None:
@@ -126,7 +126,7 @@ class UseTable:
             use.kind = "feedback" if event.kind == "feedback" else "applied"
             use.at = event.at
         if event.success is not None:
-            use.success, use.is_ignored, use.weight = event.success, False, _weight(event)
+            use.success, use.is_ignored, use.weight = event.success, False, min(event.weight, 1.0)
 
     def add_loops(self, uses: Iterable[tuple[Loop, InjectedUse]]) -> None:
         """Add source 2 to fill gaps of the event log; of two results a failure counts."""
@@ -180,10 +180,6 @@ def _use_order(pair: tuple[Loop, InjectedUse]) -> tuple[str, bool, int, bool, st
     """Sort entries with an iteration first, else independently of the file."""
     loop, use = pair
     return loop.id, use.iteration is None, use.iteration or 0, not use.applied, str(use.successful)
-
-
-def _weight(event: Event) -> float:
-    return min(event.weight, 1.0)
 
 
 def _date(loop: Loop, entry: InjectedUse, source: SourceLoop | None, is_first_use: bool) -> datetime | None:
@@ -258,10 +254,9 @@ def collect_loop_patterns(
             first = find_origin(found) if found else None
             new = first is None or first.loop_id in (loop.id, *loop.aliases, event.loop_id)
             extracted[event.pattern_id] = ExtractedPattern(pattern_id=event.pattern_id, new=new)
-    reflections = dict.fromkeys(event.reflection_id for event in events if event.kind == INJECTED_REFLECTION)
-    return LoopPatterns(
-        uses=tuple(uses), extracted=tuple(extracted.values()), reflections=tuple(filter(None, reflections))
-    )
+    shown = dict.fromkeys(event.reflection_id for event in events if event.kind == INJECTED_REFLECTION)
+    reflections = tuple(filter(None, shown))
+    return LoopPatterns(uses=tuple(uses), extracted=tuple(extracted.values()), reflections=reflections)
 
 
 def loops_with_reflections(events: Iterable[Event]) -> set[str]:

@@ -308,9 +308,8 @@ class Scores:
         computed = self.computed_codes
         against_promotion = (enough & bad) | ((columns.bad_since_pin > 0) & (computed == CODES[Maturity.DEPRECATED]))
         against_deprecation = enough & ~bad & (computed == CODES[Maturity.PROVEN])
-        against: Flags = np.where(
-            columns.pin == CODES[Maturity.DEPRECATED], against_deprecation, (columns.pin != NO_PIN) & against_promotion
-        )
+        against_promotion &= columns.pin != NO_PIN
+        against: Flags = np.where(columns.pin == CODES[Maturity.DEPRECATED], against_deprecation, against_promotion)
         return against & ~columns.pin_stale
 
     @property

@@ -48,8 +48,7 @@ def extract_strategies(description: str) -> list[str]:
     """
     check_text(description, "description")
     text = normalize_sentences(description)
-    mentions = sorted(
-        (found.end(), title) for title, regex in load_expressions().items() for found in regex.finditer(text)
-    )
+    expressions = load_expressions().items()
+    mentions = sorted((found.end(), title) for title, regex in expressions for found in regex.finditer(text))
     negations = Negations(text)
     return list(dict.fromkeys(title for end, title in mentions if not negations.covers(end)))

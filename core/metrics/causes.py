@@ -44,8 +44,8 @@ def top_causes(snapshot: Snapshot, since: datetime, now: datetime) -> tuple[Caus
         known = found.get((kind, name))
         count = known.count + 1 if known else 1
         found[kind, name] = Cause(kind=kind, name=name, count=count, newest=min(at, now), loop_id=loop_id)
-    ordered = sorted(found.values(), key=attrgetter("kind", "name"))
-    return tuple(sorted(ordered, key=attrgetter("count"), reverse=True)[:MAX_CAUSES])
+    ordered = sorted(found.values(), key=lambda cause: (-cause.count, cause.kind, cause.name))
+    return tuple(ordered[:MAX_CAUSES])
 
 
 _Occurrence = tuple[str, str, datetime, str]  # kind, name, time, loop

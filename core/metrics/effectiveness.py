@@ -137,8 +137,7 @@ def count_states(snapshot: Snapshot, board: Scoreboard) -> dict[str, int]:
 
 def compare_injection(snapshot: Snapshot, settings: Settings) -> Comparison:
     """Compare loops with injected patterns and loops without."""
-    having, lacking = _by_injection(snapshot)
-    return _compare(snapshot, having, lacking, settings)
+    return _compare(snapshot, *_by_injection(snapshot), settings)
 
 
 def compare_reflections(snapshot: Snapshot, settings: Settings) -> Comparison:
@@ -184,9 +183,8 @@ def compare_groups(groups: Iterable[Group], settings: Settings) -> Comparison:
 
 def _scatter(group: Group) -> float:
     """Sum of squared distances from the averages with and without."""
-    return sum(
-        sum((count - sum(counts) / len(counts)) ** 2 for count in counts) for counts in (group.having, group.lacking)
-    )
+    both = (group.having, group.lacking)
+    return sum(sum((count - sum(counts) / len(counts)) ** 2 for count in counts) for counts in both)
 
 
 def _compare(snapshot: Snapshot, having: Iterable[str], lacking: Iterable[str], settings: Settings) -> Comparison:

@@ -43,12 +43,9 @@ def _cell(text: str) -> str:
 
 def to_markdown(found: Dashboard, figures: Sequence[Figure], project: str) -> str:
     """Render a report: the takeaway and the table of each section."""
-    head = (
-        f"# Metrics of {_escaped(project)}\n\n"
-        f"As of {found.now:%Y-%m-%d %H:%M} UTC, {plural(found.weeks, 'week')} back and ahead; "
-        f"intervals hold {found.level * 100:g} %.\n"
-    )
-    return "\n".join([head, *(section_markdown(figure) for figure in figures)])
+    weeks = f"As of {found.now:%Y-%m-%d %H:%M} UTC, {plural(found.weeks, 'week')} back and ahead"
+    head = f"# Metrics of {_escaped(project)}\n\n{weeks}; intervals hold {found.level * 100:g} %.\n"
+    return "\n".join([head, *map(section_markdown, figures)])
 
 
 def section_markdown(figure: Figure) -> str:

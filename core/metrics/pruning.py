@@ -18,8 +18,6 @@ from core.records.snapshot import Snapshot
 
 
 class PruneRule(StrEnum):
-    """Rule of the pruning policy."""
-
     RATE = "success-rate"
     UNUSED = "unused"
 
