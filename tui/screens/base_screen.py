@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import partialmethod
+from functools import cache, partialmethod
 from inspect import getattr_static
+from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
 
+import msgspec
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -26,7 +28,7 @@ from tui.services import Services, services_of
 from tui.state.back_stack import FollowedLink
 from tui.state.saved_views import SavedView
 from tui.widgets.bars import Item, ItemLine, KeyLine, TopBar
-from tui.widgets.record_table import RecordTable
+from tui.widgets.record_table import Column, RecordTable
 from tui.widgets.text_pane import TextPane
 
 _MOVES: Final = frozenset({"down", "up", "first", "last", "page_down", "page_up"})
@@ -36,6 +38,23 @@ _Answer = TypeVar("_Answer")
 _Result = TypeVar("_Result")
 
 
+class ScreenTable(msgspec.Struct):
+    """Texts and columns of one screen; see the head of `screens.toml` for the fields."""
+
+    about: str
+    hint: str = ""
+    empty: str = ""
+    files: tuple[str, ...] = ()
+    sorts: tuple[tuple[str, bool], ...] = ()
+    columns: tuple[Column, ...] = ()
+    other_columns: tuple[Column, ...] = ()
+
+
+@cache
+def _load_tables() -> dict[str, ScreenTable]:
+    return msgspec.toml.decode(Path(__file__).with_name("screens.toml").read_bytes(), type=dict[str, ScreenTable])
+
+
 class BaseScreen(Screen[None], inherit_bindings=False):
     """A screen; subclasses set `place`, compose content, and refresh it.
 
@@ -43,15 +62,16 @@ class BaseScreen(Screen[None], inherit_bindings=False):
     """
 
     place: ClassVar[str] = ""
-    ABOUT: ClassVar[str] = ""
-    """Purpose of the screen, for the help."""
+    TABLE: ClassVar[ScreenTable]
     IS_OVERLAY: ClassVar[bool] = False
     """Whether it lies over another screen, to which `back` returns; it makes no decisions."""
     AUTO_FOCUS = "RecordTable, TextPane"
     BINDINGS: ClassVar[list[BindingType]] = []
 
     def __init_subclass__(cls) -> None:
+        """Take texts and columns from `screens.toml`, and keys from the registry of actions."""
         if cls.place:
+            cls.TABLE = _load_tables()[cls.place]
             cls.BINDINGS = [*bindings_of(cls.place)]
         super().__init_subclass__()
 
@@ -243,10 +263,9 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         return offered + disabled, right
 
     def _back_text(self) -> str:
-        link = self.services.link
-        if link is None:
+        if (link := self.services.link) is None:
             return "back"
-        return "back to Replay" if link.restorer is not None else f"back to {PLACES[link.start][1]}"
+        return f"back to {PLACES[link.start][1] if link.restorer is None else 'Replay'}"
 
     def _key_item(self, action: str, label: str) -> Item:
         key = self.services.shown_key(action)
@@ -324,10 +343,8 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         if isinstance(focused, RecordTable | TextPane):
             return focused
         if isinstance(focused, Input):
-            tables = self.query(RecordTable)
-            return tables.first() if tables else None
-        movers = [w for w in self.query("RecordTable, TextPane") if isinstance(w, RecordTable | TextPane)]
-        return movers[0] if movers else None
+            return next(iter(self.query(RecordTable)), None)
+        return next((w for w in self.query("*").results() if isinstance(w, RecordTable | TextPane)), None)
 
     def _move_by(self, rows: int = 0, *, pages: int = 0) -> None:
         if mover := self._mover():

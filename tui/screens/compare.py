@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partialmethod
-from typing import ClassVar, Final
+from typing import Final
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -24,7 +24,7 @@ from tui.present import compare as present
 from tui.present.glyphs import Cells
 from tui.screens.history_query import HistoryQueryScreen
 from tui.widgets.bars import Item, ItemLine
-from tui.widgets.record_table import Column, RecordTable
+from tui.widgets.record_table import RecordTable
 from tui.widgets.value_field import ValueField
 
 SINCE, UNTIL = "since", "until"
@@ -42,17 +42,6 @@ class CompareScreen(HistoryQueryScreen):
     """Two moments, the patterns per state at both, and all changes between them."""
 
     place = "past"
-    ABOUT = (
-        "The project as of a past moment, with the scores of that time, and all changes since: patterns that changed "
-        "state and why, new and removed patterns, questions, decisions, loops. Type a day such as 2026-11-15, or a "
-        "duration: 36h, 7d, 2w. Changes with the highest impact come first. Nothing is written."
-    )
-    COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("id", "what", 17, flex=2, keep_end=4),
-        Column("change", "then, now", 18),
-        Column("note", "because", 28, flex=2),
-        Column("title", "", 20, flex=2, keep=0),
-    )
     NO_ROWS = "Nothing changed"
 
     def __init__(self) -> None:
@@ -73,7 +62,7 @@ class CompareScreen(HistoryQueryScreen):
             yield ValueField(UNTIL, Content("until"), Content.styled("day", "$quiet"), NOW, typed=TYPED)
         yield Static(Content(""), id="past-counts")
         yield ItemLine(id="past-head")
-        yield RecordTable(self.COLUMNS, self._cells, self._empty)
+        yield RecordTable(self.TABLE.columns, self._cells, self._empty)
         yield ItemLine(id="past-sums")
 
     def _first_choice(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial, partialmethod
-from typing import ClassVar, Final
+from typing import Final
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -26,7 +26,7 @@ from tui.screens.context_recording import ask_to_record, running_loops
 from tui.state.back_stack import FollowedLink, ListState
 from tui.widgets.bars import Item, ItemLine
 from tui.widgets.filter_line import FilterLine
-from tui.widgets.record_table import Column, RecordTable
+from tui.widgets.record_table import RecordTable
 from tui.widgets.text_pane import TextPane
 
 BESIDE: Final = 100
@@ -37,25 +37,6 @@ class ContextScreen(KnobActions):
     """Type a task or take a loop's, change the values, and see the effect at once."""
 
     place = "context"
-    ABOUT = (
-        "The exact text that `ralphdeck loop inject` prints for a task. Beside it are the patterns with their scores, "
-        "the reflections of similar tasks and loops, and what was left out and why; tab and enter go there. Below"
-        " are the values: change them to see at once what they change in the text. n, f, b, m and tab focus a "
-        "value, which takes digits until enter or esc leaves it. In the list + and - mark what the values let in "
-        "and leave out; # is the rank, and by bound the rank in the other order (o: by score, or by the lower "
-        "bound of the success rate's interval), - if it is left out there. Only I writes: it records that a "
-        "running loop got these patterns and reflections."
-    )
-    COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("rank", "#", 3),
-        Column("score", "score", 5, align="right"),
-        Column("id", "pattern", 18, flex=2, keep_end=4),
-        Column("other", "by bound", 8, align="right", keep=1),
-        Column("why", "why", 11, flex=3, keep=0),
-    )
-
-    CHOICES: ClassVar[tuple[Column, ...]] = (Column("kind", "of", 6), Column("task", "task", 24, flex=1))
-    """The columns without a task: loops and tasks to choose from."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,7 +59,7 @@ class ContextScreen(KnobActions):
             with Vertical(classes="side side--right"):
                 yield ItemLine(id="context-why")
                 with Container(id="context-reasons"):
-                    yield RecordTable(self.COLUMNS, self._cells, lambda: Content(""))
+                    yield RecordTable(self.TABLE.columns, self._cells, lambda: Content(""))
                     yield TextPane(id="context-parts")
         keys = {knob.action: self.services.shown_key(knob.action) for knob in KNOBS.values()}
         yield Knobs(self.view.settings, keys)
@@ -198,7 +179,7 @@ class ContextScreen(KnobActions):
                     Content.styled("Shows the exact text that the loop would get.", "$quiet"),
                 ]
             )
-            self.table.use(self.CHOICES)
+            self.table.use(self.TABLE.other_columns)
             self.table.show(list(self._choices))
         else:
             self._choices = {}
@@ -208,7 +189,9 @@ class ContextScreen(KnobActions):
             else:
                 self.text.show(present.context_lines(preview.injection), top=top)
             titles = {"score": "lower", "other": "by score"} if preview.by_lower_bound else {}
-            self.table.use([replace(column, title=titles.get(column.id, column.title)) for column in self.COLUMNS])
+            self.table.use(
+                [replace(column, title=titles.get(column.id, column.title)) for column in self.TABLE.columns]
+            )
             self.table.show(preview.keys)
             if top:
                 self.table.cursor = 0

@@ -28,7 +28,7 @@ from tui.screens.base_screen import BaseScreen
 from tui.state.saved_views import order_text
 from tui.widgets.bars import ItemLine, TabLine
 from tui.widgets.filter_line import FilterLine
-from tui.widgets.record_table import Column, RecordTable
+from tui.widgets.record_table import RecordTable
 from tui.widgets.text_pane import TextPane
 
 WIDE: Final = 150
@@ -48,19 +48,13 @@ class FilteredList(BaseScreen):
     Details are rendered when the cursor rests, not for each row it passes.
     """
 
-    COLUMNS: ClassVar[tuple[Column, ...]] = ()
-    FILES: ClassVar[tuple[str, ...]] = ()
-    """Parts of the paths of the source files, to explain an empty list."""
     FIELDS: ClassVar[Fields] = {}
-    HINT: ClassVar[str] = ""
     TABS: ClassVar[tuple[str, ...]] = ("Details",)
-    SORTS: ClassVar[tuple[tuple[str, bool], ...]] = ()
-    """Columns that `sort` cycles through, each with its initial direction (True = descending)."""
 
     def __init__(self) -> None:
         super().__init__()
         self._query = Query(())
-        self._sort: tuple[str, bool] | None = self.SORTS[0] if self.SORTS else None
+        self._sort: tuple[str, bool] | None = self.TABLE.sorts[0] if self.TABLE.sorts else None
         self._tab = self.TABS[0]
         self._ticks = 0
         self._deciding: frozenset[str] = frozenset()
@@ -100,8 +94,8 @@ class FilteredList(BaseScreen):
         return ()
 
     def empty(self) -> Content:
-        """The text of an empty list: what to do next."""
-        raise NotImplementedError
+        """The text of an empty list."""
+        return Content.styled(self.TABLE.empty, "$quiet")
 
     def touched(self, delta: Delta) -> bool:
         """Whether a change can alter the list or its details."""
@@ -125,9 +119,9 @@ class FilteredList(BaseScreen):
     # Composition
 
     def compose_content(self) -> ComposeResult:
-        yield FilterLine(self.HINT)
+        yield FilterLine(self.TABLE.hint)
         with Container(classes="body"):
-            yield RecordTable(self.COLUMNS, self.cells, self._nothing, below=self.below, id=f"{self.place}-table")
+            yield RecordTable(self.TABLE.columns, self.cells, self._nothing, below=self.below, id=f"{self.place}-table")
             with Vertical(classes="detail"):
                 yield TabLine()
                 yield from self.compose_details()
@@ -155,7 +149,7 @@ class FilteredList(BaseScreen):
             self._query = parse_query(saved, self.FIELDS)
             self.filter_line.text = saved
         column, _, direction = self.services.user_state.get_here(f"{self.place}-sort").partition(" ")
-        if column in dict(self.SORTS):
+        if column in dict(self.TABLE.sorts):
             self._sort = (column, direction == "down")
         super().on_mount()
         self.table.focus()
@@ -190,7 +184,7 @@ class FilteredList(BaseScreen):
         parts.append(f"{shown:,} of {total:,}" if shown != total else f"{total:,}")
         if self._sort is not None:
             column, descending = self._sort
-            title = next((known.title for known in self.COLUMNS if known.id == column), "") or column
+            title = next((known.title for known in self.TABLE.columns if known.id == column), "") or column
             parts.append(order_text(column, title, descending=descending))
         self.filter_line.count(Content.assemble(*parts))
 
@@ -201,7 +195,9 @@ class FilteredList(BaseScreen):
         if self._query.terms:
             does = "returns" if self.can_return() else "clears the filter"
             return Content.styled(f"No matches. Esc {does}.", "$quiet")
-        return unreadable(all_findings(self.view), self.FILES, self.services.shown_key("findings")) or self.empty()
+        return (
+            unreadable(all_findings(self.view), self.TABLE.files, self.services.shown_key("findings")) or self.empty()
+        )
 
     def _show_details(self, *, top: bool = True) -> None:
         key = self.table.cursor_key
@@ -253,13 +249,13 @@ class FilteredList(BaseScreen):
     @on(RecordTable.HeaderClicked)
     def _header_clicked(self, message: RecordTable.HeaderClicked) -> None:
         message.stop()
-        if (descending := dict(self.SORTS).get(message.column)) is not None:
+        if (descending := dict(self.TABLE.sorts).get(message.column)) is not None:
             is_again = self._sort is not None and self._sort[0] == message.column
             self._sort_by(message.column, not self._sort[1] if is_again and self._sort else descending)
 
     def action_sort(self) -> None:
-        following = self.SORTS.index(self._sort) + 1 if self._sort in self.SORTS else 0
-        self._sort_by(*self.SORTS[following % len(self.SORTS)])
+        following = self.TABLE.sorts.index(self._sort) + 1 if self._sort in self.TABLE.sorts else 0
+        self._sort_by(*self.TABLE.sorts[following % len(self.TABLE.sorts)])
 
     def _sort_by(self, column: str, descending: bool) -> None:
         self._sort = (column, descending)
@@ -325,7 +321,7 @@ class FilteredList(BaseScreen):
         return bool(self.selections or typed or left or self.table.marked or self.can_return())
 
     def why_not(self, action: str) -> str | None:
-        if action == "sort" and not self.SORTS:
+        if action == "sort" and not self.TABLE.sorts:
             return "This list has one order"
         if action == "back" and not self._can_go_back():
             return "Nothing to leave"

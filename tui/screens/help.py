@@ -106,7 +106,7 @@ def topic_of(place: BaseScreen) -> Topic:
     for group in GROUPS:
         others = tuple(_line(place, a) for a in actions if a.id not in taken and a.group == group)
         sections.append(Section({"Decide": "Undo", "Look": "View", "Go": "Screens"}.get(group, group), others))
-    return Topic(SCREENS[place.place], type(place).ABOUT, tuple(sections))
+    return Topic(SCREENS[place.place], place.TABLE.about, tuple(sections))
 
 
 def _focus(place: BaseScreen) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from textual.widgets import Static
 
 from tui.present.state_counts import Counts, count_lines
 from tui.screens.base_screen import BaseScreen
-from tui.widgets.record_table import Column, RecordTable
+from tui.widgets.record_table import RecordTable
 from tui.widgets.value_field import ValueField
 
 PAUSE_SECONDS: Final = 0.1
@@ -25,7 +25,6 @@ class HistoryQueryScreen(BaseScreen):
 
     IS_OVERLAY = True
     AUTO_FOCUS = "ValueField Input"
-    COLUMNS: ClassVar[tuple[Column, ...]] = ()
     NO_ROWS: ClassVar[str] = ""
     """Why no row can be opened."""
     TO_LIST, TO_RECORD = "go to list", "open"

@@ -89,7 +89,7 @@ class ListScreen(FilteredList):
     def show_view(self, view: SavedView) -> None:
         """Apply filter, order and tab of a saved view, with the cursor on the first row."""
         column, _, direction = view.sort.partition(" ")
-        if column in dict(self.SORTS):
+        if column in dict(self.TABLE.sorts):
             self._sort_by(column, direction == "down")
         self._tab = view.tab or self._tab
         self._put_filter(view.filter)

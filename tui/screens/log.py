@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.content import Content
@@ -24,28 +23,13 @@ from tui.present import decisions as present
 from tui.present.findings import log_doubt
 from tui.present.glyphs import Cells
 from tui.screens.list_screen import ListScreen
-from tui.widgets.record_table import Column
 
 
 class LogScreen(ListScreen):
     """Decisions, newest first; enter opens the pattern or the loop."""
 
     place = "log"
-    ABOUT = (
-        "Every decision; the log is append-only, so undo and redo are decisions too. Enter opens the record. "
-        "Filter with words and with verb: by: subject:, for example  verb:promote by:ana."
-    )
-    COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("at", "when", 13, align="right"),
-        Column("verb", "decision", 16),
-        Column("subject", "about", 22, flex=2),
-        Column("change", "change", 24, keep=4),
-        Column("by", "by", 10, flex=1, keep=5),
-        Column("reason", "reason", 16, flex=3, keep=3),
-    )
-    FILES = ("/curation/ledger.jsonl",)
     FIELDS = DECISION_FIELDS
-    HINT = "Filter, e.g. verb:promote by:ana"
 
     def compose_content(self) -> ComposeResult:
         yield Static(Content(""), classes="log--doubt")
@@ -82,9 +66,6 @@ class LogScreen(ListScreen):
     def blocks(self, key: str, tab: str) -> Sequence[Block]:
         decision = self._decision(key)
         return decision_document(self.view, decision).blocks if decision else ()
-
-    def empty(self) -> Content:
-        return Content.styled("No decisions yet. Decide on the Patterns screen, key 2, or in Review, key 3.", "$quiet")
 
     def why_not(self, action: str) -> str | None:
         if action == "open" and self._subject() is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import ClassVar
 
 from textual import on
 from textual.content import Content
@@ -23,34 +22,15 @@ from tui.present import loops as present
 from tui.present.glyphs import Cells
 from tui.screens.extraction_preview import preview_extraction
 from tui.screens.list_screen import ListScreen
-from tui.widgets.record_table import Column, RecordTable
+from tui.widgets.record_table import RecordTable
 
 
 class LoopsScreen(ListScreen):
     """All loops; the details of the one under the cursor are read from disk on demand."""
 
     place = "loops"
-    ABOUT = (
-        "Every loop found in files: running, paused, ended, archived, external. Filter with words and with "
-        "status: source: id: tag: pattern: is:, for example  status:crashed  or  is:orphan  or  -is:archived. "
-        "Patterns: 2 of 3 used = it applied 2 of 3 injected patterns; 2 extracted = 2 patterns were extracted from it; "
-        "2 to extract = 2 more can be extracted, and e shows them."
-    )
-    COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("task", "task", 39, flex=1, best=44),
-        Column("status", "status", 16),
-        Column("iteration", "iteration", 9, keep=8, best=15),
-        Column("quality", "quality", 8, keep=1),
-        Column("elapsed", "elapsed", 8, align="right", keep=4),
-        Column("outcome", "outcome", 12, keep=5),
-        Column("patterns", "patterns", 12, keep=3, best=25),
-        Column("sign", "last activity", 10, align="right", keep=6),
-    )
-    FILES = ("/ralph/loops/", "/ralph/archive/", "/ralph/registry.json", "/ralph/current-loop.json", "/ralph-external/")
     FIELDS = LOOP_FIELDS
-    HINT = "Filter, e.g. status:running auth -is:archived"
     TABS = present.TABS
-    SORTS = (("newest", True), ("status", False), ("task", False), ("elapsed", True), ("sign", True))
 
     def __init__(self) -> None:
         super().__init__()
@@ -149,9 +129,6 @@ class LoopsScreen(ListScreen):
 
     def activity(self) -> Iterable[datetime | None]:
         return (loop.last_activity for loop in self.view.snapshot.loops.values() if loop.status.active)
-
-    def empty(self) -> Content:
-        return Content.styled("No loops yet. Start one with aiwg, or try: ralphdeck demo", "$quiet")
 
     def why_not(self, action: str) -> str | None:
         loop = self._loop(self.table.cursor_key)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import ClassVar, Final
+from typing import Final
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -25,7 +25,6 @@ from tui.present.glyphs import Cells
 from tui.present.memory import ESCALATIONS, SESSIONS, TASKS, Tree, earlier_key, parts, task_key, tree
 from tui.screens.memory_details import DETAIL_SHARE, TABS, MemoryDetails
 from tui.screens.replay import ReplayScreen
-from tui.widgets.record_table import Column
 from tui.widgets.text_pane import TextPane
 
 ALL_COLUMNS: Final = 115
@@ -44,29 +43,8 @@ class MemoryScreen(MemoryDetails):
     """Escalations, tasks with their attempts, and debug sessions in one list."""
 
     place = "memory"
-    ABOUT = (
-        "What agents tried: tasks with their attempts, and debug sessions; open escalations first. Enter folds a "
-        "task, plays an attempt, opens a session; l, p and r show the loop, the patterns and the reflections. "
-        "Quality is 0 to 100 % per iteration, the newest beside its number; for a session it is the share of "
-        "passing tests. Filter with words and with is: status: outcome: agent: cause: error: loop: task: tag: "
-        "file:, for example  is:attempt outcome:failure  or  cause:null_undefined_access."
-    )
-    COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("what", "what", 30, flex=1),
-        Column("status", "status", 13),
-        Column("tries", "tries", 6, align="right", keep=4),
-        Column("quality", "quality", 11, keep=6),
-        Column("actions", "actions", 8, align="right", keep=3),
-        Column("errors", "errors", 7, align="right", keep=5),
-        Column("sign", "last activity", 10, align="right", keep=6),
-    )
-    FILES = ("/ralph/tasks/", "/debug-memory/")
     FIELDS = MEMORY_FIELDS
-    HINT = "Filter, e.g. is:attempt outcome:failure oauth"
     TABS = TABS["group"]
-    SORTS = (
-        ("newest", True), ("status", False), ("tries", True), ("quality", True), ("errors", True), ("sign", True),
-    )  # fmt: skip
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,7 +74,7 @@ class MemoryScreen(MemoryDetails):
         super().on_resize(event)
         share, whole = DETAIL_SHARE
         width = event.size.width * (whole - share) // whole if self.has_class("-wide") else event.size.width
-        self.table.use([one for one in self.COLUMNS if one.id != "actions" or width >= ALL_COLUMNS])
+        self.table.use([one for one in self.TABLE.columns if one.id != "actions" or width >= ALL_COLUMNS])
         self.table.redraw()
 
     @on(TextPane.Widened)
@@ -148,7 +126,7 @@ class MemoryScreen(MemoryDetails):
 
     def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
         """Matching rows that are not folded."""
-        self._tree = tree(self._catalog, query, sort or self.SORTS[0], self._folded)
+        self._tree = tree(self._catalog, query, sort or self.TABLE.sorts[0], self._folded)
         return self._tree.keys
 
     def total(self, view: ProjectState) -> int:
@@ -192,9 +170,6 @@ class MemoryScreen(MemoryDetails):
 
     def activity(self) -> Iterable[datetime | None]:
         return (attempt.last_action_at for attempt in self._open)
-
-    def empty(self) -> Content:
-        return Content.styled('Nothing here yet. Start with: ralphdeck task init "what is to be done"', "$quiet")
 
     def without_rows(self) -> Sequence[Content]:
         """Loops that could have a task."""

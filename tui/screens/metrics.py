@@ -53,11 +53,6 @@ class MetricsScreen(BaseScreen):
     """Sections on the left; the current one on the right, others below it."""
 
     place = "metrics"
-    ABOUT = (
-        "How well learning works. j and k move through the sections; enter goes to the rows of a section, and "
-        "from a row to its record. + and - change the time range. E exports all sections: a report (.md) or the "
-        "numbers (.csv)."
-    )
     AUTO_FOCUS = "#metrics-sections"
 
     def __init__(self) -> None:

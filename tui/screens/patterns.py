@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partialmethod
-from typing import ClassVar, Final
+from typing import Final
 
 from textual.content import Content
 
@@ -23,7 +23,6 @@ from tui.present.glyphs import Cells
 from tui.screens.bulk_decision import BulkDialog
 from tui.screens.dialogs import AskLine, overtaken
 from tui.screens.list_screen import ListScreen
-from tui.widgets.record_table import Column
 
 CONSEQUENCE_CELLS: Final = 120
 """Cells of the screen from which the keys name the consequence of a decision."""
@@ -32,32 +31,8 @@ _DECISIONS: Final = frozenset({"promote", "deprecate", "reset", "quarantine", "r
 
 class PatternsScreen(ListScreen):
     place = "patterns"
-    ABOUT = (
-        "Every pattern of the registry. Filter with words and with type: state: uses: rate: low: score: last: "
-        "age: tag: loop: id: by: is:, for example  type:error uses:>3 -flaky  or  low:<50% last:<7d  or  is:pinned "
-        "by:me. Column t is the type: E error, S success, A anti-pattern, T template. The signs before it: a flag for "
-        "a pinned state, ! for a pattern that is due for inversion, a dagger (in ASCII: %) for a suspect text."
-    )
-    COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("state", "state", 7, best=13),
-        Column("flags", "", 2, keep=7),
-        Column("type", "t", 1, keep=8),
-        Column("title", "what", 40, flex=1, best=50),
-        Column("id", "id", 34, keep=0, keep_end=4),
-        Column("rate", "rate", 6, align="right"),
-        Column("interval", "interval", 9, keep=2, best=19),
-        Column("uses", "uses", 6, align="right", keep=6),
-        Column("last_used", "last used", 10, align="right", keep=1),
-        Column("score", "score", 7, align="right", keep=5),
-    )
-    FILES = ("/shared/patterns/",)
     FIELDS = PATTERN_FIELDS
-    HINT = "Filter, e.g. type:error state:candidate uses:>3 null"
     TABS = present.TABS
-    SORTS = (
-        ("score", True), ("uses", True), ("rate", True), ("last_used", True), ("state", False), ("type", False),
-        ("id", False), ("title", False),
-    )  # fmt: skip
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,7 +53,7 @@ class PatternsScreen(ListScreen):
         return bool(delta.patterns or delta.loops or delta.events or delta.decisions)
 
     def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
-        return self._catalog.select(query, *(sort or self.SORTS[0])) if self._catalog is not None else ()
+        return self._catalog.select(query, *(sort or self.TABLE.sorts[0])) if self._catalog is not None else ()
 
     def total(self, view: ProjectState) -> int:
         return len(view.snapshot.patterns)
@@ -106,9 +81,6 @@ class PatternsScreen(ListScreen):
         view = self.view
         pattern = view.snapshot.patterns.get(key)
         return present.tab_blocks(view, pattern, tab, self.services.project.by) if pattern is not None else ()
-
-    def empty(self) -> Content:
-        return Content.styled("No patterns yet. Loops write them to .aiwg/ralph/shared/patterns/.", "$quiet")
 
     # Deciding
 

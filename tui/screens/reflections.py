@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
-from typing import ClassVar, Final
+from typing import Final
 
 from textual.content import Content
 
@@ -21,7 +21,6 @@ from tui.present.memory import attempt_key, task_key
 from tui.screens.extraction_preview import preview_extraction
 from tui.screens.list_screen import ListScreen
 from tui.state.back_stack import ListState
-from tui.widgets.record_table import Column
 
 _GROUPED: Final = "reflections-grouped"
 
@@ -30,32 +29,7 @@ class ReflectionsScreen(ListScreen):
     """Reflections, or learnings that several loops share; enter opens the source."""
 
     place = "reflections"
-    ABOUT = (
-        "What agents wrote after iterations and attempts. Enter goes to the loop, or to the attempt in Memory. v "
-        "groups by learnings that several loops share; e drafts a candidate pattern from a learning, with lineage"
-        " to all of its loops. Filter with words and with kind: loop: task: effect: shape: outcome:, for example"
-        "  kind:error effect:helpful timeout."
-    )
-    COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("at", "when", 10, align="right", keep=6),
-        Column("kind", "kind", 14, keep=7),
-        Column("text", "learned", 24, flex=4),
-        Column("effect", "effect", 9, keep=5),
-        Column("iteration", "where", 6, keep=4),
-        Column("loop", "loop or task", 20, flex=2, keep=3),
-    )
-    LEARNINGS: ClassVar[tuple[Column, ...]] = (
-        Column("loops", "loops", 5, align="right"),
-        Column("text", "learned", 30, flex=4),
-        Column("kind", "kinds", 22, keep=7),
-        Column("at", "last seen", 10, align="right", keep=6),
-        Column("loop", "by", 20, flex=1, keep=3),
-    )
-    """The columns for grouped learnings."""
-    FILES = ("reflections", "/memory/tasks/")
     FIELDS = REFLECTION_FIELDS
-    HINT = "Filter, e.g. kind:error effect:helpful timeout"
-    SORTS = (("at", True), ("kind", False), ("effect", False), ("loop", False))
 
     def __init__(self) -> None:
         super().__init__()
@@ -117,7 +91,7 @@ class ReflectionsScreen(ListScreen):
 
     def _select(self, view: ProjectState) -> None:
         """Learnings have an order of their own, so no heading has an arrow."""
-        self.table.use(self.LEARNINGS if self._grouped else self.COLUMNS)
+        self.table.use(self.TABLE.other_columns if self._grouped else self.TABLE.columns)
         sort = self._sort
         self._sort = None if self._grouped else sort
         super()._select(view)

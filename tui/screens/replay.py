@@ -57,10 +57,6 @@ class ReplayScreen(CrossLinks):
 
     place = "replay"
     IS_OVERLAY = True
-    ABOUT = (
-        "An attempt action by action: reason, input, expected and actual result. It plays "
-        "as fast or slow as it was done, long waits cut short. A running attempt is followed."
-    )
     AUTO_FOCUS = "#replay-text"
 
     def __init__(self, task_id: str, number: int, links: MemoryLinks, position: int | None = None) -> None:

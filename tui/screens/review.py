@@ -53,13 +53,6 @@ class ReviewScreen(ReviewPanes):
     """The record on the left, evidence on the right, the effect of each answer below."""
 
     place = "review"
-    ABOUT = (
-        "One question at a time, highest impact first; a answers yes. The record is on the left, the evidence on "
-        "the right. At the bottom is the effect of each answer; left, right or a click highlight an answer "
-        "without giving it, and show its effect on the injected text. Enter, or a second click, gives the "
-        "highlighted answer. The order is fixed while the dashboard is open: new questions are appended. Every "
-        "answer can be undone with u."
-    )
 
     def __init__(self) -> None:
         super().__init__()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partialmethod, reduce
-from typing import ClassVar, Final
+from typing import Final
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -23,7 +23,7 @@ from tui.present.glyphs import Cells
 from tui.present.knobs import Knob
 from tui.screens.history_query import HistoryQueryScreen
 from tui.widgets.bars import Item, ItemLine
-from tui.widgets.record_table import Column, RecordTable
+from tui.widgets.record_table import RecordTable
 from tui.widgets.value_field import ValueField
 
 BESIDE: Final = 118
@@ -40,17 +40,6 @@ class WhatIfScreen(HistoryQueryScreen):
     """Thresholds on the left or above, the changes on the right or below."""
 
     place = "what_if"
-    ABOUT = (
-        "Try other thresholds: all history is replayed with them while you type. The list shows every pattern "
-        "that would change its state or be inverted, highest impact first. The counts are states by rule; a "
-        "pinned state stays, and Metrics counts it. Nothing is written."
-    )
-    COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("id", "pattern", 17, flex=2, keep_end=4),
-        Column("change", "today, then", 18),
-        Column("note", "", 28),
-        Column("title", "what", 20, flex=3, keep=0),
-    )
     NO_ROWS = "No pattern changes"
     TO_LIST, TO_RECORD = "go to patterns", "why"
 
@@ -81,7 +70,7 @@ class WhatIfScreen(HistoryQueryScreen):
             with Vertical(classes="trial--answer"):
                 yield ItemLine(id="what-if-head")
                 yield Static(Content(""), id="what-if-counts")
-                yield RecordTable(self.COLUMNS, self._cells, self._empty)
+                yield RecordTable(self.TABLE.columns, self._cells, self._empty)
 
     @property
     def settings(self) -> Settings:
