@@ -20,8 +20,7 @@ from core.cli.support.user_files import keymap_file, start_logging, state_file
 from core.config.paths import ProjectPaths, find_project, project_at
 from tui.cli.theme_option import THEME, chosen_theme, theme_option
 
-CHECK_SECONDS: Final = 2.0
-"""How long `demo --check` plays by default."""
+CHECK_SECONDS: Final = 2.0  # how long `demo --check` plays by default
 
 
 @click.command(hidden=True)

@@ -9,8 +9,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-THEME: Final = "tui.theme"
-"""Key of the chosen theme in the metadata of the click context."""
+THEME: Final = "tui.theme"  # key of the chosen theme in the metadata of the click context
 _VARIABLE: Final = "RALPHDECK_THEME"
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any] | click.Command)

@@ -32,8 +32,7 @@ from tui.widgets.record_table import Column, RecordTable
 from tui.widgets.text_pane import TextPane
 
 _MOVES: Final = frozenset({"down", "up", "first", "last", "page_down", "page_up"})
-_ALL_ROWS: Final = 10**9
-"""More rows than any list has."""
+_ALL_ROWS: Final = 10**9  # more rows than any list has
 _Answer = TypeVar("_Answer")
 _Result = TypeVar("_Result")
 
@@ -171,6 +170,11 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         yield KeyLine()
 
     @property
+    def table(self) -> RecordTable:
+        """The main list, of the screens that have one."""
+        return self.query(RecordTable).first()
+
+    @property
     def is_composed(self) -> bool:
         """Whether all widgets are there: the app may end while it composes."""
         return bool(self.query(KeyLine))
@@ -277,6 +281,11 @@ class BaseScreen(Screen[None], inherit_bindings=False):
             message.stop()
             await self.run_id(message.value)
 
+    @on(RecordTable.Chosen)
+    async def _chosen(self, message: RecordTable.Chosen) -> None:
+        message.stop()
+        await self.run_id("open")
+
     def ask_user(self, dialog: Screen[_Answer | None], then: Callable[[_Answer], None]) -> None:
         """Open a dialog; call `then` with the answer, unless the user cancels."""
         self.app.push_screen(dialog, lambda answer: None if answer is None else then(answer))
@@ -344,7 +353,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
             return focused
         if isinstance(focused, Input):
             return next(iter(self.query(RecordTable)), None)
-        return next((w for w in self.query("*").results() if isinstance(w, RecordTable | TextPane)), None)
+        return next((w for w in self.query("RecordTable, TextPane") if isinstance(w, RecordTable | TextPane)), None)
 
     def _move_by(self, rows: int = 0, *, pages: int = 0) -> None:
         if mover := self._mover():

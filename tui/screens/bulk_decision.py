@@ -27,10 +27,8 @@ from tui.present import bulk as present
 from tui.screens.dialogs import CONFIRM, Dialog
 from tui.services import Services, services_of
 
-STEP_SECONDS: Final = 0.05
-"""Seconds between two progress messages."""
-LONGEST: Final = 500
-"""Characters of a reason."""
+STEP_SECONDS: Final = 0.05  # seconds between two progress messages
+LONGEST: Final = 500  # characters of a reason
 
 
 class BulkDialog(Dialog[bool]):

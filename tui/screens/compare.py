@@ -30,12 +30,9 @@ from tui.widgets.value_field import ValueField
 SINCE, UNTIL = "since", "until"
 LAST_VISIT: Final = "last visit"
 NOW: Final = "now"
-DEFAULT_SINCE: Final = timedelta(days=7)
-"""How far to compare back without a known visit."""
-TYPED: Final = frozenset("0123456789-hdw")
-"""Characters of a date or a duration."""
-BESIDE: Final = 70
-"""Cells of the screen from which the two moments are side by side."""
+DEFAULT_SINCE: Final = timedelta(days=7)  # how far to compare back without a known visit
+TYPED: Final = frozenset("0123456789-hdw")  # characters of a date or a duration
+BESIDE: Final = 70  # cells of the screen from which the two moments are side by side
 
 
 class CompareScreen(HistoryQueryScreen):
@@ -47,8 +44,7 @@ class CompareScreen(HistoryQueryScreen):
     def __init__(self) -> None:
         super().__init__()
         self._since: datetime | None = None
-        self._until: datetime | None = None
-        """None = now."""
+        self._until: datetime | None = None  # None = now
         self._known: tuple[int, datetime, ProjectState] | None = None
         """Snapshot number, past moment, and the project as of that moment."""
         self._found: StateComparison | None = None

@@ -29,8 +29,7 @@ from tui.widgets.filter_line import FilterLine
 from tui.widgets.record_table import RecordTable
 from tui.widgets.text_pane import TextPane
 
-BESIDE: Final = 100
-"""Cells of the screen from which reasons and text are side by side."""
+BESIDE: Final = 100  # cells of the screen from which reasons and text are side by side
 
 
 class ContextScreen(KnobActions):
@@ -42,12 +41,9 @@ class ContextScreen(KnobActions):
         super().__init__()
         self._preview: present.Preview | None = None
         self._choices: dict[str, Recipient] = {}
-        self._loop = -1
-        """Index of the running loop whose task was taken last."""
-        self._plain = False
-        """Whether the text is shown without the differences."""
-        self._wanted = ""
-        """The pattern that gets the cursor once it is listed."""
+        self._loop = -1  # index of the running loop whose task was taken last
+        self._plain = False  # whether the text is shown without the differences
+        self._wanted = ""  # the pattern that gets the cursor once it is listed
         self._embedding: tuple[int, int] | None = None
 
     def compose_content(self) -> ComposeResult:
@@ -71,10 +67,6 @@ class ContextScreen(KnobActions):
     @property
     def task_text(self) -> str:
         return self.task_line.text.strip()
-
-    @property
-    def table(self) -> RecordTable:
-        return self.query_one(RecordTable)
 
     @property
     def text(self) -> TextPane:
@@ -337,11 +329,6 @@ class ContextScreen(KnobActions):
             self.services.open_record("reflections", learned.id)
         else:
             self.services.open_record("memory", task_key(learned.id.rpartition("#")[0]))
-
-    @on(RecordTable.Chosen)
-    def _chosen(self, message: RecordTable.Chosen) -> None:
-        message.stop()
-        self._open(message.key)
 
     def action_back(self) -> None:
         if self.can_return():

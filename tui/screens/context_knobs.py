@@ -31,8 +31,7 @@ class Knobs(Container):
         super().__init__(id="context-knobs")
         self._own = own
         self._keys = keys
-        self.settings = own
-        """The current settings; invalid values are ignored."""
+        self.settings = own  # the current settings; invalid values are ignored
 
     def compose(self) -> ComposeResult:
         for knob in KNOBS.values():

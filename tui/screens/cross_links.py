@@ -9,8 +9,7 @@ from core.queries.memory_links import MemoryLinks, Remembered
 from core.queries.pattern_filter import build_id_query
 from tui.screens.base_screen import BaseScreen
 
-QUOTE: Final = '"'
-"""Ends a quoted value in a filter."""
+QUOTE: Final = '"'  # ends a quoted value in a filter
 
 
 class CrossLinks(BaseScreen):

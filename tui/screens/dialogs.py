@@ -22,10 +22,8 @@ from tui.screens.help import Help
 from tui.widgets.bars import Item, ItemLine, KeyLine
 from tui.widgets.text_pane import TextPane
 
-FRAME_LINES: Final = 8
-"""Lines of a dialog around its text: border, padding, title, keys."""
-CONFIRM: Final = "confirm"
-"""Description of the binding whose label is the verb of the dialog."""
+FRAME_LINES: Final = 8  # lines of a dialog around its text: border, padding, title, keys
+CONFIRM: Final = "confirm"  # description of the binding whose label is the verb of the dialog
 OPTION_MOVES: Final[list[BindingType]] = [
     Binding("j,down", "move(1)", "down", show=False, tooltip="The next row"),
     Binding("k,up", "move(-1)", "up", show=False, tooltip="The previous row"),
@@ -38,11 +36,9 @@ class Dialog(ModalScreen[ScreenResultType]):
     `title` is the question, `detail` what will happen; without a `verb` the confirming key is not shown.
     """
 
-    ABOUT: ClassVar[str] = ""
-    """The question and the effect of an answer, for the help."""
+    ABOUT: ClassVar[str] = ""  # the question and the effect of an answer, for the help
     HELP_TITLE: ClassVar[str] = "this dialog"
-    STYLE: ClassVar[str] = ""
-    """Further style classes of the box."""
+    STYLE: ClassVar[str] = ""  # further style classes of the box
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f1,question_mark", "help", "help", show=False, tooltip="This help; while typing, F1 only")
     ]

@@ -16,8 +16,7 @@ from tui.actions import SCREENS
 from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import AskLine, Confirm
 
-_FONT_FACES: Final = re.compile(r"@font-face\s*\{[^}]*\}\s*")
-"""Font faces that a browser would load from another host."""
+_FONT_FACES: Final = re.compile(r"@font-face\s*\{[^}]*\}\s*")  # font faces that a browser would load from another host
 
 
 def export(screen: BaseScreen, what: str, name: str, suffixes: Collection[str], make: Callable[[str], bytes]) -> None:

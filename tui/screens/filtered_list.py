@@ -31,12 +31,9 @@ from tui.widgets.filter_line import FilterLine
 from tui.widgets.record_table import RecordTable
 from tui.widgets.text_pane import TextPane
 
-WIDE: Final = 150
-"""Cells of the screen from which list and details are side by side."""
-SLOW_TICKS: Final = 10
-"""Seconds between two redraws of a list without running clocks."""
-YOUNG: Final = timedelta(minutes=2)
-"""How long after the last activity of a record its clock is redrawn every second."""
+WIDE: Final = 150  # cells of the screen from which list and details are side by side
+SLOW_TICKS: Final = 10  # seconds between two redraws of a list without running clocks
+YOUNG: Final = timedelta(minutes=2)  # how long after the last activity of a record its clock is redrawn every second
 
 _ON_ROWS: Final = frozenset({"open", "copy", "copy_whole", "edit_file", "mark", "mark_all", "next_tab", "previous_tab"})
 """Actions that need a record under the cursor."""
@@ -128,10 +125,6 @@ class FilteredList(BaseScreen):
 
     def compose_details(self) -> ComposeResult:
         yield TextPane(id=f"{self.place}-text")
-
-    @property
-    def table(self) -> RecordTable:
-        return self.query_one(RecordTable)
 
     @property
     def pane(self) -> TextPane:
@@ -269,11 +262,6 @@ class FilteredList(BaseScreen):
         message.stop()
         self._show_details()
         self.refresh_frame()
-
-    @on(RecordTable.Chosen)
-    def _chosen(self, message: RecordTable.Chosen) -> None:
-        message.stop()
-        self.action_open()
 
     @on(ItemLine.Clicked, "TabLine")
     def _tab_clicked(self, message: ItemLine.Clicked) -> None:

@@ -19,8 +19,7 @@ from tui.screens.base_screen import BaseScreen
 from tui.widgets.record_table import RecordTable
 from tui.widgets.text_pane import TextPane
 
-LONGEST: Final = 60
-"""Characters of a search."""
+LONGEST: Final = 60  # characters of a search
 ON_RECORDS: Final = frozenset({"copy", "copy_whole", "edit_file", "back"})
 """Actions of every screen on the record under the cursor."""
 MOVES: Final = frozenset(action.id for action in ACTIONS if action.group == "Move" and not action.places)

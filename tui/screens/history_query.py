@@ -10,13 +10,10 @@ from textual.widgets import Static
 
 from tui.present.state_counts import Counts, count_lines
 from tui.screens.base_screen import BaseScreen
-from tui.widgets.record_table import RecordTable
 from tui.widgets.value_field import ValueField
 
-PAUSE_SECONDS: Final = 0.1
-"""Seconds without typing before the query starts."""
-TALL: Final = 30
-"""Lines of the screen from which each state has a line and a bar of its own."""
+PAUSE_SECONDS: Final = 0.1  # seconds without typing before the query starts
+TALL: Final = 30  # lines of the screen from which each state has a line and a bar of its own
 _QUERY: Final = "query"
 
 
@@ -25,10 +22,8 @@ class HistoryQueryScreen(BaseScreen):
 
     IS_OVERLAY = True
     AUTO_FOCUS = "ValueField Input"
-    NO_ROWS: ClassVar[str] = ""
-    """Why no row can be opened."""
-    TO_LIST, TO_RECORD = "go to list", "open"
-    """Labels of enter in a field and in the list."""
+    NO_ROWS: ClassVar[str] = ""  # why no row can be opened
+    TO_LIST, TO_RECORD = "go to list", "open"  # labels of enter in a field and in the list
 
     # What subclasses provide
 
@@ -50,10 +45,6 @@ class HistoryQueryScreen(BaseScreen):
         raise NotImplementedError
 
     # Queries
-
-    @property
-    def table(self) -> RecordTable:
-        return self.query_one(RecordTable)
 
     @property
     def fields(self) -> list[ValueField]:
@@ -108,11 +99,6 @@ class HistoryQueryScreen(BaseScreen):
         if action == "open":
             return self.TO_LIST if self.field is not None else self.TO_RECORD
         return None
-
-    @on(RecordTable.Chosen)
-    def _chosen(self, message: RecordTable.Chosen) -> None:
-        message.stop()
-        self.action_open()
 
     def action_open(self) -> None:
         """Focus the list, or open the record under the cursor."""

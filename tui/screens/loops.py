@@ -34,8 +34,7 @@ class LoopsScreen(ListScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._details: LoopDetails | None = None
-        """The details that were read last."""
+        self._details: LoopDetails | None = None  # the details that were read last
 
     def touched(self, delta: Delta) -> bool:
         """Events and sessions change outcomes, decisions what there is to extract."""

@@ -27,15 +27,11 @@ from tui.screens.memory_details import DETAIL_SHARE, TABS, MemoryDetails
 from tui.screens.replay import ReplayScreen
 from tui.widgets.text_pane import TextPane
 
-ALL_COLUMNS: Final = 115
-"""Cells of the list from which it shows the number of actions."""
-MOST_FOLDED: Final = 400
-"""Rows whose folded state is saved between runs, the most recent ones."""
+ALL_COLUMNS: Final = 115  # cells of the list from which it shows the number of actions
+MOST_FOLDED: Final = 400  # rows whose folded state is saved between runs, the most recent ones
 _ABOUT_RECORDS: Final = frozenset({"to_loop", "to_patterns", "to_reflections", "edit_file", "copy"})
-_FOLDED: Final = "memory-folded"
-"""Key of the folded rows in the user state."""
-_OF_TASKS: Final = frozenset({"newest", "status", "tries"})
-"""Sort orders that do not depend on the number of actions."""
+_FOLDED: Final = "memory-folded"  # key of the folded rows in the user state
+_OF_TASKS: Final = frozenset({"newest", "status", "tries"})  # sort orders that do not depend on the number of actions
 _OF_THE_LIST: Final = frozenset({"open", "fold", "unfold"})
 
 
@@ -49,10 +45,8 @@ class MemoryScreen(MemoryDetails):
     def __init__(self) -> None:
         super().__init__()
         self._tree = Tree((), {}, {}, {})
-        self._open: Sequence[Attempt] = ()
-        """The attempts without an end."""
-        self._folded: dict[str, bool] = {}
-        """Rows that the user folded (True) or unfolded."""
+        self._open: Sequence[Attempt] = ()  # the attempts without an end
+        self._folded: dict[str, bool] = {}  # rows that the user folded (True) or unfolded
 
     # Composition
 

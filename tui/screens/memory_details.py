@@ -29,12 +29,10 @@ from tui.screens.list_screen import ListScreen
 from tui.widgets.record_table import RecordTable
 from tui.widgets.text_pane import TextPane
 
-BESIDE: Final = 110
-"""Cells of the details from which reflections are beside them."""
+BESIDE: Final = 110  # cells of the details from which reflections are beside them
 BESIDE_LONG: Final = 150
 """The same for details with long lines: traces and diffs of a debug session, figures of all tasks."""
-DETAIL_SHARE: Final = (11, 25)
-"""Share of the width for details beside the list, as in memory.tcss."""
+DETAIL_SHARE: Final = (11, 25)  # share of the width for details beside the list, as in memory.tcss
 TABS: Final = {
     "group": ("Overview",),
     "task": ("Overview", "Reflections", "Loop"),
@@ -54,8 +52,7 @@ class MemoryDetails(CrossLinks, ListScreen):
         self._links = MemoryLinks(Snapshot(), self._catalog)
         self._measured: tuple[int, Improvement, Coverage] | None = None
         """Number of a snapshot, and the result of `_progress` for it."""
-        self._detail: tuple[str, AttemptDetail] | None = None
-        """Row of the attempt that was read last, and its details."""
+        self._detail: tuple[str, AttemptDetail] | None = None  # row of the attempt that was read last, and its details
 
     @property
     def links(self) -> MemoryLinks:

@@ -35,18 +35,12 @@ from tui.widgets.bars import Item, ItemLine
 from tui.widgets.drawing import Drawing
 from tui.widgets.record_table import GUTTER, Column, RecordTable
 
-TILED: Final = 160
-"""Cells of the screen from which the other sections are tiles below the current one."""
-TALL: Final = 32
-"""Lines of the screen from which there is room for explanations and other sections."""
-HEADING_LINES: Final = 3
-"""Lines of the rows besides themselves: heading and empty text."""
-LEAST_BAR: Final = 10
-"""Minimum cells of a bar."""
-COUNT_CELLS: Final = 7
-"""Minimum cells of a number."""
-REACH_CELLS: Final = 13
-"""Cells of an interval and its label."""
+TILED: Final = 160  # cells of the screen from which the other sections are tiles below the current one
+TALL: Final = 32  # lines of the screen from which there is room for explanations and other sections
+HEADING_LINES: Final = 3  # lines of the rows besides themselves: heading and empty text
+LEAST_BAR: Final = 10  # minimum cells of a bar
+COUNT_CELLS: Final = 7  # minimum cells of a number
+REACH_CELLS: Final = 13  # cells of an interval and its label
 
 
 class MetricsScreen(BaseScreen):
@@ -206,11 +200,6 @@ class MetricsScreen(BaseScreen):
         if (figure := self.figure) is not None:
             self._draw_chart(figure)
             self.refresh_frame()
-
-    @on(RecordTable.Chosen)
-    def _chosen(self, message: RecordTable.Chosen) -> None:
-        message.stop()
-        self.action_open()
 
     # Actions
 

@@ -24,8 +24,7 @@ from tui.screens.bulk_decision import BulkDialog
 from tui.screens.dialogs import AskLine, overtaken
 from tui.screens.list_screen import ListScreen
 
-CONSEQUENCE_CELLS: Final = 120
-"""Cells of the screen from which the keys name the consequence of a decision."""
+CONSEQUENCE_CELLS: Final = 120  # cells of the screen from which the keys name the consequence of a decision
 _DECISIONS: Final = frozenset({"promote", "deprecate", "reset", "quarantine", "release", "archive"})
 
 

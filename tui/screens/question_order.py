@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from core.state.review_items import ReviewItem
 
-Key = tuple[str, str]
-"""Identity of a question: its kind and its `question_key`."""
+Key = tuple[str, str]  # identity of a question: its kind and its `question_key`
 
 
 def key_of(item: ReviewItem) -> Key:
@@ -27,24 +26,17 @@ class QuestionOrder:
     """
 
     def __init__(self) -> None:
-        self._slots: list[Key] = []
-        """Every question of the session, open or closed."""
-        self._open: dict[Key, ReviewItem] = {}
-        """The questions of the newest queue."""
+        self._slots: list[Key] = []  # every question of the session, open or closed
+        self._open: dict[Key, ReviewItem] = {}  # the questions of the newest queue
         self._is_fixed = False
         self._current: Key | None = None
-        self._at = 0
-        """The index of the question in front."""
+        self._at = 0  # the index of the question in front
         self._given: list[Key | None] = []
         """Questions whose answers are being written, oldest first; None for another decision."""
-        self._landed: set[Key] = set()
-        """Questions whose answers are written, but are still in the queue."""
-        self._turned: set[Key] = set()
-        """Duplicates of which the other pattern is to be kept."""
-        self._fresh: set[Key] = set()
-        """Questions that were appended and not shown yet."""
-        self._resolved: set[Key] = set()
-        """Questions that were closed without an answer here, and not passed since."""
+        self._landed: set[Key] = set()  # questions whose answers are written, but are still in the queue
+        self._turned: set[Key] = set()  # duplicates of which the other pattern is to be kept
+        self._fresh: set[Key] = set()  # questions that were appended and not shown yet
+        self._resolved: set[Key] = set()  # questions that were closed without an answer here, and not passed since
         self._returning = ""
 
     def _is_open(self, key: Key) -> bool:

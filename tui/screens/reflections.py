@@ -36,8 +36,7 @@ class ReflectionsScreen(ListScreen):
         self._grouped = False
         self._clusters: dict[str, Cluster] | None = None
         """Learnings by id, those of most loops first, those without a pattern to draft last; None until computed."""
-        self._unfit: Mapping[str, str] = {}
-        """Reasons why no pattern can be drafted, by learning."""
+        self._unfit: Mapping[str, str] = {}  # reasons why no pattern can be drafted, by learning
         self._unfolded: set[str] = set()
 
     def on_mount(self) -> None:

@@ -32,20 +32,13 @@ from tui.widgets.bars import Item, ItemLine
 from tui.widgets.drawing import Drawing
 from tui.widgets.text_pane import TextPane
 
-BESIDE: Final = 110
-"""Cells of the screen from which quality and reflections are beside the action."""
-WIDE: Final = 150
-"""Cells of the screen from which a list of actions is on the left."""
-TALL: Final = 34
-"""Lines of the screen from which that list is below the action, on a narrow screen."""
-AROUND: Final = 100
-"""Actions that are read for the list before the current one, and after it."""
-MOST_DIVIDED: Final = 5_000
-"""Maximum number of actions for which the timeline shows iterations: each of them is read."""
-LEAST_SECONDS: Final = 0.15
-"""Minimum seconds of an action during playback."""
-LEAST_MARKED: Final = 1.0
-"""Minimum seconds of a pause that gets a progress bar."""
+BESIDE: Final = 110  # cells of the screen from which quality and reflections are beside the action
+WIDE: Final = 150  # cells of the screen from which a list of actions is on the left
+TALL: Final = 34  # lines of the screen from which that list is below the action, on a narrow screen
+AROUND: Final = 100  # actions that are read for the list before the current one, and after it
+MOST_DIVIDED: Final = 5_000  # maximum number of actions for which the timeline shows iterations: each of them is read
+LEAST_SECONDS: Final = 0.15  # minimum seconds of an action during playback
+LEAST_MARKED: Final = 1.0  # minimum seconds of a pause that gets a progress bar
 
 
 class ReplayScreen(CrossLinks):
@@ -70,17 +63,13 @@ class ReplayScreen(CrossLinks):
         self._track = present.Track()
         self._problem = ""
         self._step: ReplayStep | None = None
-        self._shown = -1
-        """The position of `_step`."""
-        self._listed = range(0)
-        """Positions of the actions that were read for the list."""
+        self._shown = -1  # the position of `_step`
+        self._listed = range(0)  # positions of the actions that were read for the list
         self._speed = present.SPEEDS.index(1.0)
         self._playing = False
         self._timer: Timer | None = None
-        self._waited = 0
-        """Filled cells of the progress bar during a pause."""
-        self.position = 0
-        """The current action, from 0."""
+        self._waited = 0  # filled cells of the progress bar during a pause
+        self.position = 0  # the current action, from 0
 
     def compose_content(self) -> ComposeResult:
         yield ItemLine(id="replay-title")

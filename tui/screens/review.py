@@ -34,14 +34,12 @@ from tui.widgets.bars import Item, ItemLine
 from tui.widgets.drawing import AnswerList
 from tui.widgets.text_pane import TextPane
 
-ANSWER_FRAME: Final = 2
-"""Lines around the answers: the key line and a rule."""
+ANSWER_FRAME: Final = 2  # lines around the answers: the key line and a rule
 NAMES_IMPACT: Final = 100
 """Columns from which the head line always shows the impact, if necessary by shortening the ID or the question."""
 SHORTEST_ID: Final = 12
 """Cells of an ID below which the pace, then the minutes and their share of impact, give way to it."""
-ROOMY: Final = 48
-"""Lines of the screen from which disabled answers are listed, too."""
+ROOMY: Final = 48  # lines of the screen from which disabled answers are listed, too
 _ALWAYS: Final = frozenset(
     {"undo", "redo", "what_if", "copy", "minutes", "back"}
     | {action.id for action in ACTIONS if action.group in {"Go", "Program", "Move"}}
@@ -60,10 +58,8 @@ class ReviewScreen(ReviewPanes):
         self._offered: tuple[Answer, ...] = ()
         self._cursor = 0
         self._shown: ReviewItem | None = None
-        self._is_armed = False
-        """Whether the highlighted answer was clicked once: the next click gives it."""
-        self._decisions = 0
-        """Number of decisions in the previous state."""
+        self._is_armed = False  # whether the highlighted answer was clicked once: the next click gives it
+        self._decisions = 0  # number of decisions in the previous state
 
     def on_mount(self) -> None:
         if not self.is_composed:

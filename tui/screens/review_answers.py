@@ -33,8 +33,7 @@ ANSWERS: Final = frozenset(
 )
 """The actions that answer a question."""
 
-SNOOZES: Final = {"for a day": 1, "for a week": 7, "for a month": 30, "for three months": 90}
-"""Days of a snooze."""
+SNOOZES: Final = {"for a day": 1, "for a week": 7, "for a month": 30, "for three months": 90}  # days of a snooze
 
 DECIDES: Final = ANSWERS | {"give", "snooze_until", "rewrite_in_editor", "alternative", "note"}
 """The actions that decide, or prepare a decision."""

@@ -14,8 +14,7 @@ from core.state.review_items import ReviewItem
 from tui.present.review_answers import Outlook
 from tui.screens.question_order import Key, key_of
 
-_OUTDATED: Final = -1
-"""Number of no snapshot."""
+_OUTDATED: Final = -1  # number of no snapshot
 
 
 class Forecasts:

@@ -22,12 +22,9 @@ from tui.widgets.bars import Item, ItemLine
 from tui.widgets.drawing import AnswerList
 from tui.widgets.text_pane import TextPane, wrap
 
-BESIDE: Final = 100
-"""Cells of the screen from which the two sides are side by side."""
-TALL: Final = 36
-"""Lines from which a narrow screen stacks the panes."""
-TAB_CELLS: Final = 24
-"""Longest name of a tab."""
+BESIDE: Final = 100  # cells of the screen from which the two sides are side by side
+TALL: Final = 36  # lines from which a narrow screen stacks the panes
+TAB_CELLS: Final = 24  # longest name of a tab
 _PANES: Final = ("subject", "proposal", "consequence")
 
 

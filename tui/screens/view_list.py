@@ -28,8 +28,7 @@ from tui.state.saved_views import (
 from tui.state.user_state import UserState
 from tui.widgets.line_view import fit
 
-NAME_CELLS: Final = 30
-"""Cells of a name in the list."""
+NAME_CELLS: Final = 30  # cells of a name in the list
 
 
 class ViewList(Dialog[SavedView | None]):

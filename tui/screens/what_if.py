@@ -26,12 +26,9 @@ from tui.widgets.bars import Item, ItemLine
 from tui.widgets.record_table import RecordTable
 from tui.widgets.value_field import ValueField
 
-BESIDE: Final = 118
-"""Cells of the screen from which thresholds and result are side by side."""
-TWO_COLUMNS: Final = 80
-"""Cells of the screen from which the thresholds above the result are in two columns."""
-BUSY_SECONDS: Final = 0.3
-"""Seconds before a running query is reported."""
+BESIDE: Final = 118  # cells of the screen from which thresholds and result are side by side
+TWO_COLUMNS: Final = 80  # cells of the screen from which the thresholds above the result are in two columns
+BUSY_SECONDS: Final = 0.3  # seconds before a running query is reported
 
 KNOBS: Final = {knob.setting.name: knob for knobs in present.GROUPS.values() for knob in knobs}
 
@@ -45,13 +42,11 @@ class WhatIfScreen(HistoryQueryScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._tried: dict[str, str] = {}
-        """Changed thresholds with a valid value."""
+        self._tried: dict[str, str] = {}  # changed thresholds with a valid value
         self._replay: Replay | None = None
         self._as_today = True
         self._turns: dict[str, PatternDifference] = {}
-        self._last: ValueField | None = None
-        """The field to return to from the patterns."""
+        self._last: ValueField | None = None  # the field to return to from the patterns
 
     def compose_content(self) -> ComposeResult:
         yield ItemLine(id="what-if-title")

@@ -16,14 +16,12 @@ from textual.app import App, ScreenStackError
 from textual.dom import DOMNode
 from textual.message_pump import MessagePump
 
-GUARD_SECONDS: Final = 0.5
-"""How long deciding keys are ignored after another screen has appeared."""
+GUARD_SECONDS: Final = 0.5  # how long deciding keys are ignored after another screen has appeared
 LONGEST_SECONDS: Final = 5.0
 """Longest wait for the effects of one key at each step; a key that hangs must not block typing."""
 _HELD_SECONDS: Final = 0.01
 FEWEST_ROUNDS: Final = 2
-MOST_ROUNDS: Final = 8
-"""How often the path of a key through the widgets is checked: messages on it may move the focus."""
+MOST_ROUNDS: Final = 8  # how often the path of a key through the widgets is checked: messages on it may move the focus
 
 Typed: TypeAlias = events.Key | events.Paste
 
@@ -57,8 +55,7 @@ class KeyQueue:
         self._clock = clock
         self._waiting: deque[tuple[Typed, float]] = deque()
         self._turn: Typed | None = None
-        self.typed_at: float | None = None
-        """When the current key was typed; None if no key acts."""
+        self.typed_at: float | None = None  # when the current key was typed; None if no key acts
         self._task: asyncio.Task[None] | None = None
 
     @property

@@ -14,15 +14,11 @@ from msgspec.structs import asdict, replace
 from tui.actions import PLACES
 from tui.state.user_state import UserState
 
-MOST_VIEWS: Final = 100
-"""Maximum number of the user's views."""
-LONGEST_NAME: Final = 60
-"""Characters of a name."""
-LONGEST_FILTER: Final = 300
-"""Characters of a filter, as in the filter line."""
+MOST_VIEWS: Final = 100  # maximum number of the user's views
+LONGEST_NAME: Final = 60  # characters of a name
+LONGEST_FILTER: Final = 300  # characters of a filter, as in the filter line
 _KEY: Final = "views"
-PlaceName = Annotated[str, Meta(pattern=f"^({'|'.join(PLACES)})$")]
-"""One of the eight screens."""
+PlaceName = Annotated[str, Meta(pattern=f"^({'|'.join(PLACES)})$")]  # one of the eight screens
 
 
 class SavedView(Struct, frozen=True):

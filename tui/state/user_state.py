@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-MAX_PROJECTS = 50
-"""Projects that are remembered, the most recent ones."""
+MAX_PROJECTS = 50  # projects that are remembered, the most recent ones
 
 
 @dataclass
@@ -20,8 +19,7 @@ class UserState:
     path: Path
     project: str  # key of the open project
     values: dict[str, Any] = field(default_factory=dict)
-    _set: set[str] = field(default_factory=set)
-    """Names that were set since the last `load` or `save`."""
+    _set: set[str] = field(default_factory=set)  # names that were set since the last `load` or `save`
 
     def load(self) -> None:
         """Read the file, skipping invalid values; values set here since then stay."""

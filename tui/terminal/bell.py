@@ -19,8 +19,7 @@ MODES: Final = {
     "osc777": "Notifications: desktop (OSC 777: foot, urxvt, VTE, Ghostty)",
 }
 """Kinds of notifications, and the toast when one is chosen."""
-PAUSE_SECONDS: Final = 60.0
-"""Minimum seconds between two notifications; events in between are reported in the next one."""
+PAUSE_SECONDS: Final = 60.0  # minimum seconds between two notifications; events in between are reported in the next one
 
 _MANY: Final = {"question in Review": "questions in Review"}
 

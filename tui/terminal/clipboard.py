@@ -13,10 +13,8 @@ from textual.widgets import Input, TextArea
 
 from core.base.text import plural, visible
 
-MOST_BYTES: Final = 74_994
-"""UTF-8 bytes that every terminal with OSC 52 accepts: 100,000 bytes with base64 and frame."""
-TMUX_SECONDS: Final = 2.0
-"""Timeout of a tmux command."""
+MOST_BYTES: Final = 74_994  # UTF-8 bytes that every terminal with OSC 52 accepts: 100,000 bytes with base64 and frame
+TMUX_SECONDS: Final = 2.0  # timeout of a tmux command
 
 
 def copyable(text: str) -> tuple[str, bool]:

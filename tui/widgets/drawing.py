@@ -15,8 +15,7 @@ from textual.widget import Widget
 
 from tui.widgets.line_view import cursor_line, to_strip
 
-Draw = Callable[[int, int], Sequence[Content]]
-"""From cells and lines to the drawn lines; missing ones stay empty."""
+Draw = Callable[[int, int], Sequence[Content]]  # from cells and lines to the drawn lines; missing ones stay empty
 
 
 class Drawing(Widget):

@@ -15,8 +15,7 @@ from textual.widgets import Input, Static
 from core.base.text import visible_line
 from tui.messages import NewestMessage
 
-LONGEST: Final = 300
-"""Characters that can be typed, and shown of a text set by the program."""
+LONGEST: Final = 300  # characters that can be typed, and shown of a text set by the program
 
 
 class FilterLine(Horizontal):

@@ -19,16 +19,11 @@ from textual.strip import Strip
 from tui.present.glyphs import Cells
 from tui.widgets.line_view import Align, cursor_line, fit, selected, to_strip, with_selection
 
-GUTTER: Final = 2
-"""Cells before the first column: cursor bar and selection glyph."""
-COMFORTABLE: Final = 2
-"""Lines of a row with a second line."""
-INDENT: Final = 4
-"""Cells before the second line of a row."""
-LEAST_FLEX: Final = 10
-"""Minimum cells of a flexible column, even if columns that always stay do not fit."""
-MOST_COPIED: Final = 2_000
-"""Rows that a mouse selection can copy."""
+GUTTER: Final = 2  # cells before the first column: cursor bar and selection glyph
+COMFORTABLE: Final = 2  # lines of a row with a second line
+INDENT: Final = 4  # cells before the second line of a row
+LEAST_FLEX: Final = 10  # minimum cells of a flexible column, even if columns that always stay do not fit
+MOST_COPIED: Final = 2_000  # rows that a mouse selection can copy
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +67,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
     }
     """
 
-    cursor: reactive[int] = reactive(0, repaint=False)
-    """Row number of the cursor."""
+    cursor: reactive[int] = reactive(0, repaint=False)  # row number of the cursor
     hover: reactive[int] = reactive(-1, repaint=False)
 
     @dataclass(eq=False)
@@ -337,12 +331,16 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _line(self, row: int, part: int, width: int) -> Content:
         """One line of a row: its cells, or its second line."""
-        key, on_cursor = self._keys[row], row == self.cursor
-        if not part:
-            return self._row(key, on_cursor, key in self._marked, width)
-        bar = ("▌" if on_cursor else " ", "$accent")
-        below = self._below(key).truncate(max(width - INDENT, 1), ellipsis=True)
-        return Content.assemble(bar, " " * (INDENT - 1), below)
+        key = self._keys[row]
+        bar = ("▌" if row == self.cursor else " ", "$accent")
+        if part:
+            below = self._below(key).truncate(max(width - INDENT, 1), ellipsis=True)
+            return Content.assemble(bar, " " * (INDENT - 1), below)
+        cells = self._draw(key)
+        parts: list[Content | str | tuple[str, str]] = [bar, ("*" if key in self._marked else " ", "$accent bold")]
+        for column, size in self._columns_at(width):
+            parts += [fit(cells.get(column.id, Content("")), size, column.align, column.keep_end), " "]
+        return Content.assemble(*parts[:-1])
 
     def _header(self, width: int) -> Strip:
         parts: list[Content | str] = [" " * GUTTER]
@@ -353,16 +351,6 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
                 title = f"{title} {arrow}".strip() if len(title) + 2 <= cells else f"{title[: cells - 1]}{arrow}"
             parts += [fit(Content(title), cells, column.align), " "]
         return to_strip(self, Content.assemble(*parts[:-1]), width, self.get_visual_style("record-table--header"))
-
-    def _row(self, key: str, on_cursor: bool, marked: bool, width: int) -> Content:
-        cells = self._draw(key)
-        parts: list[Content | str | tuple[str, str]] = [
-            ("▌" if on_cursor else " ", "$accent"),
-            ("*" if marked else " ", "$accent bold"),
-        ]
-        for column, size in self._columns_at(width):
-            parts += [fit(cells.get(column.id, Content("")), size, column.align, column.keep_end), " "]
-        return Content.assemble(*parts[:-1])
 
 
 def _widths(columns: Sequence[Column], room: int) -> list[int]:

@@ -16,12 +16,9 @@ from textual.strip import Strip
 
 from tui.widgets.line_view import is_same, selected, to_strip, with_selection
 
-LONG: Final = 20_000
-"""Characters from which wrapping leaves the UI thread."""
-PART: Final = 200
-"""Paragraphs that a thread wraps at once."""
-_WIDEST: Final = 2
-"""Cells of the widest character."""
+LONG: Final = 20_000  # characters from which wrapping leaves the UI thread
+PART: Final = 200  # paragraphs that a thread wraps at once
+_WIDEST: Final = 2  # cells of the widest character
 _NOTHING: Final = Content("")
 
 

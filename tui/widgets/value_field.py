@@ -14,8 +14,7 @@ from textual.message import Message
 from textual.widgets import Input, Static
 from textual.widgets.input import Selection
 
-_TYPED: Final = frozenset("0123456789.,%")
-"""Characters of a number; any other key stays a command, as in a list."""
+_TYPED: Final = frozenset("0123456789.,%")  # characters of a number; any other key stays a command, as in a list
 
 
 class _Value(Input, inherit_bindings=False):
@@ -78,8 +77,7 @@ class ValueField(Vertical):
         self.stepped = stepped
         self._typed = frozenset() if stepped else typed
         self._label, self._note, self._start = label, note, text
-        self.fault = ""
-        """Its error."""
+        self.fault = ""  # its error
 
     def compose(self) -> ComposeResult:
         with Horizontal(classes="value--line"):
