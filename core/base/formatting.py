@@ -5,16 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
 from math import floor
-from typing import Final
 
 from core.base.text import visible_line
-
-_CENT: Final = Decimal("0.01")
 
 
 def format_decimal(value: float) -> str:
     """A number with two digits after the point, half rounded up: `0.86`, `1.00`."""
-    return f"{Decimal(str(value)).quantize(_CENT, ROUND_HALF_UP):f}"
+    return f"{Decimal(str(value)).quantize(Decimal('0.01'), ROUND_HALF_UP):f}"
 
 
 def format_percent(rate: float) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
-from functools import cache, lru_cache
+from collections.abc import Callable
+from functools import cache, lru_cache, partial
 from typing import Any, Final
 
 from core.redaction.masking import mask_secrets
@@ -146,7 +147,7 @@ class Matcher:
             self.problem = f"longer than {MAX_PATTERN} characters; matched as literal text"
             return
         try:
-            self._regex = _compile(source)
+            self._regex = _compiler()(source)
         except Exception as error:  # RE2 raises its own error class, unicode errors, and others
             reason = visible_line(str(error), 120)
             self.problem = f"not a regex that can run safely ({reason}); matched as literal text"
@@ -162,21 +163,15 @@ class Matcher:
             return self._regex.search(subject.encode("utf-8", "replace").decode()) is not None
 
 
-def _compile(source: str) -> Any:
-    import re2
-
-    return re2.compile(source, options=_options())
-
-
 @cache
-def _options() -> Any:
-    """Options, created once: that takes as long as compiling a short regex."""
+def _compiler() -> Callable[[str], Any]:
+    """Compiler with options, which take as long to create as compiling a short regex."""
     import re2
 
     options = re2.Options()
     options.log_errors = False
     options.max_mem = 1 << 20
-    return options
+    return partial(re2.compile, options=options)
 
 
 @lru_cache(maxsize=4096)

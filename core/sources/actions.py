@@ -170,8 +170,7 @@ class Actions(Sequence[Action]):
                     yield os.pread(descriptor, length, starts[place])
 
     def _decoded(self, places: Sequence[int]) -> Iterator[Action]:
-        for place, line in zip(places, self._raw(places), strict=True):
-            yield self._action(place, line)
+        return map(self._action, places, self._raw(places))
 
     def _action(self, place: int, line: bytes) -> Action:
         pointer = f"line {self._lines.numbers[place]}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final
 
 from msgspec import Struct
 
@@ -18,9 +17,6 @@ from core.sources.patterns import read_patterns
 from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_PATTERN_BYTES, read_file
 from core.storage.json_editor import BadJson
-
-_NOTE: Final = "archived"
-"""Key of an archived record with time, reason and user."""
 
 
 class ArchivedPattern(Struct, frozen=True, kw_only=True):
@@ -73,15 +69,10 @@ def _read(file: str, data: bytes) -> tuple[list[ArchivedPattern], list[Finding]]
 
 
 def _archived(pattern: Pattern, record: dict[str, object]) -> ArchivedPattern:
-    note = record.get(_NOTE)
+    note = record.get("archived")  # time, reason and user
     if not isinstance(note, dict):
         note = {"at": record.get("archived_at"), "reason": record.get("archived_reason")}
-    texts = {key: value for key in ("reason", "by", "from") if isinstance(value := note.get(key), str)}
-    return ArchivedPattern(
-        pattern=pattern,
-        file=pattern.file,
-        at=parse_time(note.get("at")),
-        reason=texts.get("reason", ""),
-        by=texts.get("by", ""),
-        source=texts.get("from", ""),
-    )
+    texts = (value if isinstance(value := note.get(key), str) else "" for key in ("reason", "by", "from"))
+    reason, by, source = texts
+    at = parse_time(note.get("at"))
+    return ArchivedPattern(pattern=pattern, file=pattern.file, at=at, reason=reason, by=by, source=source)

@@ -154,17 +154,13 @@ def _section(paths: ProjectPaths, file: str, findings: list[Finding]) -> Fields 
         if fields is None:
             return None
         if name not in fields.mapping:
-            _report_misspelled(fields)
+            # Report a key that resembles the name of the section; others belong to other programs.
+            keys = (key for key in fields.mapping if len(key) <= _NAME_CHARS)
+            for key in difflib.get_close_matches(_SECTION[-1], islice(keys, _MAX_KEYS), n=1, cutoff=_CLOSE):
+                message = f"{format_value(key)} is not a section of settings; did you mean {'.'.join(_SECTION)}?"
+                fields.add("unknown-key", message, fields.place(key))
         fields = fields.inside(name)
     return fields
-
-
-def _report_misspelled(fields: Fields) -> None:
-    """Report a key like that of the section; others belong to other programs."""
-    keys = (key for key in fields.mapping if len(key) <= _NAME_CHARS)
-    for key in difflib.get_close_matches(_SECTION[-1], islice(keys, _MAX_KEYS), n=1, cutoff=_CLOSE):
-        message = f"{format_value(key)} is not a section of settings; did you mean {'.'.join(_SECTION)}?"
-        fields.add("unknown-key", message, fields.place(key))
 
 
 def _settings(section: Fields) -> tuple[Settings, dict[str, str]]:

@@ -14,20 +14,8 @@ import msgspec
 from msgspec.structs import replace
 
 from core.base.grouping import group_pairs
-from core.records.debug_sessions import (
-    STATUSES,
-    Analysis,
-    DebugSession,
-    Escalation,
-    Execution,
-    Failure,
-    Fix,
-    Lesson,
-    PastIssue,
-    QualityIssue,
-    Recurring,
-    Results,
-)
+from core.records import debug_sessions as records
+from core.records.debug_sessions import DebugSession, Escalation
 from core.records.findings import Finding, Severity
 from core.records.patterns import UNNAMED
 from core.sources import normalize
@@ -127,16 +115,16 @@ def _session(fields: Fields, identifier: str) -> DebugSession:
         DebugSession,
         MAX_TEXT,
         id=identifier,
-        status=_word(fields, "status", STATUSES),
+        status=_word(fields, "status", records.STATUSES),
         updated_at=fields.time("updated_at", "created_at"),
         executions=tuple(_execution(entry) for _, entry in fields.objects("executions")),
         lessons=tuple(lesson for _, entry in learnings.objects("patterns_identified") if (lesson := _lesson(entry))),
         recurring=tuple(
-            entry.convert(Recurring, MAX_TEXT, resolution=_word(entry, "resolution", _RESOLUTIONS))
+            entry.convert(records.Recurring, MAX_TEXT, resolution=_word(entry, "resolution", _RESOLUTIONS))
             for _, entry in learnings.objects("recurring_failures")
         ),
         issues=tuple(
-            entry.convert(QualityIssue, MAX_TEXT, severity=_word(entry, "severity", _SEVERITIES))
+            entry.convert(records.QualityIssue, MAX_TEXT, severity=_word(entry, "severity", _SEVERITIES))
             for _, entry in learnings.objects("code_quality_issues")
         ),
         recommendations=tuple(text[:MAX_TEXT] for text in learnings.texts("recommendations")),
@@ -149,11 +137,11 @@ def _session(fields: Fields, identifier: str) -> DebugSession:
     )
 
 
-def _execution(fields: Fields) -> Execution:
+def _execution(fields: Fields) -> records.Execution:
     environment = fields.inside("environment")
     analysis = fields.inside("analysis")
     return fields.convert(
-        Execution,
+        records.Execution,
         MAX_TEXT,
         at=fields.time("timestamp"),
         code=_text(fields, "code_snapshot"),
@@ -174,26 +162,26 @@ def _environment(fields: Fields) -> Iterator[tuple[str, str]]:
                 yield str(key), text
 
 
-def _analysis(fields: Fields) -> Analysis:
+def _analysis(fields: Fields) -> records.Analysis:
     return fields.convert(
-        Analysis,
+        records.Analysis,
         MAX_TEXT,
         category=normalize.word(fields.text("root_cause_category")),
         strategy=_text(fields, "fix_strategy"),
         confidence=fields.rate("confidence"),
         related=tuple(text[:MAX_TEXT] for text in fields.texts("related_failures")),
-        similar=tuple(entry.convert(PastIssue, MAX_TEXT) for _, entry in fields.objects("similar_past_issues")),
+        similar=tuple(entry.convert(records.PastIssue, MAX_TEXT) for _, entry in fields.objects("similar_past_issues")),
     )
 
 
-def _lesson(fields: Fields) -> Lesson | None:
+def _lesson(fields: Fields) -> records.Lesson | None:
     if not fields.text("pattern"):
         return None
     category, effectiveness = normalize.word(fields.text("category")), fields.rate("effectiveness")
-    return fields.convert(Lesson, MAX_TEXT, category=category, effectiveness=effectiveness)
+    return fields.convert(records.Lesson, MAX_TEXT, category=category, effectiveness=effectiveness)
 
 
-def read_failure(fields: Fields, *, tested: bool = False) -> Failure | None:
+def read_failure(fields: Fields, *, tested: bool = False) -> records.Failure | None:
     """Read a failure of a session or an iteration; None without an error.
 
     `tested` means that it is in a list of failures, where the name of a test is enough.
@@ -206,7 +194,7 @@ def read_failure(fields: Fields, *, tested: bool = False) -> Failure | None:
     elif isinstance(place, str):
         file, line = split_location(place)
     failure = fields.convert(
-        Failure,
+        records.Failure,
         MAX_TEXT,
         error_type=_text(fields, "error_type", "type", "name"),
         message=_text(fields, "error_message", "message"),
@@ -217,7 +205,7 @@ def read_failure(fields: Fields, *, tested: bool = False) -> Failure | None:
         expected=_any(fields.mapping.get("expected")),
         actual=_any(fields.mapping.get("actual")),
     )
-    has_content = failure != Failure() if tested else failure.message or failure.error_type
+    has_content = failure != records.Failure() if tested else failure.message or failure.error_type
     return failure if has_content else None
 
 
@@ -230,26 +218,26 @@ def split_location(location: str) -> tuple[str, int | None]:
     return file, normalize.count(numbers[0].split(":")[0]) if numbers else None
 
 
-def read_results(fields: Fields) -> Results | None:
+def read_results(fields: Fields) -> records.Results | None:
     """Read the `test_results` of an execution or iteration; None without any."""
     results = fields.inside("test_results") if "test_results" in fields.mapping else None
     if results is None:
         return None
     percent = results.number("coverage_percent")
     coverage = percent / 100 if percent is not None and 0 <= percent <= 100 else None
-    return results.convert(Results, duration_ms=results.duration("duration_ms"), coverage=coverage)
+    return results.convert(records.Results, duration_ms=results.duration("duration_ms"), coverage=coverage)
 
 
-def read_fix(fields: Fields) -> Fix | None:
+def read_fix(fields: Fields) -> records.Fix | None:
     """Read `fix_applied`, an object or a description; None without one."""
     value = fields.mapping.get("fix_applied")
     if isinstance(value, str):
-        return Fix(description=value[:MAX_TEXT]) if value.strip() else None
+        return records.Fix(description=value[:MAX_TEXT]) if value.strip() else None
     fix = fields.inside("fix_applied")
     if fix is None:
         return None
     verified = _VERIFIED.get(normalize.word(fix.text("verification")))
-    return fix.convert(Fix, MAX_TEXT, files=fix.texts("files_changed"), verified=verified)
+    return fix.convert(records.Fix, MAX_TEXT, files=fix.texts("files_changed"), verified=verified)
 
 
 def _text(fields: Fields, *names: str) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 from zlib import crc32
 
 import msgspec
+from msgspec.structs import replace
 
 from core.base.errors import BadInput, Unwritable
 from core.config.paths import ProjectPaths
@@ -106,12 +107,10 @@ def _read_tolerantly(file: str, place: str, line: bytes, findings: list[Finding]
     wrong: list[Finding] = []
     fields = document(file, decoded.value, wrong)
     event = _event(fields) if fields is not None else None
-    findings += (Finding(file, place, f.severity, f.code, _with_field(f)) for f in wrong)
+    for one in wrong:  # the place of a line does not name the field
+        field = f"{one.pointer.removeprefix('/')}: " if one.pointer else ""
+        findings.append(replace(one, pointer=place, message=f"{field}{one.message}"))
     return event
-
-
-def _with_field(finding: Finding) -> str:
-    return f"{finding.pointer.removeprefix('/')}: {finding.message}" if finding.pointer else finding.message
 
 
 def _event(fields: Fields) -> Event | None:

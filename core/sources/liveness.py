@@ -86,7 +86,14 @@ def check_liveness(
     if status is LoopStatus.PAUSED:
         return Liveness.IDLE, "paused by its files"
     if status.active and pid is not None and 0 < pid <= MAX_PID:
-        return _by_process(pid, last_activity, processes)
+        started = processes.started_at(pid)
+        if started is None:
+            return Liveness.DEAD, f"process {pid} is gone"
+        if last_activity is None:
+            return Liveness.UNKNOWN, f"process {pid} runs, but no time in the files shows that it is the loop's"
+        if started > last_activity + _START_TOLERANCE:
+            return Liveness.DEAD, f"process {pid} is gone; its pid was reused at {started:%Y-%m-%d %H:%M:%S} UTC"
+        return Liveness.ALIVE, f"process {pid} runs"
     activity = last_activity or modified_at
     if activity is None:
         return Liveness.UNKNOWN, "no known process and no time in its files"
@@ -94,14 +101,3 @@ def check_liveness(
     if now - activity > stale_after:
         return Liveness.STALE, f"{since}, no known process"
     return Liveness.FRESH, since
-
-
-def _by_process(pid: int, last_activity: datetime | None, processes: Processes) -> tuple[Liveness, str]:
-    started = processes.started_at(pid)
-    if started is None:
-        return Liveness.DEAD, f"process {pid} is gone"
-    if last_activity is None:
-        return Liveness.UNKNOWN, f"process {pid} is running, but no time in the files shows that it is the loop's"
-    if started > last_activity + _START_TOLERANCE:
-        return Liveness.DEAD, f"process {pid} is gone; its pid was reused at {started:%Y-%m-%d %H:%M:%S} UTC"
-    return Liveness.ALIVE, f"process {pid} is running"

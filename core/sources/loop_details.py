@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from core.base.errors import BadInput
 from core.config.paths import ProjectPaths, is_safe_id
-from core.records.findings import Finding
 from core.records.loops import Iteration, Loop, LoopDetails
 from core.sources.fields import Fields, fill_gaps
 from core.sources.loop_facts import ANALYTICS, BEST_OUTPUT, CRASH_LOG, CURRENT, LAUNCHER
@@ -77,8 +76,7 @@ class _Reader:
             return None
         raw = read_file(self._paths.project / file, self._paths.aiwg, MAX_DOCUMENT)
         value: Any = decode_json(raw.data).value if isinstance(raw, RawFile) else None
-        findings: list[Finding] = []
-        return Fields(file, value, findings) if isinstance(value, dict) else None
+        return Fields(file, value, []) if isinstance(value, dict) else None
 
     def note(self, file: str, *, tail: bool = False) -> str:
         """Read the first (or last) `MAX_NOTE` bytes of a text; "" without one."""
@@ -132,8 +130,7 @@ class _Reader:
                 notes.append((f"iteration {number}", file))
             elif (fields := self.document(file)) is not None:
                 iteration = read_iteration(fields)
-                known = iteration.number is not None
-                found.append(iteration if known else replace(iteration, number=number))
+                found.append(iteration if iteration.number is not None else replace(iteration, number=number))
             elif (path := self._inside(file)) is not None and path.is_dir():
                 found.append(Iteration(number=number, files=tuple(self.names(file))))
         return found, [(title, self.note(file)) for title, file in notes[-_MAX_NOTES:]], checkpoints

@@ -24,7 +24,6 @@ _TASK_CHARS: Final = 80
 """Compared characters of a task; registries truncate it."""
 _ORDER: Final = {EXTERNAL_STATE: 0, LAUNCHER: 1, ANALYTICS: 2, BEST_OUTPUT: 3, HEARTBEAT: 4}
 """Order of facts with another ID; a heartbeat has no task, so it needs the IDs found by the others."""
-
 _DETAILS_BY_UUID: Final = frozenset({ANALYTICS, BEST_OUTPUT, HEARTBEAT})
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _EXTERNAL_TREE: Final = ".aiwg/ralph-external/"

@@ -73,7 +73,9 @@ def merge_loop(loop_id: str, facts: Sequence[LoopFact], context: Context, findin
     directory = next((fact.directory for fact in facts if fact.directory), "")
     home = loop_home(directory)
     if directory and not main:
-        findings.append(_no_state(directory))
+        name = visible_line(directory.rpartition("/")[2], 80)
+        message = f"loop directory {name} has no state that can be read; its status is unknown"
+        findings.append(Finding(directory, "", Severity.WARNING, "no-state", message))
     _check_times(main, context.now, findings)
     names = {name for fact in facts for name in (fact.loop_id, fact.inner_id)}
     iterations = _first(main, "iterations") or ()
@@ -210,12 +212,6 @@ def _badges(
         yield "crashed"
     if liveness is Liveness.STALE:
         yield "stale"
-
-
-def _no_state(directory: str) -> Finding:
-    name = visible_line(directory.rpartition("/")[2], 80)
-    message = f"loop directory {name} has no state that can be read; its status is unknown"
-    return Finding(directory, "", Severity.WARNING, "no-state", message)
 
 
 def _check_times(main: Sequence[LoopFact], now: datetime, findings: list[Finding]) -> None:

@@ -99,10 +99,8 @@ class ParseCache:
         except sqlite3.DatabaseError:
             self._file.unlink()
             connection = self._connect()
-        try:
+        with contextlib.closing(connection):
             yield connection
-        finally:
-            connection.close()
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._file, timeout=_BUSY_SECONDS)

@@ -12,15 +12,7 @@ import msgspec
 from core.base.text import visible_line
 from core.config.paths import is_safe_id
 from core.records.findings import Severity
-from core.records.patterns import (
-    UNNAMED,
-    IterationRange,
-    Pattern,
-    PatternType,
-    RecordedCounts,
-    SourceLoop,
-    TrendPoint,
-)
+from core.records.patterns import UNNAMED, IterationRange, Pattern, PatternType, RecordedCounts, SourceLoop, TrendPoint
 from core.scanning.pattern_scan import scan_pattern
 from core.sources.fields import Fields, shown
 from core.sources.normalize import word
@@ -81,7 +73,14 @@ def read_pattern(record: Fields, item: PatternItem, copy_folder: str) -> Pattern
         **text,
         typical_iterations=_typical_iterations(record) if kind is PatternType.SUCCESS else None,
         source_loops=_source_loops(record),
-        trend=_trend(record),
+        trend=tuple(
+            TrendPoint(
+                at=point.time("timestamp"),
+                rate=point.rate("success_rate_snapshot"),
+                sample_size=_uses(point, "sample_size"),
+            )
+            for _, point in record.objects("effectiveness_trend")
+        ),
         tags=record.texts("tags"),
         related=record.texts("related_patterns"),
         first_discovered=record.time("first_discovered"),
@@ -251,10 +250,7 @@ def _typical_iterations(record: Fields) -> IterationRange | None:
     if not isinstance(typical, dict):
         return None
     fields = Fields(record.file, typical, record.findings, f"{record.place('approach')}/typical_iterations")
-    found = IterationRange(
-        average=fields.number("average"), minimum=fields.number("minimum"), maximum=fields.number("maximum")
-    )
-    return found if found else None
+    return fields.convert(IterationRange) or None
 
 
 def _source_loops(record: Fields) -> tuple[SourceLoop, ...]:
@@ -277,17 +273,6 @@ def _source_loops(record: Fields) -> tuple[SourceLoop, ...]:
         else:
             record.add("wrong-type", f"expected a loop, found {shown(value)}", place)
     return tuple(loop for loop in loops if loop.loop_id)
-
-
-def _trend(record: Fields) -> tuple[TrendPoint, ...]:
-    return tuple(
-        TrendPoint(
-            at=point.time("timestamp"),
-            rate=point.rate("success_rate_snapshot"),
-            sample_size=_uses(point, "sample_size"),
-        )
-        for _, point in record.objects("effectiveness_trend")
-    )
 
 
 def _recorded_counts(record: Fields, kind: PatternType) -> RecordedCounts:

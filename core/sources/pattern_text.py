@@ -357,7 +357,8 @@ def merge_records(base: bytes | None, theirs: bytes, present: bytes | None) -> b
         here = find(document, record.id)
         if here is None:
             if record.id not in before:
-                insert(document, _type_at(record.path), record.value, other.text_at(record.path))
+                kind = next((kind for kind, key in LIST_OF.items() if key in record.path), PatternType.ERROR)
+                insert(document, kind, record.value, other.text_at(record.path))
         elif here.value == before.get(record.id):
             _update(document, here, other, record)
     for key in before.keys() - {record.id for record in after}:
@@ -373,8 +374,3 @@ def _update(document: JsonText, here: Record, other: JsonText, theirs: Record) -
     for name, value in theirs.value.items():
         if name not in here.value or here.value[name] != value:
             document.set(here.path, name, value, other.text_at((*theirs.path, name)))
-
-
-def _type_at(path: Path) -> str:
-    """The pattern type of the list on a path; `error` without one."""
-    return next((kind for kind, key in LIST_OF.items() if key in path), "error")

@@ -200,12 +200,11 @@ def join_copies(copies: Sequence[Pattern]) -> Pattern | None:
     if len(copies) < 2:
         return copies[0] if copies else None
     first, *others = sorted(copies, key=_precedence)
-    found = (PatternCopy(file=copy.file, pointer=copy.pointer, differs=_differs(first, copy)) for copy in others)
-    return replace(first, copies=tuple(found))
-
-
-def _differs(first: Pattern, copy: Pattern) -> bool:
-    return first != replace(copy, file=first.file, pointer=first.pointer, copy_folder=first.copy_folder)
+    copies_of_first = []
+    for copy in others:
+        moved = replace(copy, file=first.file, pointer=first.pointer, copy_folder=first.copy_folder)
+        copies_of_first.append(PatternCopy(file=copy.file, pointer=copy.pointer, differs=moved != first))
+    return replace(first, copies=tuple(copies_of_first))
 
 
 class ReflectionCollection:
