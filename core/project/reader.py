@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from core.extraction.offers import Offers
 
 _QUEUE_AGE: Final = timedelta(seconds=10)  # maximum age of the review queue if only time has passed
+_EVIDENCE: Final = attrgetter(
+    *("events", "curation", "loops", "tasks", "attempts", "debug_sessions", "escalations", "patterns")
+)  # what the scores depend on
 
 
 class ProjectReader:
@@ -105,8 +108,8 @@ class ProjectReader:
         with self._lock:
             snapshot = self.library.load(progress, published if publish else None)
             # Reflections are read last and are not evidence, so the last published scores may still be valid.
-            same = _same_evidence(snapshot, self._view.snapshot)
-            self._view = self._scored(snapshot, Delta() if same else None)
+            is_same = _EVIDENCE(snapshot) == _EVIDENCE(self._view.snapshot)
+            self._view = self._scored(snapshot, Delta() if is_same else None)
             return self._view
 
     def search_next(self) -> Delta | None:
@@ -267,11 +270,3 @@ class ProjectReader:
             ),
             [found for one in snapshot.debug_sessions.values() if (found := find_escalation(one, snapshot))],
         )
-
-
-def _same_evidence(one: Snapshot, other: Snapshot) -> bool:
-    """Whether two snapshots give the same scores."""
-    evidence = attrgetter(
-        *("events", "curation", "loops", "tasks", "attempts", "debug_sessions", "escalations", "patterns")
-    )
-    return bool(evidence(one) == evidence(other))

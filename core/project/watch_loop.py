@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
-from datetime import datetime
 from pathlib import Path
 from time import monotonic
 from typing import Final
@@ -63,7 +62,9 @@ class AutoExtraction:
             old, new = before.snapshot.loops.get(loop_id), after.snapshot.loops.get(loop_id)
             if new is None or new.status not in FINISHED:
                 continue
-            if not old.status.ended if old is not None else _ended_since(new, self._since):
+            # A loop that is read for the first time may have ended long ago.
+            is_recent = new.ended_at is not None and new.ended_at >= self._since
+            if not old.status.ended if old is not None else is_recent:
                 self._due[loop_id] = self._clock() + SETTLING_SECONDS
 
     def seconds_left(self, most: float) -> float:
@@ -104,11 +105,6 @@ class AutoExtraction:
             and (loop.ended_at is None or decision.at >= loop.ended_at)
             for decision in self._project.view.snapshot.decisions
         )
-
-
-def _ended_since(loop: Loop, since: datetime) -> bool:
-    """Whether a loop that had already ended when first read did so after `since`."""
-    return loop.ended_at is not None and loop.ended_at >= since
 
 
 class BatchPacer:

@@ -67,7 +67,11 @@ def list_readings(text: str) -> tuple[str, ...]:
 
 def list_decoded(text: str) -> list[str]:
     """Other readings of a normalized text: with joined words, letters for digits, decoded."""
-    spelled = (replace_leetspeak(text), decode_escapes(text))
+    # Both "1gn0r3" and "&#105;gnore" become "ignore".
+    spelled = (
+        _LEET.sub(lambda found: found[0].translate(_LEET_TO_LATIN), text),
+        _ESCAPES.sub(lambda found: _from_escapes(found[0]).decode("utf-8", "replace"), text),
+    )
     readings = [join_spaced_words(text), *(normalize_text(other) for other in spelled if other != text)]
     readings += map(normalize_text, decode_hidden(text))
     return [reading for reading in dict.fromkeys(readings) if reading != text]
@@ -90,11 +94,6 @@ def join_spaced_words(text: str) -> str:
         return _GAP.sub(lambda gap: " " if len(gap[0]) > shortest else "", found[0])
 
     return _SPACED.sub(join, text)
-
-
-def decode_escapes(text: str) -> str:
-    """Replace escapes such as `&#105;`, `\\u0069` and `%69` by their characters."""
-    return _ESCAPES.sub(lambda found: _from_escapes(found[0]).decode("utf-8", "replace"), text)
 
 
 def decode_hidden(text: str) -> Iterator[str]:
@@ -120,8 +119,3 @@ def _from_escapes(text: str) -> bytes:
     if text[0] == "&":
         return html.unescape(text).encode("utf-8", "replace")
     return bytes.fromhex("".join(_HEX_PAIR.findall(text)))
-
-
-def replace_leetspeak(text: str) -> str:
-    """Replace digits in words by letters: "1gn0r3" becomes "ignore"."""
-    return _LEET.sub(lambda found: found[0].translate(_LEET_TO_LATIN), text)

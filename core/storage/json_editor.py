@@ -14,14 +14,14 @@ from operator import getitem
 from typing import Any, Final
 
 from core.storage.file_reader import encoding_of
-from core.storage.json_reader import is_nested_deeper
-from core.storage.json_scan import (
+from core.storage.json_reader import (
     DECODER,
     Child,
     children_of,
     colon_style,
     find_child,
     first_child_value,
+    is_nested_deeper,
     skip_space,
     value_end,
 )

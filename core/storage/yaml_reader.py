@@ -41,7 +41,8 @@ def decode_yaml(data: bytes, *, every: bool = False, typed: bool = False) -> Dec
     documents: list[Any] = []
     try:
         events = yaml.parse(text, Loader=_Loader)
-        while (every or not documents) and _has_next_document(events):
+        # `any` advances to the next document.
+        while (every or not documents) and any(isinstance(event, yaml.DocumentStartEvent) for event in events):
             documents.append(_build(events, problems, typed))
     except _UnsupportedYaml as refused:
         problems.append(refused.args[0])
@@ -54,11 +55,6 @@ def decode_yaml(data: bytes, *, every: bool = False, typed: bool = False) -> Dec
         filled = [document for document in documents if document is not None]
         return Decoded(filled if len(filled) > 1 else next(iter(filled), None), tuple(problems))
     return Decoded(documents or None, tuple(problems), failed=not documents)
-
-
-def _has_next_document(events: Iterator[yaml.Event]) -> bool:
-    """Advance to the next document; False if there is none."""
-    return any(isinstance(event, yaml.DocumentStartEvent) for event in events)
 
 
 def _build(events: Iterator[yaml.Event], problems: list[Problem], typed: bool) -> Any:
