@@ -22,7 +22,7 @@ _NOT_STRUCTURE: Final = bytes(code for code in range(256) if code not in b'[]{}"
 _STRINGS: Final = re.compile(rb'"[^"]*"')
 _DEPTH_CHANGE: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1, ord('"'): 0}
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
-_DECODER: Final = msgspec.json.Decoder()
+_LINE_DECODER: Final = msgspec.json.Decoder()
 _ERRORS: Final = (msgspec.MsgspecError, RecursionError, ValueError, OverflowError)
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _FIRST_COLON: Final = re.compile(r'"[ \t]*:[ \t]*')
@@ -99,7 +99,7 @@ def _decode_valid_lines(complete: bytes) -> list[Any] | None:
     if not is_usual:
         return None
     try:
-        values = _DECODER.decode_lines(complete)
+        values = _LINE_DECODER.decode_lines(complete)
         encoded = msgspec.json.encode(values)
     except _ERRORS:
         return None
