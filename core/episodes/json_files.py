@@ -33,7 +33,7 @@ def encode_object(value: Mapping[str, Any]) -> bytes:
 
 
 def read_object(path: Path, root: Path) -> dict[str, Any] | None:
-    """The object in a file inside `root`; None without a file, `Conflict` for others."""
+    """The JSON object in a file inside `root`; None without a file, else `Conflict`."""
     for pause in (*_RETRY_SECONDS, None):
         raw = read_file(path, root)
         if raw is None:

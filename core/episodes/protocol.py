@@ -189,7 +189,7 @@ class Episodes:
         `{event, details, timestamp}` each; the trajectory contains them at once.
         """
         validation.validate_iteration(iteration)
-        validation.validate_quality(quality)
+        validation.validate_amount(quality, validation.QUALITY)
         validation.check_list(actions, "actions")
         files = validation.validate_results(results)
         if len(actions) > validation.MAX_ACTIONS:
@@ -256,8 +256,8 @@ class Episodes:
             check_flag(task_done, "task_done")
         result: dict[str, Any] = {
             "reason": validation.validate_text(reason, "reason"),
-            "final_quality": validation.validate_quality(final_quality, "final_quality"),
-            "completion_percent": validation.validate_quality(
+            "final_quality": validation.validate_amount(final_quality, "final_quality"),
+            "completion_percent": validation.validate_amount(
                 completion_percent, "completion_percent", validation.MAX_PERCENT
             ),
             **{

@@ -57,7 +57,7 @@ class SearchHit:
 class SearchFilters(Struct, frozen=True, kw_only=True):
     """Conditions for a hit besides the words; an empty filter matches everything."""
 
-    places: frozenset[SearchPlace] = frozenset(SearchPlace)  # a failed action is both, and found once
+    places: frozenset[SearchPlace] = frozenset(SearchPlace)  # a failed action is an action and an error, found once
     task_id: str = ""  # complete; with `attempt` only that attempt
     attempt: int | None = None
     statuses: frozenset[TaskStatus] = frozenset()  # of the task

@@ -83,7 +83,7 @@ def validate_texts(values: Sequence[str], field: str) -> list[str]:
     return [validate_text(value, field) for value in values]
 
 
-def validate_quality(value: float | None, field: str = QUALITY, most: float = 1) -> float | None:
+def validate_amount(value: float | None, field: str, most: float = 1) -> float | None:
     """A number 0..`most` or None."""
     if value is not None:
         check_amount(value, field, most)
@@ -195,7 +195,7 @@ def validate_actions(
     for number, value in enumerate(values, 1):
         try:
             lines.append(validate_action(value, at, default_iteration))
-            qualities.append(validate_quality(value.get(QUALITY)))
+            qualities.append(validate_amount(value.get(QUALITY), QUALITY))
         except BadInput as error:
             if len(values) == 1:
                 raise

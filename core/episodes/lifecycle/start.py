@@ -62,7 +62,7 @@ class StartedAttempt(Struct, frozen=True):
 def find_resumable(folder: TaskFolder, *, abandon: bool, resume: bool, now: datetime) -> AttemptFolder | None:
     """The open attempt to resume; None if a new one is needed.
 
-    `abandon` ends all open attempts with the outcome timeout. Raises Refused if one is open without it and `resume`.
+    `abandon` ends open attempts with the outcome timeout. Raises Refused for one if neither it nor `resume` is set.
     """
     reader = StrictReader(folder)
     task, places = reader.task(), folder.attempts()
