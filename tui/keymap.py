@@ -131,7 +131,7 @@ def _suggestion(name: str, known: Iterable[str]) -> str:
 def _clash_message(name: str, other: str, key: str) -> str:
     if other.startswith("go_"):
         return f"{key_name(key)} already opens {PLACES[other.removeprefix('go_')][1]}; {name} keeps its own key"
-    common = sorted(_places(name) & _places(other), key=list(SCREENS).index)
+    common = _common_places(name, other)
     where = "everywhere" if len(common) == len(SCREENS) else f"in {SCREENS[common[0]]}"
     return f"{name} and {other} would share {key_name(key)} {where}; {name} keeps its own"
 
@@ -142,10 +142,11 @@ def _clash(name: str, keymap: Mapping[str, str]) -> tuple[str, str, str] | None:
     for other in ACTIONS:
         theirs = set(keymap.get(other.id, other.keys).split(","))
         shared = [key for key in mine if key in theirs]
-        if other.id != name and shared and _places(name) & _places(other.id):
+        if other.id != name and shared and _common_places(name, other.id):
             return name, other.id, shared[0]
     return None
 
 
-def _places(action: str) -> set[str]:
-    return set(BY_ID[action].places) or set(SCREENS)
+def _common_places(one: str, other: str) -> list[str]:
+    sets = [BY_ID[action].places or tuple(SCREENS) for action in (one, other)]
+    return [place for place in SCREENS if place in sets[0] and place in sets[1]]

@@ -18,7 +18,6 @@ from textual.worker import WorkerCancelled, WorkerFailed
 from core.base.text import visible_line
 from core.curation.commands import Restore
 from core.sources.archives import read_archives
-from core.state.project_state import ProjectState
 from tui.actions import PLACES, actions_of, key_name
 from tui.present.document import labelled
 from tui.present.palette_index import ARCHIVED, PaletteIndex, Target
@@ -82,29 +81,24 @@ class PaletteCommands(Provider):
                 yield Hit(rank, _lit(text, query), do, text=text)
         index = await self._index()
         for target in await asyncio.to_thread(index.find, query):
-            yield Hit(target.rank, _lit(target.shown, query), partial(self._jump, target), text=target.shown)
+            yield Hit(target.rank, _lit(target.shown, query), partial(self._open, target), text=target.shown)
 
     async def _index(self) -> PaletteIndex:
         """Build the index in a thread, unless it is up to date."""
         services = self._services
         if self._jumps is None:
             if services.jumps is None or services.jumps.number != services.view.snapshot.number:
-                services.jumps = await asyncio.to_thread(self._made, services.view)
+                archived, _problems = await asyncio.to_thread(read_archives, services.project.project)
+                services.jumps = await asyncio.to_thread(PaletteIndex, services.view, archived)
             self._jumps = services.jumps
         return self._jumps
 
-    def _made(self, view: ProjectState) -> PaletteIndex:
-        archived, _problems = read_archives(self._services.project.project)
-        return PaletteIndex(view, archived)
-
-    def _jump(self, target: Target) -> None:
-        if target.kind == ARCHIVED:
-            self._show_archived(target)
-        else:
-            self._services.open_record(target.place, target.key)
-
-    def _show_archived(self, target: Target) -> None:
+    def _open(self, target: Target) -> None:
+        """Go to a record; show an archived pattern, which no screen lists."""
         services = self._services
+        if target.kind != ARCHIVED:
+            services.open_record(target.place, target.key)
+            return
         seen = services.view
 
         def answered(yes: bool | None) -> None:

@@ -7,23 +7,13 @@ from functools import partial
 from importlib import import_module
 from typing import Final
 
+from tui.actions import PLACES
 from tui.screens.base_screen import BaseScreen
-
-_CLASSES: Final = {
-    "loops": "LoopsScreen",
-    "patterns": "PatternsScreen",
-    "review": "ReviewScreen",
-    "context": "ContextScreen",
-    "reflections": "ReflectionsScreen",
-    "memory": "MemoryScreen",
-    "metrics": "MetricsScreen",
-    "log": "LogScreen",
-}
-"""Class of each screen, by the name of its module in `tui.screens`."""
 
 
 def screen_class(name: str) -> type[BaseScreen]:
-    found: type[BaseScreen] = getattr(import_module(f"tui.screens.{name}"), _CLASSES[name])
+    """Import the class of a screen: `LoopsScreen` of `tui.screens.loops` for `loops`."""
+    found: type[BaseScreen] = getattr(import_module(f"tui.screens.{name}"), f"{name.title()}Screen")
     return found
 
 
@@ -31,5 +21,5 @@ def _make(name: str) -> BaseScreen:
     return screen_class(name)()
 
 
-MODES: Final[dict[str, Callable[[], BaseScreen]]] = {name: partial(_make, name) for name in _CLASSES}
+MODES: Final[dict[str, Callable[[], BaseScreen]]] = {name: partial(_make, name) for name in PLACES}
 """What makes each screen, by its name."""

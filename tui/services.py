@@ -47,16 +47,14 @@ class Services(Protocol):
     jumps: PaletteIndex | None
 
     @property
-    def glyphs(self) -> Glyphs:
-        """The glyphs in use: drawn or ASCII."""
+    def glyphs(self) -> Glyphs: ...
 
     @property
     def row_lines(self) -> int:
         """Lines of a row in every list: 1 or 2."""
 
     @property
-    def is_web(self) -> bool:
-        """Whether the dashboard runs in a browser."""
+    def is_web(self) -> bool: ...
 
     @property
     def link(self) -> FollowedLink | None:
@@ -70,17 +68,14 @@ class Services(Protocol):
     def is_deciding(self) -> bool:
         """Whether the engine has decisions left to write."""
 
-    def now(self) -> datetime:
-        """The present moment, aware UTC."""
+    def now(self) -> datetime: ...
 
     def say(self, text: str, *, severity: SeverityLevel = "information") -> None:
         """Show a toast; the text may be untrusted."""
 
-    def copy(self, text: str) -> None:
-        """Copy an untrusted text to the clipboard."""
+    def copy(self, text: str) -> None: ...
 
-    def use_theme(self, name: str) -> None:
-        """Switch to a theme and remember it."""
+    def use_theme(self, name: str) -> None: ...
 
     def decide(
         self,
@@ -102,8 +97,7 @@ class Services(Protocol):
     def go(self, place: str) -> None:
         """Switch to a screen and forget the links that were followed."""
 
-    def go_back(self) -> None:
-        """Return along the last link."""
+    def go_back(self) -> None: ...
 
     def open_record(self, place: str, key: str, *, tab: str = "") -> None:
         """Go to a screen, with the cursor on a record and one tab of its details."""
@@ -111,8 +105,7 @@ class Services(Protocol):
     def open_filtered(self, place: str, text: str, key: str) -> None:
         """Go to a list with a temporary filter, and the cursor on a record."""
 
-    def open_view(self, view: SavedView) -> None:
-        """Go to a saved view."""
+    def open_view(self, view: SavedView) -> None: ...
 
     def preview_loop(self, loop_id: str) -> None:
         """Show in Context what a loop would get."""
@@ -120,8 +113,7 @@ class Services(Protocol):
     def preview_pattern(self, pattern_id: str) -> None:
         """Show in Context a task that a pattern is about."""
 
-    def edit_file(self, relative: str) -> None:
-        """Open a project file in $EDITOR."""
+    def edit_file(self, relative: str) -> None: ...
 
     def edit_text(self, text: str) -> str | None:
         """Let the user edit a text in $EDITOR; None if that failed."""

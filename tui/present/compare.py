@@ -1,7 +1,8 @@
-"""Changes between two moments."""
+"""Changes between two moments, or under two sets of thresholds."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
@@ -13,12 +14,15 @@ from core.documents.decisions import reason_text, subject
 from core.documents.signs import status_sign
 from core.history import changes as history
 from core.records.decisions import Decision
+from core.records.patterns import Maturity
 from core.state.project_state import ProjectState
-from tui.present.glyphs import Cells, Glyphs, draw, draw_state
+from tui.present.glyphs import STATE_STYLES, Cells, Glyphs, draw, draw_state
 from tui.present.numbers import moment_text, percent
 
 Change = history.PatternChange | history.LoopChange | history.QuestionChange | Decision
 _STATE_CELLS: Final = 7
+Counts = Mapping[Maturity, int]
+_MAX_BAR: Final = 60
 
 
 def key_of(change: Change) -> str:
@@ -115,3 +119,43 @@ def _row(subject: str, change: Content, note: str, title: str = "") -> Cells:
 
 def nothing_changed() -> Content:
     return Content.styled("Nothing changed between these moments. Step back a day with the left key.", "$quiet")
+
+
+def count_lines(before: Counts, after: Counts, width: int, glyphs: Glyphs, *, short: bool) -> Content:
+    """Return the number of patterns in each state, before and after; `short` puts two on a line, without bars."""
+    counts = [_count(state, before, after, glyphs) for state in Maturity]
+    if short:
+        half = width // 2
+        rows = [Content.assemble(counts[n].pad_right(max(half - counts[n].cell_length, 2)), counts[n + 1])
+                for n in range(0, len(counts), 2)]  # fmt: skip
+        return Content("\n").join(rows)
+    most = max(1, *before.values(), *after.values())
+    room = max(min(width - counts[0].cell_length - 2, _MAX_BAR), 0)
+    return Content("\n").join(
+        Content.assemble(count, "  ", _bar(state, before, after, room / most, glyphs))
+        for state, count in zip(Maturity, counts, strict=True)
+    )
+
+
+def _count(state: Maturity, before: Counts, after: Counts, glyphs: Glyphs) -> Content:
+    then, now = before[state], after[state]
+    digits = max(len(f"{count:,}") for count in (*before.values(), *after.values()))
+    change = f"{now - then:+,}" if now != then else ""
+    name = draw_state(state, glyphs)
+    return Content.assemble(
+        name.pad_right(14 - name.cell_length),
+        (f"{then:>{digits},} ", "$quiet"),
+        (f"{glyphs.arrow} ", "$quiet"),
+        (f"{now:>{digits},}", "bold" if change else "$quiet"),
+        (f" {change:<{digits + 1}}", "$accent bold"),
+    )
+
+
+def _bar(state: Maturity, before: Counts, after: Counts, scale: float, glyphs: Glyphs) -> Content:
+    then, now = before[state] * scale, after[state] * scale
+    stay, gained, lost = min(then, now), max(now - then, 0), max(then - now, 0)
+    return Content.assemble(
+        (glyphs.full * round(stay), STATE_STYLES[state]),
+        (glyphs.full * (round(stay + gained) - round(stay)), "$accent bold"),
+        (glyphs.empty * (round(stay + lost) - round(stay)), "$quiet"),
+    )

@@ -25,7 +25,6 @@ from tui.present import review_evidence as found
 from tui.present.document import UNBROKEN, document_lines
 from tui.present.extraction import lesson_sources, proposals
 from tui.present.glyphs import Glyphs
-from tui.present.inversion import anti_pattern, failing_pattern
 from tui.present.merge import beside
 from tui.present.numbers import percent
 from tui.present.review_texts import approved_changes, exact_text, held_text_lines, held_text_origin, pattern_origin
@@ -167,8 +166,8 @@ def _pattern_sides(view: ProjectState, item: ReviewItem, desk: Desk, draw: Calla
             proposal = desk.proposal or view.board.proposal(pattern.id)
             keys = {action: desk.key(action) for action in ("rewrite", "rewrite_in_editor", "alternative")}
             alternatives = view.board.alternatives(pattern.id)
-            proposed = anti_pattern(view, proposal, alternatives, keys, is_edited=desk.is_edited)
-            failing = draw(failing_pattern(view, pattern), left)
+            proposed = found.anti_pattern(view, proposal, alternatives, keys, is_edited=desk.is_edited)
+            failing = draw(found.failing_pattern(view, pattern), left)
             return "pattern", "proposed anti-pattern", failing, draw(proposed, right)
         case kinds.DUPLICATE:
             similarity = percent(cap_similarity(item.similarity))

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 from textual import events, on
 from textual.widgets import Static
 
-from tui.present.state_counts import Counts, count_lines
+from tui.present.compare import Counts, count_lines
 from tui.screens.base_screen import BaseScreen
 from tui.widgets.value_field import ValueField
 

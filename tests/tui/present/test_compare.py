@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from core.records.patterns import Maturity
+from tui.present.compare import Counts, count_lines
 from tui.present.glyphs import ASCII, DRAWN
-from tui.present.state_counts import Counts, count_lines
 
 
 def counts(*numbers: int) -> Counts:
