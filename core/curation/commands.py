@@ -24,10 +24,7 @@ class More(Struct, frozen=True):
 
 
 class Command(Struct, frozen=True, kw_only=True):
-    """A decision to be made; `reason` is stored in the ledger.
-
-    It is refused if the review question with the ID `question`, which it answers, was dismissed meanwhile.
-    """
+    """A decision to be made; refused if its review `question` (ID) was dismissed."""
 
     verb: ClassVar[Verb]
     reason: str = ""
@@ -237,10 +234,7 @@ _OF_VERB: Final = {kind.verb: kind for kind in PatternCommand.__subclasses__()}
 
 
 def command_for(verb: Verb, pattern_id: str, typed: str = "", **fields: Any) -> PatternCommand:
-    """The command of a verb about one pattern, else `BadInput`.
-
-    `typed` is the reason, or the text of a note.
-    """
+    """Command of a verb about one pattern, else `BadInput`; `typed`: reason or note."""
     if verb not in _OF_VERB:
         raise BadInput(f"{verb.value} is not a decision about one pattern")
     field = "text" if verb is Verb.NOTE else "reason"

@@ -43,10 +43,7 @@ Progress = Callable[[int, int], None]
 
 
 class Refusal(NamedTuple):
-    """Why nothing was decided about one of many patterns.
-
-    `is_done`: what was asked for is already in effect.
-    """
+    """Why nothing was decided about a pattern; `is_done`: it is already in effect."""
 
     pattern_id: str
     why: str
@@ -115,10 +112,7 @@ class DecisionWriter:
         return self._ledger
 
     def apply_pending(self) -> tuple[str, ...]:
-        """Write effects that pattern files still lack, e.g. after a crash.
-
-        Returns what could not be done as planned, one line each.
-        """
+        """Write effects missing from files, e.g. after a crash; returns warnings."""
         return tuple(dict.fromkeys(outcome.text for outcome in self._apply_pending()))
 
     def settled_count(self) -> int:

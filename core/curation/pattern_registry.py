@@ -52,10 +52,7 @@ class Registry:
         self._texts: dict[tuple[str, Path], list[str]] = {}
 
     def record(self, pattern: Pattern) -> Stored:
-        """The record of a pattern.
-
-        Raises `Refused` if its file is not written to, or the ledger cannot store it exactly.
-        """
+        """The record of a pattern; `Refused` if the file or the ledger cannot store it."""
         if pattern.is_unnamed:
             place = f"{visible_line(pattern.file, 120)} at {visible_line(pattern.pointer, 80) or 'the top'}"
             raise Refused(f"the record in {place} has no ID and cannot be changed; give it one first")
@@ -66,10 +63,7 @@ class Registry:
         return found
 
     def find(self, file: str, pattern_id: str) -> Stored | None:
-        """The record of an ID in one file; None if it cannot be changed there.
-
-        Raises `Refused` if the ledger cannot store it exactly.
-        """
+        """The record of an ID in one file, else None; may raise `Refused` as `record`."""
         read = self._read(file)
         if read is None or pattern_id not in read[1]:
             return None
@@ -177,10 +171,7 @@ class UnitOfWork:
         return self._writable[pattern.file]
 
     def text(self, pattern: Pattern) -> dict[str, Any]:
-        """The keys of the record that hold the text of a pattern.
-
-        {} if the record has another text now, or one that the ledger cannot store.
-        """
+        """Keys of the record that hold the text; {} if it changed or is not storable."""
         try:
             record = self.registry.records((pattern,))[pattern.id]
             found = text_of(record, pattern.type)

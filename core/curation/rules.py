@@ -94,10 +94,7 @@ def reset(case: Case, _command: PatternCommand) -> Draft:
 
 
 def accept_inversion(case: Case, proposal: Inversion, text: str, next_id: Callable[[str], str]) -> Draft:
-    """Write an anti-pattern and deprecate the pattern.
-
-    `text` is that of the anti-pattern, possibly rewritten. `next_id` returns the next free ID for a slug.
-    """
+    """Deprecate the pattern and write an anti-pattern; `next_id`: free ID of a slug."""
     if not text:
         raise BadInput(f"the anti-pattern for {case.name} needs a text")
     _check_invertible(case)
@@ -237,10 +234,7 @@ PATTERN_RULES: Final[Mapping[type[PatternCommand], Callable[[Case, Any], Draft]]
 
 
 def why_refused(command: PatternCommand, state: ProjectState) -> str:
-    """Why a command is refused, "" if allowed; a missing reason does not count.
-
-    Raises `UnknownRecord` if the pattern does not exist.
-    """
+    """Why a command is refused, "" if allowed; a missing reason does not count."""
     pattern = state.pattern(command.pattern_id)
     if isinstance(command, commands.Archive):
         return "" if pattern.is_registered else "its file is not written to"

@@ -21,10 +21,7 @@ _RE_ENABLED: Final = {Verb.RESET, Verb.PROMOTE}
 
 
 def last_act(verb: Verb, state: CurationState) -> tuple[str, ...]:
-    """The decisions that undo reverses (or redo repeats) next, in that order.
-
-    Raises `Refused` if there are none.
-    """
+    """Decisions that undo (or redo) reverses next, in that order, else `Refused`."""
     candidates = state.undoable if verb is Verb.UNDO else state.redoable
     if not candidates:
         raise Refused(f"there is nothing to {verb}")

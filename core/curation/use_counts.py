@@ -45,10 +45,7 @@ _COUNTERS: Final = frozenset({"successful_applications", "failed_applications"})
 
 
 class CountResult(Struct, frozen=True, kw_only=True):
-    """The updated counts of one record; uses include those without a result.
-
-    `problem` is why the record was not updated; "" if it was.
-    """
+    """New counts of one record, also uses without a result, or the `problem`."""
 
     pattern_id: str
     file: str

@@ -58,10 +58,7 @@ class DryRun(NamedTuple):
 
 
 def dry_run(project: Project, command: Command, state: ProjectState | None = None) -> DryRun:
-    """Make a decision in memory, starting from `state`, by default the newest one.
-
-    Raises `RalphdeckError` as the decision itself would; the project is not changed.
-    """
+    """Make a decision in memory, from `state` (default: now); errors as for real."""
     before = state or project.view
     stage = _Stage(project, before)
     decided = stage.decide(command)

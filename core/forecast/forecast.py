@@ -134,10 +134,7 @@ class BulkForecast:
 def forecast_bulk(
     project: Project, verb: Verb, pattern_ids: Sequence[str], stop: Stop = lambda: False
 ) -> BulkForecast | None:
-    """Dry-run one decision about many patterns and compare all contexts.
-
-    The verb can be decided about many patterns. Returns None if it was stopped.
-    """
+    """Dry-run a bulk verb about many patterns; None if it was stopped."""
     state, asked = project.view, len(set(pattern_ids))
     try:
         found = Forecaster(project)._effect(state, bulk(verb, pattern_ids, SUPPOSED), stop)

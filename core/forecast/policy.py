@@ -84,10 +84,7 @@ class RuleResult(Struct, frozen=True, kw_only=True):
 
 
 def read_policy(name: str, data: bytes) -> Policy:
-    """Parse a YAML policy: `no-critical: on`, `max-tokens: 1500`.
-
-    Raises `BadInput` if it is not a policy, or has an unknown rule or an invalid value.
-    """
+    """Parse a YAML policy such as `no-critical: on`; `BadInput` if it is invalid."""
     decoded = decode_yaml(data)
     file = visible_line(name, 200)
     if decoded.value is None and all(problem.code == "empty" for problem in decoded.problems):

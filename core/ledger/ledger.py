@@ -148,10 +148,7 @@ class Ledger:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Lock out other writers while a decision is checked and appended.
-
-        Raises `Unwritable` if the lock is not available, or the file is outside the project.
-        """
+        """Lock out other writers during a decision; `Unwritable` if that is impossible."""
         try:
             self._paths.inside(FILE)
         except BadInput as error:

@@ -68,10 +68,7 @@ class BackgroundSearch:
     def look(
         self, snapshot: Snapshot, similarity: LazySimilarity, extraction: Callable[[str], Extraction]
     ) -> bool | None:
-        """Do one step; whether the result changed, None if nothing is left to search.
-
-        `similarity` is that of the patterns of `snapshot`; `extraction` may raise `RalphdeckError`.
-        """
+        """Do one step; whether the result changed, None if nothing is left to search."""
         ended = (loop for loop in snapshot.loops.values() if loop.status.ended)
         candidates = tuple(islice(ended, OFFERED_LOOPS)) if self._settings.enabled else ()
         if removed := self.offers.keys() - {loop.id for loop in candidates}:

@@ -26,10 +26,7 @@ _RECENT_PAUSES: Final = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
-    """How fast a reviewer decides: median seconds of a number of `pauses`.
-
-    `seconds` is the median between two decisions of a session; None if too few are known.
-    """
+    """Median seconds between decisions, None if there are too few `pauses`."""
 
     seconds: float | None = None
     pauses: int = 0

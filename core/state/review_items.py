@@ -103,10 +103,7 @@ class ReviewItem:
 
     @property
     def question_key(self) -> str:
-        """ID for a snooze or dismissal, unique in a queue.
-
-        For a question about one pattern as a whole it is the pattern's ID.
-        """
+        """ID for a snooze or dismissal; that of the pattern if it is about all of it."""
         if self.burst is not None:
             return burst_question_id(self.burst.source)
         if self.other:

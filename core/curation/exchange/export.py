@@ -44,10 +44,7 @@ class Entry(NamedTuple):
 
 
 class Exported(Struct, frozen=True):
-    """A file of patterns, and what was masked.
-
-    Secrets are always masked, persons and paths for a team.
-    """
+    """A file of patterns; secrets are always masked, persons and paths for a team."""
 
     data: bytes
     patterns: int

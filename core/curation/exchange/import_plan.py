@@ -104,10 +104,7 @@ class Registry(Struct, frozen=True, kw_only=True):
 
 
 def plan_import(arriving: Arriving, known: Registry, next_id: NextId, now: datetime) -> ImportPlan:
-    """Plan the import of parsed records.
-
-    `next_id` allocates IDs, by prefix and slug, that are not in the registry, an archive or `arriving`.
-    """
+    """Plan an import; no ID from `next_id` is used in registry, archives or file."""
     planner = _Planner(known, next_id, now)
     rows = [planner.row(pattern, record) for pattern, record in arriving.records]
     rows += [_refused(pattern, why) for pattern, why in arriving.refused]

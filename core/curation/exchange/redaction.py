@@ -117,10 +117,7 @@ def pseudonym(loop_id: str, origin: str) -> str:
 
 
 class LoopNames:
-    """Replaces loop IDs in texts by pseudonyms in the project `origin`.
-
-    Known IDs that are plain words or numbers are ignored, since other texts contain them.
-    """
+    """Replaces loop IDs, except plain words and numbers, in texts by pseudonyms."""
 
     def __init__(self, origin: str, known: Iterable[str]) -> None:
         self._origin = origin

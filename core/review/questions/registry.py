@@ -104,10 +104,7 @@ def _contradicted(scales: ImpactEstimator, pattern_id: str, pin: Pin) -> ReviewI
 
 
 def borderline(scales: ImpactEstimator, asked: Set[str]) -> Iterator[ReviewItem]:
-    """Unpinned states that little would change, or that are likely wrong.
-
-    Patterns in `asked` have another question about their state.
-    """
+    """Unpinned states that may soon change or are likely wrong, except `asked` ones."""
     if not scales.patterns:
         return  # scipy takes a while to load, which would delay the first frame
     board, settings, stakes = scales.board, scales.settings, scales.stakes
