@@ -22,7 +22,7 @@ _MIN_SWEEP_SECONDS: Final = 0.05
 OrderPolicy = Literal["hold", "flag", "block"]
 BY_TYPE: Final = "by-type"  # value of a setting for a source of patterns: the setting for the pattern's type applies
 
-# Declarations: default, help, label and options. `Any`, since each stands for a value of its field.
+# Declarations: default, help, label and options. `Any`, because each is the default of a field of another type.
 _setting: Any = Setting
 _ms: Any = partial(Setting, unit=Unit.MS)
 _total: Any = partial(Setting, unit=Unit.TOTAL)

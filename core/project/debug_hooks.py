@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 MAX_PATTERNS: Final = 5  # patterns of the registry that are offered
 MAX_TEMPLATES: Final = 5
-MAX_FAILED: Final = 3  # fixes of one session that did not help, besides the one that is offered
+MAX_FAILED: Final = 3  # fixes of one session that did not help, besides the offered one
 MAX_ERRORS: Final = 10  # distinct errors that are looked up
 TITLE: Final = "## Known Fixes"
 SIMILAR: Final = "### Similar Past Issues"

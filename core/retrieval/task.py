@@ -1,4 +1,4 @@
-"""Category, languages, errors and content words of a task (docs/retrieval.md#task)."""
+"""Category, languages, errors and words of a task (docs/retrieval.md#task)."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def list_readings(text: str) -> tuple[str, ...]:
 
 
 def list_decoded(text: str) -> list[str]:
-    """Other readings of a normalized text: with joined words, letters for digits, decoded."""
+    """Other readings of a normalized text: joined words, digits as letters, decoded."""
     # Both "1gn0r3" and "&#105;gnore" become "ignore".
     spelled = (
         _LEET.sub(lambda found: found[0].translate(_LEET_TO_LATIN), text),
