@@ -11,14 +11,14 @@ COMMANDS: Final = "core.cli.commands"
 
 
 class Place(NamedTuple):
-    """Where a command is implemented (below `COMMANDS`, or in a named package), and its help."""
+    """Where a command is implemented, below `COMMANDS` or elsewhere, and its help."""
 
     target: str
     help: str
 
 
 class GroupPlace(NamedTuple):
-    """A group of commands: its line of help, its full help, its commands by name, and old names by new ones."""
+    """A group: its line of help, its full help, its commands, old names by new ones."""
 
     help: str
     details: str

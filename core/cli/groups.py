@@ -1,4 +1,4 @@
-"""Groups of commands that are imported only when they are called, so that `--help` stays fast."""
+"""Groups whose commands are only imported when called, so that `--help` is fast."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Program(_LazyGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that the first word names, or the default command if it is a path; else a usage error."""
+        """Find the named command, or the default one for a path; else a usage error."""
         args = translate_alias(args)
         word = args[0]
         if word in self.places:
@@ -142,7 +142,7 @@ def load(target: str) -> click.Command:
 
 
 def all_spellings(places: Mapping[str, Place | GroupPlace]) -> dict[str, str]:
-    """Each command line by every word that may be meant by it: `loop list` by `loop`, `loops` and `list`."""
+    """Command lines by words that may mean them: `loop list` by `list`."""
     found: dict[str, str] = {}
     for name, place in places.items():
         found[name] = name
@@ -167,7 +167,7 @@ def unknown_command(
 
 @contextmanager
 def quiet_broken_pipe() -> Iterator[None]:
-    """Exit quietly when the reader of a pipe has closed it; click would report a failure."""
+    """Exit quietly when the reader of a pipe closed it; click would report a failure."""
     try:
         yield
     except BrokenPipeError:
@@ -177,7 +177,7 @@ def quiet_broken_pipe() -> Iterator[None]:
 
 
 def discard_stream(descriptor: int) -> None:
-    """Redirect file descriptor 1 or 2 to /dev/null, so that Python does not retry the write at exit."""
+    """Redirect a file descriptor to /dev/null; else Python retries the write at exit."""
     with suppress(OSError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, descriptor)

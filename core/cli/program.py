@@ -1,4 +1,4 @@
-"""The program `ralphdeck` without a screen: options for every command, exit codes, error messages."""
+"""The program `ralphdeck` without a screen: its options, exit codes and errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ its time in the collector, although few cycles are created."""
 
 
 def create_program(kind: type[Program], summary: str, metavar: str, *options: click.Parameter) -> Program:
-    """Make a program of a kind, with the options that hold for all commands and further ones.
+    """Make a program with the options that hold for all commands and further ones.
 
     `summary` is what it does without a command, `metavar` what may follow its options in the usage line.
     """
@@ -48,7 +48,7 @@ def create_program(kind: type[Program], summary: str, metavar: str, *options: cl
 
 @click.pass_context
 def _run_default(ctx: click.Context) -> None:
-    """Run the default command if the command line names none; without one, print the help."""
+    """Run the default command if no command is named; without one, print the help."""
     program = ctx.command
     assert isinstance(program, Program)
     if ctx.invoked_subcommand is not None:

@@ -1,4 +1,4 @@
-"""Check the demo without a screen: read the sample, play it and watch the changes."""
+"""Check the demo without a screen: read the sample, play it, watch the changes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ now: Final = partial(datetime.now, UTC)
 
 @dataclass(frozen=True, slots=True)
 class DemoReport:
-    """Counts of a headless demo: records at the end, and distinct records that changed."""
+    """Counts of a headless demo: records at the end, and records that changed."""
 
     loops: int
     patterns: int

@@ -1,4 +1,4 @@
-"""Play running loops, and an agent at work, in a scratch copy of the sample project."""
+"""Play running loops and an agent in a scratch copy of the sample project."""
 
 from __future__ import annotations
 
@@ -127,14 +127,14 @@ class DemoPlayer:
 
 
 class DemoAgent:
-    """Agent that works at each scripted task once by the agent protocol (docs/task-memory.md)."""
+    """Agent that works at each scripted task once; see docs/task-memory.md."""
 
     def __init__(self, project: ProjectPaths, clock: Callable[[], datetime]) -> None:
         self._episodes = Episodes(project, clock=clock, by=_AGENT)
         self._steps = (step for task in load_task_scripts() for step in self._play_task(task))
 
     def advance(self) -> bool:
-        """Start a task or attempt, log an action, or complete an attempt; False at the end."""
+        """Start a task or attempt, log an action or complete an attempt; False: no more."""
         return next(self._steps, False)
 
     def _play_task(self, task: TaskScript) -> Iterator[bool]:

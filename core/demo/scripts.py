@@ -15,7 +15,7 @@ _FOLDER: Final[Path] = SAMPLE / "demo"
 
 
 class IterationScript(Struct, frozen=True, forbid_unknown_fields=True):
-    """One iteration of a loop; quality is 0..100, and `pattern` is the ID of the applied pattern, "" for none."""
+    """One iteration of a loop; quality is 0..100, `pattern` an ID or ""."""
 
     action: str
     result: str

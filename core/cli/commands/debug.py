@@ -1,4 +1,4 @@
-"""`ralphdeck debug list`, `show`, `similar`, `templates`, `escalations` and `causes`."""
+"""`ralphdeck debug list`, `show` and other queries of the debug memory."""
 
 from __future__ import annotations
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import click
 
 from core.base.errors import RalphdeckError
 from core.base.text import plural, visible_line
 from core.cli.json import objects
-from core.cli.render import output as out
-from core.cli.render.output import Column, id_column, line, minute, print_bytes, print_table, respond, warn
+from core.cli.render.output import STRICT_EXIT, Column, id_column, line, minute, print_table, remark, respond, warn
 from core.cli.support.input_file import read_input
 from core.cli.support.options import ReadingCommand, invocation, limit_option, output_option, words_option
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
@@ -103,8 +100,7 @@ def log(
 
 
 def _reason(decision: Decision) -> str:
-    note: Mapping[str, Any] = decision.after if decision.verb is Verb.NOTE else {}
-    text = note.get("text")
+    text = decision.after.get("text") if decision.verb is Verb.NOTE else None
     return text if isinstance(text, str) else decision.reason
 
 
@@ -120,7 +116,7 @@ def _print_head(output: Path | None) -> None:
     if file is not None:
         write_file(file, head.encoded())
     if file is None or invocation().as_json:
-        print_bytes(head.encoded())
+        click.echo(head.encoded(), nl=False)
     else:
         line(f"wrote {visible_line(str(file), 300)}: line {head.lines}, {head.hash}")
 
@@ -152,8 +148,8 @@ def _verify(against: str | None) -> None:
             line((f"{file}:{problem.line}", "bold"), f"  {problem.what}")
         line(f"{file}: {found.summary}")
         if against is None:
-            out.remark("an editor who computed all hashes anew is only found with --against; see docs/safety.md#log")
+            remark("an editor who computed all hashes anew is only found with --against; see docs/safety.md#log")
 
     respond("LogVerification", show, None, found)
     if found.problems:
-        click.get_current_context().exit(out.STRICT_EXIT)
+        click.get_current_context().exit(STRICT_EXIT)

@@ -1,4 +1,4 @@
-"""Decisions on patterns, e.g. `ralphdeck pattern promote` or `invert`; `undo` and `redo`."""
+"""Decisions on patterns, e.g. `ralphdeck pattern promote`; `undo` and `redo`."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ def decided_json(decided: Decided) -> objects.Wire:
 
 
 def decide_each(project: Project, commands: Iterable[Command], empty: str = "") -> None:
-    """Make decisions, each with its own undo, and print them; without any the remark `empty`."""
+    """Make decisions, each with its own undo, and print them, or the remark `empty`."""
     made = [project.decide(command) for command in commands]
     for decided in made:
         warn(*decided.warnings)
@@ -333,7 +333,7 @@ def _list_proposals(project: Project, proposals: Sequence[Inversion]) -> None:
 
 
 def _accept_all(project: Project, reason: str) -> None:
-    """Accept all proposals, those with a wording problem too; see docs/scoring.md#inversion."""
+    """Accept all proposals, also with a wording problem; docs/scoring.md#inversion."""
     proposals = _proposals(project, None)
     for proposal in proposals:
         for lint in proposal.lint:

@@ -315,7 +315,7 @@ def _watch(paths: ProjectPaths) -> Iterator[Found]:
 
 
 def _settings(configuration: Configuration) -> Iterator[Found]:
-    """One check for each setting of the file, then one for the defaults of each group."""
+    """A check for each setting of the file, then one for the defaults of each group."""
     file = configuration.file
     for unusable in configuration.unusable:
         yield unusable, ERROR, f"cannot be read; {f'{file} is used' if file else 'the defaults are used'}"

@@ -102,7 +102,7 @@ def _learn_strategies(project: Project, source_id: str) -> dict[str, list[str]]:
 
 
 def _ended(project: Project) -> list[str]:
-    """IDs of the ended loops, oldest first, so that later ones reuse their patterns; then of tasks and sessions."""
+    """IDs of the ended loops, oldest first, then of other tasks and sessions."""
     snapshot = project.view.snapshot
     loops = [loop for loop in snapshot.loops.values() if loop.status.ended]
     loops.sort(key=lambda loop: (loop.ended_at is None, loop.ended_at, loop.id))

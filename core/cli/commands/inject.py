@@ -136,7 +136,7 @@ def _print_json(injection: Injection, findings: Sequence[Finding]) -> None:
 
 
 def _why_nothing(injection: Injection, state: ProjectState) -> str:
-    """The most frequent reasons why patterns are left out, each with the number of patterns."""
+    """The most frequent reasons why patterns are left out, with their numbers."""
     if not state.settings.injection.enabled:
         return "injection is disabled in the settings"
     if not state.snapshot.patterns and not state.snapshot.reflections:
@@ -149,7 +149,7 @@ def _why_nothing(injection: Injection, state: ProjectState) -> str:
 
 
 def _find_loop(state: ProjectState, loop_id: str | None) -> Loop:
-    """The named loop; without a name the only active one. Raises BadInput for none or several active ones."""
+    """The named loop, else the only active one; raises BadInput for none or several."""
     if loop_id is not None:
         return state.loop(loop_id)
     running = [loop for loop in state.snapshot.loops.values() if loop.status.active]
@@ -196,7 +196,7 @@ def _compute_few_vectors(project: Project) -> None:
 
 
 def _record(project: Project, loop_id: str, injection: Injection) -> None:
-    """Record the injection; a failure is only a warning, because the loop has the context."""
+    """Record the injection; a failure is a warning, because the loop has the context."""
     try:
         project.inject(loop_id, injection)
     except (RalphdeckError, OSError) as error:

@@ -1,4 +1,4 @@
-"""`ralphdeck pattern prune`, `archive`, `archived`, `restore`, `duplicates` and `merge`."""
+"""`ralphdeck pattern prune`, `archive`, `restore`, `merge` and their lists."""
 
 from __future__ import annotations
 

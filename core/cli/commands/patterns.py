@@ -130,15 +130,18 @@ def show_pattern(pattern_id: str, as_of: datetime | None) -> None:
 
 def _details(pattern: Pattern, assessment: Assessment) -> objects.Wire:
     """One pattern with all its content."""
-    iterations = "failure_iteration" if pattern.type == "anti" else "iterations_required"
-    unknown = {"failure_iteration": None, "iterations_required": None}
+    is_anti = pattern.type == "anti"
     return objects.PatternDetails.of(
         assessment,
         pattern,
         pinned=assessment.pin is not None,
         template=objects.Template.of(pattern, placeholders=dict(pattern.placeholders)),
         source_loops=[
-            objects.SourceLoop.of(source, **{**unknown, iterations: source.iteration})
+            objects.SourceLoop.of(
+                source,
+                iterations_required=None if is_anti else source.iteration,
+                failure_iteration=source.iteration if is_anti else None,
+            )
             for source in pattern.source_loops
         ],
         suspicions=map(scan_finding, pattern.suspicions),

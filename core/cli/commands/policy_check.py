@@ -14,7 +14,7 @@ from core.cli.render.output import line, respond
 from core.cli.support.input_file import read_input
 from core.cli.support.options import Command
 from core.cli.support.project import chosen_project, open_project
-from core.forecast.policy import MAX_BYTES, Policy, RuleResult, check, read_policy, rule_name
+from core.forecast.policy import MAX_BYTES, Policy, check, read_policy, rule_name
 
 BROKEN: Final = 1
 UNUSABLE: Final = 2
@@ -65,7 +65,12 @@ def check_command(policy: Path | None) -> None:
 
     def show() -> None:
         for result in results:
-            _print(result)
+            word, colour = _WORDS[result.passed]
+            line((f"{word:<6}", colour), f"  {result.rule:<16}  ", result.text if result.passed is not None else "")
+            for subject in result.subjects[:_MAX_NAMED]:
+                line(f"{'':<26}{visible_line(subject, 160)}")
+            if len(result.subjects) > _MAX_NAMED:
+                line(f"{'':<26}and {len(result.subjects) - _MAX_NAMED:,} more; see: ralphdeck check --json")
 
     rules_json = (
         objects.PolicyRule.of(one, setting=settings[one.rule], result=_WORDS[one.passed][0]) for one in results
@@ -73,12 +78,3 @@ def check_command(policy: Path | None) -> None:
     respond("PolicyResult", show, kept=is_kept, rules=rules_json)
     if not is_kept:
         click.get_current_context().exit(BROKEN)
-
-
-def _print(result: RuleResult) -> None:
-    word, colour = _WORDS[result.passed]
-    line((f"{word:<6}", colour), f"  {result.rule:<16}  ", result.text if result.passed is not None else "")
-    for subject in result.subjects[:_MAX_NAMED]:
-        line(f"{'':<26}{visible_line(subject, 160)}")
-    if len(result.subjects) > _MAX_NAMED:
-        line(f"{'':<26}and {len(result.subjects) - _MAX_NAMED:,} more; see: ralphdeck check --json")

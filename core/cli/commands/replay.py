@@ -127,7 +127,7 @@ def _print(step: ReplayStep, full: bool) -> None:
 
 
 def _print_text(name: str, text: str, colour: str = "") -> None:
-    """Print a text after its name; names have one width, further lines are below the first."""
+    """Print a text after its name; names have one width."""
     # A secret may span lines, so mask before splitting.
     for number, row in enumerate(mask_secrets(text.strip("\n")).splitlines()):
         label = f"{visible_line(name, _MAX_NAME)}: " if number == 0 else ""

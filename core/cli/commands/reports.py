@@ -1,4 +1,4 @@
-"""`ralphdeck loop record`, `outcome` and `errors`: report uses of patterns, feedback, outcomes and errors."""
+"""`ralphdeck loop record`, `outcome` and `errors`: what agents report."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _result(state: ProjectState, event: Event) -> str:
 
 
 def _known_result(state: ProjectState, event: Event) -> bool | None:
-    """The recorded result of the use that an event without a result is about; None if there is none."""
+    """The recorded result of the use in an event without a result, or None."""
     uses = [
         use
         for use in state.board.observations(event.pattern_id)

@@ -124,7 +124,7 @@ def scan_finding(suspicion: Suspicion) -> objects.Wire:
 
 
 def _decode_surrogates(raw: bytes) -> str | None:
-    """A JSON string with lone surrogates, each as a question mark; None if it is not a JSON string."""
+    """A JSON string, with question marks for lone surrogates; None if it is invalid."""
     try:
         text = json.loads(raw)
     except (ValueError, RecursionError):

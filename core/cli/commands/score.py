@@ -117,7 +117,7 @@ def _chosen(state: ProjectState, works: Iterable[str]) -> list[str]:
 
 
 def _weighted(project: Project, words: Iterable[str]) -> tuple[dict[str, CriterionWeight], WeightedScores]:
-    """The weight of each criterion, and the scores CRITERION=SCORE with these weights."""
+    """The weight of each criterion, and the scores CRITERION=SCORE with them."""
     scores: dict[str, float] = {}
     for word in words:
         name, equals, text = word.partition("=")

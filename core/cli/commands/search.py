@@ -29,7 +29,7 @@ _LIMIT = 50
 
 
 def _when(*, end_of_day: bool) -> Parsed[datetime]:
-    """A time, past or future, or an age: `2026-02-01`, `2026-02-01T09:00+01:00`, `36h`, `7d`, `2w`."""
+    """A time, past or future, or an age: `2026-02-01`, `36h`, `7d`, `2w`."""
 
     def parse(value: Any) -> datetime | None:
         try:

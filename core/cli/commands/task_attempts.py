@@ -150,7 +150,7 @@ def start(task_id: str, with_similar: bool, **options: Any) -> None:
 
 
 def _similar(task_id: str, configuration: Configuration) -> tuple[tuple[str, str], ...]:
-    """Learnings of similar tasks and loops (ID and text), best first, by the rules for injected reflections."""
+    """Learnings of similar tasks and loops (ID, text) as for injection, best first."""
     settings = configuration.settings.injection
     if not (settings.enabled and settings.include_reflections):
         return ()

@@ -88,7 +88,7 @@ def _report_json(found: SuccessMetrics, links: Sequence[LoopLink], level: float,
 
 
 def _measured(project: ProjectPaths, snapshot: Snapshot) -> dict[str, float]:
-    """Seconds to read the history of each task, the better of two, because the first may load code or wait."""
+    """Seconds to read the history of each task; of two, as the first may load code."""
     actions: Counter[str] = Counter(dict.fromkeys(snapshot.tasks, 0))
     for attempt in snapshot.attempts.values():
         actions[attempt.task_id] += attempt.actions or 0

@@ -11,8 +11,17 @@ import click
 from core.base.id_lookup import find_matching_ids
 from core.base.text import visible_line
 from core.cli.json import objects
-from core.cli.render import output as out
-from core.cli.render.output import Column, id_column, line, minute, percent, print_table, remark, respond
+from core.cli.render.output import (
+    OUTCOME_COLOURS,
+    Column,
+    id_column,
+    line,
+    minute,
+    percent,
+    print_table,
+    remark,
+    respond,
+)
 from core.cli.support.options import ReadingCommand, words_option
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
 from core.config.settings import WatchSettings
@@ -32,7 +41,7 @@ COLUMNS = (
     id_column("ID", lambda row: row.task.id),
     Column("STATUS", lambda row: describe_state(row.task, row.attempts)),
     Column("ATTEMPTS", lambda row: str(len(row.attempts)), right=True, expendable=2),
-    Column("LAST OUTCOME", lambda row: row.last.label, colours=out.OUTCOME_COLOURS),
+    Column("LAST OUTCOME", lambda row: row.last.label, colours=OUTCOME_COLOURS),
     Column(
         "OPEN",
         lambda row: row.condition.state.value if row.condition else "",
@@ -144,7 +153,7 @@ def similar(task: str, limit: int) -> None:
 
 
 def _find_task(text: str, tasks: Mapping[str, PastTask]) -> str | PastTask:
-    """The task with this ID, prefix of an ID, or attempt, else the text; raises UnknownRecord for several."""
+    """The task with this ID, ID prefix or attempt, else the text; raises for several."""
     task_id, _, number = text.rpartition(".")
     name = task_id if text not in tasks and task_id in tasks and number.isdecimal() else text
     matches = find_matching_ids(name, tasks)

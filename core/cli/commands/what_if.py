@@ -125,7 +125,7 @@ def _criteria(project: Project, settings: Settings) -> list[objects.Wire]:
 
 
 def _read_configuration() -> Configuration:
-    """The configuration of the project; the thresholds can be listed without a project."""
+    """The configuration of the project; the defaults without a project."""
     try:
         return read_configuration()
     except ProjectNotFound:

@@ -31,7 +31,7 @@ def _row_values(session: DebugSession, snapshot: Snapshot) -> dict[str, object]:
 
 
 def failing_tests(session: DebugSession) -> int | None:
-    """Number of tests that failed or broke off in the last run; None if it is not recorded."""
+    """Number of tests that failed or broke off in the last run; None if unknown."""
     if not session.executions:
         return None
     last = session.executions[-1]

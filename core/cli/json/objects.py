@@ -1,4 +1,4 @@
-"""The objects of the JSON output, e.g. `objects.PatternList`, which `objects.yaml` declares; their help texts.
+"""The objects of the JSON output, which `objects.yaml` declares.
 
 Times are ISO-8601 in UTC, rates lie in 0..1, and null means unknown or none. Keys are only added, and never change
 their meaning.
@@ -58,7 +58,7 @@ class Wire(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, *records: object, **given: Any) -> Self:
-        """Build the object: each value is given by its key, or is an attribute of the first record that has it.
+        """Build the object from given values, and attributes of the first fitting record.
 
         A record may also be a mapping by keys, or a plain tuple of the values in the order of the keys.
         """
@@ -98,7 +98,7 @@ def _nested(value: Any, struct: type[Wire]) -> Wire:
 
 
 def plain(value: Any) -> Any:
-    """A value of a record as JSON: times as text, numbers that are not finite as null."""
+    """Convert a value to JSON: times to text, numbers that are not finite to null."""
     if value is None or isinstance(value, bool | Wire):
         return value
     if isinstance(value, Enum):
@@ -126,7 +126,7 @@ def _declarations() -> dict[str, dict[str, str]]:
 
 @cache
 def find_struct(name: str) -> type[Wire]:
-    """Define the Struct that `objects.yaml` declares; raises KeyError if there is none."""
+    """Define a Struct that `objects.yaml` declares; raises KeyError for another name."""
     declared = _declarations()[name]
     base = find_struct(declared["base"]) if "base" in declared else Wire
     own = tuple(map(_parse_field, declared["keys"].split()))
@@ -161,7 +161,7 @@ def _type_of(field: Field) -> Any:
 
 @cache
 def json_schemas() -> Mapping[str, type[Wire]]:
-    """The Struct of each document by its command, followed by the option or condition where it differs."""
+    """The Struct of each document by its command and a condition; see documents.yaml."""
     return {command: find_struct(name) for command, name in _load("documents.yaml").items()}
 
 
@@ -182,7 +182,7 @@ def json_help(command: str) -> str | None:
 
 
 def _describe(struct: type[Wire], shown: set[type[Wire]]) -> str:
-    """The keys of a Struct in braces; a Struct that was described before is named only by its key."""
+    """The keys of a Struct in braces; Structs in `shown` are not described again."""
     keys = []
     for field in FIELDS[struct]:
         structs = field.structs

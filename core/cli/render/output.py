@@ -1,4 +1,4 @@
-"""All output: JSON, tables, lines. Control characters in untrusted text are made visible."""
+"""JSON, tables and lines; control characters in untrusted text are made visible."""
 
 from __future__ import annotations
 
@@ -45,8 +45,6 @@ Part = str | tuple[str, str]
 _INVISIBLE: Final = re.compile(
     "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
-
-
 OUTCOME_COLOURS: Final = {"success": "green", "failure": "red", "timeout": "red"}
 
 
@@ -55,15 +53,15 @@ def _is_terminal() -> bool:
 
 
 def print_json(document: Struct | Mapping[str, Any], *, one_line: bool = False) -> None:
-    """Print a JSON document as `json_bytes`; indented on a terminal, else (and for JSON lines) on one line."""
+    """Print a JSON document, indented on a terminal unless `one_line`."""
     print_bytes(json_bytes(document, indent=2 if _is_terminal() and not one_line else None))
 
 
 def json_bytes(document: Struct | Mapping[str, Any], *, indent: int | None = None) -> bytes:
-    """A JSON document in UTF-8 with a final line feed, without secrets, NaN and infinities.
+    """Encode a JSON document without secrets in UTF-8, with a final line feed.
 
     Control, bidirectional and invisible characters and lone surrogates are written as `\\uXXXX`, so that every string
-    is decoded to the text of the files.
+    is decoded to the text of the files. NaN and infinities do not occur.
     """
     value = msgspec.to_builtins(document) if isinstance(document, Struct) else document
     text = json.dumps(without_secrets(value), ensure_ascii=False, allow_nan=False, indent=indent)
@@ -192,7 +190,7 @@ def _affordable(widths: Sequence[int], columns: Sequence[Column], room: int) -> 
 
 
 def _fitted(widths: Sequence[int], columns: Sequence[Column], room: int) -> tuple[list[int], list[list[int]]]:
-    """The widths of columns that fit into a terminal, and the columns of each line of a row."""
+    """Widths of columns that fit into a terminal, and the columns of each line."""
     fitted = list(widths)
     for n in sorted(range(len(columns)), key=lambda n: not columns[n].free):
         excess = sum(fitted) + 2 * (len(fitted) - 1) - room
@@ -238,7 +236,7 @@ class _Cell(NamedTuple):
 
 
 def _shortened(text: str, width: int, *, keep_end: bool) -> str:
-    """Shorten a text to `width` cells; of an ID the end is left, because IDs with a common prefix differ there."""
+    """Shorten a text to `width` cells; keep the end of an ID, where IDs differ."""
     tail = text[-ID_END:] if keep_end and width > 2 * ID_END else ""
     return set_cell_size(text, max(width - 1 - cell_len(tail), 0)).rstrip() + ELLIPSIS + tail
 
@@ -279,7 +277,7 @@ def respond(
     *records: object,
     **values: Any,
 ) -> None:
-    """End a command: print a JSON object with `--json`, else call `show`; then report findings as `end` does.
+    """Print a JSON object with `--json`, else call `show`; then report findings.
 
     `document` makes the object or names one of `objects.yaml`, which `records`, `values` and `findings` fill as in
     `Wire.of`; functions among the values are called. `findings` is None for a command that is not a reading one.
@@ -298,7 +296,7 @@ def respond(
 
 
 def end(findings: Sequence[Finding], *, listed: bool = False) -> None:
-    """End a reading command: report unusable files, unless they were listed; with `--strict` exit with 3."""
+    """Report unusable files, unless they were listed; with `--strict` exit with 3."""
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
     if errors and not listed:
         what = plural(errors, "finding of severity error", "findings of severity error")

@@ -23,7 +23,7 @@ dry_run_option: Final = click.option(
 
 
 def forecast_decision(project: Project, command: Command) -> Decided:
-    """Print what a decision would change; returns the decision that was not written. Raises what it would raise."""
+    """Print what a decision would change; returns and raises what deciding would."""
     # Only a dry run needs these.
     from core.episodes.similar_tasks import embeddable_work
     from core.forecast.forecast import Forecaster

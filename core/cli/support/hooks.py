@@ -1,4 +1,4 @@
-"""Hooks of agents: the event on stdin, the answer on stdout, exit code 0 on any error."""
+"""Hooks of agents: an event on stdin, an answer on stdout, exit code 0 on errors."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class HookEvent(NamedTuple):
 
 
 def read_event(form: str) -> HookEvent:
-    """Read the event from stdin: a JSON object, or for `plain` also the text of a task.
+    """Read the event from stdin: a JSON object, for `plain` also the text of a task.
 
     Raises BadInput if Claude Code takes no context at this event.
     """
@@ -94,7 +94,7 @@ def _read_stdin() -> bytes:
 
 
 def print_answer(event: HookEvent, context: str) -> None:
-    """Print the context in the form that the agent expects; nothing without a context."""
+    """Print the context in the form that the agent expects; nothing if it is empty."""
     if event.form == "plain":
         print_bytes(context.encode("utf-8", "replace"))
     elif context:

@@ -28,7 +28,7 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any] | click.Command)
 
 @dataclass
 class Invocation:
-    """The options that hold for the whole call, wherever they are on the command line."""
+    """The options that hold for the call, wherever they are on the command line."""
 
     project: Path | None = None
     readonly: bool = False
@@ -90,7 +90,7 @@ readonly_option: Final = partial(_append, "--readonly")
 
 
 class Command(click.Command):
-    """A command with the options of its kind; its help ends with a description of its JSON output."""
+    """A command with the options of its kind; its help describes the JSON output."""
 
     standard: ClassVar[tuple[str, ...]] = ("--project", "--json")
 
@@ -131,7 +131,7 @@ class ReviewingCommand(Command):
 
 
 def setting_option(flag: str, name: str, **options: Any) -> Callable[[Decorated], Decorated]:
-    """Option that replaces a setting for one call, and is named, described and typed like it."""
+    """Option that replaces a setting for one call, with its name, help and type."""
     from core.config.settings import SETTINGS  # msgspec takes longer to import than `--version` may take
 
     setting = SETTINGS[name]
@@ -146,7 +146,7 @@ limit_option: Final = click.option("--limit", type=click.IntRange(min=0), metava
 
 
 class ExclusiveFlags(click.Command):
-    """A command whose flags for the same parameter exclude each other; with click the last one wins."""
+    """A command that refuses two flags of one parameter; in click the last one wins."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; a usage error for two such flags."""
@@ -184,7 +184,7 @@ class Words(click.ParamType[tuple[str, ...]]):
 
 
 class Parsed(click.ParamType[Value]):
-    """A value that `parse` reads (None: invalid); its error says what the value is and how to write it."""
+    """A value that `parse` reads (None: invalid); the error says how to write it."""
 
     def __init__(
         self, name: str, noun: str, usage: str, parse: Callable[[Any], Value | None], metavar: str | None = None
@@ -245,7 +245,7 @@ DURATION: Final = Parsed(
 
 
 def words_option(*names: str, words: Iterable[str], **attributes: Any) -> Callable[[Decorated], Decorated]:
-    """An option for some words of a fixed set, which may be repeated; its value is a frozenset."""
+    """A repeatable option for words of a fixed set; its value is a frozenset."""
 
     def join(ctx: click.Context, param: click.Parameter, value: tuple[tuple[str, ...], ...]) -> frozenset[str]:
         return frozenset(word for group in value for word in group)

@@ -24,7 +24,7 @@ _STATES: Final = [*Maturity, "quarantine", "held"]
 
 @dataclass(frozen=True, slots=True)
 class PatternFilter:
-    """Conditions on patterns; empty ones and None match all. `tags` are in lower case, and all must match."""
+    """Conditions on patterns; empty ones and None match all; all tags must match."""
 
     types: frozenset[str]
     states: frozenset[str]
@@ -79,7 +79,7 @@ def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_loop(snapshot: Snapshot, loop_id: str) -> set[str]:
-    """IDs of the patterns that a loop discovered or applied, according to either record."""
+    """IDs of patterns that a loop discovered or applied, according to either record."""
     names = {loop_id}
     found: set[str] = set()
     for loop in snapshot.loops.values():

@@ -36,7 +36,7 @@ def named_project() -> Path | None:
 
 
 def chosen_project() -> ProjectPaths:
-    """The named project, else the nearest one at or above the current folder; raises ProjectNotFound."""
+    """The named project, else the nearest one; raises ProjectNotFound."""
     named = named_project()
     return guarded(project_at(named) if named is not None else find_project(Path()))
 
@@ -54,7 +54,7 @@ def guarded(project: ProjectPaths) -> ProjectPaths:
 
 
 def read_configuration(*, registry: bool = False) -> Configuration:
-    """The settings of the chosen project; with `registry` also the pruning policy of the pattern files."""
+    """Read the settings; with `registry` also the pruning policy in pattern files."""
     from core.sources.configuration import Configuration
 
     project = chosen_project()
@@ -63,7 +63,7 @@ def read_configuration(*, registry: bool = False) -> Configuration:
 
 
 def read_snapshot(configuration: Configuration | None = None) -> Snapshot:
-    """All records of the chosen project, for commands that need no scores; reads the configuration if None."""
+    """Read all records without scores; reads the configuration if it is None."""
     from core.project.index import Library
 
     configuration = configuration or read_configuration()
@@ -97,7 +97,7 @@ def open_project(*, records: bool = False, configuration: Configuration | None =
 
 
 def _retry_incomplete(library: Library, apply: Callable[[Iterable[Path]], object], settings: WatchSettings) -> None:
-    """Retry files that are being written; those that remain incomplete become findings."""
+    """Retry files that are being written; files still incomplete become findings."""
     from core.project.index import UNREADABLE_AFTER
 
     for delay in (*settings.retry_seconds, UNREADABLE_AFTER.total_seconds()):
@@ -114,7 +114,7 @@ def decider(settings: Settings | None = None) -> str:
 
 
 def configured_decider(settings: Settings) -> tuple[str, str]:
-    """The name that signs decisions and its source: the environment, the settings, or the system."""
+    """The name that signs decisions, and its source."""
     if name := os.environ.get("RALPHDECK_USER", "").strip():
         return name, "$RALPHDECK_USER"
     if settings.curation.actor:

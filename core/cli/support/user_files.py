@@ -27,7 +27,7 @@ def state_file() -> Path:
 
 
 def last_visit(project: Path) -> datetime | None:
-    """When the dashboard was last closed on a project, else last open; None if unknown."""
+    """When the dashboard was last closed or open on a project; None if unknown."""
     try:
         found = json.loads(state_file().read_text(encoding="utf-8"))["projects"][str(project)]
         return parse_time(found[LAST_VISIT] if LAST_VISIT in found else found[LAST_SEEN])
@@ -70,7 +70,7 @@ def start_logging() -> bool:
 
 
 def log_traceback() -> Path | None:
-    """Write the exception that is being handled to the log file; None if it cannot be written."""
+    """Log the exception that is being handled; None if the file cannot be written."""
     if not start_logging():
         return None
     logging.getLogger(APP).error("unexpected error in: %s", " ".join(sys.argv), exc_info=True)

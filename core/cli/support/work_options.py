@@ -1,4 +1,4 @@
-"""Options and lookups for work items: loops and attempts, also those of other tools."""
+"""Options and lookups for work items, also those of other tools."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def require_past(at: datetime | None) -> datetime:
 
 
 def find_work(state: ProjectState, name: str, warnings: list[str]) -> str:
-    """Find the ID of a loop or an attempt; an unknown one is used as that of another tool, with a warning.
+    """Find the ID of a work item; an unknown one, with a warning, is of another tool.
 
     Raises UnknownRecord if the name matches several loops or is empty, BadInput if it has control characters.
     """
@@ -81,7 +81,7 @@ def print_effects(effects: Sequence[Effect]) -> None:
 
 
 def print_recorded_counts(records: Sequence[CountResult]) -> None:
-    """Print a line for each updated record, and a warning for each other one; the report counts in any case."""
+    """Print a line for each updated record, and a warning for each other one."""
     for counted in records:
         if counted.problem:
             warn(f"the record of {counted.pattern_id} is not up to date: {counted.problem}")
