@@ -55,7 +55,6 @@ log = logging.getLogger("ralphdeck")
 
 LEAVE: Final = "ctrl+c"
 SESSION_SECONDS: Final = 60.0
-"""How often the time of this session is saved."""
 SWITCH_SECONDS: Final = 0.001
 """Longest time that the busy engine thread keeps the screen waiting."""
 

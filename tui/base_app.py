@@ -44,9 +44,7 @@ from tui.widgets.record_table import COMFORTABLE
 log = logging.getLogger("ralphdeck")
 
 MOST_TOASTS: Final = 2
-"""Toasts on the screen at once."""
 TOAST_LINES: Final = 2
-"""Lines of one toast."""
 MOST_TOAST_LINES: Final = 3
 """Lines of all toasts together: one decision and one warning."""
 TOAST_FRAME: Final = 3

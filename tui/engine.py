@@ -31,7 +31,6 @@ _OLDER_GENERATIONS: Final = (5, 2)
 """Garbage collections of one generation per collection of the next. Drawn lines form reference cycles and die old; with
 Python's default of 10 and 10 memory grows for 15 minutes."""
 PROGRESS_SECONDS: Final = 0.05
-"""Seconds between two progress messages."""
 SEARCH_SHOWN_SECONDS: Final = 0.5
 """Seconds of background search before the screen shows it; most searches end sooner."""
 

@@ -26,7 +26,6 @@ TAKEN: Final = {
 SAME_AS: Final = {"ctrl+i": "tab", "ctrl+m": "enter", "ctrl+h": "backspace", "ctrl+left_square_bracket": "escape"}
 """Keys that terminals send as another key."""
 MOST_LINES: Final = 1_000
-"""Lines of the file that are read."""
 _ALSO: Final = {"esc": "escape", "return": "enter", "pgdn": "pagedown", "pgup": "pageup", "del": "delete"}
 _NAMED: Final = frozenset(
     (*(key.value for key in Keys if not key.value.startswith("<") and key.value != "ctrl-at"), *REPLACED_KEYS)

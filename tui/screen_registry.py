@@ -22,4 +22,3 @@ def _make(name: str) -> BaseScreen:
 
 
 MODES: Final[dict[str, Callable[[], BaseScreen]]] = {name: partial(_make, name) for name in PLACES}
-"""What makes each screen, by its name."""

@@ -68,18 +68,11 @@ def overview(
 
 def _outcome(state: ProjectState, loop: Loop) -> Iterable[tuple[str, Part | Text]]:
     """The outcome with its reasons and weight; nothing while the loop runs."""
-    found = state.board.outcome(loop.id)
-    if found is not None:
+    if (found := state.board.outcome(loop.id)) is not None:
         signals, outcome = found
-        verdict = outcome.verdict.value
-        yield (
-            "Outcome",
-            (
-                (verdict, VERDICT_STYLES[outcome.verdict]),
-                outcome.reasoning.removeprefix(verdict),
-                (f"   weighs {format_decimal(outcome.decayed)} today", "quiet"),
-            ),
-        )
+        verdict = (outcome.verdict.value, VERDICT_STYLES[outcome.verdict])
+        weight = (f"   weighs {format_decimal(outcome.decayed)} today", "quiet")
+        yield "Outcome", (verdict, outcome.reasoning.removeprefix(outcome.verdict.value), weight)
         yield "Reported", "; ".join(filter(None, (signals.strategy, signals.failure_mode, signals.failure_details)))
 
 

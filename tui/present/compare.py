@@ -81,12 +81,12 @@ def cells(change: Change, view: ProjectState, glyphs: Glyphs) -> Cells:
             ("started " if change.kind == history.STARTED else "ended ", "$quiet"),
             draw(status_sign(change.status), glyphs),
         )
-        return _row(change.loop_id, what, change.task)
+        return change_cells(change.loop_id, what, change.task)
     if isinstance(change, history.QuestionChange):
         word = Content.styled("asked" if change.new else "resolved", "$warning" if change.new else "$quiet")
-        return _row(change.subject, word, change.text)
+        return change_cells(change.subject, word, change.text)
     why = f": {reason_text(change)}" if reason_text(change) else ""
-    return _row(subject(view, change), Content(verb_text(change)), f"{change.by}{why}")
+    return change_cells(subject(view, change), Content(verb_text(change)), f"{change.by}{why}")
 
 
 def _pattern_cells(change: history.PatternChange, glyphs: Glyphs) -> Cells:
@@ -103,16 +103,20 @@ def _pattern_cells(change: history.PatternChange, glyphs: Glyphs) -> Cells:
             draw_state(one.state, glyphs, short=True) if one is not None else Content.styled(word, "$accent")
             for one, word in ((before, "new"), (after, "removed"))
         )
-        start = start.pad_right(max(_STATE_CELLS - start.cell_length, 0))
-        moved = Content.assemble(start, (f" {glyphs.arrow} ", "$quiet"), end)
-    return _row(change.pattern_id, moved, change.because, change.title)
+        moved = change_text(start, end, glyphs)
+    return change_cells(change.pattern_id, moved, change.because, change.title)
 
 
-def _row(subject: str, change: Content, note: str, title: str = "") -> Cells:
+def change_text(start: Content, end: Content, glyphs: Glyphs) -> Content:
+    start = start.pad_right(max(_STATE_CELLS - start.cell_length, 0))
+    return Content.assemble(start, (f" {glyphs.arrow} ", "$quiet"), end)
+
+
+def change_cells(subject: str, change: Content, note: str | Content, title: str = "") -> Cells:
     return {
         "id": Content.styled(visible_line(subject, 120), "$secondary"),
         "change": change,
-        "note": Content(visible_line(note, 200)),
+        "note": Content(visible_line(note, 200)) if isinstance(note, str) else note,
         "title": Content.styled(visible_line(title, 200), "$quiet"),
     }
 

@@ -30,7 +30,6 @@ from tui.present.glyphs import Cells, Glyphs, draw_state
 from tui.present.numbers import ago, bar
 
 PREFIX: Final = "reflection/"
-"""Start of the keys of reflections."""
 PART_CELLS: Final = 10
 """Cells of the bar of one part of a score."""
 _MAX_SOURCES: Final = 8
@@ -196,7 +195,7 @@ def score_cells(preview: Preview, key: str, glyphs: Glyphs) -> Cells:
             "rank": Content.assemble(changed, (f"m{preview.rank[key]}", "bold")),
             "score": Content.styled(format_decimal(lesson.score), "bold"),
             "id": Content(visible_line(lesson.text, 120)),
-            "why": _parts([(name, lesson.parts[name]) for name in ("task", "learning")]),
+            "why": _parts([("task", lesson.parts["task"]), ("  learning", lesson.parts["learning"])]),
         }
     if (chosen := preview.chosen.get(key)) is not None:
         rank, other = preview.rank[key], preview.ranks.get(key)
@@ -207,7 +206,7 @@ def score_cells(preview: Preview, key: str, glyphs: Glyphs) -> Cells:
             "other": Content.styled(f"{other or '-'}", "$quiet" if other == rank else "$warning"),
             "score": Content.styled(format_decimal(score), "bold"),
             "id": Content.styled(visible_line(key, 120), "$secondary"),
-            "why": _parts([(part_name(name), value) for value, name in parts]),
+            "why": _parts([(part_name(name), value) for value, name in parts], gap="  "),
         }
     unused = preview.reflections_left_out.get(key)
     left = unused or preview.left_out[key]
@@ -220,9 +219,9 @@ def score_cells(preview: Preview, key: str, glyphs: Glyphs) -> Cells:
     }
 
 
-def _parts(parts: Sequence[tuple[str, float]]) -> Content:
-    named = (Content.assemble((f"{name} ", "$quiet"), format_decimal(value)) for name, value in parts)
-    return Content("  ").join(named)
+def _parts(parts: Sequence[tuple[str, float]], gap: str = "") -> Content:
+    named = (Content.assemble((f"{name} ", "$quiet"), f"{format_decimal(value)}{gap}") for name, value in parts)
+    return Content("").join(named)
 
 
 def choice_cells(choice: Recipient) -> Cells:

@@ -36,7 +36,7 @@ def escalations(view: ProjectState) -> Iterable[Block]:
     for one in view.escalations():
         path = path_end(one.session.file_path or one.session.id)
         yield line("")
-        yield line((path, "name"), "   ", Moment(one.at, "warning", is_age=True))
+        yield line((path, "name"), ("   ", "warning"), Moment(one.at, "warning", is_age=True))
         yield line(one.reason, indent=2)
         yield from _last_run(one.session)
         if one.call is not None:

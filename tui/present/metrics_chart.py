@@ -21,7 +21,6 @@ MIN_CHART: Final = 4
 PLOT_LINES: Final = 5
 """Minimum lines of the plot for a legend."""
 MAX_WEEK: Final = 9
-"""Maximum cells of one week."""
 _FILLS: Final = "█▓▒░▚◦"
 _ASCII_FILLS: Final = "#=+.%:"
 _STYLES: Final = {

@@ -15,7 +15,6 @@ from core.state.project_state import ProjectState
 from tui.present.memory import session_key, task_key
 
 MAX_OF_A_KIND: Final = 8
-"""Results of one kind."""
 MAX_RANKED: Final = 3_000
 """Matching records of one kind that are ranked."""
 MAX_CHARS: Final = 300

@@ -24,7 +24,6 @@ from tui.present.memory_tasks import chart_lines, reflection_blocks
 from tui.present.numbers import bar, percent, sparkline
 
 SPEEDS: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-"""Playback speeds."""
 MAX_PARAM_LINES: Final = 20
 _SPARKS: Final = 8
 WAIT_CELLS: Final = 5

@@ -22,7 +22,6 @@ MIN_EFFECT_CELLS: Final = 12
 BY_WORDS: Final = "~"
 """Marks a forecast by word match that will be repeated by semantic similarity."""
 MAIN_ANSWERS: Final = 3
-"""Number of answers in bold."""
 _GAP: Final = 2
 _MAX_NAMED: Final = 3
 """Contexts with the same change that are named."""

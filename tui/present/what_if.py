@@ -14,6 +14,7 @@ from core.learning.states import multiplier
 from core.learning.threshold_replay import PatternDifference, Replay
 from core.records.patterns import Maturity
 from core.state.project_state import ProjectState
+from tui.present.compare import change_cells, change_text
 from tui.present.glyphs import Cells, Glyphs, draw_state
 from tui.present.knobs import Knob
 from tui.present.numbers import day_text
@@ -33,7 +34,6 @@ GROUPS: Final[Mapping[str, tuple[Knob, ...]]] = {
         ("Suspicious reports", "max_marks burst_minutes"),
     )
 }
-"""The thresholds on the screen, by heading."""
 
 
 def reason(error: BadInput, knob: Knob) -> str:
@@ -99,19 +99,10 @@ def replayed(replay: Replay) -> Content:
 
 
 def turn_cells(turn: PatternDifference, view: ProjectState, glyphs: Glyphs) -> Cells:
-    before, after = turn.before, turn.after
     pattern = view.snapshot.patterns.get(turn.pattern_id)
-    turned = after.state is not before.state
-    change = draw_state(after.state, glyphs, short=True)
-    if turned:
-        start = draw_state(before.state, glyphs, short=True)
-        change = Content.assemble(start.pad_right(7 - start.cell_length), (f" {glyphs.arrow} ", "$quiet"), change)
-    return {
-        "id": Content.styled(visible_line(turn.pattern_id, 120), "$secondary"),
-        "change": change,
-        "note": _note(turn, view),
-        "title": Content.styled(visible_line(pattern.title, 200) if pattern is not None else "", "$quiet"),
-    }
+    start, end = (draw_state(one.state, glyphs, short=True) for one in (turn.before, turn.after))
+    change = end if turn.before.state is turn.after.state else change_text(start, end, glyphs)
+    return change_cells(turn.pattern_id, change, _note(turn, view), pattern.title if pattern is not None else "")
 
 
 def _note(turn: PatternDifference, view: ProjectState) -> Content:
