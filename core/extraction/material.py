@@ -71,8 +71,8 @@ class Materials:
 
     def _with_records(self, material: Material) -> Material:
         id = material.loop_id
-        sessions = self._sessions.get(id, [])
-        sessions.sort(key=lambda one: (one.created_at or one.updated_at or _EARLIEST, one.id))
+        own = self._sessions.get(id, ())
+        sessions = sorted(own, key=lambda one: (one.created_at or one.updated_at or _EARLIEST, one.id))
         return replace(
             material,
             sessions=tuple(map(_cut_session, sessions[-MAX_SESSIONS:])),

@@ -39,7 +39,7 @@ class WorkItems(Protocol):
     """Answers questions about loops and attempts as a whole."""
 
     def owner_id(self, work_id: str) -> str:
-        """Return the loop with this alias or of this attempt's task, else the ID.
+        """Return the ID of the loop, by alias or by attempt, else the ID itself.
 
         Uses count under this ID, so that none counts twice.
         """
