@@ -111,10 +111,19 @@ def _read_lines(
             findings.append(Finding(file, place, Severity.WARNING, "wrong-type", message))
 
 
-def _reflection(fields: Fields, shape: str, at: datetime | None, other_time: datetime, **values: Any) -> Reflection:
+def _reflection(
+    fields: Fields, shape: str, at: datetime | None, other_time: datetime, *, pointer: str | None = None, **values: Any
+) -> Reflection:
     """A reflection at the place of `fields`; `other_time` is approximate."""
-    place = {"id": "", "shape": shape, "file": fields.file, "pointer": fields.pointer}
-    return Reflection(**{**place, "at": at or other_time, "at_approximate": at is None, **values})
+    return Reflection(
+        id="",
+        shape=shape,
+        file=fields.file,
+        pointer=fields.pointer if pointer is None else pointer,
+        at=at or other_time,
+        at_approximate=at is None,
+        **values,
+    )
 
 
 def _episodic(fields: Fields, modified_at: datetime, task_id: str, loop_id: str = "") -> Reflection:
@@ -255,16 +264,28 @@ def _read_loop_state(fields: Fields, modified_at: datetime) -> Iterator[Reflecti
     for _, item in fields.objects("iterations"):
         at = item.time("timestamp", "completed_at", "started_at")
         last = newest(last, at)
-        place = {"pointer": f"{item.pointer}/learnings", "iteration": item.count(*normalize.ITERATION_NUMBER)}
-        for line in item.lines("learnings"):
-            yield _reflection(item, STATE, None, at or modified_at, loop_id=loop_id, learning=line, **place)
+        place = f"{item.pointer}/learnings"
+        number = item.count(*normalize.ITERATION_NUMBER)
+        for text in item.lines("learnings"):
+            yield _reflection(
+                item, STATE, None, at or modified_at, pointer=place, loop_id=loop_id, iteration=number, learning=text
+            )
     for name in normalize.LEARNINGS:
-        place = {"pointer": f"/{name}", "iteration": None}
+        place, number = f"/{name}", None
         for line in "\n".join(fields.texts(name)).splitlines():
             if heading := _HEADING.match(line):
-                place["iteration"] = int(heading[1])
-            elif line := line.strip():
-                yield _reflection(fields, STATE, None, last or modified_at, loop_id=loop_id, learning=line, **place)
+                number = int(heading[1])
+            elif text := line.strip():
+                yield _reflection(
+                    fields,
+                    STATE,
+                    None,
+                    last or modified_at,
+                    pointer=place,
+                    loop_id=loop_id,
+                    iteration=number,
+                    learning=text,
+                )
 
 
 def reflection_key(reflection: Reflection) -> str:
