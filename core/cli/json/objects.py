@@ -58,9 +58,10 @@ class Wire(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, *records: object, **given: Any) -> Self:
-        """Build the object from given values, and attributes of the first fitting record.
+        """Build the object from given values; the others are attributes of the records.
 
-        A record may also be a mapping by keys, or a plain tuple of the values in the order of the keys.
+        The first record that has an attribute counts; `objects.yaml` names the attribute of a key. A record may
+        also be a mapping by keys, or a plain tuple of the values in the order of the keys.
         """
         for record in records:
             if isinstance(record, Mapping):
