@@ -1,4 +1,4 @@
-"""The registry of actions, from which bindings, help and palette are made; its table is `actions.toml`."""
+"""The registry of actions for bindings, help and palette (`actions.toml`)."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ SWITCH_SECONDS: Final = 0.001
 
 
 class RalphdeckApp(DecisionApp, inherit_bindings=False):
-    """The dashboard on a project that is not loaded yet, with loaded settings of the user.
+    """The dashboard on a project that is not loaded yet.
 
     With `searches` idle time is used to find more questions for Review, with `extracts` loops are extracted from when
     they end, if the settings allow it. `theme` is the first theme, by default the last one used; `clock` returns

@@ -106,7 +106,7 @@ class BaseApp(App[None], inherit_bindings=False):
         self.panic()
 
     def panic(self, *renderables: RenderableType) -> None:
-        """End after a bug with its text (without one `renderables`), made safe to print; the log file has it too."""
+        """End after a bug with its text, made safe to print, also in the log."""
         if sys.exc_info()[0] is None:
             plain = Console(file=io.StringIO(), width=100, color_system=None)
             with plain.capture() as capture:

@@ -97,7 +97,7 @@ class DecisionApp(NavigationApp, inherit_bindings=False):
         self._undo(screen.undone if isinstance(screen, BaseScreen) else lambda decision: None)
 
     def _undo(self, undone: Callable[[Decision], None]) -> None:
-        """Undo the newest decision once all are written; `undone` is called when the undo is on its way."""
+        """Undo the newest decision once all are written; first call `undone`."""
         if self._pending_decisions:
             self._pending_undos.append(undone)
             return

@@ -19,7 +19,7 @@ _AGAIN_SECONDS: Final = 60.0
 
 
 class EmbeddingWorker:
-    """Embeds missing texts whenever asked, with messages to `target`; runs in one thread worker."""
+    """Embeds missing texts whenever asked, in one thread worker."""
 
     @dataclass(eq=False)
     class Progress(NewestMessage):

@@ -55,7 +55,7 @@ class Engine(WatchLoop):
 
     @dataclass(eq=False)
     class Decision(Message):
-        """A decision was written, or refused; `made` has the IDs of the decisions that were written."""
+        """A decision was written, or refused; `made` has the IDs written."""
 
         decided: Decided | None
         error: str

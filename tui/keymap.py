@@ -34,7 +34,7 @@ _MODIFIERS: Final = frozenset({"ctrl", "shift", "alt", "meta", "super", "hyper"}
 
 
 def load_keymap(path: Path) -> tuple[dict[str, str], list[str]]:
-    """Load a TOML keymap with lines like `promote = "f6,J"`; a missing file is an empty one.
+    """Load a TOML keymap of lines like `promote = "f6,J"`; {} without a file.
 
     Returns the valid lines, and a message with line number for each invalid one.
     """

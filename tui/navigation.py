@@ -18,7 +18,7 @@ from tui.state.user_state import UserState
 
 
 class NavigationApp(BaseApp, inherit_bindings=False):
-    """An app whose screens link to each other's records; another screen arms the jump guard."""
+    """An app whose screens link to each other's records."""
 
     view: ProjectState
     jump_guard: JumpGuard

@@ -85,7 +85,7 @@ class Services(Protocol):
         progress: Progress | None = None,
         done: Callable[[], None] | None = None,
     ) -> None:
-        """Hand a decision to the engine; `seen` is the state that the user looked at, if not the newest one.
+        """Hand a decision to the engine; `seen` is the state the user looked at.
 
         In the engine's thread `progress` is called with (patterns done, patterns in all), and `done` at the end.
         """

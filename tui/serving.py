@@ -31,7 +31,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class DeckServer(Server):
-    """Serves one dashboard per browser tab, each a process of `command`, on the loopback interface.
+    """Serves one dashboard, a process of `command`, per browser tab.
 
     `announce` receives the address with its key, when it can be opened.
     """

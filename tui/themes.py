@@ -41,7 +41,7 @@ class StyleSheets(Stylesheet):
             self._outdated = True
 
     def reparse(self) -> None:
-        """Parse again if the variables have changed; an invalid sheet raises `StylesheetParseError`."""
+        """Parse again if variables changed; raises `StylesheetParseError`."""
         if self._outdated:
             self.parse()
             self._outdated = False

@@ -28,7 +28,7 @@ def session_document(state: ProjectState, session: DebugSession) -> doc.Document
 
 
 def runs(state: ProjectState, session: DebugSession, *, is_short: bool = False) -> Iterable[doc.Block]:
-    """Describe the runs one after the other: results, causes and fixes; unless `is_short` failures, code and diffs."""
+    """Describe the runs in order; unless `is_short` with failures, code and diffs."""
     yield from head(state, session)
     if not session.executions and not is_short:
         yield line("")
@@ -119,7 +119,7 @@ def _environment(run: Execution, before: Execution | None) -> Iterable[doc.Field
 
 
 def failure_blocks(failure: Failure) -> Iterable[doc.Block]:
-    """Describe type, message and location of a failure, its test, and the stack trace."""
+    """Describe the error and location of a failure, its test, and the trace."""
     test = f"{failure.test_file}:{failure.test_line}" if failure.test_line is not None else failure.test_file
     yield line(doc.Sign("", "bad", "failed"), " ", *error_text(failure), indent=2)
     yield from fields(

@@ -55,7 +55,7 @@ def change_text(decision: Decision) -> str:
 
 
 def reason_text(decision: Decision) -> str:
-    """Return what the person wrote: the reason, the note, or the text of an inversion."""
+    """Return what the person wrote: a reason, a note, or an inversion's text."""
     text = decision.after.get("text")
     return decision.reason or (text if isinstance(text, str) else "")
 

@@ -1,1 +1,1 @@
-"""Pure functions from records to styled text. No widget, no file; tested as strings."""
+"""Pure functions from records to styled text: no widget, no file."""

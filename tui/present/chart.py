@@ -26,7 +26,7 @@ _DOTS: Final = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Connected values 0..1, such as the iterations of one attempt; `places` is their number if more are expected.
+    """Connected values 0..1; `places` is their number if more are expected.
 
     The `label`, harmless already, is shown below the first value; `ticks` are shown below each value instead, where
     there is room.
@@ -44,7 +44,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class _Canvas:
-    """A grid of dots, `fine` (columns, rows) of them per cell; the cells `points` (row, column) are drawn as points."""
+    """A grid of dots, `fine` (columns, rows) per cell; `points` are drawn cells."""
 
     width: int
     height: int
@@ -68,7 +68,7 @@ class _Canvas:
 
 
 def line_chart(runs: Sequence[Run], width: int, height: int, glyphs: Glyphs) -> list[Content]:
-    """Return the runs beside each other: `height` lines of chart and one of labels; [] without values.
+    """Return the runs beside each other, `height` lines and one of labels, or [].
 
     `width` includes the axis. `height` is at least 3, and odd, so that 50 % has a line.
     """
@@ -91,7 +91,7 @@ def line_chart(runs: Sequence[Run], width: int, height: int, glyphs: Glyphs) -> 
 
 
 def _spans(counts: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
-    """Yield the first cell and the number of cells of each run, in proportion to its values."""
+    """Yield first cell and cells of each run, in proportion to its values."""
     spare = room - (len(counts) - 1) - MIN_CELLS * len(counts)
     total = sum(counts)
     start = done = 0
@@ -138,7 +138,7 @@ def _row(canvas: _Canvas, row: int, breaks: set[int], glyphs: Glyphs) -> Content
 
 
 def _labels(runs: Sequence[Run], spans: Sequence[tuple[int, int]]) -> Content:
-    """Return the labels below their runs, or the ticks below their values, where they have room."""
+    """Return labels below runs, or ticks below values, where they have room."""
     line = Content("")
     end = sum(spans[-1])
     for run, (start, cells) in zip(runs, spans, strict=True):

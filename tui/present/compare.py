@@ -126,7 +126,7 @@ def nothing_changed() -> Content:
 
 
 def count_lines(before: Counts, after: Counts, width: int, glyphs: Glyphs, *, short: bool) -> Content:
-    """Return the number of patterns in each state, before and after; `short` puts two on a line, without bars."""
+    """Return the patterns per state, before and after; two a line if `short`."""
     counts = [_count(state, before, after, glyphs) for state in Maturity]
     if short:
         half = width // 2

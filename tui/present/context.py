@@ -1,4 +1,4 @@
-"""Preview of an injected context: the text, its difference, and the score of each pattern and reflection."""
+"""Preview of an injected context: text, difference, and scores."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SIGNS: Final = {"+": "$success", "-": "$error"}
 
 @dataclass(frozen=True)
 class Preview:
-    """The context of a task under trial `settings`, and its `own` one, under the project's settings.
+    """The context under trial `settings`, and its `own` under the project's.
 
     `ranks` has the rank of each pattern, from 1, in the other order: by lower bound or by score.
     """
@@ -111,7 +111,7 @@ class Preview:
         return tuple((signs[piece.mark], piece.text.rstrip("\n")) for piece in changes)
 
     def change_sign(self, key: str) -> str:
-        """Return `+` for a row that the trial settings add, `-` for one they remove, else ""."""
+        """Return `+` for a row that the settings add, `-` for a removed one, or ""."""
         was_in = any(key in keys for keys in self.own_keys)
         return {(True, False): "+", (False, True): "-"}.get((key in self.rank, was_in), "")
 
@@ -132,7 +132,7 @@ def size_items(injection: Injection, settings: InjectionSettings) -> tuple[Conte
 
 
 def difference_line(preview: Preview) -> Content:
-    """Return what the trial settings change: `+12 -4 lines, 2 patterns added, 1 removed`."""
+    """Return what the settings change: `+12 -4 lines, 2 patterns added`."""
     if not preview.differs:
         return Content.styled("the text stays the same", "$quiet")
     signs = [sign for sign, _line in preview.lines]
@@ -187,7 +187,7 @@ def count_line(preview: Preview) -> Content:
 
 
 def score_cells(preview: Preview, key: str, glyphs: Glyphs) -> Cells:
-    """Return the cells of a pattern or reflection: rank and score, or why it is left out."""
+    """Return the cells of a row: rank and score, or why it is left out."""
     sign = preview.change_sign(key)
     changed = (sign or " ", f"bold {_SIGNS.get(sign, '')}".strip())
     if (lesson := preview.reflections.get(key)) is not None:
@@ -234,7 +234,7 @@ def choice_cells(choice: Recipient) -> Cells:
 def detail_lines(
     preview: Preview, pattern: Pattern, view: ProjectState, glyphs: Glyphs, *, short: bool
 ) -> list[Content]:
-    """Return the score of a pattern part by part, or why it is left out; `short` puts the parts first."""
+    """Return a score part by part, or why it is left out; `short`: parts first."""
     head = [
         Content.styled(visible_line(pattern.id, 200), "$secondary"),
         Content.styled(visible_line(pattern.title, 300), "bold"),
@@ -274,7 +274,7 @@ def _other_rank(preview: Preview, chosen: ChosenPattern) -> Content:
 def reflection_lines(
     one: ChosenReflection | ReflectionLeftOut, now: datetime, glyphs: Glyphs, *, short: bool
 ) -> list[Content]:
-    """Return the score of a reflection part by part, and its origin, or why it is left out; `short` as above."""
+    """Return the score and origin of a reflection, or why it is left out."""
     head = [
         Content.styled(visible_line(one.id, 200), "$secondary"),
         Content.styled(visible_line(one.text, 600), "bold"),
@@ -316,7 +316,7 @@ def product(score: float, factors: Sequence[tuple[float, str]], *, short: bool) 
 
 
 def part_name(name: str) -> str:
-    """Return the label of a part of the relevance; JSON calls semantic similarity `meaning`."""
+    """Return the label of a part; JSON calls semantic similarity `meaning`."""
     return "semantic" if name == "meaning" else name
 
 

@@ -37,7 +37,7 @@ Drawable = doc.Block | Content
 
 
 def document_lines(blocks: Iterable[Drawable], now: datetime, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:
-    """Lay out blocks in `width` cells, one `Content` per line; with `UNBROKEN` the pane wraps the lines."""
+    """Lay out blocks in `width` cells; with `UNBROKEN` the pane wraps the lines."""
     lines: list[Content] = []
     for block in blocks:
         match block:
@@ -129,7 +129,7 @@ def diff_lines(lines: Sequence[str]) -> list[Content]:
 
 
 def _table(block: doc.Table, now: datetime, glyphs: Glyphs, width: int) -> list[Content]:
-    """Lay out a table; expendable columns are dropped until the last one has room, else it moves below its row."""
+    """Lay out a table; without room columns are dropped, the last one moves down."""
     titles = [Content.styled(title.replace("→", glyphs.arrow), "$quiet") for title in block.titles]
     rows = [[inline(cell, now, glyphs) for cell in row] for row in block.rows]
     used = [n for n in range(len(titles) - 1) if any(row[n] for row in (titles, *rows))]
@@ -163,7 +163,7 @@ def labelled(label: str, text: str) -> Content:
 
 
 def hanging(label: Content, text: Content, width: int) -> list[Content]:
-    """Return text beside a label in `width` cells; further lines are indented like the first."""
+    """Return text beside a label; further lines are indented like the first."""
     indent = label.cell_length
     room = max(width - indent, MIN_CELLS)
     lines: list[Content] = []

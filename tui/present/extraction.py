@@ -37,7 +37,7 @@ def offer_blocks(offer: Extraction | None, key: str) -> Iterable[Block]:
 
 
 def lesson_sources(view: ProjectState, offer: Extraction) -> Iterable[Block]:
-    """Describe a recurring lesson, and each loop or task that reported it with its task."""
+    """Describe a recurring lesson, and each loop or task that reported it."""
     for proposal in offer.proposals:
         pattern = _pattern(proposal)
         sources = list(dict.fromkeys(loop.loop_id for loop in pattern.source_loops))
@@ -53,7 +53,7 @@ def lesson_sources(view: ProjectState, offer: Extraction) -> Iterable[Block]:
 
 
 def proposals(offer: Extraction) -> Iterable[Block]:
-    """Describe every proposed pattern with its text and sources: new, duplicate, or refused with the reason."""
+    """Describe every proposed pattern: new, duplicate, or refused with a reason."""
     for proposal in (*offer.new, *offer.merges):
         status = ("+ new", "good")
         if proposal.duplicate_of:

@@ -40,7 +40,7 @@ class Records(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """How much text the bar has room for; `letters` and `project` are characters of screen and project names."""
+    """Room for text; `letters` of screen names, `project` of the project's name."""
 
     letters: int
     pad: str
@@ -65,7 +65,7 @@ FITS: Final = (
 def places(
     project: str, here: str, waiting: int, fit: Fit, *, is_counting: bool = False, under: str = ""
 ) -> list[tuple[Content, str]]:
-    """Return the project's name, then every screen with its key; each with the action of a click.
+    """Return the project's name and every screen, each with its click action.
 
     `here` is the visible screen, `under` the main one below it if it is a secondary one. `waiting` is the number of
     pending questions; with `is_counting` a background search may still add some.
@@ -82,7 +82,7 @@ def places(
 
 
 def in_sight(items: Sequence[tuple[Content, str]], cells: int) -> list[tuple[Content, str]]:
-    """Return the items that fit into `cells`; the project's name is dropped first, the visible screen never."""
+    """Return the items that fit; the project's name is dropped first."""
     is_front = [any("reverse" in str(span.style) for span in content.spans) for content, _ in items]
     front = max((n for n, front in enumerate(is_front) if front), default=0)
     shown = list(items)
@@ -104,7 +104,7 @@ def watch_status(
     is_readonly: bool = False,
     records: Records | None = None,
 ) -> Content:
-    """Return the progress of the first load; afterwards read-only mode, file errors, watching, and running loops.
+    """Return the progress of the first load; afterwards errors, watching, loops.
 
     `key` lists the errors; `records` is the progress of a large file, while one is read.
     """
@@ -153,5 +153,5 @@ def watch_status(
 
 
 def reading_text(records: Records) -> str:
-    """Return the progress of a large file: `reading patterns.json: 4,200 of 10,000 records`."""
+    """Return the progress of a large file: `reading a.json: 4 of 10 records`."""
     return f"reading {visible_line(records.file, 40)}: {records.done:,} of {records.total:,} records"

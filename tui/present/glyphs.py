@@ -111,6 +111,6 @@ def draw(sign: Sign, glyphs: Glyphs) -> Content:
 
 
 def draw_state(state: str, glyphs: Glyphs, *, short: bool = False) -> Content:
-    """Draw the state of a pattern, quarantine and held included, see `Assessment.shown`."""
+    """Draw the state of a pattern, see `Assessment.shown`."""
     sign = state_sign(state)
     return draw(Sign(STATE_SHORT.get(state, state), sign.style, sign.glyph) if short else sign, glyphs)

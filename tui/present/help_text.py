@@ -1,4 +1,4 @@
-"""Help as text: the keys of the focused widget first, then the rest, filtered by a search."""
+"""Help as text: the keys of the focused widget first, then the rest."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ GAP: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class HelpLine:
-    """What the `keys`, separated by spaces, do; `name` is the action in the keymap file, "" if it has none.
+    """What `keys` do; `name` is the action in the keymap file, if any.
 
-    `now` says what it would do to the selected record, `against` why it is disabled; both may be untrusted.
+    `now` is what it would do to the selected record, `against` why it is disabled; both may be untrusted.
     """
 
     keys: str
@@ -53,7 +53,7 @@ class Topic:
 
 
 def help_lines(topic: Topic, search: str, width: int) -> list[Content]:
-    """Return the help lines with all words of `search`, those with this key first, wrapped to `width` cells."""
+    """Return the lines with all words of `search`, those with this key first."""
     words = search.lower().split()
     if not words:
         lines: list[Content] = []

@@ -69,12 +69,12 @@ class Knob:
 
 @dataclass(frozen=True, slots=True)
 class ContextKnob(Knob):
-    """Input field of a setting of the injection; its `action` focuses the field, or steps through its words."""
+    """Input field of an injection setting; `action` focuses or steps it."""
 
     action: str
 
     def try_value(self, settings: Settings, text: str, own: Settings) -> Settings:
-        """`settings` with the value in the field; raises `BadInput` outside the range that this screen offers.
+        """`settings` with the value in the field; raises `BadInput` if out of range.
 
         The value in `own`, the project's settings, is always accepted.
         """

@@ -40,7 +40,7 @@ def loop_cells(
     with_bar: bool = True,
     in_full: bool = True,
 ) -> Cells:
-    """Return the cells of a row; `offered` is the number of patterns that can be extracted.
+    """Return the cells of a row; `offered` patterns can be extracted.
 
     `with_bar` draws the iterations as a bar, `in_full` shows every count of patterns.
     """
@@ -99,7 +99,7 @@ def _progress(loop: Loop, glyphs: Glyphs, *, with_bar: bool) -> Content:
 
 
 def _patterns(patterns: LoopPatterns, offered: int, *, in_full: bool) -> Content:
-    """Count used, extractable and extracted patterns; in short only the count to act on."""
+    """Count used, extractable and extracted patterns; in short one count."""
     found: list[Content] = []
     if injected := len(patterns.injected_ids):
         found.append(Content.styled(f"{len(patterns.applied_ids)} of {injected} used", "$quiet"))

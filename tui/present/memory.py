@@ -1,4 +1,4 @@
-"""Tasks, attempts and debug sessions as the rows of one list: three groups, and attempts below their tasks."""
+"""Tasks, attempts and debug sessions as the rows of one list."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ session_key: Final = "session/{}".format
 
 
 def parts(key: str) -> tuple[str, str]:
-    """Split a key into its kind (group, task, earlier, attempt or session) and the ID."""
+    """Split a key into its kind, such as `task`, and the ID."""
     kind, _, record_id = key.partition("/")
     return kind, record_id
 
@@ -118,7 +118,7 @@ def _rows(found: FoundTask, folded: Mapping[str, bool], folds: dict[str, bool], 
 
 
 def task_activity(task: Task, attempts: Sequence[Attempt]) -> datetime | None:
-    """Return the last activity of a task: the newest of its own times and those of its attempts."""
+    """Return the newest time of a task and its attempts."""
     moments = [task.updated_at, task.completed_at, task.created_at, *(attempt.last_activity for attempt in attempts)]
     return max(filter(None, moments), default=None)
 
@@ -146,7 +146,7 @@ def _draw_short(sign: Sign, glyphs: Glyphs) -> Content:
 
 
 def group_cells(group: str, shown: int, total: int, *, folded: bool, glyphs: Glyphs) -> Cells:
-    """Return the header of a group of `GROUPS`, with the number of matching records and of all."""
+    """Return the header of a group, with its matching records and all."""
     count = f"{shown:,}" if shown == total else f"{shown:,} of {total:,}"
     name = f"{_fold(folded, glyphs)} {GROUPS[group]}"
     return {"what": Content.assemble((name, "bold $secondary"), (f"  {count}", "$quiet"))}
@@ -225,7 +225,7 @@ def _fold(folded: bool | None, glyphs: Glyphs) -> str:
 
 
 def _quality(values: Sequence[float], last: float | None, glyphs: Glyphs) -> Content:
-    """Draw the newest values, right-aligned on a dotted background, and the last one as a number."""
+    """Draw the newest values, right-aligned, and the last one as a number."""
     drawn = sparkline(values, SPARKS, glyphs)
     ground = (" " if glyphs is ASCII else "·") * (SPARKS - len(drawn)) if drawn else " " * SPARKS
     return Content.assemble((ground, "$rule"), (drawn, "$secondary"), f"{percent(last) if last is not None else '':>6}")

@@ -1,4 +1,4 @@
-"""Details of the groups of Memory: escalations, retries with reflections, root causes and fixes."""
+"""Details of the groups of Memory: escalations, retries, causes, fixes."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _group_line(label: str, group: AttemptGroup, glyphs: Glyphs) -> Content:
 
 
 def without_tasks(covered: Coverage) -> Iterable[Block]:
-    """Introduce tasks where none is recorded: their purpose, and the loops without one."""
+    """Introduce tasks where none is recorded: their purpose, and the loops."""
     yield line(("A task records each attempt: its plan, its outcome, and the lessons from it.", "quiet"))
     yield line(("Create one from a loop: ralphdeck task init --loop LOOP", "quiet"))
     yield from coverage(covered)

@@ -1,4 +1,4 @@
-"""Tasks and attempts as details: documents with charts of their quality between the blocks."""
+"""Tasks and attempts as details: blocks, and charts between them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def chart_lines(height: int) -> int:
 def task_overview(
     task: Task, attempts: Sequence[Attempt], condition: ConditionOf, glyphs: Glyphs, width: int, height: int = SHORT
 ) -> Iterable[Drawable]:
-    """Describe the task, with a chart of its quality, and a table of its attempts, for a pane of this size."""
+    """Describe the task, with a chart of its quality and its attempts."""
     sign = task_sign(task, condition(attempts[-1]).state if attempts else None)
     differs = task.raw_status and task.raw_status.lower() != sign.text
     yield line((task.description or "no description", "strong"))
@@ -85,7 +85,7 @@ def _dated(word: str, at: datetime | None) -> Text:
 
 
 def task_notes(task: Task, reflections: Sequence[Reflection], *, beside: bool) -> Iterable[Block]:
-    """Describe the lessons of all attempts and the completion criteria; a pane `beside` them is never empty."""
+    """Describe lessons and completion criteria; a pane `beside` is never empty."""
     known = [one for one in reflections if one.text]
     rows: list[Text] = [
         (
@@ -111,7 +111,7 @@ def loop_tab(loop: Loop | None, how: str, view: ProjectState) -> Iterable[Block]
 
 
 def reflection_blocks(reflections: Sequence[Reflection], *, of_task: bool) -> Iterable[Block]:
-    """Describe the reflections on an attempt, or on all attempts at a task, newest first."""
+    """Describe reflections on an attempt or a task, newest first."""
     for n, one in enumerate(reflections):
         if n:
             yield line("")
@@ -128,7 +128,7 @@ def _no_reflection(noun: str) -> Block:
 def attempt_overview(
     attempt: Attempt, task: Task, condition: AttemptCondition, glyphs: Glyphs, width: int, height: int = SHORT
 ) -> Iterable[Drawable]:
-    """Describe outcome, plan, facts, quality, and what worked and what did not, for a pane of this size."""
+    """Describe outcome, plan, facts, quality, and what worked."""
     facts: Iterable[Drawable] = tasks.attempt_facts(attempt, task)
     chart: Iterable[Drawable] = quality_lines(attempt, glyphs, width, height)
     yield tasks.attempt_head(attempt, condition)
@@ -138,7 +138,7 @@ def attempt_overview(
 
 
 def quality_lines(attempt: Attempt, glyphs: Glyphs, width: int, height: int = SHORT) -> list[Content]:
-    """Return the quality by iteration as a chart, and below it the changes in percentage points; [] without values."""
+    """Return a chart of the quality by iteration, and its changes, or []."""
     if not attempt.quality:
         return []
     ticks = [str(place if one.iteration is None else one.iteration) for place, one in enumerate(attempt.quality, 1)]
@@ -175,7 +175,7 @@ def last_actions(detail: AttemptDetail | None, key: str, limit: int = MAX_ACTION
 
 
 def overview_end(detail: AttemptDetail | None, reflections: Sequence[Reflection] | None, key: str) -> Iterable[Block]:
-    """Describe reflections (unless None) and the last actions, below the overview of an attempt."""
+    """Describe reflections (unless None) and the last actions."""
     if reflections is not None:
         yield Section("Reflections", tuple(reflection_blocks(reflections, of_task=False)))
     yield Section("Last actions", tuple(last_actions(detail, key, _FEW_ACTIONS)))

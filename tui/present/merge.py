@@ -28,7 +28,7 @@ _CELLS: Final = 22
 
 
 def beside(view: ProjectState, one: Pattern, other: Pattern, glyphs: Glyphs) -> tuple[list[Content], list[Content]]:
-    """Return both patterns line by line, in the same order: first what differs, marked word by word."""
+    """Return both patterns line by line, first what differs, marked by word."""
     left, right = _head(view, one, glyphs), _head(view, other, glyphs)
     for label, mine, others in sorted(_rows(one, other), key=lambda row: row[1] == row[2]):
         for lines, text, against in ((left, mine, others), (right, others, mine)):
@@ -51,7 +51,7 @@ def _head(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content]
 
 
 def _rows(one: Pattern, other: Pattern) -> Iterator[tuple[str, str, str]]:
-    """Yield (label, text of the one, text of the other) of all fields that either has."""
+    """Yield label and both texts of all fields that either pattern has."""
     same_titles = one.description == one.title and other.description == other.title
     for label, name in (
         ("Title", "title"),
@@ -91,7 +91,7 @@ def _compared(text: str, against: str) -> Content:
 
 
 def merged_counts(merger: Merger, glyphs: Glyphs) -> list[Content]:
-    """Return state, rate, counts and source loops of both patterns and of the merged one."""
+    """Return state, rate, counts and loops of both patterns and of the merged."""
     names = [_cut(merger.target.id), _cut(merger.other.id), "merged"]
     patterns, assessments = (merger.target, merger.other, merger.result), (*merger.before, merger.after)
     rate = "failure" if merger.target.type is PatternType.ANTI else "success"

@@ -46,7 +46,7 @@ class Title(Enum):
 
 
 def part_title(figure: Figure, part: int, glyphs: Glyphs, form: Title) -> str:
-    """Return the heading of a part, with its fill character if there are several parts."""
+    """Return the heading of a part; one of several has its fill character."""
     name = figure.parts[part]
     if form is Title.MARK and over_weeks(figure) and len(figure.parts) > 1:
         return fill(figure, part, glyphs)
@@ -57,7 +57,7 @@ def part_title(figure: Figure, part: int, glyphs: Glyphs, form: Title) -> str:
 
 
 def row_cells(figure: Figure, row: Row, bar_width: int, glyphs: Glyphs) -> Cells:
-    """Return the cells of a row: label, bar, values, interval, and the number of cases."""
+    """Return the cells of a row: label, bar, values, interval, and cases."""
     reach = ""
     if row.low is not None and row.high is not None:
         low, high = (format_decimal(end) if figure.percent else value_text(figure, end) for end in (row.low, row.high))
@@ -83,7 +83,7 @@ def takeaway(figure: Figure) -> Content:
 
 
 def range_note(weeks: int, keys: tuple[str, str]) -> Content:
-    """Return the time ranges, the selected one highlighted, between the keys that change it."""
+    """Return the time ranges between their keys, the selected one highlighted."""
     parts: list[Content | tuple[str, str]] = [(keys[0], "$accent"), (" ", "")]
     for number, name in RANGE_NAMES.items():
         parts += [(name, "bold $accent underline" if number == weeks else "$quiet"), (" ", "")]
@@ -106,7 +106,7 @@ def tiles(figures: Sequence[Figure], width: int, height: int, glyphs: Glyphs) ->
 
 
 def grid(figures: Sequence[Figure], width: int, height: int, glyphs: Glyphs) -> list[Content]:
-    """Return tiles of one size in a grid of `TILE_COLUMNS`, `height` lines; [] if none fits."""
+    """Return tiles of one size in a grid of `height` lines; [] if none fits."""
     rows = min((height + 1) // (TILE_LINES + 1), TILE_ROWS)
     if not rows:
         return []
@@ -158,7 +158,7 @@ def _least(figure: Figure) -> int:
 
 
 def tile(figure: Figure, width: int, height: int, glyphs: Glyphs) -> list[Content]:
-    """Return a whole section in `height` lines: at least 3, over weeks at least `TILE_LINES`."""
+    """Return a section in `height` lines, >= 3, over weeks >= `TILE_LINES`."""
     lines = [
         Content.styled(figure.title, "bold $secondary"),
         *_wrapped(figure.takeaway, "" if figure.rows else "$quiet", width, height - 1 - _picture_lines(figure)),

@@ -109,7 +109,7 @@ def _cells(sizes: Sequence[float]) -> list[int]:
 def week_chart(
     figure: Figure, width: int, height: int, glyphs: Glyphs, cursor: int | None = None, *, small: bool = False
 ) -> list[Content]:
-    """Return a chart over weeks: `height` lines with axis, week labels and, for several parts, a legend.
+    """Return a chart over weeks: `height` lines with axis, labels and legend.
 
     The weeks furthest from now are dropped where `width` is too small. The row `cursor` is marked below the chart;
     a `small` chart has only the sum of each week, without a legend.
@@ -146,7 +146,7 @@ def _axis(figure: Figure, top: float, line: int, lines: int, glyphs: Glyphs) -> 
 
 
 def _column(figure: Figure, row: Row, top: float, lines: int, step: int, glyphs: Glyphs) -> list[Content]:
-    """Return the column of one week from the top down, `step` cells wide including a gap."""
+    """Return the column of a week from the top down, `step` cells with a gap."""
     sizes = _cells([value / top * lines for value in row.values])
     wide = max(step - 1, 1)
     pad = " " * (step - wide)
@@ -172,7 +172,7 @@ def _sum(figure: Figure, row: Row, top: float, lines: int, step: int, glyphs: Gl
 
 
 def _point(figure: Figure, row: Row, top: float, lines: int, step: int, glyphs: Glyphs) -> list[Content]:
-    """Return the rate of one week with its interval as whiskers, or on a stem; a gap if unknown."""
+    """Return the rate of a week, with whiskers or on a stem; a gap if unknown."""
     blank = Content(" " * step)
     if not row.values:
         return [blank] * lines
@@ -234,7 +234,7 @@ def _week_labels(rows: Sequence[Row], step: int, cursor: int | None, glyphs: Gly
 
 
 def nice_top(value: float) -> float:
-    """Return the end of an axis: the smallest round number >= `value` whose half is round too."""
+    """Return the smallest round number >= `value` whose half is round too."""
     if value <= 1:
         return 1.0
     unit = 10.0 ** floor(log10(value))

@@ -21,7 +21,7 @@ _LEVELS: Final[dict[Severity, SeverityLevel]] = {
 
 
 def toasts(found: Sequence[Notification], mine: Container[str]) -> list[tuple[str, SeverityLevel]]:
-    """Return text and level of toasts: broken loops, decisions by others, escalations, new questions.
+    """Return text and level of the toasts for changes by others.
 
     Toasts cover text, so loops that start or succeed and the decisions in `mine`, made in this dashboard, give none.
     """

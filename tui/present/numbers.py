@@ -15,7 +15,7 @@ CLOCK_SKEW: Final = timedelta(minutes=1)
 
 
 def ago(moment: datetime | None, now: datetime) -> str:
-    """Return an age: `5 h ago`, `in 3 d` for the future, `now` within the clock skew, `—` for unknown."""
+    """Return an age: `5 h ago`, `in 3 d`, `now` within the clock skew, or `—`."""
     if moment is None:
         return "—"
     seconds = (now - moment).total_seconds()
@@ -25,7 +25,7 @@ def ago(moment: datetime | None, now: datetime) -> str:
 
 
 def moment_text(moment: datetime | None, now: datetime) -> str:
-    """Return a timestamp in the local time zone: `today 14:05`, `3 May 14:05`, `3 May 2025`."""
+    """Return a local timestamp: `today 14:05`, `3 May 14:05`, `3 May 2025`."""
     if moment is None:
         return "—"
     local = _to_local(moment)
@@ -35,13 +35,13 @@ def moment_text(moment: datetime | None, now: datetime) -> str:
 
 
 def day_text(moment: datetime, now: datetime) -> str:
-    """Return a day in the local time zone: `3 May`, or `May 2025` if it is far from now."""
+    """Return a local day: `3 May`, or `May 2025` if it is far from now."""
     local = _to_local(moment)
     return f"{local.day} {local:%b}" if abs((now - moment).days) < 300 else f"{local:%b %Y}"
 
 
 def _to_local(moment: datetime) -> datetime:
-    """Convert to the local time zone; years 1 and 9999 may not exist there and stay in UTC."""
+    """Convert to local time; years 1 and 9999 may stay in UTC."""
     try:
         return moment.astimezone()
     except (OverflowError, ValueError, OSError):
@@ -54,7 +54,7 @@ def percent(rate: float | None) -> str:
 
 
 def number_text(value: float) -> str:
-    """Return a number for an input field, without digits that come from rounding errors."""
+    """Return a number for an input field, without rounding errors."""
     return f"{round(value, 9):.15g}"
 
 
@@ -77,7 +77,7 @@ def sparkline(values: Sequence[float], width: int, glyphs: Glyphs) -> str:
 
 
 def interval_bar(low: float, high: float, rate: float | None, width: int, glyphs: Glyphs) -> str:
-    """Return an interval on a scale 0..1 with a cross at the rate: `0.78 ┄┄┄━╋━ 0.99`."""
+    """Return an interval 0..1 with a cross at the rate: `0.78 ┄┄━╋━ 0.99`."""
     cells = [glyphs.line] * width
     for n in range(int(low * (width - 1) + 0.5), int(high * (width - 1) + 0.5) + 1):
         cells[n] = glyphs.range

@@ -1,4 +1,4 @@
-"""Search index of the command palette: patterns, loops, questions, tasks, sessions, reflections, decisions."""
+"""Search index of the command palette: all records that can be opened."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BEGINNINGS: Final = re.compile(r"(?:^|[^0-9a-z])$")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A search result: its `key` on the screen `place`; for an archived pattern its ID, and "".
+    """A search result: its `key` on the screen `place`, "" if archived.
 
     `id` and `text`, of at most `MAX_CHARS` characters, are untrusted; `rank` is the quality of the match, 0..1.
     """
@@ -46,7 +46,7 @@ class Target:
 
 
 class _Kind:
-    """All records of one kind as lines of one text; a search takes some ms for 100,000."""
+    """Records of one kind as lines of one text; 100,000 are searched in ms."""
 
     def __init__(self, name: str, place: str, records: Iterable[tuple[str, str, str]]) -> None:
         self.name, self.place = name, place
@@ -76,7 +76,7 @@ class _Kind:
 
 
 class PaletteIndex:
-    """The index of one snapshot; building it takes about 0.1 s for 100,000 patterns, in a worker."""
+    """The index of one snapshot; about 0.1 s for 100,000 patterns, in a worker."""
 
     def __init__(self, view: ProjectState, archived: Sequence[ArchivedPattern]) -> None:
         snapshot = view.snapshot

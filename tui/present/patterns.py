@@ -35,7 +35,7 @@ def pattern_cells(
     short: bool = False,
     with_bar: bool = True,
 ) -> Cells:
-    """Return the cells of a row; `short` abbreviates the state, `with_bar` draws the interval."""
+    """Return the cells of a row; `short` abbreviates the state."""
     low, high = assessment.interval
     flags = (glyphs.pin if assessment.pin else "") + ("!" if assessment.inversion_due else "")
     flags += glyphs.suspect if pattern.suspicions else ""
@@ -80,7 +80,7 @@ def pattern_words(pattern: Pattern, assessment: Assessment, now: datetime) -> di
 
 
 def second_line(pattern: Pattern) -> Content:
-    """Return the second line of a row: a text that the first line has no column for, and the tags."""
+    """Return the second line of a row: a text without a column, and the tags."""
     subject = _subject(pattern)
     text = next((text for text in (pattern.title, pattern.description) if text and text != subject), subject)
     tags = " ".join(f"#{visible_line(tag, 40)}" for tag in pattern.tags[:6])
@@ -88,7 +88,7 @@ def second_line(pattern: Pattern) -> Content:
 
 
 def _subject(pattern: Pattern) -> str:
-    """Return what the pattern is about: the error or the description; the ID already has the short name."""
+    """Return what the pattern is about: the error or the description."""
     return (pattern.error_pattern if pattern.type is PatternType.ERROR else pattern.description) or pattern.title
 
 

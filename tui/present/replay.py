@@ -1,4 +1,4 @@
-"""An attempt replayed action by action: the timeline, the list, and one action in detail."""
+"""An attempt replayed action by action: timeline, list, and details."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _IN_DIFF: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """The number of actions on a timeline, and the positions, from 0, of those that failed.
+    """The number of actions on a timeline, and the positions of failed ones.
 
     `iterations` has position and number of the first action of each iteration; it is empty for very long attempts.
     """
@@ -50,7 +50,7 @@ class Track:
 
 
 def timeline(track: Track, position: int, width: int, glyphs: Glyphs) -> tuple[Content, Content]:
-    """Return the timeline with errors and iterations marked, and the iteration numbers below it.
+    """Return the timeline with its marks, and the iteration numbers below it.
 
     In `width` cells an action has several cells, or several actions share one.
     """
@@ -130,7 +130,7 @@ def playback_state(speed: float, waited: int | None, glyphs: Glyphs, *, playing:
 
 
 def first_listed(position: int, count: int, height: int) -> int:
-    """Return the first position of a list of `height` lines that has `position` near its middle."""
+    """Return the first of `height` positions with `position` in the middle."""
     return max(min(position - height // 2, count - height), 0)
 
 
@@ -174,7 +174,7 @@ def _head_of(text: str) -> str:
 def beside_action(
     detail: AttemptDetail, quality: Sequence[float], glyphs: Glyphs, width: int, height: int
 ) -> Iterable[Drawable]:
-    """Describe `quality`, 0..1 of each iteration so far, as a chart for a pane of this size, and the reflections."""
+    """Describe `quality`, 0..1 per iteration so far, and the reflections."""
     total = len(detail.attempt.quality)
     yield line(("Quality so far", "strong"), (f"   {percent(quality[-1])}" if quality else "", "quiet"))
     progress = Content.styled(f"{len(quality)} of {plural(total, 'iteration')}", "$quiet")

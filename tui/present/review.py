@@ -50,7 +50,7 @@ Sides = tuple[str, str, list[Content], list[Content]]
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """How a question is drawn: with `glyphs`, the `key` of each action, and the cells of each side.
+    """How a question is drawn: glyphs, keys of actions, cells of both sides.
 
     For an inversion `proposal` is the anti-pattern, `is_edited` whether the user has rewritten its text.
     """
@@ -63,7 +63,7 @@ class Desk:
 
 
 def head(item: ReviewItem, number: int, total: int, fresh: int = 0, id_cells: int = ID_CELLS) -> Content:
-    """Return the question with its number, the ID of its record in at most `id_cells`, and the count of new questions.
+    """Return the question with its number and the ID in `id_cells`.
 
     Number and ID come early, so that both are visible on a narrow screen.
     """
@@ -80,7 +80,7 @@ def head(item: ReviewItem, number: int, total: int, fresh: int = 0, id_cells: in
 
 
 def impact_bar(item: ReviewItem, glyphs: Glyphs, *, short: bool = False) -> Content:
-    """Return the expected impact of a decision; of an urgent question that an agent is blocked."""
+    """Return the expected impact of a decision, or that an agent is blocked."""
     if item.is_urgent:
         return Content.styled("agent blocked", "$warning")
     cells = len(_IMPACTS) - 1

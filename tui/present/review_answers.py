@@ -1,4 +1,4 @@
-"""What each answer to a question would change: a line per answer, and the details of the selected one."""
+"""What each answer to a question would change: one line, or in detail."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MAX_NAMED: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """The forecast of one answer for the snapshot `number`; None and the `problem` if it failed."""
+    """The forecast of one answer for snapshot `number`, or the `problem`."""
 
     number: int
     forecast: Forecast | None
@@ -44,7 +44,7 @@ def answer_rows(
     glyphs: Glyphs,
     width: int,
 ) -> list[Content]:
-    """Return a line per answer: key, name, effect, change of state and rank, and changed contexts.
+    """Return a line per answer: key, name, effect, and what changes.
 
     An outlook is None while it is computed; `about` is the ID of the pattern in question.
     """
@@ -88,7 +88,7 @@ def _row(cells: Sequence[Content]) -> Content:
 
 
 def _with_effect(effect: Content, room: int, numbers: Sequence[Content]) -> list[Content]:
-    """Put the effect in words before the numbers; it takes over the room of leading blank cells."""
+    """Put the effect before the numbers, also in place of leading blank cells."""
     while numbers and numbers[0].plain.isspace():
         room += numbers[0].cell_length + (_GAP if room else 0)
         numbers = numbers[1:]
@@ -99,7 +99,7 @@ def _with_effect(effect: Content, room: int, numbers: Sequence[Content]) -> list
 
 
 def _states(found: Forecast | None, about: str, glyphs: Glyphs) -> Content:
-    """Return the state of the pattern before and after; of many patterns how many change."""
+    """Return the state before and after; of many patterns how many change."""
     if found is None or not found.turned:
         return Content("")
     for id, before, after in found.turned:
@@ -118,7 +118,7 @@ def _ranks(found: Forecast | None, about: str, glyphs: Glyphs) -> Content:
 
 
 def _contexts(answer: Answer, outlook: Outlook | None, *, wide: bool) -> Content:
-    """Return the number of changed contexts: `3 of 4 running loops, 1 of 1 paused (on resume)`."""
+    """Return the number of changed contexts: `3 of 4 running loops`."""
     if answer.why_not or not answer.matters:
         return Content("")
     if outlook is None:
@@ -147,7 +147,7 @@ def what_heading(answer: Answer, key: str, glyphs: Glyphs) -> Content:
 
 
 def what_changes(answer: Answer, outlook: Outlook | None, view: ProjectState, glyphs: Glyphs) -> list[Content]:
-    """Return everything that one answer would change: states, a merge, and every context as a diff."""
+    """Return everything that one answer would change, contexts as diffs."""
     if answer.why_not:
         return [Content.styled(f"Not now: {visible_line(answer.why_not, 300)}", "$quiet")]
     if not answer.matters:
@@ -183,7 +183,7 @@ def _unchanged(found: Forecast) -> str:
 
 
 def group_same_changes(changed: Sequence[ContextChange]) -> list[list[ContextChange]]:
-    """Group the contexts that change in the same lines, in the order of the first of each group."""
+    """Group the contexts that change in the same lines."""
     groups: dict[tuple[str, ...], list[ContextChange]] = {}
     for change in changed:
         key = tuple(line.plain for line in diff_lines(change.before, change.after))
@@ -203,7 +203,7 @@ def _change_lines(changes: Sequence[ContextChange], glyphs: Glyphs) -> Iterator[
 
 
 def diff_lines(before: str, after: str) -> list[Content]:
-    """Return the changed lines of two contexts: `-` before deleted ones, `+` before inserted ones."""
+    """Return the changed lines of two contexts, marked with `-` and `+`."""
     signs = {DELETED: ("-", "$error"), INSERTED: ("+", "$success")}
     pieces = [piece for piece in line_changes(before, after) if piece.mark in signs]
     return [

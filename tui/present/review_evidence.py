@@ -1,4 +1,4 @@
-"""What speaks for and against a question: numbers, decisions, triggers, counts, reports and uses, as blocks."""
+"""Evidence for and against the answers to a question, as blocks."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def conflicts(view: ProjectState, pattern: Pattern) -> Iterable[Line]:
 
 
 def robustness(view: ProjectState, pattern: Pattern) -> Iterable[Fields]:
-    """Describe how many loops support the state, what one failure changes, and what will decay."""
+    """Describe the supporting loops, the effect of one failure, and decay."""
     rows = []
     for rule in explain_pattern(view, pattern.id).lines:
         if rule.rule in _ROBUSTNESS_RULES:
@@ -60,7 +60,7 @@ def robustness(view: ProjectState, pattern: Pattern) -> Iterable[Fields]:
 
 
 def uses(view: ProjectState, pattern: Pattern) -> Iterable[Line]:
-    """Describe the uses, failures first, each with its loop and result; then reports that are not counted."""
+    """Describe the uses, failures first; then reports that are not counted."""
     observations = view.board.observations(pattern.id)
     ordered = sorted(observations, key=lambda one: (one.success is not False, one.success is None))
     for use in ordered[:MAX_USES]:
@@ -83,7 +83,7 @@ def use_line(use: Observation, source: str) -> Line:
 
 
 def find_result(view: ProjectState, use: Observation) -> str:
-    """Return the result of the iteration that used a pattern, else the last result of its loop; "" if unknown."""
+    """Return the result of the iteration of a use, else the last of its loop."""
     loop = view.snapshot.loops.get(use.loop_id)
     if loop is None:
         return ""
@@ -122,7 +122,7 @@ def distances(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
 
 
 def trigger_matches(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
-    """Describe how many common and recorded messages the triggers match, with examples."""
+    """Describe how many messages the triggers match, with examples."""
     recorded = list(dict.fromkeys(islice(_failure_messages(view), MAX_MESSAGES)))
     tasks = list(dict.fromkeys(loop.task for loop in view.snapshot.loops.values() if loop.task))
     for trigger, tests in (
@@ -178,7 +178,7 @@ def pattern_name(pattern: Pattern, type_word: str = "") -> Iterable[Line]:
 
 
 def reported_patterns(view: ProjectState, burst: Burst) -> Iterable[Block]:
-    """Describe the patterns with suspicious reports, and their states while these are not counted."""
+    """Describe the patterns with suspicious reports and their states."""
     for id in burst.patterns:
         pattern = view.snapshot.patterns.get(id)
         if pattern is None:
@@ -211,7 +211,7 @@ def report_source(view: ProjectState, burst: Burst) -> Iterable[Block]:
 
 
 def failing_pattern(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
-    """Describe the pattern, each loop in which it failed with the error, and the loops in which it succeeded."""
+    """Describe the pattern, and the loops in which it failed or succeeded."""
     assessment, observations = view.assessment(pattern.id), view.board.observations(pattern.id)
     failed = [one for one in observations if one.success is False]
     succeeded = [one for one in observations if one.success]
@@ -240,7 +240,7 @@ def anti_pattern(
     *,
     is_edited: bool,
 ) -> Iterable[Block]:
-    """Describe the anti-pattern: its text, the check of its words, the `alternatives` it can name, and its fields.
+    """Describe the anti-pattern, with the `alternatives` it can name.
 
     `keys` has the keys of `rewrite`, `rewrite_in_editor` and `alternative`; with `is_edited` the text is the user's.
     """

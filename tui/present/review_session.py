@@ -81,7 +81,7 @@ def pace_text(session: ReviewSession) -> Content:
 def budget_text(
     session: ReviewSession, offer: Plan, pending: Sequence[ReviewItem], now: datetime, key: str, *, short: bool = False
 ) -> Content:
-    """Return the progress of the time budget; without one what `offer`, the usual one, would cover, and its `key`."""
+    """Return the progress of the time budget, or what `offer` would cover."""
     plan = session.plan
     if plan is None:
         count = len(offer.items)
@@ -96,7 +96,7 @@ def budget_text(
 
 
 def stop_lines(pending: Sequence[ReviewItem], plan: Plan, key: str) -> list[Content]:
-    """Return the offer to stop, and the share of impact that is left; `key` continues."""
+    """Return the offer to stop, and the impact that is left; `key` continues."""
     if not pending:
         return [Content.styled("All questions are answered.", "bold")]
     left, planned = sum(item.impact for item in pending), sum(item.impact for item in plan.items)

@@ -1,4 +1,4 @@
-"""Texts in question: the exact text that a loop would get, its origin, and its changes since it was approved."""
+"""Texts in question: as injected, their origin, their changes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MARKERS: Final = {DELETED: ("[-", "-]", "$error"), INSERTED: ("{+", "+}", "$suc
 
 
 def pattern_origin(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
-    """Describe where a pattern comes from, its recorded counts, and the findings of the scan."""
+    """Describe the origin of a pattern, its counts, and the safety findings."""
     assessment, recorded = view.assessment(pattern.id), pattern.recorded_counts
     approved = (("   after approval ", "quiet"), state_sign(assessment.computed)) if assessment.quarantined else ()
     yield from pattern_name(pattern, TYPE_WORDS[pattern.type])
@@ -66,7 +66,7 @@ def pattern_origin(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
 
 
 def exact_text(view: ProjectState, pattern: Pattern) -> list[Content]:
-    """Return the injected text, then the other texts of the record; sentences that stop the scan are underlined."""
+    """Return the injected text, then the others; stopped sentences underlined."""
     rules = {one.rule: one.severity for one in pattern.suspicions if one.severity.stops}
     block = render_context([(pattern, view.assessment(pattern.id))], view.settings.injection)
     shown = block.removeprefix(f"{TITLE}\n\n{INTRODUCTION}\n\n").rstrip("\n")
@@ -110,7 +110,7 @@ def _texts(pattern: Pattern) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def held_text_lines(held: HeldText) -> list[Content]:
-    """Return a text that is not a pattern, with the sentences underlined that give orders."""
+    """Return a text that is not a pattern, stopped sentences underlined."""
     rules = {one.rule: one.severity for one in scan_text(held.text) if one.severity.stops}
     return [_underlined(row, rules) for row in visible(held.text, MAX_CHARS).split("\n")]
 
@@ -139,7 +139,7 @@ def _underlined(row: str, rules: Mapping[str, Severity]) -> Content:
 
 
 def approved_changes(view: ProjectState, pattern: Pattern) -> list[Content]:
-    """Return the fields that differ from the approved text, which is not always stored."""
+    """Return the fields that differ from the approved text, if it is stored."""
     text = find_approved_pattern(view, pattern.id)
     if text is None:
         return [Content.styled("The approved text was not stored; below is the current one.", "$warning")]

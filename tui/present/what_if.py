@@ -37,7 +37,7 @@ GROUPS: Final[Mapping[str, tuple[Knob, ...]]] = {
 
 
 def reason(error: BadInput, knob: Knob) -> str:
-    """Return why a text is not a valid value, without the text, which the field shows."""
+    """Return why the text of a field is not a valid value."""
     return visible_line(str(error).removeprefix(f"{knob.setting.name} ").rpartition(", not ")[0] or str(error), 120)
 
 
@@ -68,7 +68,7 @@ def by_consequence(replay: Replay, settings: Settings) -> list[PatternDifference
 
 
 def headline(replay: Replay | None, *, as_today: bool, faulty: bool = False) -> Content:
-    """Return the consequence in a sentence; `as_today` for the current thresholds, `faulty` if a field is invalid."""
+    """Return the consequence in a sentence; `as_today`: no threshold is changed."""
     if replay is None:
         return Content.styled("replaying all history…", "$quiet")
     total = sum(replay.before.values())

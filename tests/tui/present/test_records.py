@@ -216,3 +216,11 @@ def test_a_loop_without_start_or_with_a_future_one_has_no_wrong_length(sample_vi
     for loop in sample_view.snapshot.loops.values():
         seconds = elapsed(loop, NOW)
         assert seconds is None or seconds >= 0
+
+
+def test_a_long_id_is_shortened_beside_its_question(sample_view: ProjectState) -> None:
+    item = next(item for item in sample_view.queue if item.asks and len(item.subject) > 20)
+    whole, fitted = (review.head(item, 3, 28, id_cells=cells).plain for cells in (80, 12))
+    assert whole.endswith(f"  {item.subject}")
+    assert fitted.endswith(f"  {item.subject[:11]}…")
+    assert len(whole) - len(fitted) == len(item.subject) - 12
