@@ -234,7 +234,10 @@ PATTERN_RULES: Final[Mapping[type[PatternCommand], Callable[[Case, Any], Draft]]
 
 
 def why_refused(command: PatternCommand, state: ProjectState) -> str:
-    """Why a command is refused, "" if allowed; a missing reason does not count."""
+    """Why a command is refused, "" if allowed; a missing reason does not count.
+
+    Raises `UnknownRecord` if the pattern does not exist.
+    """
     pattern = state.pattern(command.pattern_id)
     if isinstance(command, commands.Archive):
         return "" if pattern.is_registered else "its file is not written to"

@@ -45,7 +45,7 @@ _COUNTERS: Final = frozenset({"successful_applications", "failed_applications"})
 
 
 class CountResult(Struct, frozen=True, kw_only=True):
-    """New counts of one record, also uses without a result, or the `problem`."""
+    """The new counts of one record (`uses` without a result too), or the `problem`."""
 
     pattern_id: str
     file: str

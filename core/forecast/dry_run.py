@@ -58,7 +58,10 @@ class DryRun(NamedTuple):
 
 
 def dry_run(project: Project, command: Command, state: ProjectState | None = None) -> DryRun:
-    """Make a decision in memory, from `state` (default: now); errors as for real."""
+    """Make a decision in memory, starting from `state`, by default the newest one.
+
+    Raises `RalphdeckError` as the decision itself would; the project is not changed.
+    """
     before = state or project.view
     stage = _Stage(project, before)
     decided = stage.decide(command)

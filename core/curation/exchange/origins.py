@@ -34,7 +34,10 @@ _SHARE: Final = re.compile(rb"[0-9a-f]{16}(?:\+[0-9a-f]{16}){0,15}")
 
 
 def project_origin(paths: ProjectPaths, retry_seconds: Sequence[float]) -> str:
-    """Random ID of this project, created on first use (`Conflict`, `Unwritable`)."""
+    """The random ID of this project, 16 hex digits; created on first use.
+
+    Raises `Conflict` or `Unwritable` if it cannot be created.
+    """
     path = paths.curation / "origin"
     with curation_lock(paths):
         try:
