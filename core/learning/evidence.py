@@ -118,7 +118,7 @@ def list_unrecorded(
 ) -> list[Observation]:
     """Return sources 4 and 5: counted uses that are not among the `recorded` ones."""
     added: list[Observation] = []
-    if steps := _trend_steps(pattern):
+    if pattern.trend and (steps := _trend_steps(pattern)):
         good, bad = sum(step.successes for step in steps), sum(step.failures for step in steps)
         total = UseCounts(good, bad, good + bad, derived=True)
         if recorded_counts is None or recorded_counts.uses < total.uses:
