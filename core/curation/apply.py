@@ -169,7 +169,7 @@ class _Work:
 
 
 def _apply_to_file(paths: ProjectPaths, settings: Settings, file: str, steps: Sequence[Step]) -> tuple[Outcomes, bool]:
-    """Apply steps to one file; returns the outcomes and whether the steps are finished."""
+    """Apply steps to one file; returns the outcomes and whether all are finished."""
     usable = [step for step in steps if step.effect.type in LIST_OF]
     text = f"the decision log contains an unknown pattern type for {visible_line(file, 120)}"
     unknown = (Outcome(step.decision_id, text, False) for step in steps if step.effect.type not in LIST_OF)

@@ -73,7 +73,7 @@ class Case(Struct, frozen=True, kw_only=True):
         return {"state": state.value, "computed": found.computed.value, "content_hash": content_hash} | counts
 
     def recorded_with_text(self, state: Maturity) -> dict[str, Any]:
-        """The pattern for `Decision.after` with its text, so that the text can be restored later."""
+        """The pattern for `Decision.after`, with its text for a later restoration."""
         text = self.text()
         return {**self.recorded(state), DECIDED_TEXT: text} if text else self.recorded(state)
 

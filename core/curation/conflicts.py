@@ -64,7 +64,7 @@ def check_newest(by: str, news: Sequence[Decision], known: Mapping[str, Decision
 
 
 def _all_affected(decided: Decision | Draft, known: Mapping[str, Decision]) -> set[str]:
-    """IDs that a decision is about; for undo and redo also those of the other decision."""
+    """IDs that a decision, and the one that it undoes or redoes, is about."""
     other = known.get(decided.subject) if decided.verb in TURNS else None
     return affected_ids(decided) | (affected_ids(other) if other else set())
 

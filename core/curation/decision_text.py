@@ -35,7 +35,7 @@ def about_text(decision: Decision, known: Mapping[str, Decision]) -> str:
 
 
 def changed(decision: Decision) -> str:
-    """What a decision changed, for lists: `established → proven`, `8 patterns`, or nothing."""
+    """What a decision changed: `established → proven`, `8 patterns`, or nothing."""
     merged = decision.after.get("merged")
     if isinstance(merged, str):
         return f"with {shorten_id(merged)}"

@@ -204,7 +204,7 @@ class DecisionWriter:
         return replace(decided, refused=tuple(refused), warnings=tuple(warnings))
 
     def _decide(self, make: Callable[[CurationState, str], dict[str, Draft]], now: datetime) -> Decided:
-        """Append what `make` returns: from the fold and the act's ID, drafts by decision ID."""
+        """Append the drafts by decision ID that `make` returns for fold and act ID."""
         now = now.astimezone(UTC)
         self._apply_pending()
         act = f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03d}-{secrets.token_hex(4)}"
@@ -244,7 +244,7 @@ def clean(text: str, what: str) -> str:
 
 
 def _storable(draft: Draft) -> Draft:
-    """Return the draft; `BadInput` if it contains a lone surrogate, which no file can store."""
+    """Return the draft; `BadInput` if it contains a lone surrogate."""
     try:
         msgspec.json.encode(draft)
     except UnicodeEncodeError:

@@ -64,7 +64,7 @@ class Tally:
         return Tally(successes, failures, max(self.uses, other.uses, successes + failures))
 
     def __and__(self, other: Tally) -> Tally:
-        """What both have in common: the smaller of each count, uses without a result among them."""
+        """The smaller of each count, also of uses without a result."""
         successes, failures = min(self.successes, other.successes), min(self.failures, other.failures)
         unknown = min(tally.uses - tally.successes - tally.failures for tally in (self, other))
         return Tally(successes, failures, successes + failures + unknown)

@@ -1,4 +1,4 @@
-"""The records of pattern files and archives, for decisions that write whole records."""
+"""Records of pattern files and archives, for decisions that write them whole."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def judge_reports(command: JudgeReports, state: CurationState, _at: datetime) ->
 
 
 def approve_text(command: commands.ApproveText, state: CurationState, _at: datetime) -> Draft:
-    """Allow a held text that is not a pattern to be injected, as long as it does not change."""
+    """Allow a held text that is not a pattern to be injected while unchanged."""
     digest, name = text_hash(command.text), shorten_id(command.about or command.key)
     if digest in state.approved_texts:
         raise AlreadyDone(f"{name} is already approved")

@@ -196,7 +196,7 @@ def merge(batch: Batch, target: Pattern, other: Pattern) -> Draft:
 
 
 def archive(batch: Batch, reasons: Sequence[tuple[Pattern, str]], subject: str) -> Draft:
-    """Move patterns from the registry into this month's archive, each with its reason."""
+    """Move patterns into this month's archive, each with its reason."""
     if not reasons:
         raise Refused("nothing to archive")
     changes = Changes()

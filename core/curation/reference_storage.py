@@ -70,7 +70,7 @@ class _EventStore:
 
 
 class LoggedFeedback(FeedbackStorage):
-    """`FeedbackStorage` in the event log: events of kind `feedback` that name a criterion."""
+    """`FeedbackStorage` in the event log: `feedback` events that name a criterion."""
 
     def __init__(self, paths: ProjectPaths, *, by: str = "") -> None:
         self._log = _EventStore(paths)

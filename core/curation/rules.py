@@ -82,7 +82,7 @@ def deprecate(case: Case, _command: PatternCommand) -> Draft:
 
 
 def reset(case: Case, _command: PatternCommand) -> Draft:
-    """Remove the pin. A pattern that only the rules deprecate can be reset once, then promoted."""
+    """Remove the pin; a pattern deprecated by rule can be reset once, then promoted."""
     if case.pin is None and (case.effective is not Maturity.DEPRECATED or case.was_reset):
         raise Refused(f"{case.name} is not pinned; it is {case.effective} by rule")
     return case.draft(
@@ -162,7 +162,7 @@ def reject_inversion(case: Case, _command: PatternCommand) -> Draft:
 
 
 def snooze(case: Case, command: commands.Snooze) -> Draft:
-    """Remove the pattern from the review queue until a time or a number of further uses."""
+    """Remove a pattern from the review queue until a time or further uses."""
     ends = snooze_end(command.until, command.uses, case.at)
     beyond = None if command.uses is None else case.assessment.uses + command.uses
     after = case.recorded(case.effective) | snoozed_fields(command.until, beyond)
@@ -199,7 +199,7 @@ def quarantine(case: Case, _command: PatternCommand) -> Draft:
 
 
 def release(case: Case, _command: PatternCommand) -> Draft:
-    """Allow the present text to be injected; a changed text is held or quarantined again.
+    """Allow the present text to be injected; a changed text is withheld again.
 
     A blocked text is released only with a reason, a held one is approved without.
     """
@@ -312,7 +312,7 @@ def _override_changes(case: Case, override: dict[str, Any] | None) -> dict[str, 
 
 
 def _override_effect(case: Case, override: dict[str, Any] | str | None) -> Effect:
-    """Set `override` in the record (a string is JSON text, written as it is); None removes it."""
+    """Set `override` in the record (a string is JSON text); None removes it."""
     keys: dict[str, Any] = {"unset": (OVERRIDE,)}
     if override is not None:
         keys = {"text" if isinstance(override, str) else "set": {OVERRIDE: override}}

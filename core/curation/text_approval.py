@@ -27,7 +27,7 @@ def approved_text(decision: Decision, pattern: Pattern) -> dict[str, Any]:
 
 
 def find_approved_pattern(state: ProjectState, pattern_id: str) -> Pattern | None:
-    """The pattern with the text that its pin is about; None without a pin or a stored text."""
+    """The pattern with the text that its pin is about; None if not pinned or stored."""
     pattern, pin = state.pattern(pattern_id), state.assessment(pattern_id).pin
     if pin is None:
         return None

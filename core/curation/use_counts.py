@@ -157,7 +157,7 @@ def _first_counts(known: Known, pattern_ids: Iterable[str], now: datetime, by: s
 
 
 def _observations_from_record(board: Scoreboard, pattern_id: str) -> tuple[Observation, ...]:
-    """Observations that come from the record alone, including those of patterns merged into it."""
+    """Observations from the record alone, also of patterns merged into it."""
     found = (one for one in board.observations(pattern_id) if one.source in _FROM_RECORD)
     return tuple(replace(one, pattern_id=pattern_id) for one in found)
 
@@ -225,7 +225,7 @@ class _Writer:
         return CountResult(pattern_id=pattern_id, file=file, **asdict(counts))
 
     def _set_counts(self, document: JsonText, record: Record, pattern: Pattern, counts: Tally) -> None:
-        """Set counts and rate, and extend the effectiveness trend if there are new results."""
+        """Set counts and rate; extend the effectiveness trend by new results."""
         results = counts.successes + counts.failures
         anti = pattern.type is PatternType.ANTI
         values: dict[str, Any] = {"occurrence_count" if anti else "usage_count": counts.uses}
@@ -274,7 +274,7 @@ class _Writer:
             _append(document, record, "source_loops", entries)
 
     def _agent(self, pattern_id: str, use: Observation, loop: Loop | None, names: set[str]) -> str:
-        """The agent that reported the use, owns the loop or made the attempt; "" if unknown."""
+        """The agent that reported the use, or of its loop or attempt; "" if unknown."""
         attempt = self._snapshot.attempts.get(use.loop_id)
         task = self._snapshot.tasks.get(attempt.task_id) if attempt else None
         sources = (*self._events(pattern_id, names), loop, attempt, task)
@@ -295,7 +295,7 @@ def _append(document: JsonText, record: Record, key: str, entries: Sequence[Any]
 
 
 def _entry(pattern: Pattern, use: Observation, loop: Loop | None, agent: str) -> dict[str, Any]:
-    """An entry of `source_loops` in the form of the pattern's type, without unknown values."""
+    """An entry of `source_loops` for the pattern's type, without unknown values."""
     entry: dict[str, Any] = {"loop_id": use.loop_id, "timestamp": iso(use.at)}
     if pattern.type is PatternType.SUCCESS:
         result = {True: "success", False: "failure", None: None}[use.success]

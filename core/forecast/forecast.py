@@ -1,4 +1,4 @@
-"""Forecast of a decision: which contexts and states it would change, by a dry run."""
+"""Forecast by a dry run which contexts and states a decision would change."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ class Forecaster:
         return replace(effect, action=answer.action, merger=_merger(state, run.state, item, answer))
 
     def effect(self, state: ProjectState, command: Command) -> tuple[Forecast, DryRun]:
-        """Forecast a decision that answers no question; raises `RalphdeckError` as the decision would."""
+        """Forecast a decision that answers no question; may raise its `RalphdeckError`."""
         with self._lock:
             found = self._effect(state, command, lambda: False)
         assert found is not None  # without `stop` it always finishes
@@ -193,7 +193,7 @@ class Forecaster:
     def _effect(
         self, state: ProjectState, command: Command, stop: Stop, about: tuple[str, ...] = ()
     ) -> tuple[Forecast, DryRun] | None:
-        """Dry-run a decision and compare the contexts, and the ranks of the patterns in `about`."""
+        """Dry-run a decision; compare contexts, and ranks of patterns in `about`."""
         by_words = state.coverage
         run = dry_run(self._project, command, state)
         after, same = run.state, same_texts(state, run.state)
@@ -229,7 +229,7 @@ def _of_readers(readers: tuple[Recipient, ...], **found: Any) -> Forecast:
 
 
 def _readers(state: ProjectState, about: tuple[str, ...]) -> tuple[Recipient, ...]:
-    """The context recipients; without any loop or task, the topic of the first pattern."""
+    """The context recipients; if there are none, the topic of the first pattern."""
     found = list_recipients(state.snapshot)
     pattern = state.snapshot.patterns.get(about[0]) if about and not found else None
     if pattern is None:
@@ -280,6 +280,6 @@ def _merger(state: ProjectState, after: ProjectState, item: ReviewItem, answer: 
 
 
 def _tokens(state: ProjectState, *pattern_ids: str) -> int:
-    """Estimated tokens of a context with just these patterns, regardless of their states."""
+    """Estimated tokens of a context with just these patterns, whatever their states."""
     items = [(state.pattern(id), state.assessment(id)) for id in pattern_ids]
     return count_tokens(render_context(items, state.settings.injection))

@@ -85,7 +85,7 @@ class DecisionLog:
         return (*self._line_findings, *(finding for finding in breaks if finding.pointer not in reported))
 
     def read(self, data: bytes) -> None:
-        """Parse the complete lines of a whole file, from where the last call ended if the file only grew."""
+        """Parse the complete lines of a file, only new ones if it only grew."""
         if crc32(memoryview(data)[: self.end]) != self._checksum:
             self.reset()
         end = data.rfind(b"\n") + 1

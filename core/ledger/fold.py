@@ -121,7 +121,7 @@ class _State:
                 self._judge_inversion(decision, "rejected")
 
     def add_arrivals(self, decision: Decision) -> None:
-        """Add the unreviewed texts of a decision; `after["hashes"]` has them by pattern ID."""
+        """Add the unreviewed texts of a decision: `after["hashes"]`, by pattern ID."""
         hashes = decision.after.get("hashes")
         for pattern_id in hashes if isinstance(hashes, dict) else ():
             known = self.arrivals.get(pattern_id)

@@ -34,7 +34,7 @@ _R = TypeVar("_R", bound=Record)
 
 
 class LedgerStorage(Storage):
-    """TinyDB storage over an append-only log; reads what any process appended, and only ever appends."""
+    """TinyDB storage over an append-only log, which other processes append to too."""
 
     def __init__(self, file: AppendLog) -> None:
         self.file = file
@@ -106,7 +106,7 @@ class LedgerStorage(Storage):
 
 
 class LedgerTable(Table):
-    """A TinyDB table that only grows: `insert` appends one line, and every rewrite is refused."""
+    """A TinyDB table that only grows: `insert` appends, rewrites are refused."""
 
     _storage: LedgerStorage
 
@@ -176,7 +176,7 @@ class Ledger:
             self.table.insert(line_of(record))
 
     def records(self, kind: type[_R]) -> list[_R]:
-        """The saved records of one type, in the order in which their IDs were first saved."""
+        """The saved records of one type, in the order of their first saving."""
         return [record for record in list(self._log().records.values()) if isinstance(record, kind)]
 
     def decisions(self) -> tuple[Decision, ...]:
@@ -207,7 +207,7 @@ class Ledger:
         return tuple((decision, file) for (_, file), decision in self._log().pending.items())
 
     def status(self) -> tuple[int, bool]:
-        """Number of decisions, and whether all their effects are in the pattern files; of one moment."""
+        """Number of decisions, and whether all effects are in the pattern files, at once."""
         log = self._log()
         return len(log.by_id), not log.pending
 

@@ -62,7 +62,7 @@ class Answer:
     why_not: str = ""
 
     def with_text(self, typed: str) -> Command:
-        """The command with the typed reason; for a rewritten inversion, with the typed text."""
+        """The command with the typed reason, or the typed text of an inversion."""
         if not typed:
             return self.command
         is_rewrite = self.action == "rewrite" and isinstance(self.command, commands.AcceptInversion)

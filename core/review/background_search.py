@@ -1,4 +1,4 @@
-"""Searches in idle moments for extraction offers, duplicates and held reflections."""
+"""Searches for extraction offers, duplicates and held reflections when idle."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def beta_losses(good: Floats, bad: Floats, threshold: float) -> tuple[Floats, Fl
 
 
 def good_enough(settings: Settings) -> float:
-    """Minimum success rate at which the rules inject a pattern with enough evidence, 0..1."""
+    """Minimum success rate, 0..1, to inject a pattern with enough evidence."""
     return max(settings.injection.min_success_rate, 1.0 - settings.maturity.deprecation_threshold)
 
 
@@ -130,7 +130,7 @@ def weekly(decayed: Floats, half_life_days: float) -> Floats:
 
 
 def net(impact: float, seconds: float, settings: Settings) -> float:
-    """Impact minus the cost of reading, failures a week; below 0 it is not worth the time."""
+    """Impact minus cost of reading, failures a week; not worth the time below 0."""
     return impact - seconds / SECONDS_PER_HOUR * settings.review.worthwhile_per_hour
 
 
@@ -141,7 +141,7 @@ def priority(impact: float, seconds: float, settings: Settings) -> float:
 
 
 def _prior(helpful: Floats, harmful: Floats) -> tuple[float, float]:
-    """Beta parameters of the success rates in this registry, by the method of moments.
+    """Beta parameters of the success rates here, by the method of moments.
 
     Variance of the counts beyond chance is variance of the rates.
     """

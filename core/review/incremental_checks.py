@@ -129,7 +129,7 @@ class IncrementalChecks:
         return changed
 
     def _learn(self, snapshot: Snapshot, clusters: FindClusters, draft: DraftPattern) -> bool | None:
-        """Check recurring learnings again if their candidate or the registry may have changed."""
+        """Check recurring learnings again if candidates or registry may have changed."""
         if not self._pending_clusters:
             if self._checked_snapshot is not None and self._has_same_learnings(self._checked_snapshot, snapshot):
                 return None
@@ -176,7 +176,7 @@ def trigger_match_share(pattern: Pattern) -> float:
 
 @cache
 def common_messages() -> Mapping[str, Sequence[str]]:
-    """Unrelated common `errors` and `tasks`; a trigger that matches most of them is too broad."""
+    """Unrelated common `errors` and `tasks`; a broad trigger matches most of them."""
     data = Path(__file__).with_name("common_messages.yaml").read_bytes()
     found: Mapping[str, Sequence[str]] = yaml.load(data, yaml.CSafeLoader)
     return found

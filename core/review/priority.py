@@ -92,7 +92,7 @@ class ImpactEstimator:
         return float(self.stakes.held[self.board.row(pattern_id)])
 
     def unwarned(self, pattern_id: str) -> float:
-        """Impact of a pending inversion: the pattern is not injected, and no warning exists yet."""
+        """Impact of a pending inversion: neither pattern nor warning is injected."""
         row, stakes = self.board.row(pattern_id), self.stakes
         return float(stakes.uses[row] * (stakes.above[row] + WARNED_SHARE * stakes.unwarned[row]))
 

@@ -58,7 +58,7 @@ def task_context(state: ProjectState, found: Relevance) -> InjectedContext:
 
 
 def held_reflections(state: ProjectState, task: str) -> tuple[ChosenReflection, ...]:
-    """The held reflections that this task would get if a person approved them, best first."""
+    """Held reflections that a task would get if they were approved, best first."""
     return _choose_reflections(state, _match_learnings(state, analyse_task(task)), _effective(state, None)).held
 
 

@@ -1,4 +1,4 @@
-"""Everything that is wrong or withheld in a project, as findings; see docs/safety.md."""
+"""All that is wrong or withheld in a project, as findings; see docs/safety.md."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def ledger_error(state: ProjectState) -> str:
 
 
 def scan_pattern(state: ProjectState, pattern_id: str) -> tuple[Suspicion, ...]:
-    """What a pattern might do to an agent, critical suspicions first; see docs/safety.md."""
+    """What a pattern might do to an agent, critical first; see docs/safety.md."""
     pattern = state.pattern(pattern_id)
     recorded = pattern.recorded_counts.uses or 0
     if recorded < MANY_RECORDED or any(one.loop_id for one in state.board.observations(pattern.id)):

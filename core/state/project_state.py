@@ -76,7 +76,7 @@ class ProjectState:
 
     @property
     def coverage(self) -> Coverage | None:
-        """Embedding coverage while some patterns lack a vector; see `Embeddings.coverage`."""
+        """Embedding coverage if patterns lack a vector; see `Embeddings.coverage`."""
         return self.embeddings.coverage(self.snapshot.patterns) if self.embeddings else None
 
     def escalations(self, since: datetime | None = None) -> tuple[EscalatedSession, ...]:
@@ -95,7 +95,7 @@ class ProjectState:
         return patterns.get(name) or next((one for one in patterns.values() if name in one.aliases), None)
 
     def find_pattern(self, name: str) -> Pattern:
-        """The pattern with this ID or alias, or a unique part of the ID, else `UnknownRecord`."""
+        """The pattern with this ID, alias or unique part, else `UnknownRecord`."""
         if (named := self._named_pattern(name)) is not None:
             return named
         patterns = self.snapshot.patterns

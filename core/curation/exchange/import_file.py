@@ -66,7 +66,7 @@ def read_import(file: str, data: bytes) -> Arriving:
 
 
 def _invalid(pattern: Pattern, findings: Sequence[Finding]) -> str:
-    """Why a record is invalid by its schema; "" if it is valid or in a supported spelling."""
+    """Why a record is invalid by its schema; "" if it or its spelling is supported."""
     wrong = [finding for finding in findings if finding.severity is not Severity.INFO]
     if not wrong:
         return ""

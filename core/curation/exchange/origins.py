@@ -124,7 +124,7 @@ def _largest(shares: Mapping[str, Tally], names: Iterable[str]) -> str:
 
 
 def _part_commons(ours: dict[str, Tally], theirs: dict[str, Tally]) -> None:
-    """Split off the share common to three copies if each side knows a share common to two."""
+    """Split off the share of three copies if each side knows a share of two."""
     for one, two in product(tuple(ours), tuple(theirs)):
         left, right = _projects((one,)), _projects((two,))
         if left & right and not (left <= right or right <= left):

@@ -208,7 +208,7 @@ def escalations(scales: ImpactEstimator, escalated: Iterable[EscalatedSession], 
 
 
 def _call_text(call: Escalation) -> str:
-    """Why a person was called, and by whom, in one line: `needs credentials — by ada`."""
+    """Why a person was called, and by whom: `needs credentials — by ada`."""
     by = f"by {visible_line(call.by, 40) or 'unknown'}"
     return f"{visible_line(call.reason, 200)} — {by}" if call.reason else f"called {by}"
 

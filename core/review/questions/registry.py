@@ -1,4 +1,4 @@
-"""Questions about the registry: doubtful states, duplicates, broad triggers, counts."""
+"""Questions about the registry: states, duplicates, broad triggers, counts."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def borderline(scales: ImpactEstimator, asked: Set[str]) -> Iterator[ReviewItem]
 
 
 def _results_text(scales: ImpactEstimator, row: int) -> str:
-    """Results of a pattern in words; of an anti-pattern, whether the warning was right."""
+    """Results of a pattern, or how often the warning was right, in words."""
     board = scales.board
     uses = int(board.uses[row])
     if scales.is_warning(board.ids[row]):
