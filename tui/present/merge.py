@@ -23,6 +23,13 @@ from tui.present.numbers import percent
 _MAX_CHARS: Final = 2000
 _MAX_ITEMS: Final = 50
 _STYLES: Final = {EQUAL: "", DELETED: "$warning bold"}
+_FIELDS: Final = {
+    "Title": "title", "Error type": "error_type", "Error": "error_pattern", "Description": "description",
+    "Use": "use_case", "Category": "category", "Tasks": "task_pattern", "Step": "steps", "Symptom": "symptoms",
+    "Where": "location_hints", "Code": "template_code", "Why it fails": "why_it_fails",
+    "Instead": "better_alternative", "Tags": "tags",
+}  # fmt: skip
+"""Label and field of the texts that are compared."""
 _LABEL_CELLS: Final = 8
 _CELLS: Final = 22
 
@@ -53,22 +60,9 @@ def _head(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content]
 def _rows(one: Pattern, other: Pattern) -> Iterator[tuple[str, str, str]]:
     """Yield label and both texts of all fields that either pattern has."""
     same_titles = one.description == one.title and other.description == other.title
-    for label, name in (
-        ("Title", "title"),
-        ("Error type", "error_type"),
-        ("Error", "error_pattern"),
-        *(() if same_titles else (("Description", "description"),)),
-        ("Use", "use_case"),
-        ("Category", "category"),
-        ("Tasks", "task_pattern"),
-        ("Step", "steps"),
-        ("Symptom", "symptoms"),
-        ("Where", "location_hints"),
-        ("Code", "template_code"),
-        ("Why it fails", "why_it_fails"),
-        ("Instead", "better_alternative"),
-        ("Tags", "tags"),
-    ):
+    for label, name in _FIELDS.items():
+        if same_titles and name == "description":
+            continue
         mine, others = (_items(name, getattr(pattern, name)) for pattern in (one, other))
         for pair in zip_longest(mine[:_MAX_ITEMS], others[:_MAX_ITEMS], fillvalue=""):
             if any(pair):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from textual.content import Content
@@ -26,6 +26,15 @@ from tui.present.review_evidence import conflicts, pattern_name
 _ARRIVALS: Final = {"import": "imported", "extraction": "extracted automatically", "quarantine": "put into quarantine"}
 MAX_CHARS: Final = 20_000
 _MAX_LOOPS: Final = 12
+_FIELDS: Final = {
+    "title": "title", "description": "description", "use": "use_case", "category": "category",
+    "error type": "error_type", "error": "error_pattern", "where": "location_hints", "tasks": "task_pattern",
+    "steps": "steps", "template": "template_code", "placeholders": "placeholders", "diff": "diff_pattern",
+    "tools": "tools", "preconditions": "preconditions", "benefits": "benefits", "limitations": "limitations",
+    "symptoms": "symptoms", "why it fails": "why_it_fails", "instead": "better_alternative better_pattern_id",
+    "tags": "tags", "related": "related", "also called": "aliases",
+}  # fmt: skip
+"""Label and fields of every text of a pattern."""
 _MARKERS: Final = {DELETED: ("[-", "-]", "$error"), INSERTED: ("{+", "+}", "$success bold")}
 """What encloses deleted and inserted words, as in `wdiff`, and their styles."""
 
@@ -82,31 +91,11 @@ def exact_text(view: ProjectState, pattern: Pattern) -> list[Content]:
     return lines
 
 
-def _texts(pattern: Pattern) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    return (
-        ("title", (pattern.title,)),
-        ("description", (pattern.description,)),
-        ("use", (pattern.use_case,)),
-        ("category", (pattern.category,)),
-        ("error type", (pattern.error_type,)),
-        ("error", (pattern.error_pattern,)),
-        ("where", pattern.location_hints),
-        ("tasks", (pattern.task_pattern,)),
-        ("steps", pattern.steps),
-        ("template", (pattern.template_code,)),
-        ("placeholders", tuple(f"{name}: {text}" for name, text in pattern.placeholders)),
-        ("diff", (pattern.diff_pattern,)),
-        ("tools", pattern.tools),
-        ("preconditions", pattern.preconditions),
-        ("benefits", pattern.benefits),
-        ("limitations", pattern.limitations),
-        ("symptoms", pattern.symptoms),
-        ("why it fails", (pattern.why_it_fails,)),
-        ("instead", (pattern.better_alternative, pattern.better_pattern_id)),
-        ("tags", pattern.tags),
-        ("related", pattern.related),
-        ("also called", pattern.aliases),
-    )
+def _texts(pattern: Pattern) -> Iterable[tuple[str, Sequence[str]]]:
+    for label, names in _FIELDS.items():
+        values = [getattr(pattern, name) for name in names.split()]
+        texts = [text for value in values for text in ([value] if isinstance(value, str) else value)]
+        yield label, [text if isinstance(text, str) else ": ".join(text) for text in texts]
 
 
 def held_text_lines(held: HeldText) -> list[Content]:
