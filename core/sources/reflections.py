@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -259,7 +260,7 @@ def _read_measurements(shape: str, fields: Fields, modified_at: datetime) -> Ite
 
 def _read_loop_state(fields: Fields, modified_at: datetime) -> Iterator[Reflection]:
     """Read the learnings of the iterations of a loop, and of the whole loop."""
-    loop_id = loop_of(fields)
+    make = partial(_reflection, shape=STATE, at=None, loop_id=loop_of(fields))
     last = newest(fields.time(*normalize.ENDED), fields.time(*normalize.UPDATED))
     for _, item in fields.objects("iterations"):
         at = item.time("timestamp", "completed_at", "started_at")
@@ -267,25 +268,14 @@ def _read_loop_state(fields: Fields, modified_at: datetime) -> Iterator[Reflecti
         place = f"{item.pointer}/learnings"
         number = item.count(*normalize.ITERATION_NUMBER)
         for text in item.lines("learnings"):
-            yield _reflection(
-                item, STATE, None, at or modified_at, pointer=place, loop_id=loop_id, iteration=number, learning=text
-            )
+            yield make(item, other_time=at or modified_at, pointer=place, iteration=number, learning=text)
     for name in normalize.LEARNINGS:
         place, number = f"/{name}", None
         for line in "\n".join(fields.texts(name)).splitlines():
             if heading := _HEADING.match(line):
                 number = int(heading[1])
             elif text := line.strip():
-                yield _reflection(
-                    fields,
-                    STATE,
-                    None,
-                    last or modified_at,
-                    pointer=place,
-                    loop_id=loop_id,
-                    iteration=number,
-                    learning=text,
-                )
+                yield make(fields, other_time=last or modified_at, pointer=place, iteration=number, learning=text)
 
 
 def reflection_key(reflection: Reflection) -> str:
