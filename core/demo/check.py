@@ -1,4 +1,4 @@
-"""Check the demo without a screen: read the sample, play it, watch the changes."""
+"""Run the demo without a user interface, and count the changes it detects."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ now: Final = partial(datetime.now, UTC)
 
 @dataclass(frozen=True, slots=True)
 class DemoReport:
-    """Counts of a headless demo: records at the end, and records that changed."""
+    """Result of a headless demo: records at its end, and records that changed."""
 
     loops: int
     patterns: int
     reflections: int
     findings: int
     changes: int
-    """Batches of file changes that changed any record."""
+    """Number of file change batches that changed at least one record."""
     changed_loops: int
     changed_patterns: int
     watch: WatchMode
-    """How file changes were detected."""
+    """How the watcher detected file changes."""
 
 
 def demo_check(seconds: float = 2.0) -> DemoReport:
-    """Play and watch the demo for some seconds, then remove it.
+    """Play the demo in a temporary folder for `seconds`, and count the changes.
 
-    Raises RalphdeckError if no change was detected, or the sample contains errors.
+    Raises RalphdeckError if no change was detected or if the sample contains errors.
     """
     never = threading.Event()
     changes = 0
@@ -65,7 +65,7 @@ def demo_check(seconds: float = 2.0) -> DemoReport:
         raise RalphdeckError(f"the demo played for {seconds:g} s, but no change was detected")
     errors = [finding for finding in snapshot.findings if finding.severity is Severity.ERROR]
     if errors:
-        raise RalphdeckError(f"the sample is broken: {errors[0].file}: {errors[0].message}")
+        raise RalphdeckError(f"the sample project contains an error: {errors[0].file}: {errors[0].message}")
     return DemoReport(
         loops=len(snapshot.loops),
         patterns=len(snapshot.patterns),

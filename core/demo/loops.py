@@ -1,4 +1,4 @@
-"""A played loop: writes its files as real loops do, truncating them first."""
+"""Simulated loop of the demo; like real loops, it does not write atomically."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from core.sources.pattern_text import find, merge_records
 from core.storage.atomic_write import curation_lock, rewrite
 
 _STEPS: Final = 3
-"""Visible steps of an iteration: heartbeat, half done, finished."""
+"""Number of calls to `advance` per iteration: it starts, reports progress, and ends."""
 _RETRY_SECONDS: Final = (0.02, 0.1)
 
 
 class PlayedLoop:
-    """A loop that advances step by step until it has `ended` (completed or crashed)."""
+    """Simulated loop; `ended` is set once it has completed or crashed."""
 
     def __init__(self, project: ProjectPaths, script: LoopScript, directory: Path, state: dict[str, Any]) -> None:
         self.ended = False
@@ -40,7 +40,7 @@ class PlayedLoop:
         self._started_at: datetime | None = None
         self._process: subprocess.Popen[bytes] | None = None
         if script.crashes:
-            # The process ends with this program, since its stdin is closed then.
+            # This process waits on its stdin, so it exits at the latest when this program exits.
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", "import sys; sys.stdin.read()"],
                 stdin=subprocess.PIPE,
@@ -52,7 +52,7 @@ class PlayedLoop:
 
     @classmethod
     def find_running(cls, project: ProjectPaths, script: LoopScript) -> Self | None:
-        """The running loop of the project with the task of the script, if there is one."""
+        """Return the project's running loop with the task of `script`, or None."""
         for path in sorted((project.ralph / "loops").glob("*/state.json")):
             state = _read(path)
             if state.get("task") == script.task and state.get("status") == "running":
@@ -61,7 +61,7 @@ class PlayedLoop:
 
     @classmethod
     def create(cls, project: ProjectPaths, script: LoopScript, suffix: str, now: datetime) -> Self:
-        """Create a new loop; `suffix` (8 hex digits) makes its ID unique."""
+        """Create a loop and its files; `suffix` (8 hex digits) makes its ID unique."""
         slug = re.sub(r"[^a-z0-9]+", "-", script.task.lower()).strip("-")[:30]
         identity = f"ralph-{slug}-{suffix}"
         patterns = dict.fromkeys((*script.injected, *(one.pattern for one in script.iterations if one.pattern)))
@@ -96,7 +96,7 @@ class PlayedLoop:
         return loop
 
     def advance(self, now: datetime) -> None:
-        """Do the next visible step."""
+        """Run the next step of the script."""
         done, phase = divmod(self._steps, _STEPS)
         self._steps += 1
         if done == len(self._script.iterations):
@@ -114,7 +114,7 @@ class PlayedLoop:
             self._finish_iteration(iteration, now)
 
     def archive(self, now: datetime) -> None:
-        """Archive and unregister the loop; a crashed loop is aborted first."""
+        """Archive and unregister the loop; abort it first if it has crashed."""
         if self._state["status"] == "running":
             self._end("aborted", now)
         archive = self._project.ralph / "archive"
@@ -123,7 +123,7 @@ class PlayedLoop:
         self._register(now, listed=False)
 
     def stop(self) -> None:
-        """Kill its process, if it has one."""
+        """Kill the loop's process, if it has one."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
@@ -163,7 +163,7 @@ class PlayedLoop:
         self._heartbeat("running", now)
         self._register(now)
         if iteration.pattern:
-            with suppress(Conflict, Unwritable):  # another writer holds the lock; real loops lose such counts as well
+            with suppress(Conflict, Unwritable):  # another writer has the lock; real loops lose the use as well
                 count_use(self._project, iteration.pattern, iteration.worked, now)
 
     def _apply_pattern(self, iteration: IterationScript, number: int) -> None:
@@ -216,7 +216,7 @@ class PlayedLoop:
         self._save()
 
     def _finish(self, now: datetime) -> None:
-        """Complete the loop, or crash."""
+        """Complete the loop, or let it crash, as its script requires."""
         self.ended = True
         if not self._script.crashes:
             self._end("completed", now)
@@ -244,7 +244,7 @@ class PlayedLoop:
         _write(self._project.ralph / "heartbeats" / f"{self._directory.name}.json", beat)
 
     def _register(self, now: datetime, *, listed: bool = True) -> None:
-        """Update the entry of the loop in the registry, or remove it."""
+        """Write the loop's registry entry if `listed`; otherwise remove the entry."""
         path = self._project.ralph / "registry.json"
         registry = _read(path) or {"version": "2.0.0", "active_loops": [], "total_completed": 0}
         known = {entry["loop_id"]: entry for entry in registry["active_loops"]}
@@ -271,7 +271,7 @@ class PlayedLoop:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """The JSON object in a file; empty if the file does not exist."""
+    """Return the JSON object in a file; an empty dict if the file does not exist."""
     try:
         value: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -285,9 +285,9 @@ def _write(path: Path, value: dict[str, Any]) -> None:
 
 
 def count_use(project: ProjectPaths, pattern_id: str, worked: bool, now: datetime) -> None:
-    """Increment the counts in the pattern's record; does nothing for an unknown one.
+    """Count one use in the pattern's record; do nothing if it does not exist.
 
-    For an anti-pattern `worked` means that avoiding the approach was right.
+    For an anti-pattern, `worked` means that avoiding the approach was right.
     """
     with curation_lock(project):
         for name in PATTERN_FILES.values():

@@ -1,4 +1,4 @@
-"""Play running loops and an agent in a scratch copy of the sample project."""
+"""Simulate running loops and a working agent in a copy of the sample project."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from core.records.times import iso
 _LOG: Final = logging.getLogger(__name__)
 _MARKER: Final = ".ralphdeck-demo"
 _MAX_FINISHED: Final = 3
-"""Ended loops that stay in `loops/`; older ones move to the archive."""
+"""Maximum number of ended loops in `loops/`; the oldest moves to the archive."""
 _AGENT_INTERVAL: Final = 4
-"""Steps between two steps of the agent."""
+"""The agent acts in every step with a number divisible by this."""
 _SEED: Final = 7
 _ESCALATION_STEP: Final = 30
-"""The step in which a debug session is escalated."""
+"""Number of the step in which a debug session is escalated."""
 _AGENT: Final = "software-implementer"
 _PARAMS: Final = {"bash": "command", "grep": "pattern", "glob": "pattern", "task": "description"}
-"""The parameter that holds the target of an action type; `file_path` for all others."""
+"""Name of the parameter with the target, by action type; `file_path` for other types."""
 
 
 @contextmanager
 def scratch_project(now: datetime) -> Iterator[ProjectPaths]:
-    """A copy of the sample project that ends at `now`, in a temporary folder."""
+    """Create a temporary copy of the sample project, with times that end at `now`."""
     with tempfile.TemporaryDirectory(prefix="ralphdeck-", ignore_cleanup_errors=True) as folder:
         project = ProjectPaths(Path(folder).resolve() / "acme-api")
         copy_sample(project.project, now)
@@ -50,18 +50,18 @@ def scratch_project(now: datetime) -> Iterator[ProjectPaths]:
 
 
 class DemoPlayer:
-    """Plays in its own thread from `start` until `stop`; usable as a context manager.
+    """Plays the demo in its own thread; `start` and `stop` it, or use `with`.
 
-    Loops iterate, apply patterns, complete, crash and are replaced by new ones; an agent works at tasks, and a debug
-    session is escalated. The sequence is the same each time. `interval` is the average number of seconds between two
-    steps. Raises BadInput for any other than a scratch project, since the player writes to it.
+    Loops iterate, apply patterns, complete, crash and are replaced by new ones; an agent works on tasks, and a debug
+    session is escalated. The random numbers are seeded, so each run is the same. `interval` is the average number of
+    seconds between two steps. Raises BadInput if `project` is not a scratch copy, since the player writes to it.
     """
 
     def __init__(
         self, project: ProjectPaths, *, interval: float = 0.8, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
         if not (project.project / _MARKER).is_file():
-            raise BadInput(f"{project.project} is not a scratch copy; the demo writes only to its own copies")
+            raise BadInput(f"{project.project} is not a copy made by the demo; run: ralphdeck demo")
         self._project = project
         self._interval = interval
         self._clock = clock
@@ -80,7 +80,7 @@ class DemoPlayer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop, and wait until the thread and all processes have ended."""
+        """Stop playing, and wait until the thread and all its processes have ended."""
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -101,7 +101,7 @@ class DemoPlayer:
                 self._advance()
         except (OSError, ValueError, KeyError, RalphdeckError):
             # The scratch copy was removed or damaged; the dashboard continues without the player.
-            _LOG.exception("the demo stopped early")
+            _LOG.exception("the demo stopped because of an error")
         finally:
             for loop in self._loops:
                 loop.stop()
@@ -127,14 +127,14 @@ class DemoPlayer:
 
 
 class DemoAgent:
-    """Agent that works at each scripted task once; see docs/task-memory.md."""
+    """Simulated agent that works on each scripted task (docs/task-memory.md)."""
 
     def __init__(self, project: ProjectPaths, clock: Callable[[], datetime]) -> None:
         self._episodes = Episodes(project, clock=clock, by=_AGENT)
         self._steps = (step for task in load_task_scripts() for step in self._play_task(task))
 
     def advance(self) -> bool:
-        """Start a task or attempt, log an action or complete an attempt; False: no more."""
+        """Run the next step of the scripts; return False if none is left."""
         return next(self._steps, False)
 
     def _play_task(self, task: TaskScript) -> Iterator[bool]:
@@ -181,7 +181,7 @@ def _action_fields(action: ActionScript) -> dict[str, Any]:
 
 
 def escalate_session(project: ProjectPaths, now: datetime) -> None:
-    """Set the first debug session that is in progress to escalated, if there is one."""
+    """Escalate the first debug session that is in progress, if there is one."""
     for file in sorted((project.ralph / "debug-memory" / "sessions").glob("*.json")):
         session = json.loads(file.read_text(encoding="utf-8"))
         if session.get("status") == IN_PROGRESS:

@@ -1,4 +1,4 @@
-"""Copy the sample project in `sample_data/` with all times moved to the present."""
+"""Copy the sample project and shift all its times to the present."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from core.records.times import parse_time
 from core.storage.hash_chain import Chain, linked, unlinked, write_anchor
 
 SAMPLE: Final = Path(__file__).parents[2] / "sample_data"
-"""Next to the package `core`, in the repository and in an installed wheel."""
+"""Folder of the sample project, in the repository and in an installed wheel."""
 
 _ISO: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d)([:-])(\d\d)\3(\d\d)")
 _DECISION_ID: Final = re.compile(r"\b\d{8}T\d{6}(?=\d{3}-[0-9a-f]{8}\b)")
@@ -22,9 +22,9 @@ _ARCHIVED_AT: Final = re.compile(r'"archived_at": "(\d{4}-\d\d)')
 
 
 def copy_sample(target: Path, now: datetime) -> None:
-    """Copy the sample project into `target`, its times moved to end at `now`.
+    """Copy the sample project into `target`; shift its times to end at `now`.
 
-    Times move by whole seconds, in file contents (ISO 8601, epoch milliseconds, decision IDs) and in file names.
+    Times in file contents (ISO 8601, epoch milliseconds, decision IDs) and in file names are shifted by whole seconds.
     """
     delta = timedelta(seconds=int((now - sample_anchor()).total_seconds() // 1))
     root = SAMPLE / ".aiwg"
@@ -36,7 +36,7 @@ def copy_sample(target: Path, now: datetime) -> None:
         copy = target / ".aiwg" / source.relative_to(root).with_name(name)
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(text, encoding="utf-8", newline="")
-    # The lines of the ledger changed, so its hash chain is computed anew.
+    # The lines of the ledger have changed, so its hash chain must be computed again.
     ledger = ProjectPaths(target).ledger
     lines, end = linked(list(map(unlinked, ledger.read_bytes().splitlines())), Chain().place)
     ledger.write_bytes(b"".join(line + b"\n" for line in lines))
@@ -44,7 +44,7 @@ def copy_sample(target: Path, now: datetime) -> None:
 
 
 def sample_anchor() -> datetime:
-    """The time at which the committed sample ends."""
+    """Return the time at which the sample project in the repository ends."""
     anchor = parse_time((SAMPLE / "anchor.txt").read_text(encoding="ascii").strip())
     assert anchor is not None
     return anchor

@@ -1,4 +1,4 @@
-"""The scripts that the demo plays, read from `sample_data/demo/`."""
+"""Scripts of the demo, read from `sample_data/demo/`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FOLDER: Final[Path] = SAMPLE / "demo"
 
 
 class IterationScript(Struct, frozen=True, forbid_unknown_fields=True):
-    """One iteration of a loop; quality is 0..100, `pattern` an ID or ""."""
+    """Iteration of a loop: `quality` 0..100, and the ID of the applied pattern or ""."""
 
     action: str
     result: str
@@ -27,7 +27,7 @@ class IterationScript(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LoopScript(Struct, frozen=True, forbid_unknown_fields=True):
-    """One loop, from its start (or from where the sample leaves it) to its end."""
+    """All further iterations of a loop, which may already be running in the sample."""
 
     task: str
     iterations: tuple[IterationScript, ...]
@@ -35,51 +35,51 @@ class LoopScript(Struct, frozen=True, forbid_unknown_fields=True):
     owner: str = "software-implementer"
     tags: tuple[str, ...] = ()
     injected: tuple[str, ...] = ()
-    """IDs of patterns that are injected at the start and never applied."""
+    """IDs of patterns that are injected when the loop starts, even if no iteration applies them."""
     crashes: bool = False
-    """The loop runs as a process that dies after the last iteration; otherwise it completes."""
+    """Whether the loop's process dies after the last iteration; otherwise the loop completes."""
 
 
 class LoopScripts(Struct, frozen=True, forbid_unknown_fields=True):
-    """Scripts for loops running in the sample, and for loops that start later."""
+    """Scripts of loops that run in the sample, and of loops that start later."""
 
     running: tuple[LoopScript, ...]
     new: tuple[LoopScript, ...]
 
 
 class ActionScript(Struct, frozen=True, forbid_unknown_fields=True):
-    """One action of the agent protocol."""
+    """Action that the simulated agent logs."""
 
     type: str
     target: str
-    """The file, command, pattern or question."""
+    """The file, command, search pattern or task description, by `type`."""
     reasoning: str
     expected: str
     output: str = ""
     error: str = ""
-    """Why the action failed, "" if it succeeded."""
+    """Why the action failed; "" if it succeeded."""
     change: tuple[str, str] | None = None
     """Old and new text of an edit."""
     quality: float | None = None
-    """Quality of the work after this action, 0..1; it ends the iteration."""
+    """Quality of the work after this action, 0..1, if the action ends the iteration; otherwise None."""
 
 
 class AttemptScript(Struct, frozen=True, forbid_unknown_fields=True):
-    """One attempt; without an approach it continues the open one of the sample."""
+    """Attempt at a task; without an approach, it continues the sample's open attempt."""
 
     actions: tuple[ActionScript, ...]
     succeeds: bool
     reason: str
     learning: str = ""
-    """The learning of the agent's reflection; with "" only the draft remains."""
+    """Learning of the agent's reflection; if "", the agent writes no reflection and the draft remains."""
     approach: str = ""
     steps: tuple[str, ...] = ()
     iteration: int = 1
-    """The number of its first iteration."""
+    """Number of the attempt's first iteration."""
 
 
 class TaskScript(Struct, frozen=True, forbid_unknown_fields=True):
-    """One task; `id` names a task of the sample, "" creates a new one."""
+    """Task with its attempts; `id` is that of a sample task, or "" for a new task."""
 
     attempts: tuple[AttemptScript, ...]
     id: str = ""
@@ -90,11 +90,11 @@ class TaskScript(Struct, frozen=True, forbid_unknown_fields=True):
 
 @lru_cache(maxsize=1)
 def load_loop_scripts() -> LoopScripts:
-    """Read `loops.yaml` once."""
+    """Read `loops.yaml` once and cache the scripts."""
     return msgspec.yaml.decode((_FOLDER / "loops.yaml").read_bytes(), type=LoopScripts)
 
 
 @lru_cache(maxsize=1)
 def load_task_scripts() -> tuple[TaskScript, ...]:
-    """Read `tasks.yaml` once."""
+    """Read `tasks.yaml` once and cache the scripts."""
     return msgspec.yaml.decode((_FOLDER / "tasks.yaml").read_bytes(), type=tuple[TaskScript, ...])

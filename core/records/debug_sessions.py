@@ -12,7 +12,7 @@ PASSED: Final = "passed"
 FAILED: Final = "failed"
 ESCALATED: Final = "escalated"
 STATUSES: Final = (IN_PROGRESS, PASSED, FAILED, ESCALATED)
-"""Values of the `status` of a session."""
+"""Valid values of the `status` of a session."""
 
 
 class Failure(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -70,7 +70,7 @@ class Results(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
 
 class PastIssue(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """A similar earlier session, named by an analysis."""
+    """Similar earlier session that an analysis refers to."""
 
     session_id: str = ""
     file: str = ""
@@ -78,7 +78,7 @@ class PastIssue(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False)
 
 
 class Analysis(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Cause of a failure and plan of a fix; `confidence` is 0..1."""
+    """Analysis of a failure: its cause and the planned fix; `confidence` is 0..1."""
 
     root_cause: str = ""
     category: str = ""
@@ -91,8 +91,8 @@ class Analysis(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Execution(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One run of the tests with its analysis and fix.
 
-    `attempt` is a label, usually from 1. `code` is the code at this attempt, if recorded. `environment` has names and
-    values in the order of the file.
+    `attempt` is a label, which usually starts at 1. `code` is the tested code, if recorded. `environment` has pairs of
+    name and value, in the order of the file.
     """
 
     attempt: int | None = None
@@ -137,9 +137,9 @@ class QualityIssue(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
 class DebugSession(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One debug session (docs/file-formats.md#debug-sessions).
 
-    `id` is the `session_id` as written, never used as a path; `file_path` the debugged source file; `status` one of
-    `STATUSES`, or "". `loop_id` is the loop (or task) of its folder, else of its metadata. `file` and `pointer` are its
-    place.
+    `id` is the `session_id` from the file and is never used as a path. `file_path` is the debugged source file.
+    `status` is one of `STATUSES` or "". `loop_id` is the loop (or task) that the session's folder belongs to; if there
+    is none, the one in the metadata. `file` and `pointer` locate the record.
     """
 
     id: str
@@ -161,12 +161,12 @@ class DebugSession(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether its outcome is unknown."""
+        """Whether the session is in progress or has no known status."""
         return self.status in ("", IN_PROGRESS)
 
     @property
     def changed_at(self) -> datetime | None:
-        """Time of the last update, else of the newest run, else of its creation."""
+        """Time of the last update; if unknown, of the newest run or the creation."""
         if self.updated_at is not None and self.updated_at != self.created_at:
             return self.updated_at
         runs = (run.at for run in self.executions if run.at is not None)
@@ -174,15 +174,15 @@ class DebugSession(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def newest_failing(self) -> Execution | None:
-        """The last run with a failure; None without one."""
+        """The last run with a failure, or None."""
         return next((run for run in reversed(self.executions) if run.failures), None)
 
     @property
     def verdicts(self) -> tuple[bool | None, ...]:
-        """For each run, whether its fix worked; None if unknown or without a fix.
+        """Whether the fix of each run worked; None if unknown or without a fix.
 
-        The recorded verification counts first, then the next run, then how the session ended
-        (docs/scoring.md#known-fixes).
+        Taken from the recorded verification if there is one, otherwise from the next run, or from the status of the
+        session after the last run (docs/scoring.md#known-fixes).
         """
         ended = {PASSED: True, FAILED: False, ESCALATED: False}.get(self.status)
         pairs = zip(self.executions, (*self.executions[1:], None), strict=False)  # no pair without executions
@@ -190,9 +190,9 @@ class DebugSession(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Escalation(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An agent gave up on a debug session, and its context was saved in `file`.
+    """Request for help with a debug session; `file` contains the saved context.
 
-    `reason` is that of the agent or user, or "". `earlier` has the earlier escalations of this session, oldest first.
+    `reason` is given by the agent or user, or "". `earlier` has the session's earlier escalations, oldest first.
     """
 
     session_id: str
@@ -204,7 +204,7 @@ class Escalation(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def id(self) -> str:
-        """The ID of the session."""
+        """The ID of the session; records of all kinds have an `id`."""
         return self.session_id
 
 
@@ -222,5 +222,5 @@ def _fix_worked(run: Execution, following: Execution | None, ended: bool | None)
 
 
 def _problems(run: Execution) -> set[tuple[str, str]]:
-    """Keys of the failures: the test, or the error without one."""
+    """Keys of the failures: the test name, or error type and message without a test."""
     return {("", one.test_name) if one.test_name else (one.error_type, one.message) for one in run.failures}

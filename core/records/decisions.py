@@ -17,7 +17,7 @@ ESCALATION_PREFIX: Final = "escalation of "
 
 
 def text_hash(text: str) -> str:
-    """SHA-256 (hex) of a text that is not a pattern; its approval is bound to it."""
+    """SHA-256 (hex) that identifies an approved text that is not a pattern."""
     return sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
@@ -32,24 +32,24 @@ class Verb(StrEnum):
     SNOOZE = "snooze"
     NOTE = "note"
     REVOKE = "revoke"
-    """The harmful reports of a burst do not count."""
+    """Do not count the harmful reports of a burst."""
     CONFIRM = "confirm"
-    """The harmful reports of a burst count."""
+    """Count the harmful reports of a burst."""
     EXTRACT = "extract"
-    """Patterns of a loop are added to the registry."""
+    """Add patterns of a loop to the registry."""
     MERGE = "merge"
-    """Two similar patterns become one."""
+    """Merge two similar patterns into one."""
     ARCHIVE = "archive"
     RESTORE = "restore"
     IMPORT = "import"
     QUARANTINE = "quarantine"
-    """Not injected until a person has released the exact text."""
+    """Do not inject the pattern until a person releases its exact text."""
     RELEASE = "release"
-    """This text was reviewed and may be injected."""
+    """Allow the reviewed text to be injected."""
     DISMISS = "dismiss"
-    """A question is not asked again."""
+    """Do not ask a question again."""
     EDIT = "edit"
-    """The text of a record was changed."""
+    """Change the text of a record."""
     UNDO = "undo"
     REDO = "redo"
 
@@ -61,16 +61,16 @@ TURNS: Final = frozenset({Verb.UNDO, Verb.REDO})
 class Effect(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One change of a project-relative pattern file.
 
-    It is idempotent, so that it can be applied again after a crash. `type` selects the list of an inserted record;
-    `pattern_id` is the record that is changed, inserted or removed.
+    It is idempotent, so that it can be applied again after a crash. `pattern_id` is the record that is changed,
+    inserted or removed; `type` is its pattern type, which selects the list to insert into.
 
-    `set` are keys to set, and `seen` their previous values; a missing key had none. If the file has other values now,
-    counts are added up and lists are joined. `text` is the JSON text of these values, so that text of other programs is
-    restored byte for byte. `unset` are keys to remove.
+    `set` contains keys to set, and `seen` their previous values, without keys that were missing. If the file now has
+    other values, counts are added up and lists are joined. `text` contains the JSON text of these values, to restore
+    the formatting of other programs byte for byte. `unset` contains keys to remove.
 
-    `insert` is a record to add if no record has its ID; with `keep_id` only with this ID, or not at all; with `beside`
-    also beside a record with this ID, as in archives. `remove` removes the record (the decision log contains it),
-    unless it is no longer as in `was`.
+    `insert` is a record to add. If its ID is in use, it gets another ID, or is not added if `keep_id` is set, or is
+    added with the same ID if `beside` is set (as in archives). `remove` removes the record, which the decision log
+    contains, but only if it still equals `was`.
     """
 
     file: str
@@ -88,17 +88,18 @@ class Effect(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One entry of the decision log, never changed afterwards.
+    """Entry of the decision log; it is never changed.
 
-    Undo and redo are decisions themselves. `id` is unique and sorts by time. `subject` is a pattern ID; for revoke and
-    confirm the source of the burst; for undo and redo the ID of the decision; for decisions about many patterns their
-    origin: a loop, a debug session, a file name, `prune`. `reason` is required for deprecate. `effects` are changes of
-    pattern files; `inverse` undoes them. Decisions of one act share a `group`.
+    Undo and redo are decisions as well. `id` is unique and sorts by time. `subject` is a pattern ID; for revoke and
+    confirm, the source of the burst; for undo and redo, the ID of the other decision; for decisions about many
+    patterns, their origin: a loop, a debug session, a file name or `prune`. `reason` is required for deprecate.
+    `effects` are the changes of pattern files, and `inverse` undoes them. Decisions made by one act share a `group`.
 
-    `before` and `after` are the state, for people and for undo. Keys: `state`, `computed`, `content_hash`, `seen_text`
-    (the keys of the record with that text), `successes`, `failures`, `text`, `anti_id`, `until`, `beyond`; of a burst
-    `first`, `last`, `patterns`; of decisions about many patterns `patterns`, and `hashes` of unreviewed ones; of an
-    extraction `joined` (known patterns) and `found` (loop and time of each); of a merge the other pattern in `merged`.
+    `before` and `after` describe the state, for people and for undo. Keys: `state`, `computed`, `content_hash`,
+    `seen_text` (keys of the record that contain the text), `successes`, `failures`, `text`, `anti_id`, `until`,
+    `beyond`; for a burst `first`, `last`, `patterns`; for many patterns `patterns`, and `hashes` of unreviewed ones;
+    for an extraction `joined` (known patterns) and `found` (loop and time of each); for a merge `merged` (the other
+    pattern).
     """
 
     id: str
@@ -115,7 +116,7 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def act(self) -> str:
-        """ID of its act: its group, else its own ID."""
+        """ID of the act that made the decision: its group, or its own ID."""
         return self.group or self.id
 
 
@@ -128,11 +129,11 @@ _PINNED: Final = {
 
 
 class Pin(Struct, frozen=True, kw_only=True):
-    """A state of a pattern set by a person; overrides the computed state until reset.
+    """Pinned state: set by a person, overrides the computed state until it is reset.
 
     `state` is proven (promoted), deprecated, or established (an anti-pattern from an accepted inversion, which must be
-    injected although 60 to 70 % failures would deprecate it by rule). `content_hash` is the reviewed text; if the
-    pattern's text differs, the pin is *stale*. `successes` and `failures` count the evidence at that time.
+    injected although its 60 to 70 % failures would deprecate it). `content_hash` identifies the reviewed text; if the
+    pattern's text has changed, the pin is *stale*. `successes` and `failures` count the evidence when it was pinned.
     """
 
     state: Maturity
@@ -146,38 +147,38 @@ class Pin(Struct, frozen=True, kw_only=True):
 
     @property
     def verb(self) -> str:
-        """The decision in the past tense."""
+        """The decision in the past tense, such as `promoted`."""
         return _PINNED[self.state]
 
 
 class InversionVerdict(Struct, frozen=True, kw_only=True):
-    """The decision in effect on a proposed inversion: accepted, rejected or snoozed."""
+    """Decision in effect on a proposed inversion."""
 
     verdict: str
     """`accepted`, `rejected` or `snoozed`."""
     at: datetime
     failures: int = 0
-    """Number of failures when it was rejected; the question returns after some more (setting)."""
+    """Number of failures at the rejection; more failures (see the settings) ask the question again."""
     until: datetime | None = None
     """End of a snooze."""
     beyond: int | None = None
-    """Amount of evidence that ends a snooze, as in `ReviewItem.evidence`; with `until`, the earlier one ends it."""
+    """Amount of evidence (`ReviewItem.evidence`) that ends a snooze, even before `until`."""
     anti_id: str = ""
     decision_id: str = ""
 
     def is_snoozed(self, now: datetime, evidence: int) -> bool:
-        """Whether it is snoozed at `now` with this amount of evidence."""
+        """Whether the question is snoozed at `now` with this amount of evidence."""
         if self.until is None and self.beyond is None:
             return False
         return (self.until is None or self.until > now) and (self.beyond is None or evidence < self.beyond)
 
 
 class UnreviewedText(Struct, frozen=True, kw_only=True):
-    """A pattern whose text needs a review by a person.
+    """Requirement that a person reviews the text of a pattern.
 
-    `kind` is `import`, `extraction` (unattended) or `quarantine` (by a person, for `reason`). If it `blocks`, it is not
-    injected until its text is reviewed. `reviewed` are hashes of reviewed texts; another text of the pattern needs a
-    new review.
+    `kind` is its cause: `import`, `extraction` (unattended) or `quarantine` (by a person, for `reason`). If `blocks` is
+    set, the pattern is not injected until its text is reviewed. `reviewed` contains hashes of the reviewed texts; any
+    other text of the pattern needs a review.
     """
 
     kind: str
@@ -189,12 +190,12 @@ class UnreviewedText(Struct, frozen=True, kw_only=True):
     reason: str = ""
 
     def waits(self, content_hash: str) -> bool:
-        """Whether this text still needs a review."""
+        """Whether the text with this hash still needs a review."""
         return content_hash not in self.reviewed
 
 
 class BurstVerdict(Struct, frozen=True, kw_only=True):
-    """The decision about the harmful reports of one source within a period."""
+    """Decision about a burst: the harmful reports of one source within a period."""
 
     verdict: str
     """`revoked` or `confirmed`."""
@@ -202,23 +203,22 @@ class BurstVerdict(Struct, frozen=True, kw_only=True):
     last: datetime
     decision_id: str
     patterns: tuple[str, ...] = ()
-    """The patterns in these reports."""
+    """IDs of the reported patterns."""
 
 
 class CurationState(Struct, frozen=True, kw_only=True):
-    """The state that all decisions result in, see `core.ledger.fold`."""
+    """Result of all decisions; its mappings are by pattern ID unless noted."""
 
     pins: dict[str, Pin] = {}
     inversions: dict[str, InversionVerdict] = {}
     notes: dict[str, tuple[Decision, ...]] = {}
     bursts: dict[str, tuple[BurstVerdict, ...]] = {}
-    """By source."""
+    """By source of the reports."""
     arrivals: dict[str, UnreviewedText] = {}
-    """By pattern id."""
     cleared: dict[str, frozenset[str]] = {}
-    """By pattern ID, hashes of texts that a person released or promoted with a reason, despite the safety scan."""
+    """Hashes of texts that a person released or promoted with a reason, despite the safety scan."""
     approved: dict[str, frozenset[str]] = {}
-    """By pattern ID, hashes of texts that a person released or promoted, with or without a reason."""
+    """Hashes of texts that a person released or promoted, with or without a reason."""
     approved_texts: frozenset[str] = frozenset()
     """Hashes (`text_hash`) of approved texts that are not patterns."""
     extracted: frozenset[str] = frozenset()
@@ -226,17 +226,17 @@ class CurationState(Struct, frozen=True, kw_only=True):
     dismissed: frozenset[str] = frozenset()
     """IDs of questions that are not asked again."""
     imported: dict[str, dict[str, Any]] = {}
-    """Records as last imported, by pattern ID."""
+    """Records as last imported."""
     undone: frozenset[str] = frozenset()
     """IDs of undone decisions."""
     undoable: tuple[str, ...] = ()
-    """IDs of decisions that can be undone, the next one last."""
+    """IDs of decisions that can be undone; undo takes the last one first."""
     redoable: tuple[str, ...] = ()
-    """IDs of decisions that can be redone, the next one last."""
+    """IDs of decisions that can be redone; redo takes the last one first."""
     acts: dict[str, str] = {}
-    """By decision ID, the act that last made, undid or redid it; an act is undone or redone as a whole."""
+    """By decision ID: the act that last made, undid or redid it. An act is undone or redone as a whole."""
     reset: frozenset[str] = frozenset()
-    """IDs of patterns whose state was last decided by a reset."""
+    """IDs of patterns whose last decision about their state was a reset."""
 
     def clears(self, pattern_id: str, content_hash: str) -> bool:
         """Whether a person released this exact text with a reason."""
@@ -258,12 +258,12 @@ class CurationState(Struct, frozen=True, kw_only=True):
 
 
 class VerbInfo(NamedTuple):
-    """One row of `VERBS`. No verb is possible in a read-only project.
+    """Texts and properties of a verb of the decision log.
 
-    `word` is the imperative on keys and buttons, in the log, in "Undone: ..." and "Would ..."; `past` is for the line
-    that confirms the decision. `key` is the default key in the TUI, `effect` what it does to patterns, in a sentence;
-    "" for verbs that have none. `asks` is the prompt for the text that it always needs. `is_bulk` verbs can be decided
-    about several patterns at once; `own_only` ones apply without further confirmation only to the user's own decisions.
+    `word` is the imperative on keys and buttons, in the log, and in "Undone: ..." and "Would ..."; `past` is used to
+    confirm the decision. `key` is the default key in the TUI, or "". `effect` is a sentence about the effect on the
+    pattern, or "". `asks` is the name of the text that the verb requires, or "". `is_bulk` means that one decision can
+    apply to several patterns. `own_only` means that decisions of other people need a confirmation.
     """
 
     word: str
@@ -277,9 +277,9 @@ class VerbInfo(NamedTuple):
 
 _bulk: Final = partial(VerbInfo, is_bulk=True)
 VERBS: Final[dict[Verb, VerbInfo]] = {
-    Verb.PROMOTE: _bulk("promote", "promoted", "p", "Pinned as proven until reset, whatever later evidence shows."),
+    Verb.PROMOTE: _bulk("promote", "promoted", "p", "Pinned as proven until reset, regardless of later evidence."),
     Verb.DEPRECATE: _bulk("deprecate", "deprecated", "d", "Never injected into any loop until reset.", "reason"),
-    Verb.RESET: _bulk("reset", "reset", "r", "The evidence decides the state again."),
+    Verb.RESET: _bulk("reset", "reset", "r", "The state is computed from the evidence again."),
     Verb.QUARANTINE: _bulk("quarantine", "quarantined", "Q", "Not injected into any loop until released.", "reason"),
     Verb.RELEASE: _bulk("release", "released", "a", "This text may be injected; a changed text is held again."),
     Verb.ARCHIVE: _bulk(
@@ -287,7 +287,7 @@ VERBS: Final[dict[Verb, VerbInfo]] = {
     ),
     Verb.RESTORE: VerbInfo("restore", "restored"),
     Verb.NOTE: _bulk(
-        "note", "noted on", "c", "Kept in the decision log and the history; the state does not change.", "note"
+        "note", "noted on", "c", "Added to the decision log and the history; the state does not change.", "note"
     ),
     Verb.SNOOZE: _bulk("snooze", "snoozed", "s"),
     Verb.ACCEPT_INVERSION: _bulk("accept inversion", "inverted"),
@@ -302,12 +302,12 @@ VERBS: Final[dict[Verb, VerbInfo]] = {
     Verb.UNDO: VerbInfo("undo", "undone", "u", own_only=True),
     Verb.REDO: VerbInfo("redo", "redone", "U"),
 }
-"""Every verb that the ledger stores; `Verb` is the stored value."""
+"""Information about each verb; `Verb` is the value stored in the ledger."""
 
 ACKNOWLEDGE: Final = VerbInfo("acknowledge", "acknowledged")
-"""Dismissing the question about an escalation."""
+"""Used instead of `dismiss` for the question about an escalation."""
 APPROVE: Final = VerbInfo("approve", "approved", "a", VERBS[Verb.RELEASE].effect, is_bulk=True)
-"""Releasing a text that was held, not in quarantine."""
+"""Used instead of `release` for a text that was held, not in quarantine."""
 WAS_HELD: Final = "held"
 """Key in `before` of a release: the text was held."""
 TEXT_HASH: Final = "text_hash"
@@ -315,7 +315,7 @@ TEXT_HASH: Final = "text_hash"
 
 
 def verb_info(decision: Decision) -> VerbInfo:
-    """The words for a decision in the log."""
+    """Return the words for a decision; acknowledge and approve have their own."""
     if decision.verb is Verb.DISMISS and decision.subject.startswith(ESCALATION_PREFIX):
         return ACKNOWLEDGE
     if decision.verb is Verb.RELEASE and (decision.before.get(WAS_HELD) is True or TEXT_HASH in decision.after):
@@ -324,25 +324,25 @@ def verb_info(decision: Decision) -> VerbInfo:
 
 
 def extraction_question_id(source_id: str) -> str:
-    """ID of the question whether to extract patterns from a loop, task or session."""
+    """Return the ID of the question whether to extract patterns from a source."""
     return f"extraction of {source_id}"
 
 
 def escalation_question_id(session_id: str, at: datetime | None) -> str:
-    """ID of the question about an escalation; a later escalation is a new question."""
+    """Return the ID of the question about an escalation; a later one differs."""
     return f"{ESCALATION_PREFIX}{session_id}" + (f" at {iso(at)}" if at is not None else "")
 
 
 def held_text_question_id(text_id: str, text: str) -> str:
-    """ID of the question about a held text that is not a pattern; changes with it."""
+    """Return the ID of the question about a held text that is not a pattern."""
     return f"text {text_hash(text)[:12]} of {text_id}"
 
 
 def duplicate_question_id(one: str, other: str) -> str:
-    """ID of the question about two similar patterns; the lower ID comes first."""
+    """Return the ID of the question about two similar patterns, in any order."""
     return f"likeness of {min(one, other)} and {max(one, other)}"
 
 
 def burst_question_id(source: str) -> str:
-    """ID of the question about a burst of harmful reports from one source."""
+    """Return the ID of the question about a burst of harmful reports."""
     return f"burst of {source}"

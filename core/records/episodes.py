@@ -13,17 +13,17 @@ from msgspec import Struct
 from core.records.loops import Outcome
 
 TARGETS: Final = ("file_path", "file", "path", "notebook_path", "filename")
-"""Parameters of tools that name a file."""
+"""Names of tool parameters that contain a file path."""
 _COMMANDS: Final = ("command", "cmd")
-"""Parameters of tools with a shell command."""
+"""Names of tool parameters that contain a shell command."""
 _SUBJECTS: Final = ("query", "url", "description")
-"""Parameters with the subject of a tool without a command, pattern or file."""
+"""Names of the main parameter of tools without a command, pattern or file."""
 _EDITS: Final = frozenset({"edit", "write", "multiedit", "notebookedit"})
-"""Types of actions (or names of tools) that change a file."""
+"""Action types and tool names that change a file."""
 
 
 class TaskStatus(StrEnum):
-    """Status of a task; `unknown` without metadata or for any other word."""
+    """Status of a task; `unknown` if it is missing or has another value."""
 
     RUNNING = "running"
     PAUSED = "paused"
@@ -33,16 +33,16 @@ class TaskStatus(StrEnum):
 
     @property
     def ended(self) -> bool:
-        """Whether the task is finished."""
+        """Whether the task is completed or failed."""
         return self in (TaskStatus.COMPLETED, TaskStatus.FAILED)
 
 
 class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One folder of `tasks/` with its `metadata.json`; every text is untrusted.
+    """A task: one folder of `tasks/` with its `metadata.json`; texts are untrusted.
 
-    `id` is the name of the folder, `raw_status` the status as written. `current_attempt` and `total_attempts` are as in
-    the metadata; the existing attempts may differ. `file` is `metadata.json`, or another file that shows that the task
-    exists.
+    `id` is the name of the folder, and `raw_status` the status as written in the file. `current_attempt` and
+    `total_attempts` come from the metadata and may differ from the existing attempts. `file` is `metadata.json`, or any
+    other file of the task if that is missing.
     """
 
     id: str
@@ -65,7 +65,7 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Quality(Struct, frozen=True, array_like=True, gc=False):
     """One entry of an attempt's `quality_history`; `quality` is 0..1.
 
-    `delta` is the change since the previous entry, from the file or computed; None for the first one.
+    `delta` is the change since the previous entry, from the file or computed; None for the first entry.
     """
 
     iteration: int | None
@@ -81,11 +81,11 @@ class Quality(Struct, frozen=True, array_like=True, gc=False):
 class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One attempt at a task, joined from the trajectory and the files of its folder.
 
-    Every text is untrusted. `number` is from 1; `outcome` is unknown while it is open; `plan` is the approach in one
-    line. `actions` and `errors` are the numbers of actions and of failed ones in its log, `last_action_at` the time of
-    the newest; None without a log. `quality` is by iteration, in the order of the file; `final_quality` and
-    `completion` are 0..1. `reason` explains the outcome. `worked`, `failed` and `suggestions` are `what_worked`,
-    `what_didnt_work` and `suggestions_for_next_time`. `file` is the first file about it.
+    Every text is untrusted. `number` starts at 1. `outcome` is unknown while the attempt is open. `plan` is the
+    approach in one line. `actions`, `errors` and `last_action_at` are the number of logged actions, the number of
+    failed ones and the time of the newest one; None without a log. `quality` has one entry per iteration, in the order
+    of the file. `final_quality` and `completion` are 0..1. `reason` explains the outcome. `worked`, `failed` and
+    `suggestions` are `what_worked`, `what_didnt_work` and `suggestions_for_next_time`. `file` is the first source file.
     """
 
     task_id: str
@@ -110,22 +110,22 @@ class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def id(self) -> str:
-        """ID as a work item, in events and commands: `task-001.2`."""
+        """ID of the work item, in events and commands, such as `task-001.2`."""
         return f"{self.task_id}.{self.number}"
 
     @property
     def last_activity(self) -> datetime | None:
-        """Newest time in its files."""
+        """Newest time in the files of the attempt."""
         return max(filter(None, (self.last_action_at, self.ended_at, self.started_at)), default=None)
 
     @property
     def is_open(self) -> bool:
-        """Whether it has no outcome and no end: it runs, or was abandoned."""
+        """Whether it has neither an outcome nor an end: it runs or was abandoned."""
         return self.outcome is Outcome.UNKNOWN and self.ended_at is None
 
 
 def by_task(attempts: Iterable[Attempt]) -> dict[str, tuple[Attempt, ...]]:
-    """The attempts at each task, in the order of their numbers."""
+    """Group attempts by task ID, each group sorted by number."""
     found: dict[str, list[Attempt]] = {}
     for attempt in attempts:
         found.setdefault(attempt.task_id, []).append(attempt)
@@ -135,8 +135,8 @@ def by_task(attempts: Iterable[Attempt]) -> dict[str, tuple[Attempt, ...]]:
 class Action(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One line of an attempt's `actions.jsonl`; every text is untrusted.
 
-    `number` is from 1, in the order of the file. `type` is read, write, bash, grep, glob, task, edit, or any other
-    word. `params` are names and values as text, in the order of the file; a nested value is JSON. `success` is None if
+    `number` is the position in the file, from 1. `type` is read, write, bash, grep, glob, task, edit or another word.
+    `params` has pairs of name and value in the order of the file; nested values are JSON text. `success` is None if
     unknown.
     """
 
@@ -154,32 +154,32 @@ class Action(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def has_failed(self) -> bool:
-        """Whether it failed: `success` is false, or there is an error and no `success`."""
+        """Whether it failed; if `success` is unknown, whether it has an error."""
         return self.success is False or (self.success is None and bool(self.error))
 
     @property
     def target(self) -> str:
-        """The file that it used, from any of the usual parameters; "" without one."""
+        """Path of the file that the tool read or changed, or ""."""
         return self.param(*TARGETS)
 
     @property
     def command(self) -> str:
-        """The shell command that it ran; "" without one."""
+        """Shell command that the tool ran, or ""."""
         return self.param(*_COMMANDS)
 
     @property
     def about(self) -> str:
-        """Its main parameter: a command, a pattern, a file or another one; else ""."""
+        """Value of the main parameter: a command, pattern, file or other; or ""."""
         main = self.param(*_COMMANDS, "pattern", *TARGETS, *_SUBJECTS)
         return main or (self.params[0][1] if self.params else "")
 
     @property
     def changed_file(self) -> bool:
-        """Whether it changed a file."""
+        """Whether it succeeded in changing a file."""
         return not self.has_failed and (self.type or self.tool).lower() in _EDITS
 
     def param(self, *names: str) -> str:
-        """The first existing one of these parameters; "" without any."""
+        """Return the value of the first of these parameters that is set, or ""."""
         params = dict(self.params)
         return next((params[name] for name in names if params.get(name)), "")
 

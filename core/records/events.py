@@ -12,16 +12,16 @@ from msgspec import Meta, Struct
 _Count = Annotated[int, Meta(ge=0, le=10**15)]
 _Weight = Annotated[float, Meta(ge=0, le=1)]
 INJECTED_REFLECTION: Final = "injected-reflection"
-"""Kind of the event that a reflection was injected into a loop's context."""
+"""Kind of the event that is recorded when a reflection is injected into a loop's context."""
 
 
 def event_id(at: datetime) -> str:
-    """A new unique ID that sorts by time."""
+    """Return a new unique ID that sorts by time."""
     return f"{at.astimezone(UTC):%Y%m%dT%H%M%S%f}-{os.urandom(8).hex()}"
 
 
 class Signals(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Signals of an outcome beside its success; None and "" mean unknown.
+    """Details of an outcome besides its success; None and "" mean unknown.
 
     `error_count` includes resolved errors; `retry_count` is the number of attempts before the last one.
     """
@@ -59,13 +59,13 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One line of `shared/curation/events.jsonl` (docs/file-formats.md#event-log).
 
     `kind` is injected, applied, extracted, outcome, feedback, counted, error, resolved or injected-reflection.
-    `loop_id` is the ID of a work item (loop or attempt); an outcome without `pattern_id` is that of the whole work
-    item. `success` (for applied, outcome and feedback) is None if unknown, or neutral for feedback on a criterion.
-    `weight` is 0..1. `by` recorded it; `agent` reported it. `criterion` is the subject of feedback that is not about a
-    pattern, `text` its comment. `resolves` is the ID of the error event for kind resolved.
+    `loop_id` is the ID of a work item (loop or attempt). An outcome without `pattern_id` applies to the whole work
+    item. `success` (of applied, outcome and feedback) is None if unknown; for feedback on a criterion, None means
+    neutral. `weight` is 0..1. `by` recorded the event; `agent` reported it. `criterion` is the subject of feedback that
+    is not about a pattern, and `text` the comment. `resolves`, of kind resolved, is the ID of the error event.
 
-    If `decision`, the decision that caused it, is undone, the event does not count. `unrecorded`, for kind counted, is
-    the evidence that existed only in the pattern's record when ralphdeck started to update its counts.
+    `decision` is the ID of the decision that caused the event; if it is undone, the event does not count. `unrecorded`,
+    of kind counted, is the evidence found only in the pattern's record when ralphdeck started to update its counts.
     """
 
     id: str
@@ -89,12 +89,12 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
 
 class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Evidence: one use of one pattern by one loop, or the sum of `count` uses.
+    """Evidence: one use of a pattern in a work item, or the sum of `count` uses.
 
     `kind` is discovered, applied, injected, feedback, trend or aggregate; `source` is event-log, loop, discovery, trend
-    or aggregate. `at` is None only if no file contains a time (then it does not decay). `success` is None for an
-    injection without result. `weight` is 0..1. `count` is above 1 only for trend and aggregate; `derived` if it was
-    computed from a rate. `inferred` means that the result is only that of the whole loop (docs/scoring.md).
+    or aggregate. `at` is None if no file contains a time; such evidence does not decay. `success` is None for an
+    injection without result. `weight` is 0..1. `count` exceeds 1 only for trend and aggregate. `derived` means that
+    `count` was computed from a rate. `inferred` means that the result of the whole loop is used (docs/scoring.md).
     """
 
     pattern_id: str

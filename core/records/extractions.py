@@ -1,4 +1,4 @@
-"""Material of an extraction, and the patterns proposed from it."""
+"""Input of an extraction, and the patterns that it proposes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from core.base.text import plural
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import Action, Attempt, Task
 from core.records.events import Event
@@ -18,13 +19,13 @@ ALL_TYPES: Final = frozenset(PatternType)
 
 
 class Proposal(Struct, frozen=True, kw_only=True):
-    """One proposed pattern.
+    """Proposed pattern, or proposed further use of an existing pattern.
 
-    `slug` is the middle part of its future ID: lower-case letters, digits, hyphens. `record` is a pattern record
-    without an ID, which it gets when it is accepted. `trace` is the origin of each part, for people: `iteration 1 → 2`.
-    `duplicate_of` is the similar pattern (0..1 by `similarity`) of which this is a further use; "" for a new pattern.
-    `refused` is why it is not extracted; "" if it is. `known_as` is the pattern that was extracted from this loop
-    before. `failures` is the number of failed attempts at the same in the loop.
+    `slug` is the middle part of its future ID: lower-case letters, digits, hyphens. `record` is the pattern record; it
+    gets its ID when the proposal is accepted. `trace` describes the origin of each part, such as `iteration 1 → 2`.
+    `duplicate_of` is the ID of the existing pattern that this is a further use of, with `similarity` 0..1; "" for a new
+    pattern. `refused` is the reason why nothing is extracted, or "". `known_as` is the ID of the pattern that was
+    extracted from the same place before, or "". `failures` counts the failed tries in the loop before the fix.
     """
 
     type: PatternType
@@ -52,10 +53,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
 
 
 class Extraction(Struct, frozen=True, kw_only=True):
-    """All proposals of one loop, task or debug session.
-
-    `missing` are the reasons why some types have no proposal.
-    """
+    """Proposals from one source, and why some types are `missing`."""
 
     source_id: str
     proposals: tuple[Proposal, ...] = ()
@@ -63,33 +61,33 @@ class Extraction(Struct, frozen=True, kw_only=True):
 
     @property
     def new(self) -> tuple[Proposal, ...]:
-        """Proposals of new patterns."""
+        """Accepted proposals of new patterns."""
         return tuple(one for one in self.proposals if not one.refused and not one.duplicate_of)
 
     @property
     def merges(self) -> tuple[Proposal, ...]:
-        """Further uses of existing patterns."""
+        """Accepted proposals of further uses of existing patterns."""
         return tuple(one for one in self.proposals if not one.refused and one.duplicate_of)
 
     @property
     def refused(self) -> tuple[Proposal, ...]:
-        """Refused proposals."""
+        """Proposals that are not extracted, each with its reason."""
         return tuple(one for one in self.proposals if one.refused)
 
     @property
     def why_nothing(self) -> str:
-        """Why nothing is extracted, in one line with pattern IDs; "" if something is."""
+        """Reasons why nothing is extracted, in one line; "" if something is."""
         if self.new or self.merges:
             return ""
         reasons = list(dict.fromkeys(one.refused for one in self.proposals)) or list(self.missing)
-        more = f"; and {len(reasons) - _MAX_REASONS} more reasons" if len(reasons) > _MAX_REASONS else ""
+        more = f"; and {plural(len(reasons) - _MAX_REASONS, 'more reason')}" if len(reasons) > _MAX_REASONS else ""
         return "; ".join(reasons[:_MAX_REASONS]) + more
 
 
 class LoggedAttempt(Struct, frozen=True, kw_only=True):
-    """An attempt at a task with the steps of its plan and its actions.
+    """An attempt with the steps of its plan and its actions in log order.
 
-    The actions are in the order of the log; only the newest ones of a long log.
+    For a long log, `actions` contains only the newest actions.
     """
 
     attempt: Attempt
@@ -98,12 +96,12 @@ class LoggedAttempt(Struct, frozen=True, kw_only=True):
 
 
 class Material(Struct, frozen=True, kw_only=True):
-    """Everything known about one loop, task or debug session, `source_id`.
+    """Everything known about the source of an extraction.
 
-    `loop` is the loop, or that of the task or session; None if unknown. `task` is the task, or that of the session;
-    None for a loop, which may have several. `iterations` are merged from all files of the loop. Attempts, sessions and
-    recorded errors are oldest first, reflections newest first. `resolved` are the events that resolved some of these
-    errors. `agent` requested the extraction.
+    `source_id` is the ID of a loop, task or debug session. `loop` is this loop, or the loop of the task or session, if
+    known. `task` is this task, or the task of the session; None for a loop, which may have several. `iterations` are
+    merged from all files of the loop. Attempts, sessions and errors are oldest first, reflections newest first.
+    `resolved` are the events that resolve errors. `agent` is the agent that requested the extraction.
     """
 
     source_id: str
@@ -119,12 +117,12 @@ class Material(Struct, frozen=True, kw_only=True):
 
     @property
     def loop_id(self) -> str:
-        """The source of extracted patterns: the loop, else the task, else the session."""
+        """ID of the loop if known, otherwise of the task or session."""
         return self.loop.id if self.loop else self.task.id if self.task else self.source_id
 
     @property
     def goal(self) -> str:
-        """The task to be done; untrusted, may be empty."""
+        """Description of the work to be done; untrusted, may be empty."""
         return (self.loop.task if self.loop else "") or (self.task.description if self.task else "")
 
     @property

@@ -22,11 +22,12 @@ class Severity(StrEnum):
 
 
 class Finding(Struct, frozen=True, gc=False):
-    """One defect in one project-relative file, with `/` as separator.
+    """A defect in a file.
 
-    `pointer` is a JSON pointer or `line N`; "" for the whole file. `code` is a stable kebab-case word, such as
-    `bad-json`, `wrong-type`, `future-time`. `message` has the found and expected value, for people; it may quote the
-    file: untrusted. `count` is the number of places; `file` and `pointer` are the first one.
+    `file` is project-relative, with `/` as separator. `pointer` is a JSON pointer or `line N`; "" for the whole file.
+    `code` is a stable kebab-case identifier such as `bad-json`, `wrong-type` or `future-time`. `message` contains the
+    found and the expected value; it may quote the file, so it is untrusted. `count` is the number of places with this
+    defect; `file` and `pointer` locate the first one.
     """
 
     file: str
@@ -37,6 +38,6 @@ class Finding(Struct, frozen=True, gc=False):
     count: int = 1
 
     def to_json(self) -> dict[str, Any]:
-        """The stable form for `--json`."""
+        """Return the object that `--json` prints, with stable keys."""
         found: dict[str, Any] = to_builtins(self)
         return found

@@ -11,7 +11,7 @@ from core.records.debug_sessions import Failure, Fix, Results
 
 
 class LoopStatus(StrEnum):
-    """Normalized status (docs/file-formats.md#words-and-spellings)."""
+    """Normalized status of a loop (docs/file-formats.md#words-and-spellings)."""
 
     RUNNING = "running"
     WAITING = "waiting"
@@ -34,22 +34,22 @@ class LoopStatus(StrEnum):
 
     @property
     def active(self) -> bool:
-        """Whether the loop is running."""
+        """Whether the loop is running, completing or recovering."""
         return self in _ACTIVE
 
 
 FINISHED = frozenset({LoopStatus.COMPLETED, LoopStatus.PARTIAL, LoopStatus.FAILED, LoopStatus.LIMIT})
-"""Statuses of loops that reached their end; aborted and crashed loops may continue."""
+"""Statuses of loops that cannot continue; aborted and crashed loops can."""
 _ENDED = FINISHED | {LoopStatus.ABORTED, LoopStatus.CRASHED}
 _ACTIVE = frozenset({LoopStatus.RUNNING, LoopStatus.COMPLETING, LoopStatus.RECOVERING})
 
 
 class Liveness(StrEnum):
-    """State of the loop's process (docs/file-formats.md#liveness).
+    """Whether a loop is still running (docs/file-formats.md#liveness).
 
-    `alive`: its process runs. `dead`: its process is gone although its files show it as running (shown as crashed).
-    `stale`: running by its files, no known process, silent for longer than the setting. `fresh`: the same with recent
-    activity. `idle`: paused. `ended`: finished. `unknown`: no data.
+    `alive`: its process exists. `dead`: its process has ended although its files say it runs (shown as crashed).
+    `fresh`: its files say it runs, no process is known, and it was active recently. `stale`: the same, but without
+    activity for longer than the setting. `idle`: paused. `ended`: finished. `unknown`: no data.
     """
 
     ALIVE = "alive"
@@ -62,7 +62,7 @@ class Liveness(StrEnum):
 
 
 class Outcome(StrEnum):
-    """Normalized outcome (docs/file-formats.md#words-and-spellings)."""
+    """Normalized outcome of work (docs/file-formats.md#words-and-spellings)."""
 
     SUCCESS = "success"
     PARTIAL = "partial"
@@ -73,12 +73,12 @@ class Outcome(StrEnum):
 
     @property
     def label(self) -> str:
-        """Its word; "" if unknown."""
+        """The outcome for display; "" if unknown."""
         return "" if self is Outcome.UNKNOWN else self.value
 
 
 class Iteration(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One iteration. `number` is a label: it may start at 0 and have duplicates."""
+    """One iteration; its `number` is a label that may start at 0 and be duplicated."""
 
     number: int | None = None
     at: datetime | None = None
@@ -88,7 +88,7 @@ class Iteration(Struct, frozen=True, kw_only=True, omit_defaults=True):
     learnings: tuple[str, ...] = ()
     duration_ms: float | None = None
     quality: float | None = None
-    """0..1, from analytics or best output."""
+    """0..1, from the analytics or best output files."""
     files: tuple[str, ...] = ()
     failures: tuple[Failure, ...] = ()
     fix: Fix | None = None
@@ -123,10 +123,10 @@ class ExtractedPattern(Struct, frozen=True, kw_only=True, omit_defaults=True, gc
 
 
 class Improvement(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """`cross_loop_learning.improvement_estimate`: iterations saved by patterns.
+    """Iterations saved by patterns: `cross_loop_learning.improvement_estimate`.
 
-    `baseline` is the agent's estimate without patterns, `share` the saved share of it, up to 1; negative if it took
-    longer.
+    `baseline` is the agent's estimate without patterns, `actual` the number with patterns. `share` is the saved share
+    of the baseline: at most 1, negative if the loop took longer.
     """
 
     baseline: float | None = None
@@ -135,7 +135,7 @@ class Improvement(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
 
     @property
     def text(self) -> str:
-        """`6 iterations estimated without patterns, 4 with: 33 % fewer`."""
+        """Such as "6 iterations estimated without patterns, 4 with: 33 % fewer"."""
         counts = []
         if self.baseline is not None:
             counts.append(f"{self.baseline:g} iterations estimated without patterns")
@@ -148,7 +148,7 @@ class Improvement(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
 
 
 class LoopValues(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Values that files record about a loop, for `LoopFact` and `Loop`."""
+    """Values about a loop that its files contain; base of `LoopFact` and `Loop`."""
 
     task: str = ""
     criteria: tuple[str, ...] = ()
@@ -173,28 +173,28 @@ class LoopValues(Struct, frozen=True, kw_only=True, omit_defaults=True):
     improvement: Improvement | None = None
     crashes: int = 0
     duration_ms: float | None = None
-    """Total time of its iterations from analytics, or None."""
+    """Total time of the iterations, from the analytics file, or None."""
     directory: str = ""
 
 
 class Loop(LoopValues, frozen=True, kw_only=True, omit_defaults=True):
     """One loop, joined from all files about it (docs/file-formats.md#joining-loops).
 
-    `id` is the name of its directory, else the ID in a file (never used as a path unchecked); `aliases` are other IDs:
-    of the launcher, of the heartbeat (a UUID), in the file. `task` is untrusted and may be empty. `status` is `crashed`
-    if its process is gone; `raw_status` is the word of the file. `iteration` and `max_iterations` are labels. `pid` is
-    the one used for its liveness; the reason is one line for people.
+    `id` is the name of its directory, or the ID in a file, which must be checked before it is used as a path.
+    `aliases` are other IDs from the launcher, the heartbeat (a UUID) or a file. `task` is untrusted and may be empty.
+    `status` is `crashed` if its process has ended; `raw_status` is the status as written. `iteration` and
+    `max_iterations` are labels. `pid` is the process that determines `liveness`; `liveness_reason` explains it.
 
     `sources` are the sorted kinds of files about it: `loops`, `archive`, `registry`, `current-loop`, `external`,
     `external-archive`, `external-registry`, `external-state`, `launcher`. `badges`, sorted: `orphan` (running, not in
     an existing registry), `unregistered` (ended, not in the registry), `archived-but-registered`, `registered-only` (no
     directory), `stale`, `crashed`, `status-disagrees`, `id-disagrees`.
 
-    `ended_at` is set for every ended or crashed loop if possible; inferred if `ended_approximate`. `last_activity` is
-    the newest time in its files (heartbeat, iteration, update); `modified_at` is the newest mtime of its state and
-    heartbeat files. `quality` is 0..1 per iteration in order, from analytics, best output or iterations. `crashes` is
-    the number of entries in its crash.log. `files` are project-relative, the state file first; `directory` is ""
-    without one.
+    `ended_at` is set for every ended or crashed loop if possible; `ended_approximate` means that it is inferred.
+    `last_activity` is the newest time in its files (heartbeat, iteration, update); `modified_at` is the newest mtime of
+    its state and heartbeat files. `quality` has a value 0..1 per iteration, from analytics, best output or iterations.
+    `crashes` is the number of entries in its crash.log. `files` are project-relative, with the state file first.
+    `directory` is "" if the loop has none.
     """
 
     id: str
@@ -210,16 +210,16 @@ class Loop(LoopValues, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def agent(self) -> str:
-        """The agent that works in it; "" if unknown."""
+        """Name of the agent that works in the loop; "" if unknown."""
         return "" if self.owner == "unknown" else self.owner
 
 
 class LoopDetails(Struct, frozen=True, kw_only=True):
     """Details of a loop that are read on demand.
 
-    `iterations` are merged by number from the state file, iteration files, analytics and best output. `notes` are
-    titles and truncated texts, such as ("crash.log", text). `facts` are labels and values, such as ("tokens",
-    "12,822"). `checkpoints` are names of files, which are not parsed.
+    `iterations` are merged by number from the state file, iteration files, analytics and best output. `notes` are pairs
+    of title and truncated text, such as ("crash.log", text). `facts` are pairs of label and value, such as ("tokens",
+    "12,822"). `checkpoints` are file names; the files are not parsed.
     """
 
     loop_id: str

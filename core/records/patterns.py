@@ -1,4 +1,4 @@
-"""Shared patterns."""
+"""Patterns that loops share, and the parts of their records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import Struct
 from core.records.suspicions import Suspicion
 
 UNNAMED: Final = "unnamed-"
-"""Prefix of the provisional ID of a record without an ID."""
+"""Prefix of the temporary ID that a record without an ID gets."""
 
 
 DECOMPOSITION_TAG: Final = "decomposition-strategy"
@@ -19,7 +19,7 @@ DECOMPOSITION_TAG: Final = "decomposition-strategy"
 
 
 class PatternType(StrEnum):
-    """The four types of patterns."""
+    """Type of a pattern."""
 
     ERROR = "error"
     SUCCESS = "success"
@@ -28,7 +28,7 @@ class PatternType(StrEnum):
 
 
 class Maturity(StrEnum):
-    """The four states of a pattern."""
+    """State of a pattern."""
 
     CANDIDATE = "candidate"
     ESTABLISHED = "established"
@@ -49,7 +49,7 @@ class SourceLoop(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class TrendPoint(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One point of `effectiveness_trend`: rate 0..1 of `sample_size` uses up to `at`."""
+    """Point of `effectiveness_trend`: rate (0..1) of the `sample_size` uses up to `at`."""
 
     at: datetime | None = None
     rate: float | None = None
@@ -57,11 +57,11 @@ class TrendPoint(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RecordedCounts(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Rate (0..1) and counts in a pattern's record, as opposed to the evidence.
+    """Rate (0..1) and counts stored in a pattern's record, not computed from evidence.
 
-    None if missing or invalid. For an anti-pattern `rate` is `failure_rate` and `uses` is `occurrence_count`, because a
-    failure of the avoided approach confirms it. `claimed` is the rate of the record before recorded results replaced
-    it.
+    A missing or invalid value is None. For an anti-pattern, `rate` is `failure_rate` and `uses` is `occurrence_count`,
+    since a failure of the avoided approach confirms it. `claimed` is the rate in the record before ralphdeck replaced
+    it by the rate of the recorded results.
     """
 
     rate: float | None = None
@@ -83,7 +83,7 @@ class IterationRange(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
 
     @property
     def text(self) -> str:
-        """`2.5 on average, 1 to 5`; "" if it is empty."""
+        """Such as "2.5 on average, 1 to 5"; "" if all values are missing."""
         parts = [] if self.average is None else [f"{self.average:g} on average"]
         if self.minimum is not None and self.maximum is not None:
             if not self.average == self.minimum == self.maximum:
@@ -96,7 +96,7 @@ class IterationRange(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
 
 
 class PatternCopy(Struct, frozen=True, kw_only=True, gc=False):
-    """Another record with the ID of a pattern: shown, but its counts are never added."""
+    """Another record with a pattern's ID; its counts are not added to the pattern's."""
 
     file: str
     pointer: str
@@ -104,18 +104,19 @@ class PatternCopy(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Pattern(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One pattern of any type; fields that its type lacks have their default.
+    """A pattern of any type; fields that its type does not have keep their default.
 
-    `id` is `pattern_id` or `template_id` as written. `title` is one line for people: the error, the approach, the
-    avoided approach or the use case; `description` the fix, approach, approach to avoid, or template description;
-    `category` the fix_category, task_category, failure_mode or language (docs/file-formats.md#pattern-records).
-    `error_pattern` and `task_pattern` are regexes from a file: only `core.base.text.safe_matcher` may run them.
+    `id` is `pattern_id` or `template_id` from the file. The following texts are for error patterns, success patterns,
+    anti-patterns and templates (docs/file-formats.md#pattern-records): `title`, in one line, is the error, approach,
+    avoided approach or use case; `description` is the fix, approach, avoided approach or template description;
+    `category` is the fix_category, task_category, failure_mode or language.
+    `error_pattern` and `task_pattern` are regexes from a file: run them only with `core.base.text.safe_matcher`.
 
-    `content_hash` is the SHA-256 (hex) of everything that would be injected (not counts, times, source loops,
-    override); decisions are bound to it. `file` and `pointer` are the place of its record, `copies` other records with
-    this ID. `copy_folder` is the folder of a pattern that exists only outside `shared/patterns`; else "". `override` is
-    `override.state` of the record; shown, but only the decision log decides. `suspicions` are the results of the safety
-    scan, critical ones first.
+    `content_hash` is the SHA-256 (hex) of everything that can be injected, without counts, times, source loops and
+    override; a decision refers to it. `file` and `pointer` locate the record; `copies` are other records with this ID.
+    `copy_folder` is the folder of a pattern that exists only outside `shared/patterns`, or "". `override` is
+    `override.state` of the record, which is shown but has no effect. `suspicions` are the results of the safety scan,
+    the most severe first.
     """
 
     id: str
@@ -162,10 +163,10 @@ class Pattern(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_registered(self) -> bool:
-        """Whether its record is in the registry and has an ID, so that it can be changed."""
+        """Whether its record has an ID and is in the registry, so it can be changed."""
         return not self.copy_folder and not self.is_unnamed
 
     @property
     def is_unnamed(self) -> bool:
-        """Whether its record has no ID: it is shown, but cannot be injected or changed."""
+        """Whether its record has no ID, so it cannot be injected or changed."""
         return self.id.startswith(UNNAMED)

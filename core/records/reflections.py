@@ -11,22 +11,22 @@ from core.records.loops import Outcome
 
 NOTHING_LEARNED: Final = "The log alone shows nothing to do differently; put it into words."
 NOTHING_LEARNED_IN_ALL: Final = "The log alone shows nothing to do differently in such a task; put it into words."
-"""Placeholders for the learning of a draft, on an attempt and on a task."""
+"""Learning of a draft on an attempt and on a task if the log shows none; a request to write one."""
 
 
 class Reflection(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A reflection of an agent (docs/file-formats.md#reflections).
 
-    It is on one iteration or attempt. `id` is derived from loop or task, iteration and normalized text. `shape` is its
-    format: `episodic`, `memory-manager`, `cross-task`, `hook`, `reflexion`, `analytics`, `best-output` or `state`.
-    `file` and `pointer` are the place of the copy that counts; `also_in` are the files of the others. `attempt` and
-    `iteration` are labels. `at` is its time, with `at_approximate` that of its parent or the file's mtime.
+    It is about one iteration or attempt. `id` is derived from loop or task, iteration and normalized text. `shape` is
+    its format: `episodic`, `memory-manager`, `cross-task`, `hook`, `reflexion`, `analytics`, `best-output` or `state`.
+    `file` and `pointer` locate the copy that is used; `also_in` are the files with other copies. `attempt` and
+    `iteration` are labels. `at` is its time; if `at_approximate` is set, the time of its parent or the file's mtime.
 
-    `kind` is error_analysis, strategy_change, success_pattern, constraint_discovery, process_improvement or "";
-    `trigger` is failure, success, timeout, manual or ""; `effectiveness` is helpful, neutral, unhelpful or "". A
-    `draft` was made from the log of an attempt and not yet written by an agent; `drafted_at` is the time of the draft
-    with a learning that it replaces. `superseded` means that a later one on the same attempt and of the same kind
-    replaces it in plans and summaries.
+    `kind` is error_analysis, strategy_change, success_pattern, constraint_discovery, process_improvement or "".
+    `trigger` is failure, success, timeout, manual or "". `effectiveness` is helpful, neutral, unhelpful or "". `draft`
+    means that ralphdeck made it from the log of an attempt and no agent has replaced it. `drafted_at` is the time of
+    the draft that this reflection replaces, if that had a learning. `superseded` means that a later reflection of the
+    same kind on the same attempt replaces it in plans and summaries.
     """
 
     id: str
@@ -54,12 +54,12 @@ class Reflection(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def teaches(self) -> bool:
-        """Whether it contains a learning; false for a draft with a placeholder."""
+        """Whether it contains a learning that is not a placeholder."""
         return not (self.draft and self.learning in ("", NOTHING_LEARNED, NOTHING_LEARNED_IN_ALL))
 
     @property
     def text(self) -> str:
-        """Its learning, else analysis, else observation; a draft's observation first."""
+        """Learning, or if empty, the analysis or observation (of a draft: reversed)."""
         second, third = (self.observation, self.analysis) if self.draft else (self.analysis, self.observation)
         return self.learning or second or third
 

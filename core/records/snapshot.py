@@ -27,14 +27,14 @@ def _mapping() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Everything known at one moment; may be shared between threads.
+    """All records of a project at one moment; may be shared between threads.
 
-    Mappings are by ID. `number` increases by one with every change. `patterns` are those of the registry, and copies
-    elsewhere without an original. Loops and reflections are newest first; `escalations` has the newest one of each
-    debug session. `events` is the event log, oldest first, without events of undone decisions, which are in
-    `withdrawn`. `curation` is the state that the `decisions`, oldest first, result in. `findings` are sorted by file.
-    `unreadable` are project-relative files whose last good value is used, with the time since when. `complete` is False
-    until the first load has finished.
+    Mappings are by ID. `number` increases by one with every change. `patterns` contains the registry, and patterns of
+    other folders that the registry does not contain. Loops and reflections are newest first. `escalations` contains the
+    newest escalation of each debug session. `events` is the event log, oldest first, without events of undone
+    decisions, which are in `withdrawn`. `curation` is the result of all `decisions`, which are oldest first. `findings`
+    are sorted by file. `unreadable` contains project-relative files that cannot be read now, each with the time of its
+    last good content, which is used. `complete` is False until the first load has finished.
     """
 
     number: int = 0
@@ -55,14 +55,14 @@ class Snapshot:
     complete: bool = False
 
     def loop_called(self, name: str) -> Loop | None:
-        """The loop with this ID, else the first one with this alias; None without one."""
+        """Return the loop with this ID, or the first one with this alias, or None."""
         aliased = (loop for loop in self.loops.values() if name in loop.aliases)
         return self.loops.get(name) or next(aliased, None)
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """Changes from one snapshot to the next: IDs that were added, changed or removed."""
+    """IDs of records that were added, changed or removed between two snapshots."""
 
     patterns: frozenset[str] = frozenset()
     loops: frozenset[str] = frozenset()

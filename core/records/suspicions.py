@@ -8,14 +8,14 @@ from msgspec import Struct
 
 
 class Severity(StrEnum):
-    """Effect of a suspicion on its text, the most severe first."""
+    """Severity of a suspicion, the most severe first; it decides on injection."""
 
     BLOCKED = "blocked"
-    """Not injected until a person releases this text with a reason."""
+    """The text is not injected until a person releases it with a reason."""
     HELD = "held"
-    """Not injected until a person approves this text."""
+    """The text is not injected until a person approves it."""
     FLAGGED = "flagged"
-    """Injected, but marked on screen and reviewed earlier."""
+    """The text is injected, but marked in the UI and reviewed earlier."""
 
     @property
     def rank(self) -> int:
@@ -32,10 +32,10 @@ _RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 
 
 class Suspicion(Struct, frozen=True, gc=False):
-    """One suspicious part of a text.
+    """Suspicious part of a text, found by a rule of the safety scan.
 
-    `rule` is the ID of the matching rule, see `core.scanning.rules`. `field` is the field of `Pattern` that contains
-    it; "" across fields. `excerpt` is the matching words; untrusted.
+    `rule` is the ID of a rule in `core.scanning.rules`. `field` is the field of `Pattern` with the match, or "" if the
+    match spans several fields. `excerpt` contains the matching words and is untrusted.
     """
 
     rule: str
@@ -45,5 +45,5 @@ class Suspicion(Struct, frozen=True, gc=False):
 
     @property
     def critical(self) -> bool:
-        """Whether it blocks the text."""
+        """Whether it blocks the text: an approval without a reason is not enough."""
         return self.severity is Severity.BLOCKED

@@ -8,16 +8,16 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 _EPOCH_MS_FROM: Final = 1e11
-"""Numbers of at least this are epoch milliseconds, smaller ones epoch seconds (1e11 s is the year 5138)."""
-# Seeds and agents write hours of three digits ("T010:00:00Z"); everything else is strict ISO-8601.
+"""Numbers from this on are epoch milliseconds, smaller ones epoch seconds (1e11 s is the year 5138)."""
+# Some agents write hours with three digits ("T010:00:00Z"); otherwise, only ISO-8601 is accepted.
 _LONG_HOUR: Final = re.compile(r"T0(\d\d):")
 MAX_TIME_LENGTH: Final = 64
 
 
 def parse_time(value: Any) -> datetime | None:
-    """Parse an ISO-8601 string or epoch number (s or ms); None if invalid.
+    """Parse an ISO-8601 string or epoch number (s or ms); return None if invalid.
 
-    A string without a zone is UTC.
+    A string without a time zone is taken as UTC.
     """
     if isinstance(value, bool) or value is None:
         return None
@@ -30,7 +30,7 @@ def parse_time(value: Any) -> datetime | None:
             moment = value
         elif isinstance(value, str) and 8 <= len(value) <= MAX_TIME_LENGTH:
             text = value.strip()
-            is_usual = text[13:14] == ":"  # the substitution would take longer than all the rest
+            is_usual = text[13:14] == ":"  # skips the substitution, the slowest step, for valid times
             moment = datetime.fromisoformat(text if is_usual else _LONG_HOUR.sub(r"T\1:", text))
         else:
             return None
@@ -44,17 +44,17 @@ def parse_time(value: Any) -> datetime | None:
 
 
 def day_of(moment: datetime) -> str:
-    """`2026-02-02`, with a year of four digits."""
+    """Format the date, such as `2026-02-02`."""
     return moment.date().isoformat()
 
 
 def minute_of(moment: datetime) -> str:
-    """`2026-02-02 15:04`."""
+    """Format date and time, such as `2026-02-02 15:04`."""
     return f"{day_of(moment)} {moment:%H:%M}"
 
 
 def iso(moment: datetime | None) -> str | None:
-    """Format for every output: ISO-8601, UTC, milliseconds, `Z`."""
+    """Format a time for files and JSON: ISO-8601, UTC, milliseconds, `Z`."""
     if moment is None:
         return None
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
