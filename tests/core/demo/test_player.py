@@ -142,7 +142,7 @@ def test_player_leaves_no_thread_and_no_process() -> None:
 
 
 def test_player_refuses_a_project_that_is_not_a_scratch_copy(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="not a scratch copy"):
+    with pytest.raises(BadInput, match="not a copy made by the demo"):
         demo.DemoPlayer(ProjectPaths(tmp_path))
 
 
