@@ -49,14 +49,10 @@ class DashboardProgram(Program):
         return name, command, rest
 
 
-def _create() -> Program:
-    summary = "Without a command: open the dashboard on the nearest project at or above PATH (default: current folder)."
-    made = program.create_program(DashboardProgram, summary, "[PATH] | COMMAND [ARGS]...")
-    theme_option(made)
-    return made
-
-
-cli: Final = _create()
+_SUMMARY: Final = (
+    "Without a command: open the dashboard on the nearest project at or above PATH (default: current folder)."
+)
+cli: Final = theme_option(program.create_program(DashboardProgram, _SUMMARY, "[PATH] | COMMAND [ARGS]..."))
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import cache, partialmethod
+from functools import partialmethod
 from inspect import getattr_static
-from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
 
-import msgspec
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -24,34 +22,18 @@ from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
 from tui.actions import BY_ID, EXPORTING, GROUPS, PLACES, SCREENS, WRITING, actions_of, bindings_of
 from tui.present.glyphs import Glyphs
+from tui.screens.screen_table import ScreenTable, load_tables
 from tui.services import Services, services_of
 from tui.state.back_stack import FollowedLink
 from tui.state.saved_views import SavedView
 from tui.widgets.bars import Item, ItemLine, KeyLine, TopBar
-from tui.widgets.record_table import Column, RecordTable
+from tui.widgets.record_table import RecordTable
 from tui.widgets.text_pane import TextPane
 
 _MOVES: Final = frozenset({"down", "up", "first", "last", "page_down", "page_up"})
 _ALL_ROWS: Final = 10**9  # more rows than any list has
 _Answer = TypeVar("_Answer")
 _Result = TypeVar("_Result")
-
-
-class ScreenTable(msgspec.Struct):
-    """Texts and columns of one screen; see the head of `screens.toml` for the fields."""
-
-    about: str
-    hint: str = ""
-    empty: str = ""
-    files: tuple[str, ...] = ()
-    sorts: tuple[tuple[str, bool], ...] = ()
-    columns: tuple[Column, ...] = ()
-    other_columns: tuple[Column, ...] = ()
-
-
-@cache
-def _load_tables() -> dict[str, ScreenTable]:
-    return msgspec.toml.decode(Path(__file__).with_name("screens.toml").read_bytes(), type=dict[str, ScreenTable])
 
 
 class BaseScreen(Screen[None], inherit_bindings=False):
@@ -70,7 +52,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
     def __init_subclass__(cls) -> None:
         """Take texts and columns from `screens.toml`, and keys from the registry of actions."""
         if cls.place:
-            cls.TABLE = _load_tables()[cls.place]
+            cls.TABLE = load_tables()[cls.place]
             cls.BINDINGS = [*bindings_of(cls.place)]
         super().__init_subclass__()
 

@@ -87,11 +87,7 @@ class QuestionOrder:
         self._is_fixed = True
 
     def follow(self, queue: Sequence[ReviewItem]) -> ReviewItem | None:
-        """Take a newer queue.
-
-        Returns:
-            The question in front if it left the queue without an answer here; the next one is in front then.
-        """
+        """Take a newer queue; returns the question in front if it left the queue without an answer here."""
         before = self.item if self._current is not None else None
         answered = {*self._given, *self._landed}
         closed = self._open.keys() - {key_of(item) for item in queue}
@@ -147,22 +143,14 @@ class QuestionOrder:
         self._given.append(None)
 
     def land(self, *, decided: bool) -> bool:
-        """Note that the oldest decision was written; if refused, its question returns.
-
-        Returns:
-            Whether it was the answer to a question.
-        """
+        """Note that the oldest decision was written, or refused; returns whether it answered a question."""
         key = self._given.pop(0) if self._given else None
         if key is not None and decided:
             self._landed.add(key)
         return key is not None
 
     def step(self, by: int) -> int:
-        """Go to the next or previous open question.
-
-        Returns:
-            How many resolved questions were passed.
-        """
+        """Go to the next or previous open question; returns the number of resolved questions that were passed."""
         self.fix()
         self._returning = ""
         slot = self._following(self._at + by, by)
