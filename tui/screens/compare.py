@@ -75,8 +75,6 @@ class CompareScreen(HistoryQueryScreen):
         elif delta is None:
             self.show_all()
 
-    # Queries
-
     @on(ValueField.Changed)
     def _typed(self, message: ValueField.Changed) -> None:
         message.stop()
@@ -124,8 +122,6 @@ class CompareScreen(HistoryQueryScreen):
     def show_result(self, result: StateComparison) -> None:
         self._found, self._rows = result, present.rows(result)
 
-    # Display
-
     def show_all(self) -> None:
         if not self.is_composed:
             return
@@ -154,8 +150,6 @@ class CompareScreen(HistoryQueryScreen):
 
     def default_text(self, field: ValueField) -> str:
         return NOW if field.name == UNTIL else self._first_choice()
-
-    # Actions
 
     def why_not(self, action: str) -> str | None:
         if action == "last_visit" and self.services.last_visit is None:

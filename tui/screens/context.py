@@ -152,8 +152,6 @@ class ContextScreen(KnobActions):
         if before is None or before.settings != preview.settings:
             self._reach_difference()
 
-    # Display
-
     def _show(self, *, top: bool = False) -> None:
         preview = self._preview
         self._show_heads()
@@ -252,8 +250,6 @@ class ContextScreen(KnobActions):
         self._plain = not self._plain
         self._show()
         self._reach_difference()
-
-    # Actions
 
     def action_pick_loop(self) -> None:
         loops = running_loops(self.view)

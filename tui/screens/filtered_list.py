@@ -113,8 +113,6 @@ class FilteredList(BaseScreen):
         """Displayed name of a record; untrusted."""
         return key
 
-    # Composition
-
     def compose_content(self) -> ComposeResult:
         yield FilterLine(self.TABLE.hint)
         with Container(classes="body"):
@@ -150,8 +148,6 @@ class FilteredList(BaseScreen):
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.width >= WIDE, "-wide")
         self.refresh_frame()
-
-    # Display
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """Select rows again if the change can matter."""
@@ -210,8 +206,6 @@ class FilteredList(BaseScreen):
         if self._ticks % SLOW_TICKS == 0 or any(at is not None and at > since for at in self.activity()):
             self.table.redraw()
 
-    # Filter and order
-
     @on(FilterLine.Changed)
     def _filtered(self, message: FilterLine.Changed) -> None:
         message.stop()
@@ -254,8 +248,6 @@ class FilteredList(BaseScreen):
         self._sort = (column, descending)
         self.services.user_state.set_here(f"{self.place}-sort", f"{column} {'down' if descending else 'up'}")
         self._select(self.view)
-
-    # Rows and details
 
     @on(RecordTable.Highlighted)
     def _highlighted(self, message: RecordTable.Highlighted) -> None:
@@ -323,8 +315,6 @@ class FilteredList(BaseScreen):
         """Call `then` with the record under the cursor, if there is one."""
         if key := self.table.cursor_key:
             then(key)
-
-    # Copying
 
     def subject(self) -> str:
         key = self.table.cursor_key

@@ -44,8 +44,6 @@ class HistoryQueryScreen(BaseScreen):
     def open_row(self, key: str) -> None:
         raise NotImplementedError
 
-    # Queries
-
     @property
     def fields(self) -> list[ValueField]:
         return list(self.query(ValueField))
@@ -89,8 +87,6 @@ class HistoryQueryScreen(BaseScreen):
         message.stop()
         if not message.field.text:
             message.field.put(self.default_text(message.field))
-
-    # Actions
 
     def why_not(self, action: str) -> str | None:
         return self.NO_ROWS if action == "open" and self.field is None and self.table.cursor_key is None else None

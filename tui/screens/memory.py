@@ -48,8 +48,6 @@ class MemoryScreen(MemoryDetails):
         self._open: Sequence[Attempt] = ()  # the attempts without an end
         self._folded: dict[str, bool] = {}  # rows that the user folded (True) or unfolded
 
-    # Composition
-
     def compose_details(self) -> ComposeResult:
         with Horizontal():
             yield TextPane(id="memory-text")
@@ -76,8 +74,6 @@ class MemoryScreen(MemoryDetails):
         message.stop()
         if self.is_composed:
             self._show_details(top=False)
-
-    # The list
 
     def touched(self, delta: Delta) -> bool:
         rows = delta.tasks or delta.attempts or delta.debug_sessions
@@ -169,8 +165,6 @@ class MemoryScreen(MemoryDetails):
         """Loops that could have a task."""
         return () if self._query.terms else self._draw(memory_groups.without_tasks(self._progress()[1]))
 
-    # Folding
-
     def action_open(self) -> None:
         """Fold or unfold a heading or a task, play an attempt, open a session."""
         key = self.table.cursor_key
@@ -240,8 +234,6 @@ class MemoryScreen(MemoryDetails):
         kind, record_id = parts(key)
         task_id, _, number = record_id.rpartition(".")
         return f"attempt {number} at {task_id}" if kind == "attempt" else f"{kind} {record_id}"
-
-    # Links
 
     def why_not(self, action: str) -> str | None:
         key = self.table.cursor_key

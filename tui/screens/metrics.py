@@ -91,8 +91,6 @@ class MetricsScreen(BaseScreen):
         self.set_class(event.size.height >= TALL, "-tall")
         self.call_after_refresh(self._show)
 
-    # Computing
-
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """Nearly every record counts in some metric; findings do not."""
         if delta is None or delta.patterns or delta.loops or delta.events or delta.decisions or delta.debug_sessions:
@@ -108,8 +106,6 @@ class MetricsScreen(BaseScreen):
         if list(self.sections.keys) != list(self._figures):
             self.sections.show(list(self._figures))
         self._show()
-
-    # Display
 
     def _show(self) -> None:
         figure = self.figure if self.is_composed else None
@@ -200,8 +196,6 @@ class MetricsScreen(BaseScreen):
         if (figure := self.figure) is not None:
             self._draw_chart(figure)
             self.refresh_frame()
-
-    # Actions
 
     def why_not(self, action: str) -> str | None:
         if action in {"open", "copy", "copy_whole", "export"} and self._found is None:

@@ -81,8 +81,6 @@ class PatternsScreen(ListScreen):
         pattern = view.snapshot.patterns.get(key)
         return present.tab_blocks(view, pattern, tab, self.services.project.by) if pattern is not None else ()
 
-    # Deciding
-
     def subjects(self) -> Sequence[str]:
         """The patterns to decide about: the selected rows, else the one under the cursor."""
         if marked := self.table.marked:

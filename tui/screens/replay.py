@@ -161,8 +161,6 @@ class ReplayScreen(CrossLinks):
         if other or self._timer is None:  # reading the same action again must not delay the next one
             self._wait()
 
-    # Display
-
     @property
     def _attempt(self) -> Attempt:
         """The attempt as of the newest snapshot, else as it was read."""
@@ -255,8 +253,6 @@ class ReplayScreen(CrossLinks):
         if position in self._listed:
             self._jump(position)
 
-    # Playing
-
     def _wait(self) -> None:
         """During playback, schedule the next action after its limited duration."""
         self._stop_timer()
@@ -307,8 +303,6 @@ class ReplayScreen(CrossLinks):
     action_faster = partialmethod(_pace, 1)
     action_slower = partialmethod(_pace, -1)
 
-    # Stepping
-
     def _jump(self, position: int) -> None:
         """Stop, and go to another action."""
         self._playing = False
@@ -332,8 +326,6 @@ class ReplayScreen(CrossLinks):
 
     def action_previous_error(self) -> None:
         self._jump(self._track.errors[bisect_left(self._track.errors, self.position) - 1])
-
-    # Actions
 
     @property
     def links(self) -> MemoryLinks:

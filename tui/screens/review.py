@@ -67,8 +67,6 @@ class ReviewScreen(ReviewPanes):
         super().on_mount()
         self.query_one("#review-subject", TextPane).focus()
 
-    # Following the queue
-
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """Keep the question in front while others change; go on when it is answered here."""
         made = view.snapshot.decisions[self._decisions :]
@@ -162,8 +160,6 @@ class ReviewScreen(ReviewPanes):
         self.text_of("proposal").show([])
         self._show_outcome(top=True)
 
-    # Forecasts
-
     def _show_outcome(self, *, top: bool) -> None:
         """Show the answers, and the full forecast of the highlighted one."""
         item, offered = self._shown, self._listed
@@ -255,8 +251,6 @@ class ReviewScreen(ReviewPanes):
     async def action_give(self) -> None:
         await self.run_id(self._highlighted)
 
-    # Keys
-
     def label_for(self, action: str) -> str | None:
         if action == "give" and self._highlighted:
             return self._listed[self._cursor].label
@@ -315,8 +309,6 @@ class ReviewScreen(ReviewPanes):
         self.questions.return_to(question_of(decision))
         if decision.by == self.me:
             self.session.uncount()
-
-    # Navigation
 
     def _step(self, by: int) -> None:
         if self._may_stop:

@@ -225,8 +225,6 @@ class ReviewAnswers(BaseScreen):
         choices = [(key, Content(key)) for key in SNOOZES]
         self.ask_user(Choose(Content("Snooze for how long?"), detail, choices, verb="snooze"), chosen)
 
-    # Links
-
     def action_why(self) -> None:
         if self.item is not None:
             self.services.open_record("patterns", self.item.subject, tab="Why")

@@ -94,14 +94,11 @@ class ReviewPanes(ReviewAnswers):
     action_previous_pane = partialmethod(_to_pane, -1)
 
     def _show_tabs(self) -> None:
-        tabs = zip(_PANES, (*self._headings, "effect"), strict=True)
-        shown = [(name, visible_line(heading.partition(",")[0], TAB_CELLS)) for name, heading in tabs]
-        self.query_one("#review-tabs", ItemLine).show(
-            [
-                Item(Content.styled(text, "$accent bold underline" if name == self._pane else "$quiet"), name)
-                for name, text in shown
-            ]
-        )
+        items: list[Item] = []
+        for name, heading in zip(_PANES, (*self._headings, "effect"), strict=True):
+            style = "$accent bold underline" if name == self._pane else "$quiet"
+            items.append(Item(Content.styled(visible_line(heading.partition(",")[0], TAB_CELLS), style), name))
+        self.query_one("#review-tabs", ItemLine).show(items)
 
     @on(ItemLine.Clicked, "#review-tabs")
     def _tab_clicked(self, message: ItemLine.Clicked) -> None:

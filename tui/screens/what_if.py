@@ -82,8 +82,6 @@ class WhatIfScreen(HistoryQueryScreen):
         if delta is None or delta.patterns or delta.loops or delta.events or delta.decisions:
             self.ask()
 
-    # Queries
-
     @on(ValueField.Changed)
     def _typed(self, message: ValueField.Changed) -> None:
         """Take the value of a field, if it is valid; else keep the last one."""
@@ -121,8 +119,6 @@ class WhatIfScreen(HistoryQueryScreen):
         settings, self._replay, turns = result
         self._as_today = settings == self.view.settings
         self._turns = {turn.pattern_id: turn for turn in turns}
-
-    # Display
 
     def show_all(self) -> None:
         if not self.is_composed:
@@ -166,8 +162,6 @@ class WhatIfScreen(HistoryQueryScreen):
 
     def default_text(self, field: ValueField) -> str:
         return _knob(field).text(self.view.settings)
-
-    # Actions
 
     def why_not(self, action: str) -> str | None:
         if action in {"undo", "redo"}:

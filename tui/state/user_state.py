@@ -50,7 +50,7 @@ class UserState:
 
     def get(self, name: str, default: str = "") -> str:
         """A value for all projects."""
-        value = self.values.get(name, default)
+        value = self.values.get(name)
         return value if isinstance(value, str) else default
 
     def set(self, name: str, value: str) -> None:
@@ -60,7 +60,7 @@ class UserState:
     def get_here(self, name: str, default: str = "") -> str:
         """A value for this project."""
         here = self._projects().get(self.project)
-        value = here.get(name, default) if isinstance(here, dict) else default
+        value = here.get(name) if isinstance(here, dict) else None
         return value if isinstance(value, str) else default
 
     def set_here(self, name: str, value: str) -> None:

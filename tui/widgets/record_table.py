@@ -120,8 +120,6 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         self._layout: tuple[int, tuple[tuple[Column, int], ...]] = (-1, ())
         self._announced: str | None = None
 
-    # Data
-
     @property
     def keys(self) -> Sequence[str]:
         return self._keys
@@ -202,8 +200,6 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         self._marked.clear()
         self.redraw()
 
-    # Moving
-
     def validate_cursor(self, row: int) -> int:
         return max(0, min(row, len(self._keys) - 1))
 
@@ -238,8 +234,6 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         self._generation += 1
         self._keep_cursor_visible()
 
-    # Mouse
-
     def _row_at(self, y: int) -> int | None:
         row = (y - 1 + self.scroll_offset.y) // self._lines
         return row if y > 0 and 0 <= row < len(self._keys) else None
@@ -271,8 +265,6 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
             self.cursor = row
             if event.chain == 2:
                 self.post_message(self.Chosen(self._keys[row]))
-
-    # Drawing
 
     def _columns_at(self, width: int) -> tuple[tuple[Column, int], ...]:
         """The columns that fit into `width` cells, each with its cells."""
