@@ -87,9 +87,6 @@ class BulkDialog(Dialog[bool]):
         self.query_one("#bulk-preview", Static).update(present.preview(forecast, self.services.glyphs))
 
     @on(Input.Submitted)
-    def _submitted(self) -> None:
-        self.action_go()
-
     def action_go(self) -> None:
         """Decide, if there is a reason or none is needed."""
         if self._begun:

@@ -19,10 +19,7 @@ class CrossLinks(BaseScreen):
         """The record that the link keys act on, if there is one."""
         raise NotImplementedError
 
-    @property
-    def links(self) -> MemoryLinks:
-        """The index of related records."""
-        raise NotImplementedError
+    links: MemoryLinks  # the index of related records
 
     def why_not(self, action: str) -> str | None:
         if action not in {"to_loop", "to_patterns", "to_reflections"}:

@@ -57,14 +57,7 @@ class Help(ModalScreen[None]):
         self.query_one(Input).focus()
 
     @on(TextPane.Widened)
-    def _widened(self) -> None:
-        self._show()
-
     @on(Input.Changed)
-    def _changed(self, event: Input.Changed) -> None:
-        event.stop()
-        self._show()
-
     def _show(self) -> None:
         pane = self.query_one(TextPane)
         search = self.query_one(Input).value

@@ -93,9 +93,9 @@ class MemoryScreen(MemoryDetails):
             self._catalog = MemoryCatalog(view.snapshot, self._catalog)
             self._open = [attempt for attempt in view.snapshot.attempts.values() if attempt.is_open]
         if delta is None:
-            self._links = MemoryLinks(view.snapshot, self._catalog)
+            self.links = MemoryLinks(view.snapshot, self._catalog)
         else:
-            self._links = self._links.updated(view.snapshot, self._catalog, delta)
+            self.links = self.links.updated(view.snapshot, self._catalog, delta)
         super().refresh_view(view, shown)
         key = self.table.cursor_key
         if key is not None and (delta is None or parts(key)[1] in delta.attempts):
@@ -171,7 +171,7 @@ class MemoryScreen(MemoryDetails):
         if key in self._tree.folds and key is not None:
             self._fold(key, not self._tree.folds[key])
         elif attempt := self._attempt_of(key):
-            self.app.push_screen(ReplayScreen(attempt.task_id, attempt.number, self._links))
+            self.app.push_screen(ReplayScreen(attempt.task_id, attempt.number, self.links))
         else:
             self.action_whole()
 

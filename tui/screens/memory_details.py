@@ -49,14 +49,10 @@ class MemoryDetails(CrossLinks, ListScreen):
     def __init__(self) -> None:
         super().__init__()
         self._catalog = MemoryCatalog(Snapshot())
-        self._links = MemoryLinks(Snapshot(), self._catalog)
+        self.links = MemoryLinks(Snapshot(), self._catalog)
         self._measured: tuple[int, Improvement, Coverage] | None = None
         """Number of a snapshot, and the result of `_progress` for it."""
         self._detail: tuple[str, AttemptDetail] | None = None  # row of the attempt that was read last, and its details
-
-    @property
-    def links(self) -> MemoryLinks:
-        return self._links
 
     @property
     def pane(self) -> TextPane:
@@ -147,11 +143,11 @@ class MemoryDetails(CrossLinks, ListScreen):
 
     def _beside(self, key: str, width: int) -> Sequence[Content]:
         if attempt := self._attempt_of(key):
-            return self._draw(memory_tasks.reflection_blocks(self._links.reflections_of(attempt), of_task=False))
+            return self._draw(memory_tasks.reflection_blocks(self.links.reflections_of(attempt), of_task=False))
         if session := self._session_of(key):
             return self._draw(debug_sessions.lessons(self.view, session), width)
         if task := self._task_of(key):
-            lines = self._draw(memory_tasks.task_notes(task, self._links.reflections_of(task), beside=True), width)
+            lines = self._draw(memory_tasks.task_notes(task, self.links.reflections_of(task), beside=True), width)
             return lines if lines[0] else lines[1:]
         if key == SESSIONS:
             return memory_groups.template_lines(self.view, width)[1:]
@@ -169,11 +165,11 @@ class MemoryDetails(CrossLinks, ListScreen):
         return self._measured[1:]
 
     def _task_details(self, key: str, task: Task, tab: str, width: int, height: int) -> Sequence[Content]:
-        reflections = self._links.reflections_of(task)
+        reflections = self.links.reflections_of(task)
         if tab == "Reflections":
             return self._draw(memory_tasks.reflection_blocks(reflections, of_task=True))
         if tab == "Loop":
-            loop_id, how = self._links.task_loop(task)
+            loop_id, how = self.links.task_loop(task)
             return self._draw(memory_tasks.loop_tab(self.view.snapshot.loops.get(loop_id), how, self.view))
         attempts = self._catalog.attempts.get(task.id, ())
         overview = memory_tasks.task_overview(task, attempts, self._condition, self.glyphs, width, height)
@@ -182,7 +178,7 @@ class MemoryDetails(CrossLinks, ListScreen):
 
     def _attempt_details(self, key: str, attempt: Attempt, tab: str, width: int, height: int) -> Sequence[Content]:
         detail, opens = self._read_detail(key), self.services.shown_key("open")
-        reflections = self._links.reflections_of(attempt)
+        reflections = self.links.reflections_of(attempt)
         match tab:
             case "Plan":
                 return self._draw(memory_tasks.plan(attempt, detail))

@@ -59,7 +59,9 @@ class MetricsScreen(BaseScreen):
     def compose_content(self) -> ComposeResult:
         with Horizontal(classes="metrics"):
             columns = [Column("title", "section", 10, flex=1)]
-            yield RecordTable(columns, self._section_cells, self._missing, id="metrics-sections")
+            yield RecordTable(
+                columns, lambda key: {"title": Content(self._figures[key].title)}, self._missing, id="metrics-sections"
+            )
             with Vertical(classes="metrics--figure"):
                 yield ItemLine(id="metrics-head")
                 yield Static(Content(""), id="metrics-takeaway")
@@ -170,9 +172,6 @@ class MetricsScreen(BaseScreen):
     def _row(self) -> Row | None:
         figure, number = self.figure, self._row_number()
         return figure.rows[number] if figure is not None and number is not None and number < len(figure.rows) else None
-
-    def _section_cells(self, key: str) -> Cells:
-        return {"title": Content(self._figures[key].title)}
 
     def _row_cells(self, key: str) -> Cells:
         figure = self.figure

@@ -54,7 +54,7 @@ class ReplayScreen(CrossLinks):
 
     def __init__(self, task_id: str, number: int, links: MemoryLinks, position: int | None = None) -> None:
         super().__init__()
-        self._links = links
+        self.links = links
         self._first = position
         self._task_id = task_id
         self._number = self._latest = number
@@ -98,9 +98,9 @@ class ReplayScreen(CrossLinks):
         numbers = (one.number for one in view.snapshot.attempts.values() if one.task_id == self._task_id)
         self._latest = max(numbers, default=self._number)
         if delta is not None:
-            self._links = self._links.updated(view.snapshot, None, delta)
-        elif self._links.snapshot is not view.snapshot:
-            self._links = MemoryLinks(view.snapshot, None)
+            self.links = self.links.updated(view.snapshot, None, delta)
+        elif self.links.snapshot is not view.snapshot:
+            self.links = MemoryLinks(view.snapshot, None)
         if delta is None or f"{self._task_id}.{self._number}" in delta.attempts or delta.reflections:
             project = self.services.project.project
 
@@ -327,16 +327,12 @@ class ReplayScreen(CrossLinks):
     def action_previous_error(self) -> None:
         self._jump(self._track.errors[bisect_left(self._track.errors, self.position) - 1])
 
-    @property
-    def links(self) -> MemoryLinks:
-        return self._links
-
     def linked_record(self) -> Attempt:
         return self._attempt
 
     def restorer(self) -> Callable[[], BaseScreen]:
         position = self.position if self._detail is not None else self._first
-        return partial(ReplayScreen, self._task_id, self._number, self._links, position)
+        return partial(ReplayScreen, self._task_id, self._number, self.links, position)
 
     def why_not(self, action: str) -> str | None:
         errors, position = self._track.errors, self.position

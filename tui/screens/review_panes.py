@@ -118,13 +118,10 @@ class ReviewPanes(ReviewAnswers):
         self._show_tabs()
 
     def _desk(self, item: ReviewItem) -> present.Desk:
-        draft = self.draft(item)
+        draft, key = self.draft(item), self.services.shown_key
+        is_edited = bool(draft is not None and draft.text)
         return present.Desk(
-            glyphs=self.glyphs,
-            key=self.services.shown_key,
-            widths=self._widths(),
-            proposal=self.proposal(item),
-            is_edited=bool(draft is not None and draft.text),
+            glyphs=self.glyphs, key=key, widths=self._widths(), proposal=self.proposal(item), is_edited=is_edited
         )
 
     def _side_by_side(self, left: list[Content], right: list[Content]) -> tuple[list[Content], list[Content]]:

@@ -45,8 +45,8 @@ class KeyQueue:
     """Keys and pasted texts that wait for their turn, which are then posted to `app` again.
 
     Textual sends a key to the widget that has focus when the key arrives, and moves the focus later. Without the queue,
-    fast typing of `/d` would deprecate a pattern, and the `p` of `Enter p` would become text. `holds` tells whether
-    something started by a key, without a message, must end before the next key.
+    fast typing of `/d` would deprecate a pattern, and the `p` of `Enter p` would become text. While
+    `holds` returns True, the next key waits for something that a key has started without a message.
     """
 
     def __init__(self, app: App[None], holds: Callable[[], bool], clock: Callable[[], float] = monotonic) -> None:

@@ -64,7 +64,7 @@ def own_views(user_state: UserState) -> tuple[SavedView, ...]:
 
 
 def save_view(user_state: UserState, view: SavedView) -> bool:
-    """Save a view, replacing one of the same name; False if there is no room."""
+    """Save a view, replacing one of the same name; False if there are too many."""
     views = {other.name: other for other in own_views(user_state)}
     if len(views) >= MOST_VIEWS and view.name not in views:
         return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -46,13 +47,7 @@ async def _tmux(*arguments: str, given: str = "") -> str | None:
     """The output of a tmux command; None without tmux, on refusal or timeout."""
     process = None
     try:
-        process = await asyncio.create_subprocess_exec(
-            "tmux",
-            *arguments,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
+        process = await asyncio.create_subprocess_exec("tmux", *arguments, stdin=PIPE, stdout=PIPE, stderr=DEVNULL)
         printed, _ = await asyncio.wait_for(process.communicate(given.encode()), TMUX_SECONDS)
     except TimeoutError:
         with contextlib.suppress(ProcessLookupError):

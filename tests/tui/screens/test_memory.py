@@ -160,7 +160,7 @@ async def test_reflections_are_beside_their_attempt_if_there_is_room(sample: Pat
             assert not beside(user).display
             shown_there = details(user)
             assert "enter: replay" in shown_there
-        (reflection, *_) = place._links.reflections_of(user.app.view.snapshot.attempts[f"{ENDED}.2"])
+        (reflection, *_) = place.links.reflections_of(user.app.view.snapshot.attempts[f"{ENDED}.2"])
         assert reflection.learning[:40] in shown_there
 
 
@@ -172,7 +172,7 @@ async def test_one_key_opens_loop_patterns_or_reflections(sample: Path, home: Pa
         await user.press("enter", "j")
         mine, under = list(user.table.keys), user.table.cursor_key
         place = await in_memory(user)
-        catalog, links = place._catalog, place._links
+        catalog, links = place._catalog, place.links
         task = next(task for task in catalog.tasks.values() if len(links.patterns_of(task)) > 1)
         loop = links.loop_of(task)
         await at(user, task_key(task.id))
