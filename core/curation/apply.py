@@ -14,7 +14,7 @@ from core.config.settings import Settings
 from core.curation.effects import Outcome, Outcomes, Step, apply_steps
 from core.ledger.ledger import Ledger
 from core.records.decisions import TURNS, Decision, Effect, Verb
-from core.records.patterns import PatternType
+from core.records.patterns import ID_PREFIXES, PatternType
 from core.sources.pattern_text import LIST_OF, merge_records
 from core.storage.atomic_write import curation_lock, rewrite
 from core.storage.file_reader import as_utf8
@@ -23,13 +23,6 @@ _SUFFIXES: Final = (".json", ".jsonl")
 _NUMBERED: Final = re.compile(r"(pat-(?:error|success|anti)|tmpl)-(.+?)-\d{3}")
 _QUOTED_ID: Final = re.compile(r'"((?:pat-(?:error|success|anti)|tmpl)-[a-z0-9-]{1,120})-(\d{3})"')
 _ARCHIVE_NAME: Final = re.compile(r"\d{4}-\d{2}-patterns\.json")
-ID_PREFIXES: Final = {
-    PatternType.ERROR: "pat-error",
-    PatternType.SUCCESS: "pat-success",
-    PatternType.ANTI: "pat-anti",
-    PatternType.TEMPLATE: "tmpl",
-}
-"""ID prefix of each pattern type."""
 
 
 def pattern_path(paths: ProjectPaths, file: str) -> Path:

@@ -12,7 +12,7 @@ from core.base.text import visible_line
 from core.curation.case import Draft
 from core.curation.decision_text import about_text, verb_text
 from core.curation.undo import ALONE, affected_ids
-from core.learning.outcomes import format_duration
+from core.learning.outcomes import format_duration_ms
 from core.records.decisions import TURNS, Decision
 
 
@@ -85,7 +85,7 @@ def _conflict(decision: Decision, known: Mapping[str, Decision], now: datetime) 
 
 def _decision_line(decision: Decision, known: Mapping[str, Decision], now: datetime) -> str:
     seconds = (now - decision.at).total_seconds()
-    when = "just now" if seconds < 1 else f"{format_duration(seconds * 1000)} ago"
+    when = "just now" if seconds < 1 else f"{format_duration_ms(seconds * 1000)} ago"
     reason = f" ({visible_line(decision.reason, 120)})" if decision.reason else ""
     what = f"{verb_text(decision)} {about_text(decision, known)}"
     return f"{shorten_id(decision.by)} decided {when}: {what}{reason}"

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from core.base.errors import BadInput, StaleDecision, UnknownRecord
 from core.base.formatting import shorten_id
 from core.curation import commands, record_changes, rules, text_approval
-from core.curation.apply import ID_PREFIXES
 from core.curation.case import Case, Draft, change
 from core.curation.commands import Command, PatternCommand, Promote
 from core.curation.decision_writer import Decided, DecisionWriter, Make, Progress, Refusal, clean
@@ -23,7 +22,7 @@ from core.curation.record_changes import Batch
 from core.learning.assessment import HELD, QUARANTINE, Assessment
 from core.learning.inversion_rules import Inversion
 from core.records.decisions import VERBS, CurationState, Verb
-from core.records.patterns import Maturity, Pattern, PatternType
+from core.records.patterns import ID_PREFIXES, Maturity, Pattern, PatternType
 
 
 class Target(NamedTuple):

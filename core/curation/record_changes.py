@@ -14,14 +14,14 @@ from core.base.errors import BadInput, Refused, UnknownRecord
 from core.base.formatting import shorten_id
 from core.base.text import plural, visible_line
 from core.config.paths import ProjectPaths
-from core.curation.apply import ID_PREFIXES, FreeIds, pattern_path
+from core.curation.apply import FreeIds, pattern_path
 from core.curation.case import Draft
 from core.curation.merge import as_read, check_pair, merged
 from core.curation.pattern_registry import Registry, Stored, check_keepable
 from core.extraction.selection import link_alternatives
 from core.records.decisions import CurationState, Effect, Verb
 from core.records.extractions import Extraction
-from core.records.patterns import Pattern, PatternType
+from core.records.patterns import ID_PREFIXES, Pattern, PatternType
 from core.records.times import iso
 from core.sources.patterns import read_patterns
 

@@ -15,7 +15,7 @@ from core.base.validation import check_choice, check_text
 from core.episodes.folders import TaskFolder, find_attempt_folder
 from core.episodes.log_summary import CHECK, COMMAND, TOOL, LoggedFailure, LogSummary
 from core.episodes.strict_reader import StrictReader
-from core.learning.outcomes import format_duration
+from core.learning.outcomes import format_duration_ms
 from core.records.episodes import Attempt
 from core.records.loops import Outcome
 from core.records.reflections import NOTHING_LEARNED, NOTHING_LEARNED_IN_ALL, Reflection
@@ -202,7 +202,7 @@ def _observation(work: AttemptWork) -> Iterator[str]:
         spans = [plural(log.iterations, "iteration")] if log.iterations else []
         if attempt.outcome is Outcome.TIMEOUT and attempt.started_at is not None and attempt.ended_at is not None:
             seconds = (attempt.ended_at - attempt.started_at).total_seconds()
-            spans += [format_duration(seconds * 1000)] if seconds > 0 else []
+            spans += [format_duration_ms(seconds * 1000)] if seconds > 0 else []
         within = " and ".join(spans)
         yield f"{_action_counts(log.actions, log.errors)}{f', in {within}' if within else ''}."
     else:

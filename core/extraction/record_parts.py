@@ -12,16 +12,16 @@ from msgspec.structs import replace
 from core.base.errors import BadInput
 from core.base.record_text import one_line
 from core.records.extractions import Material, Proposal
-from core.records.patterns import Pattern, PatternType
+from core.records.patterns import ID_PREFIXES, Pattern, PatternType
 from core.sources.patterns import read_patterns
 
-_KINDS: Final[dict[PatternType, tuple[str, str, dict[str, float]]]] = {
-    PatternType.ERROR: ("error_pattern", "pat-error", {"success_rate": 1.0, "usage_count": 1}),
-    PatternType.SUCCESS: ("success_pattern", "pat-success", {"success_rate": 1.0, "usage_count": 1}),
-    PatternType.ANTI: ("anti_pattern", "pat-anti", {"failure_rate": 1.0, "occurrence_count": 1}),
-    PatternType.TEMPLATE: ("code_template", "tmpl", {"usage_count": 1, "success_rate": 1.0}),
+_NEW_RECORDS: Final[dict[PatternType, tuple[str, dict[str, float]]]] = {
+    PatternType.ERROR: ("error_pattern", {"success_rate": 1.0, "usage_count": 1}),
+    PatternType.SUCCESS: ("success_pattern", {"success_rate": 1.0, "usage_count": 1}),
+    PatternType.ANTI: ("anti_pattern", {"failure_rate": 1.0, "occurrence_count": 1}),
+    PatternType.TEMPLATE: ("code_template", {"usage_count": 1, "success_rate": 1.0}),
 }
-"""Type in a record, prefix of IDs, and counts of a new record, whose loop used it once."""
+"""`type` and counts of a new record: its loop has used the pattern once."""
 
 
 def make_proposal(
@@ -39,7 +39,7 @@ def make_proposal(
 
     Fields that are None, and tags that are "", are left out. `more_fields` follow the counts.
     """
-    record_type, _, counts = _KINDS[kind]
+    record_type, counts = _NEW_RECORDS[kind]
     found = {
         "type": record_type,
         **fields,
@@ -90,7 +90,7 @@ def find_end(material: Material) -> datetime | None:
 def parse_pattern(kind: PatternType, slug: str, record: dict[str, Any]) -> Pattern:
     """Parse a record without ID to a pattern with the ID ""."""
     key = "template_id" if kind is PatternType.TEMPLATE else "pattern_id"
-    data = msgspec.json.encode({"patterns": [{key: f"{_KINDS[kind][1]}-{slug}-000", **record}]})
+    data = msgspec.json.encode({"patterns": [{key: f"{ID_PREFIXES[kind]}-{slug}-000", **record}]})
     found = read_patterns("", data).patterns
     if not found:
         raise BadInput(f"the record of {slug!r} is not a valid pattern")

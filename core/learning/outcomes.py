@@ -114,7 +114,7 @@ def verdict_of(raw: float, settings: LearningSettings = _DEFAULTS) -> Verdict:
     return Verdict.NEUTRAL
 
 
-def format_duration(duration_ms: float) -> str:
+def format_duration_ms(duration_ms: float) -> str:
     """Format a duration, rounded down: `850 ms`, `45 s`, `12 min`, `2 h 5 min`."""
     if duration_ms < _SECOND_MS:
         return f"{int(duration_ms)} ms"
@@ -148,7 +148,7 @@ def _duration_word(duration_ms: float | None, settings: LearningSettings) -> str
     """Format a duration, with "over" if the rounded one would score differently."""
     if duration_ms is None:
         return "duration not known"
-    word = format_duration(duration_ms)
+    word = format_duration_ms(duration_ms)
     unit = 1 if duration_ms < _SECOND_MS else _SECOND_MS if duration_ms < _MINUTE_MS else _MINUTE_MS
     shown_ms = duration_ms // unit * unit
     same = _duration_value(shown_ms, settings) == _duration_value(duration_ms, settings)

@@ -27,6 +27,15 @@ class PatternType(StrEnum):
     TEMPLATE = "template"
 
 
+ID_PREFIXES: Final = {
+    PatternType.ERROR: "pat-error",
+    PatternType.SUCCESS: "pat-success",
+    PatternType.ANTI: "pat-anti",
+    PatternType.TEMPLATE: "tmpl",
+}
+"""ID prefix of each pattern type."""
+
+
 class Maturity(StrEnum):
     """State of a pattern."""
 

@@ -11,14 +11,13 @@ from typing import Any, Final
 from msgspec import Struct
 
 from core.base.text import visible_line
-from core.curation.apply import ID_PREFIXES
 from core.curation.exchange.export import LOCAL_KEYS
 from core.curation.exchange.import_file import Arriving
 from core.curation.exchange.origins import arriving_shares, projects_of, united
 from core.curation.exchange.redaction import pseudonym
 from core.curation.merge import ORIGINS, as_read, count_changes, lineage_changes
 from core.records.findings import Finding
-from core.records.patterns import Pattern, PatternType
+from core.records.patterns import ID_PREFIXES, Pattern, PatternType
 from core.retrieval.similarity import SimilarityIndex
 from core.sources.pattern_text import id_key
 from core.sources.schema import CLAIMED_RATE

@@ -1,4 +1,4 @@
-"""Recurring learnings: which reflections of different loops form a cluster, in any order."""
+"""Clusters of similar learnings in reflections of several loops."""
 
 from __future__ import annotations
 

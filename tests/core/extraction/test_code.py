@@ -1,4 +1,4 @@
-"""Templates out of diffs."""
+"""Code templates made of diffs."""
 
 from __future__ import annotations
 

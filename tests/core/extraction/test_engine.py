@@ -1,4 +1,4 @@
-"""What is offered as a whole: approaches, failures, duplicates, breadth, hostile input."""
+"""Extraction: approaches, failures, duplicates, broad triggers, and hostile input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors in fields and in free text."""
+"""Errors parsed from fields and from free text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bursts: many harmful marks of one source within an hour wait for a verdict, and count nothing until then."""
+"""Bursts of harmful reports by one source do not count until a person decides."""
 
 from __future__ import annotations
 

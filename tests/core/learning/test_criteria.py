@@ -1,4 +1,4 @@
-"""Criteria: weights from decayed feedback, deprecation by counts, and weighted scores."""
+"""Weights of criteria, deprecation of criteria, and weighted scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decay: the timeline, invalid input, and order of sums."""
+"""Decay of evidence over time, and invalid input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors of a work item: stored, counted, resolved, and listed for the next attempt."""
+"""Errors of a work item: storage, counts, resolution, and the prompt of a retry."""
 
 from __future__ import annotations
 

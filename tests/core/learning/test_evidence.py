@@ -1,4 +1,4 @@
-"""Evidence: five sources, and no use counted twice."""
+"""Evidence on patterns from five sources; no use counts twice."""
 
 from __future__ import annotations
 

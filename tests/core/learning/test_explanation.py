@@ -1,4 +1,4 @@
-"""Why: the numbers behind a state, and suggestions that do what they say."""
+"""Explanations of states: the numbers, and the suggested steps to other states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inversion: when it is proposed, its text, and texts that would give wrong advice."""
+"""Inversion: its conditions, its text, and texts that would give wrong advice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lineage: the text block of the example, and all kinds of events."""
+"""Lineage: the text of the example, and all kinds of events."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from core.base.errors import BadInput
 from core.base.formatting import format_decimal
 from core.config.settings import LearningSettings
-from core.learning.outcomes import OutcomeSignals, Verdict, format_duration, score_outcome, verdict_of
+from core.learning.outcomes import OutcomeSignals, Verdict, format_duration_ms, score_outcome, verdict_of
 from tests.factories import NOW, days_ago
 
 MINUTE_MS = 60_000
@@ -103,7 +103,7 @@ def test_the_duration_text_fits_any_threshold() -> None:
     ],
 )
 def test_durations_are_formatted(duration_ms: float, text: str) -> None:
-    assert format_duration(duration_ms) == text
+    assert format_duration_ms(duration_ms) == text
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Reconciling: what a record claims, held against what is known."""
+"""Findings where the counts of a record disagree with the evidence."""
 
 from __future__ import annotations
 

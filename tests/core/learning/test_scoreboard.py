@@ -1,4 +1,4 @@
-"""The scoreboard: what holds for a pattern, and that shortcuts in time and change give what a new board gives."""
+"""The scoreboard: assessments, and incremental updates that equal a new board."""
 
 from __future__ import annotations
 

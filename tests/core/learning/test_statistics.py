@@ -1,4 +1,4 @@
-"""The interval of a success rate."""
+"""Intervals of success rates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What-if: the current thresholds give the current states, others list what changes and since when."""
+"""Replays of the evidence under current and under other thresholds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of wrong types, given from Python: each is `BadInput` that names field and value."""
+"""Values of wrong types raise BadInput that names the field and the value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Derived files follow the evidence and preserve other content."""
+"""Updates of derived files, which keep other content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Effectiveness of patterns: example figures, and results only for sufficient samples."""
+"""Effectiveness of patterns: the example, and samples that are too small."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exports contain the figures of the screen, and texts from files are escaped."""
+"""Exports of metrics, with escaped texts from files."""
 
 from __future__ import annotations
 

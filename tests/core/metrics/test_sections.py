@@ -1,4 +1,4 @@
-"""Metrics of small projects, with numbers that can be counted by hand."""
+"""Metrics of small projects, checked by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rates that a record claims without the counts for them (docs/scoring.md#claimed-rates)."""
+"""Assessments of patterns whose record claims a rate (docs/scoring.md#claimed-rates)."""
 
 from __future__ import annotations
 

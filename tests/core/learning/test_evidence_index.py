@@ -1,4 +1,4 @@
-"""Which work item a debug session belongs to, and the number of its errors."""
+"""Debug sessions by work item, and the errors that they add."""
 
 from __future__ import annotations
 

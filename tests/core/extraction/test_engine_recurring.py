@@ -1,4 +1,4 @@
-"""The candidate that a recurring learning gives."""
+"""Extraction of a candidate from a recurring learning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recipes of docs/learning-api.md run as they are printed."""
+"""Public names of core.learning, and the examples of docs/learning-api.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The default thresholds of the learning rules, each from both sides; imports from the public paths."""
+"""Both sides of each default threshold of the learning rules."""
 
 from __future__ import annotations
 
