@@ -152,7 +152,7 @@ def test_player_stops_when_the_scratch_copy_is_damaged(caplog: pytest.LogCapture
         (project.ralph / "registry.json").mkdir()
         player._thread.join(20)
         assert not player._thread.is_alive()
-    assert "stopped early" in caplog.text
+    assert "stopped because of an error" in caplog.text
 
 
 def test_scratch_copy_is_removed_after_an_error(temporary_folder: Path) -> None:
