@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, Literal
-from zlib import crc32
 
 import msgspec
 from msgspec import Struct
@@ -17,6 +16,7 @@ from core.learning.reference.patterns import ObservedPattern
 from core.records.decisions import Decision
 from core.records.findings import Finding, Severity
 from core.records.times import parse_time
+from core.storage.append_log import IncrementalLines
 from core.storage.decoded import MAX_DEPTH
 from core.storage.hash_chain import NOT_AS_WRITTEN, ChainBreak, ChainCheck, Place
 from core.storage.json_reader import is_nested_deeper
@@ -35,25 +35,19 @@ class AppliedLine(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", t
     files: tuple[str, ...]
 
 
-class DecisionLog:
+class DecisionLog(IncrementalLines):
     """The lines of a decision log that were parsed so far.
 
     `by_id` has the decisions, oldest first, `records` the other records in the order in which they were first saved,
-    `pending` the decisions by (decision ID, file) whose effects may not be in that file yet. `end` is the number of
-    parsed bytes.
+    `pending` the decisions by (decision ID, file) whose effects may not be in that file yet.
     """
 
-    def __init__(self) -> None:
-        self.reset()
-
     def reset(self) -> None:
-        """Discard all lines, for a file that did not only grow."""
+        super().reset()
         self.by_id: dict[str, Decision] = {}
         self.records: dict[tuple[type[Record], str], Record] = {}
         self.pending: dict[tuple[str, str], Decision] = {}
         self.chain = ChainCheck()
-        self.end = 0
-        self._checksum = 0
         self._line_findings: list[Finding] = []
         self._decisions: tuple[Decision, ...] = ()
         self._places: tuple[Place, ...] = ()
@@ -84,24 +78,10 @@ class DecisionLog:
         breaks = (break_finding(found) for found in self.chain.breaks)
         return (*self._line_findings, *(finding for finding in breaks if finding.pointer not in reported))
 
-    def read(self, data: bytes) -> None:
-        """Parse the complete lines of a file, only new ones if it only grew."""
-        if crc32(memoryview(data)[: self.end]) != self._checksum:
-            self.reset()
-        end = data.rfind(b"\n") + 1
-        if end > self.end:
-            self.feed(data[self.end : end])
-
-    def feed(self, data: bytes) -> None:
-        """Parse whole lines that follow those parsed before."""
-        self._checksum = crc32(data, self._checksum)
-        self.end += len(data)
-        for line in data.split(b"\n")[:-1]:
-            self.chain.feed(line)
-            if line.strip():
-                self._feed_line(line)
-
-    def _feed_line(self, line: bytes) -> None:
+    def _parse_line(self, line: bytes) -> None:
+        self.chain.feed(line)
+        if not line.strip():
+            return
         if is_nested_deeper(line):
             # In a pattern file, it would make that file unreadable.
             self._report("too-deep", f"is nested deeper than {MAX_DEPTH} levels; not read")
@@ -139,8 +119,8 @@ class DecisionLog:
             self.pending[decision.id, effect.file] = decision
 
     def _report(self, code: str, message: str) -> None:
-        line = f"line {self.chain.chain.lines}"
-        self._line_findings.append(Finding(FILE, line, Severity.ERROR, code, visible_line(message, 200)))
+        message = visible_line(message, 200)
+        self._line_findings.append(Finding(FILE, f"line {self.lines}", Severity.ERROR, code, message))
 
 
 def break_finding(found: ChainBreak) -> Finding:

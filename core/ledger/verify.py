@@ -66,7 +66,7 @@ def verify(data: bytes, anchor: Place | None, heads: Sequence[Head] = ()) -> Ver
     """
     log = DecisionLog()
     log.read(data)
-    chain, lines, rest = log.chain, log.chain.chain.lines, data[log.end :]
+    chain, lines, rest = log.chain, log.lines, data[log.end :]
     problems = [*chain.breaks, *last_lines(chain.places, anchor, is_begun=log.is_chained)]
     problems += missing_heads(heads, chain.places)
     if rest.strip() and not rest.startswith(b"{"):

@@ -6,7 +6,6 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
-from zlib import crc32
 
 from msgspec.structs import replace
 
@@ -17,6 +16,7 @@ from core.records.times import parse_time
 from core.sources import normalize
 from core.sources.actions import invalid_action_finding, summarize_action
 from core.sources.fields import Fields, document, fill_gaps
+from core.storage.append_log import IncrementalLines
 
 TRAJECTORY: Final = "trajectory.json"
 METADATA: Final = "metadata.json"
@@ -268,33 +268,26 @@ def _join_parts(parts: list[Attempt]) -> Attempt:
     return merged if log is None else replace(merged, actions=log.actions, errors=log.errors)
 
 
-class ActionTally:
-    """Counts of one `actions.jsonl`, read incrementally while the file only grows."""
+class ActionTally(IncrementalLines):
+    """Counts of the actions in one `actions.jsonl`, updated incrementally."""
 
     def __init__(self, file: str) -> None:
         self._file = file
-        self._number = attempt_number(file)
-        self._reset()
+        number = attempt_number(file)
+        self._number = number if number is not None and number < MAX_ATTEMPTS else None
+        super().__init__()
 
-    def _reset(self) -> None:
-        self._actions = self._errors = self._lines = self._invalid = self._first_invalid = 0
+    def reset(self) -> None:
+        super().reset()
+        self._actions = self._errors = self._invalid = self._first_invalid = 0
         self._last_time: Any = None
-        self._end = self._checksum = 0
 
-    def read(self, data: bytes) -> tuple[Attempt | None, tuple[Finding, ...]]:
-        """Count the complete lines of the file; None outside of an attempt's folder."""
-        if crc32(memoryview(data)[: self._end]) != self._checksum:
-            self._reset()  # not only appended to
-        end = data.rfind(b"\n") + 1
-        for line in data[self._end : end].split(b"\n")[:-1]:
-            self._lines += 1
-            if line.strip():
-                self._count(line)
-        self._checksum = crc32(memoryview(data)[self._end : end], self._checksum)
-        self._end = end
-        if self._number is None or self._number >= MAX_ATTEMPTS:
-            return None, ()
-        tally = Attempt(
+    @property
+    def attempt(self) -> Attempt | None:
+        """The counts as part of an attempt; None outside of an attempt's folder."""
+        if self._number is None:
+            return None
+        return Attempt(
             task_id=_task_id(self._file),
             number=self._number,
             actions=self._actions,
@@ -302,15 +295,21 @@ class ActionTally:
             last_action_at=parse_time(self._last_time),
             file=self._file,
         )
-        if not self._invalid:
-            return tally, ()
-        return tally, (invalid_action_finding(self._file, self._first_invalid, self._invalid),)
 
-    def _count(self, line: bytes) -> None:
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """A finding if any lines are not actions."""
+        if self._number is None or not self._invalid:
+            return ()
+        return (invalid_action_finding(self._file, self._first_invalid, self._invalid),)
+
+    def _parse_line(self, line: bytes) -> None:
+        if not line.strip():
+            return
         found = summarize_action(line)
         if found is None:
             self._invalid += 1
-            self._first_invalid = self._first_invalid or self._lines
+            self._first_invalid = self._first_invalid or self.lines
             return
         self._actions += 1
         self._errors += found.has_failed

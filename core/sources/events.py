@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC
 from typing import Final
-from zlib import crc32
 
 import msgspec
 from msgspec.structs import replace
@@ -14,7 +13,7 @@ from core.config.paths import ProjectPaths
 from core.records.events import INJECTED_REFLECTION, ErrorNote, ErrorType, Event, Observation, Signals
 from core.records.findings import Finding, Severity
 from core.sources.fields import Fields, document
-from core.storage.append_log import AppendLog
+from core.storage.append_log import AppendLog, IncrementalLines
 from core.storage.file_reader import MAX_PATTERN_BYTES
 from core.storage.json_reader import decode_json
 
@@ -28,52 +27,35 @@ _ERROR_TYPES: Final = tuple(ErrorType)
 _decoder: Final = msgspec.json.Decoder(Event)
 
 
-class EventLog:
-    """The event log, read incrementally while the file only grows.
+class EventLog(IncrementalLines):
+    """The events of the event log, parsed incrementally.
 
     `events` are in the order of the file. An ID that occurs again is the same event written twice; the first counts.
     """
 
     def __init__(self, file: str) -> None:
+        self._file = file
+        super().__init__()
+
+    def reset(self) -> None:
+        super().reset()
         self.events: tuple[Event, ...] = ()
         self.findings: tuple[Finding, ...] = ()
-        self._file = file
-        self._reset()
+        self._events: dict[str, Event] = {}
+        self._findings: list[Finding] = []
 
-    def _reset(self) -> None:
-        self.events, self.findings = (), ()
-        self._ids: set[str] = set()
-        self._lines = 0
-        self._end = 0
-        self._checksum = 0
+    def feed(self, data: bytes) -> None:
+        super().feed(data)
+        self.events, self.findings = tuple(self._events.values()), tuple(self._findings)
 
-    def read(self, data: bytes) -> None:
-        """Read the complete lines of the whole file `data`."""
-        if crc32(memoryview(data)[: self._end]) != self._checksum:
-            self._reset()  # not only appended to
-        end = data.rfind(b"\n") + 1
-        events: list[Event] = []
-        findings: list[Finding] = []
-        for line in data[self._end : end].split(b"\n")[:-1]:
-            self._lines += 1
-            if line.strip():
-                self._add(line, events, findings)
-        self._checksum = crc32(memoryview(data)[self._end : end], self._checksum)
-        self._end = end
-        self.events += tuple(events)
-        self.findings += tuple(findings)
-
-    def _add(self, line: bytes, events: list[Event], findings: list[Finding]) -> None:
-        place = f"line {self._lines}"
-        event = _read_line(line) or _read_tolerantly(self._file, place, line, findings)
-        if event is None:
+    def _parse_line(self, line: bytes) -> None:
+        if not line.strip():
             return
-        if event.id in self._ids:
-            message = "an event with this id was read before; not counted again"
-            findings.append(Finding(self._file, place, Severity.WARNING, "duplicate-id", message))
-        else:
-            self._ids.add(event.id)
-            events.append(event)
+        place = f"line {self.lines}"
+        event = _read_line(line) or _read_tolerantly(self._file, place, line, self._findings)
+        if event is not None and self._events.setdefault(event.id, event) is not event:
+            message = "an event with this ID is already in the log; not counted again"
+            self._findings.append(Finding(self._file, place, Severity.WARNING, "duplicate-id", message))
 
 
 def _read_line(line: bytes) -> Event | None:

@@ -139,8 +139,8 @@ def _parse(
             )
         case Format.ACTION_LOG:
             earlier.actions = tally = earlier.actions or ActionTally(file)
-            attempt, findings = tally.read(raw.data)
-            return ParsedFile(attempts=(attempt,) if attempt else (), findings=findings)
+            tally.read(raw.data)
+            return ParsedFile(attempts=(tally.attempt,) if tally.attempt else (), findings=tally.findings)
         case Format.CRASH_LOG:
             facts, findings = read_crash_log(file, raw.data, raw.stamp.modified_at)
             return ParsedFile(loops=facts, findings=findings)

@@ -9,10 +9,12 @@ import itertools
 import os
 import re
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
+from zlib import crc32
 
 import msgspec
 
@@ -22,6 +24,40 @@ from core.storage.locks import WAIT_SECONDS, file_lock, open_regular
 _BLOCK: Final = 1 << 16
 _BATCH: Final = re.compile(rb"([0-9]{1,18}) ([0-9]{1,18})\n")  # offset and length in bytes
 _MAX_BATCH_FILE: Final = 40
+
+
+class IncrementalLines(ABC):
+    """Parses the complete lines of a file, only new ones if the file only grew.
+
+    `end` is the number of parsed bytes, `lines` the number of parsed lines.
+    """
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Discard all lines, for a file that did not only grow."""
+        self.end = self.lines = self._checksum = 0
+
+    def read(self, data: bytes) -> None:
+        """Parse the complete lines of the whole file `data`."""
+        if crc32(memoryview(data)[: self.end]) != self._checksum:
+            self.reset()
+        end = data.rfind(b"\n") + 1
+        if end > self.end:
+            self.feed(data[self.end : end])
+
+    def feed(self, data: bytes) -> None:
+        """Parse complete lines that follow those parsed before."""
+        self._checksum = crc32(data, self._checksum)
+        self.end += len(data)
+        for line in data.split(b"\n")[:-1]:
+            self.lines += 1
+            self._parse_line(line)
+
+    @abstractmethod
+    def _parse_line(self, line: bytes) -> None:
+        """Parse line number `lines`, which may be blank."""
 
 
 class AppendLog:

@@ -113,12 +113,10 @@ def test_what_worked_is_read_beside_the_outcome_and_inside_it(beside: bool) -> N
 
 def test_the_action_log_has_the_exact_counts() -> None:
     log = ActionTally(f"{FOLDER}/attempts/002/actions.jsonl")
-    tally, findings = log.read(
-        b'{"timestamp":"2026-02-01T09:00:00Z","success":true}\n{"error":"exit 1"}\n{"success":fa'
-    )
-    assert tally is not None and findings == ()
+    log.read(b'{"timestamp":"2026-02-01T09:00:00Z","success":true}\n{"error":"exit 1"}\n{"success":fa')
+    assert log.attempt is not None and log.findings == ()
     trajectory = parse_attempts(FILE, {"attempts": [{"attempt_id": 2, "actions": 9, "errors": 4}]})[0]
-    attempt = join_attempts([*trajectory, tally])["task-001.2"]
+    attempt = join_attempts([*trajectory, log.attempt])["task-001.2"]
     assert (attempt.actions, attempt.errors, attempt.last_action_at) == (2, 1, datetime(2026, 2, 1, 9, tzinfo=UTC))
 
 
@@ -128,10 +126,12 @@ def test_the_action_log_has_the_exact_counts() -> None:
 def test_a_log_read_in_two_parts_counts_as_one_read_whole(lines: list[bytes], cut: int) -> None:
     data = b"".join(line + b"\n" for line in lines)
     file = f"{FOLDER}/attempts/001/actions.jsonl"
-    parts = ActionTally(file)
-    parts.read(data[: cut % (len(data) + 1)])
-    assert parts.read(data) == ActionTally(file).read(data)
-    assert parts.read(b"{}\n") == ActionTally(file).read(b"{}\n")
+    parts, start = ActionTally(file), data[: cut % (len(data) + 1)]
+    for content in (start, data, b"{}\n"):
+        parts.read(content)
+        whole = ActionTally(file)
+        whole.read(content)
+        assert (parts.attempt, parts.findings) == (whole.attempt, whole.findings)
 
 
 def test_one_folder_counts_for_each_number() -> None:
