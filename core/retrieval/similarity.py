@@ -73,7 +73,9 @@ class SimilarityIndex:
             return SimilarityIndex.build(patterns)
         blocks = {}
         for kind, block in self._blocks.items():
-            texts = {id: _text(pattern) for id in changed if (pattern := patterns.get(id)) and pattern.type is kind}
+            texts = {
+                id: _text(pattern) for id in sorted(changed) if (pattern := patterns.get(id)) and pattern.type is kind
+            }
             blocks[kind] = block.updated(texts, changed)
         return SimilarityIndex(patterns, blocks)
 
@@ -169,7 +171,8 @@ class TextBlock:
         """Rows that share enough of the rarer words, and the number of shared words."""
         nothing = np.empty(0, np.int32)
         words = set(text.split())
-        lists = sorted((self.postings.get(word, nothing) for word in words), key=len)
+        # Equally rare words are taken in alphabetical order, so that the result does not depend on the hash seed.
+        lists = sorted((self.postings.get(word, nothing) for word in sorted(words)), key=len)
         shared = max(1, ceil(len(words) * _SHARED * threshold))
         rare = lists[: max(ceil(len(words) * _RARE_SHARE), len(words) - shared + 1)]
         if not rare:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import click
 import msgspec
@@ -94,6 +94,8 @@ def _scan_lines(file: Path) -> bool:
     decoder = msgspec.json.Decoder(str)
     is_blocked = False
     for number, raw in enumerate(_lines(file), 1):
+        if len(raw) > _MAX_LINE:
+            raise BadInput(f"Line {number} of {_name(file)} is longer than {_MAX_LINE:,} bytes.")
         if not raw.strip():
             continue
         text: str | None
@@ -133,23 +135,12 @@ def _decode_surrogates(raw: bytes) -> str | None:
 
 
 def _lines(file: Path) -> Iterator[bytes]:
-    if str(file) == _STDIN:
-        yield from _bounded(sys.stdin.buffer, file)
-        return
+    """Lines of a file or of standard input, each cut after `_MAX_LINE` + 1 bytes."""
     try:
-        with file.open("rb") as opened:
-            yield from _bounded(opened, file)
+        with click.open_file(str(file), "rb") as stream:
+            yield from iter(partial(stream.readline, _MAX_LINE + 1), b"")
     except (OSError, ValueError) as error:
         raise BadInput(f"Cannot read {_name(file)}: {visible_line(str(error), 200)}") from None
-
-
-def _bounded(stream: IO[bytes], file: Path) -> Iterator[bytes]:
-    number = 0
-    while raw := stream.readline(_MAX_LINE + 1):
-        number += 1
-        if len(raw) > _MAX_LINE:
-            raise BadInput(f"Line {number} of {_name(file)} is longer than {_MAX_LINE:,} bytes.")
-        yield raw
 
 
 def _is_blocked(found: Sequence[Suspicion]) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from itertools import combinations
 
 from hypothesis import example, given, settings
@@ -64,6 +67,28 @@ def test_a_threshold_is_exceeded_not_reached() -> None:
     index = SimilarityIndex.build({pattern.id: pattern for pattern in (error(1), error(2))})
     assert not index.pairs(1.0)
     assert len(index.pairs(0.999)) == 1
+
+
+_PRINT_PAIRS = """
+from core.retrieval.similarity import SimilarityIndex
+from tests.core.retrieval.test_similarity import error
+texts = ["cachea cacheb cachec cached", *(f"cache{x} cache{x}1 cache{x}2 cache{x}3" for x in "abcd")]
+made = [error(number, text, "", "") for number, text in enumerate(texts)]
+print(SimilarityIndex.build({pattern.id: pattern for pattern in made}).pairs(0.5))
+"""
+
+
+def test_pairs_do_not_depend_on_the_hash_seed() -> None:
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", _PRINT_PAIRS],
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in range(4)
+    }
+    assert len(printed) == 1
 
 
 def test_huge_texts_cost_little() -> None:

@@ -63,6 +63,16 @@ def test_a_bad_line_is_named_by_its_number(call: Call, tmp_path: Path, bad: str)
     assert json.loads(done.out.splitlines()[0])["verdict"] == "clean"
 
 
+def test_a_line_that_is_too_long_is_named_by_its_number(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.cli.commands.scan._MAX_LINE", 8)
+    file = tmp_path / "t.jsonl"
+    file.write_text('"good"\n"too long"\n', encoding="utf-8")
+    done = call("scan", "--lines", file)
+    assert (done.code, done.err) == (2, f"Error: Line 2 of {file} is longer than 8 bytes.\n")
+
+
 def test_a_missing_file_and_a_call_without_files_are_errors(call: Call, tmp_path: Path) -> None:
     assert call("scan", tmp_path / "gone.md").code == 2
     assert call("scan", "--lines", tmp_path / "gone.jsonl").code == 2
