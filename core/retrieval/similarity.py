@@ -211,7 +211,7 @@ class TextPool:
         left = _MAX_POSTINGS
         lists = (self._rows[word] for word in dict.fromkeys(text.split()) if word in self._rows)
         for holding in sorted(lists, key=len):
-            found.append(np.frombuffer(holding, np.int32, min(len(holding), left)))
+            found.append(np.array(holding[:left], np.int32))  # a copy: a view would forbid further appends
             left -= len(found[-1])
             if not left:
                 break
