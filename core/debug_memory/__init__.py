@@ -1,6 +1,6 @@
-"""Debug memory: what agents ran, what failed, and which fix worked.
+"""Debug memory: test runs of agents, their failures, and the fixes that worked.
 
-`index` finds sessions by key; `reports` summarizes them. `error_messages` and `runner_reports` parse errors;
-`known_fixes` finds earlier fixes for them. `lessons` and `escalations` write what the hooks in `core.project` record;
-`retention` and `archive` move old files to the archive and back.
+`index` finds sessions by key, and `reports` summarizes them. `error_messages` and `runner_reports` parse errors;
+`known_fixes` finds earlier fixes for them. `lessons` and `escalations` write lessons and escalations for the hooks in
+`core.project`. `retention` decides how long files are kept; `archive` moves them to the archive and back.
 """

@@ -1,7 +1,7 @@
-"""Move expired debug memory files to the archive and restore them.
+"""Move expired debug memory files to the archive, and restore them.
 
-Nothing is ever deleted (docs/debug-memory.md#archive). The journal, `shared/curation/debug-memory.jsonl`, records each
-move before and after it, so that an interrupted one can be completed.
+No file is ever deleted (docs/debug-memory.md#archive). The journal `shared/curation/debug-memory.jsonl` gets one line
+before and one after each move, so that an interrupted move can be detected and completed.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ ARCHIVED: Final = "archived"
 RESTORED: Final = "restored"
 _NOT_MOVED: Final = "stayed"
 _BEFORE: Final = "moving"
-_AFTER: Final = "moved"  # the keys of a line before a move, and of the one after it
-_MAX_COPIES: Final = 1000  # files of one name in one month of the archive
+_AFTER: Final = "moved"  # key of the kind of move, in the line after a move; `_BEFORE` in the line before it
+_MAX_COPIES: Final = 1000  # maximum number of archived files with the same name in one month
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -55,12 +55,12 @@ class ArchivedSession(Struct, frozen=True, kw_only=True):
 
     session: DebugSession
     file: str
-    at: datetime | None = None  # known, like `by`, if ralphdeck archived it
+    at: datetime | None = None  # time of archiving; None and "" (`by`) unless ralphdeck archived it
     by: str = ""
 
 
 class FileMove(Struct, frozen=True, kw_only=True):
-    """One file that is moved, by project-relative names."""
+    """Move of one file; `source` and `target` are project-relative."""
 
     source: str
     target: str
@@ -68,33 +68,33 @@ class FileMove(Struct, frozen=True, kw_only=True):
 
 
 class RestoredFile(Struct, frozen=True, kw_only=True):
-    """A file that was restored for a requested session."""
+    """Result of restoring the file of a session."""
 
     session_id: str
     moved: FileMove
-    others: tuple[str, ...] = ()  # further archived files with the session, newest first; they stay archived
-    taken: frozenset[str] = frozenset()  # those of `others` whose original place is taken
+    others: tuple[str, ...] = ()  # other files with this session that stay in the archive, newest first
+    taken: frozenset[str] = frozenset()  # files in `others` whose original path is in use
 
 
 class DebugArchive:
-    """The archive of one project; moves exclude each other in all processes."""
+    """Debug memory archive of a project; a file lock allows one move at a time."""
 
     def __init__(self, paths: ProjectPaths, *, by: str = "") -> None:
         self._paths = paths
         self._journal = ArchiveJournal(paths, by=by)
 
     def plan(self, settings: DebugMemorySettings, files: DebugFiles | None = None) -> tuple[RetentionPlan, ...]:
-        """How long each file is kept; `files` are read if they are None."""
+        """Return how long each file is kept; reads the files if `files` is None."""
         files = files or read_debug_files(self._paths)
         return plan_retention(files.sessions, settings, self._journal.restored_at(), files.called)
 
     def archive_expired(
         self, settings: DebugMemorySettings, now: datetime
     ) -> tuple[tuple[FileMove, ...], tuple[str, ...]]:
-        """Archive every file that is due.
+        """Archive every expired file.
 
-        Returns the moves, and one line for each due file that could not be moved. Raises Unwritable if the journal
-        cannot be locked or written; earlier moves stay.
+        Returns the moves, and a warning for each expired file that could not be moved. Raises Unwritable if the journal
+        cannot be locked or written; moves made before are not reverted.
         """
         with self._locked():
             self._journal.complete_interrupted()
@@ -110,7 +110,7 @@ class DebugArchive:
                     moves[target] = FileMove(source=plan.file, target=target, sessions=ids)
             moved, failed = self._move_all(ARCHIVED, list(moves.values()), now, files.stamps)
         warnings = tuple(
-            f"{visible_line(file, 160)} stays: {error.strerror if isinstance(error, OSError) else error}"
+            f"{visible_line(file, 160)} was not archived: {error.strerror if isinstance(error, OSError) else error}"
             for file, error in failed.items()
         )
         return tuple(moved), warnings
@@ -127,7 +127,7 @@ class DebugArchive:
     def _move_all(
         self, kind: str, moves: Sequence[FileMove], now: datetime, stamps: Mapping[str, Stamp]
     ) -> tuple[list[FileMove], dict[str, OSError | Refused]]:
-        """Move files; returns the moves made, and the error of each other file."""
+        """Move files; return the successful moves, and the errors by source file."""
         moved: list[FileMove] = []
         failed: dict[str, OSError | Refused] = {}
         self._journal.record(_BEFORE, kind, moves, now)
@@ -146,7 +146,7 @@ class DebugArchive:
         return moved, failed
 
     def list_sessions(self) -> tuple[ArchivedSession, ...]:
-        """Every archived session, most recently archived first."""
+        """Return all archived sessions, most recently archived first."""
         lines = self._journal.archived()
         found = []
         for file in archived_files(self._paths):
@@ -158,7 +158,7 @@ class DebugArchive:
         return tuple(found)
 
     def find(self, name: str) -> ArchivedSession | None:
-        """The newest archived session with this ID or unambiguous ID prefix, or None."""
+        """Return the latest archived session with this ID or unambiguous prefix, or None."""
         listed = self.list_sessions()
         try:
             session_id = _resolve(name, listed)
@@ -167,10 +167,10 @@ class DebugArchive:
         return next(item for item in listed if item.session.id == session_id)
 
     def restore(self, session_id: str, now: datetime) -> RestoredFile:
-        """Move the most recently archived file with a session back to its original place.
+        """Move the most recently archived file with a session back to its original path.
 
-        `session_id` is an ID or an unambiguous ID prefix, else UnknownRecord is raised. Raises Refused if the original
-        place is taken, and Unwritable if the disk or a permission forbids it.
+        `session_id` is an ID or an unambiguous ID prefix. Raises UnknownRecord if no archived session matches, Refused
+        if another file has the original path, and Unwritable if the file cannot be moved.
         """
         with self._locked():
             listed = self.list_sessions()
@@ -180,7 +180,7 @@ class DebugArchive:
             names = {file: original_names(file, lines.get(file, {}).get("from")) for file in files}
             file, *others = files
             if not names[file]:
-                raise Refused(f"{visible_line(file, 160)} is not in a month of the archive; move it by hand")
+                raise Refused(f"{visible_line(file, 160)} is not in a YYYY-MM folder of the archive; move it by hand")
             target = next((name for name in names[file] if not self._exists(name)), names[file][0])
             ids = tuple(item.session.id for item in listed if item.file == file)
             move = FileMove(source=file, target=target, sessions=ids)
@@ -196,7 +196,7 @@ class DebugArchive:
         return os.path.lexists(self._paths.project / file)
 
     def _move(self, source: str, target: str, stamp: Stamp | None) -> None:
-        """Rename a file without following links; `Refused` if its stamp differs."""
+        """Rename a file without following links; raise `Refused` if its stamp differs."""
         folder, _, name = source.rpartition("/")
         new_folder, _, new_name = target.rpartition("/")
         with ExitStack() as stack:
@@ -215,7 +215,7 @@ class DebugArchive:
                     raise
 
     def _open(self, stack: ExitStack, folder: str, *, create: bool = False) -> int:
-        """A descriptor of a folder below `.aiwg`, opened without following links."""
+        """Open a folder below `.aiwg` without following links; return its descriptor."""
         first, *parts = PurePosixPath(folder).parts
         handle = os.open(self._paths.project / first, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         stack.callback(os.close, handle)
@@ -237,7 +237,7 @@ class DebugArchive:
 
 
 def _resolve(name: str, listed: Iterable[ArchivedSession]) -> str:
-    """The ID of the archived session that `name` selects, else `UnknownRecord`."""
+    """Return the ID of the session that `name` selects; otherwise raise `UnknownRecord`."""
     known = {item.session.id for item in listed}
     found = find_matching_ids(name, known, fragments=True)
     return require_one(found, name, what="archived debug session", command="debug archived", known=known)
@@ -246,9 +246,9 @@ def _resolve(name: str, listed: Iterable[ArchivedSession]) -> str:
 def _check_unchanged(name: str, folder: int, stamp: Stamp) -> None:
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     if not stat.S_ISREG(status.st_mode):
-        raise Refused("it is a link")
+        raise Refused("it is a link or a special file")
     if (status.st_ino, status.st_mtime_ns, status.st_size) != (stamp.inode, stamp.mtime_ns, stamp.size):
-        raise Refused("it has just been written")
+        raise Refused("another process has just changed it")
 
 
 def _numbered_names(file: str) -> Iterator[str]:
@@ -258,7 +258,7 @@ def _numbered_names(file: str) -> Iterator[str]:
 
 
 class ArchiveJournal:
-    """The journal of one project; new lines name the actor `by`."""
+    """Journal of the archive; `by` is the author of new lines."""
 
     def __init__(self, paths: ProjectPaths, *, by: str = "") -> None:
         self._project = paths.project
@@ -267,33 +267,33 @@ class ArchiveJournal:
         self.locked = self._log.locked
 
     def record(self, key: str, kind: str, moves: Iterable[FileMove], now: datetime) -> None:
-        """Record moves of a kind, `_BEFORE` or `_AFTER` they are made."""
+        """Append a line per move; `key` is `_BEFORE` or `_AFTER`."""
         fields = {"at": iso(now), "by": self._by, key: kind}
         lines = [{**fields, "from": one.source, "to": one.target, "sessions": one.sessions} for one in moves]
         if lines:
             self._log.append([msgspec.json.encode(line) for line in lines])
 
     def complete_interrupted(self) -> None:
-        """Append the missing second line of moves that a kill interrupted."""
+        """Append the missing second lines of moves during which the process was killed."""
         if interrupted := self._read()[1]:
             self._log.append([msgspec.json.encode(line) for line in interrupted])
 
     def restored_at(self) -> dict[str, datetime]:
-        """When files were last restored, by their restored name."""
+        """Return the time of the last restore, by the restored path."""
         times = ((str(line.get("to")), parse_time(line.get("at"))) for line in self._lines(RESTORED))
         return {file: at for file, at in times if at is not None}
 
     def archived(self) -> dict[str, dict[str, Any]]:
-        """The lines of archived files (`at`, `by`, `from`), by their name in the archive."""
+        """Return the lines of archived files (`at`, `by`, `from`) by path in the archive."""
         return {str(line.get("to")): line for line in self._lines(ARCHIVED)}
 
     def _lines(self, kind: str) -> list[dict[str, Any]]:
-        """All moves of a kind, oldest first; interrupted ones last."""
+        """Return the lines of all moves of a kind, oldest first, interrupted moves last."""
         done, interrupted = self._read()
         return [line for line in (*done, *interrupted) if line.get(_AFTER) == kind]
 
     def _read(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """The lines written after moves, and those missing, as the disk shows the moves."""
+        """Return the second lines of moves, and those missing, derived from the files."""
         done: list[dict[str, Any]] = []
         open_moves: dict[tuple[str, str], dict[str, Any]] = {}
         for line in decode_jsonl(self._log.read()[0])[0]:

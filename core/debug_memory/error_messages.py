@@ -1,4 +1,4 @@
-"""Parse error messages and stack traces; generalize messages to regexes."""
+"""Parse error messages and stack traces, and derive regexes for similar messages."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 from core.base.text import MAX_PATTERN, safe_matcher
 from core.config.paths import relative_to_project
 
-_MAX_MESSAGE: Final = 400  # characters of a message that are used, from its beginning
-_MIN_LETTERS: Final = 6  # a signature with fewer literal letters is too general
+_MAX_MESSAGE: Final = 400  # number of characters at the beginning of a message that are used
+_MIN_LETTERS: Final = 6  # minimum number of literal letters in a regex; fewer match too many messages
 
 _PART: Final = re.compile(
     r"(?P<quoted>(?<![\w'])'[^']*'(?!\w)|\"[^\"]*\"|`[^`]*`)"
@@ -33,7 +33,7 @@ _VITEST: Final = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT} "
 _FRAME_LOCATION: Final = re.compile(r"(.{1,1000}?):(\d{1,9})(?::\d{1,9})?")
 _PYTHON: Final = re.compile(r'\s{0,40}File "([^"]{1,1000})", line (\d{1,9})(?:, in (.{1,200}))?')
 _PYTEST: Final = re.compile(r"([^\s:][^:]{0,1000}\.pyx?):(\d{1,9}):(?: (?:in (\S{1,200})|([A-Za-z_][\w.]{0,200})))?")
-"""`a.py:7: in f` and `a.py:7:` come before an error; `a.py:7: TypeError` comes after it."""
+"""pytest prints `a.py:7: in f` and `a.py:7:` before an error, and `a.py:7: TypeError` after it."""
 _DEF: Final = re.compile(r"(?:>\s{0,40})?\s{0,200}(?:async )?def (\w{1,200})\(.{0,1000}")
 _TEST_FOLDERS: Final = frozenset({"test", "tests", "__tests__", "__mocks__", "spec", "specs", "e2e"})
 _TEST_NAME: Final = re.compile(r"(?:test_.{0,200}|conftest|.{0,200}_test|.{0,200}[._-](?:test|spec))\.\w{1,8}")
@@ -41,9 +41,9 @@ _LIBRARIES: Final = ("/node_modules/", "/site-packages/", "/dist-packages/", "/l
 
 
 def generalize_message(message: str, *, keep_names: bool = False) -> str:
-    """The RE2 regex for similar messages; "" if it is too general.
+    """Return an RE2 regex that matches similar messages; "" if it is too general.
 
-    See docs/extraction.md. Only the first line is used. `keep_names` keeps quoted names literal, for a narrower regex.
+    See docs/extraction.md. Uses only the first line. With `keep_names`, quoted names must be equal as well.
     """
     text = message.strip().split("\n", 1)[0].rstrip()[:_MAX_MESSAGE]
     pattern, letters = "", 0
@@ -77,7 +77,7 @@ def _pieces(text: str, keep_names: bool) -> Iterator[tuple[str, str]]:
 
 
 def _literal(text: str) -> Iterator[tuple[str, str]]:
-    """Word by word, so that a long signature is cut between two words."""
+    """Yield (word, escaped word), so that a long regex can be cut between words."""
     for word in re.split(r"(?<= )", text):
         yield word, "".join(map(_escape, word))
 
@@ -85,12 +85,12 @@ def _literal(text: str) -> Iterator[tuple[str, str]]:
 def _escape(char: str) -> str:
     if char in _SPECIAL:
         return f"\\{char}"
-    # Control and invisible characters are not shown in signatures.
+    # Control and invisible characters must not occur in the regex, since it is shown to people.
     return char if char.isprintable() else "."
 
 
 def location_hint(file: str, function: str) -> str:
-    """`*.ts:validateInput`, without a function `*.ts:validate*`, else ""."""
+    """Return `*.ts:function`; `*.ts:stem*` (of the file) without a function; or ""."""
     path = PurePosixPath(file[-_MAX_MESSAGE:].replace("\\", "/"))
     ending = path.suffix if re.fullmatch(r"\.\w{1,10}", path.suffix) else ""
     name = re.fullmatch(r"[\w$.-]{1,80}", function)
@@ -113,7 +113,7 @@ def split_error(text: str) -> tuple[str, str, str]:
 
 
 class StackFrame(NamedTuple):
-    """One call; the file is relative to the project if it is inside."""
+    """Frame of a stack trace; the path is project-relative if it is in the project."""
 
     file: str
     line: int | None = None
@@ -121,7 +121,7 @@ class StackFrame(NamedTuple):
 
 
 def parse_frames(trace: str, root: str = "") -> list[StackFrame]:
-    """The innermost 200 frames of a trace; `root` is the absolute project folder."""
+    """Parse the innermost 200 frames of a trace; `root` is the absolute project folder."""
     node: list[StackFrame] = []
     python: list[StackFrame] = []
     function = ""
@@ -139,13 +139,13 @@ def parse_frames(trace: str, root: str = "") -> list[StackFrame]:
 
 
 def precedes_error(line: str) -> bool:
-    """Whether a line is one of the frames that Python prints above an error."""
+    """Whether a line is a frame that Python prints above its error."""
     found = _PYTEST.fullmatch(line)
     return (found is not None and found[4] is None) or any(form.fullmatch(line) for form in (_PYTHON, _DEF))
 
 
 def follows_error(line: str) -> bool:
-    """Whether a line is a frame that is printed below its error."""
+    """Whether a line is a frame that pytest or Node prints below its error."""
     found = _PYTEST.fullmatch(line)
     return (found is not None and found[4] is not None) or _parse_node_frame(line) is not None
 
@@ -176,15 +176,15 @@ def _parse_python_frame(line: str, enclosing_function: str) -> StackFrame | None
 
 
 def is_test_file(file: str) -> bool:
-    """Whether a file contains tests, judged by its name and its folders."""
+    """Whether a file contains tests, judged by its path."""
     *folders, name = file.split("/")
     return not _TEST_FOLDERS.isdisjoint(folders) or _TEST_NAME.fullmatch(name[:400]) is not None
 
 
 def find_source_frame(frames: Sequence[StackFrame], test_file: str = "") -> StackFrame | None:
-    """The innermost frame in the project's code, else in its tests, else outside.
+    """Return the innermost frame in the project's code, or in its tests, or outside.
 
-    A file outside may belong to the project all the same if the tests ran elsewhere, such as in a container.
+    Paths outside of the project may be copies of its files if the tests ran elsewhere, such as in a container.
     """
 
     def distance(frame: StackFrame) -> tuple[bool, bool]:
@@ -196,5 +196,5 @@ def find_source_frame(frames: Sequence[StackFrame], test_file: str = "") -> Stac
 
 
 def is_same_file(path: str, known: str) -> bool:
-    """Whether both name one file, perhaps in another copy of the project."""
+    """Whether two paths are the same file, maybe in different copies of the project."""
     return bool(path) and (path == known or ("/" in known and path.endswith(f"/{known}")))

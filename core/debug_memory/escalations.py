@@ -1,7 +1,7 @@
-"""Find escalated debug sessions, and preserve their context.
+"""Find escalated debug sessions, and save their context in escalation files.
 
-See docs/debug-memory.md#escalation. The file of a call is never changed, so it shows what was known when the agent gave
-up. It is also the record of the call, which the review queue asks about.
+See docs/debug-memory.md#escalation. An escalation file records one call of the escalation command. It is never changed,
+so it shows what was known at that time. The review queue asks about it.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from core.storage.yaml_reader import decode_yaml
 
 _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 FOLDER: Final = "escalations"
-MAX_ITERATIONS: Final = 20  # last iterations of the loop that are preserved
-MAX_CALLS: Final = 1000  # calls per session
+MAX_ITERATIONS: Final = 20  # number of the loop's last iterations that are saved
+MAX_CALLS: Final = 1000  # maximum number of calls per session
 _DIGEST_LENGTH: Final = 32
 
 
 class EscalatedSession(Struct, frozen=True, kw_only=True):
-    """A session escalated by its status, or by `call`, its newest call."""
+    """A session that was escalated by its status or by a call; `call` is the newest."""
 
     session: DebugSession
     call: Escalation | None = None
 
     @property
     def at(self) -> datetime | None:
-        """When it was escalated: the later of the call and the change of its status."""
+        """Time of the escalation: of the call or the change of status, if that is later."""
         changed_at = self.session.changed_at if self.session.status == ESCALATED else None
         return max(filter(None, (changed_at, self.call.at if self.call else None)), default=None)
 
@@ -58,17 +58,17 @@ class EscalatedSession(Struct, frozen=True, kw_only=True):
 
     @property
     def reason(self) -> str:
-        """Why the session needs a human, see `escalation_reason`; untrusted."""
+        """Why the session needs a person, from `escalation_reason`; untrusted."""
         return escalation_reason(self.session, self.call)
 
     @property
     def question(self) -> str:
-        """The ID of its review question; a new escalation of the session has another one."""
+        """ID of the review question; a later escalation of the session has another ID."""
         return escalation_question_id(self.session.id, self.at)
 
 
 def escalation_reason(session: DebugSession, call: Escalation | None) -> str:
-    """The reason of the call, else a failure or root cause of the session."""
+    """Return the reason of the call, or a failure or root cause of the session."""
     if call is not None and call.reason:
         return call.reason
     for recurring in session.recurring:
@@ -81,7 +81,7 @@ def escalation_reason(session: DebugSession, call: Escalation | None) -> str:
 
 
 def describe_first_failure(session: DebugSession) -> str:
-    """Type and message of the first failure, else the first root cause."""
+    """Return type and message of the first failure, or the first root cause, or ""."""
     for execution in session.executions:
         for failure in execution.failures:
             return ": ".join(filter(None, (failure.error_type, failure.message or failure.test_name)))
@@ -90,7 +90,7 @@ def describe_first_failure(session: DebugSession) -> str:
 
 
 def find_escalation(session: DebugSession, snapshot: Snapshot) -> EscalatedSession | None:
-    """The escalation of a session; None without one, or if it was acknowledged."""
+    """Return the escalation of a session; None without one, or if acknowledged."""
     found = EscalatedSession(session=session, call=snapshot.escalations.get(session.id))
     if session.status == ESCALATED:
         return found
@@ -100,7 +100,7 @@ def find_escalation(session: DebugSession, snapshot: Snapshot) -> EscalatedSessi
 def find_recent_escalations(
     index: DebugIndex, snapshot: Snapshot, since: datetime | None = None
 ) -> tuple[EscalatedSession, ...]:
-    """Sessions escalated after `since`, newest first and undated ones last."""
+    """Return the sessions escalated after `since`, newest first, undated last."""
     called = (index.sessions[id] for id in snapshot.escalations if id in index.sessions)
     sessions = {session.id: session for session in (*index.find(STATUS, ESCALATED), *called)}
     found = (find_escalation(session, snapshot) for session in sessions.values())
@@ -109,12 +109,12 @@ def find_recent_escalations(
 
 
 def newest_escalation_first(one: EscalatedSession) -> tuple[float, str]:
-    """Sort key: most recently escalated first, undated last."""
+    """Return the sort key for most recently escalated first, undated last."""
     return -one.at.timestamp() if one.at is not None else float("inf"), one.session.id
 
 
 def context_file(paths: ProjectPaths, session_id: str, number: int = 1) -> Path:
-    """The file of call `number` (from 1); an unsafe session ID is hashed."""
+    """Return the path of the file of call `number` (from 1); hashes an unsafe session ID."""
     is_safe = is_safe_id(session_id)
     digest = hashlib.sha256(session_id.encode("utf-8", "replace")).hexdigest()[:_DIGEST_LENGTH]
     name = session_id if is_safe else f"session-{digest}"
@@ -131,10 +131,10 @@ def preserve_context(
     by: str,
     reason: str = "",
 ) -> Path:
-    """Write the context of a session to a new file; no existing file is overwritten.
+    """Write the context of a session to a new escalation file; return its path.
 
-    `material` contains the records of the session's loop, None if it has no loop. Raises Refused if the session has too
-    many calls, and Unwritable if the disk or a permission forbids it, or the folder is a link.
+    `material` contains the records of the session's loop, or is None if it has no loop. Raises Refused if the session
+    has too many calls, and Unwritable if the file cannot be written or the folder is a link.
     """
     tasks = {session.task_id, session.loop_id} - {""}
     document: dict[str, Any] = {
@@ -155,7 +155,7 @@ def preserve_context(
             "errors": material.errors,
             "reflections": material.reflections,
         }
-    # Texts from files may contain lone surrogates, which cannot be encoded.
+    # Texts from files may contain lone surrogates, which UTF-8 cannot encode.
     text = json.dumps(document, indent=2, ensure_ascii=False, default=msgspec.to_builtins)
     data = text.encode("utf-8", "replace") + b"\n"
     folder = paths.curation / FOLDER
@@ -171,11 +171,11 @@ def preserve_context(
         path = context_file(paths, session.id, number)
         if not os.path.lexists(path) and _write_new(path, data):
             return path
-    raise Refused(f"{visible_line(session.id, 80)} was escalated {MAX_CALLS:,} times already, which is the maximum")
+    raise Refused(f"{visible_line(session.id, 80)} was already escalated {MAX_CALLS:,} times, the maximum number")
 
 
 def _write_new(path: Path, data: bytes) -> bool:
-    """Write a new file; False if another process has just created it."""
+    """Write a new file; return False if another process has just created it."""
     written = False
 
     def change(present: bytes | None) -> bytes | None:
@@ -188,7 +188,7 @@ def _write_new(path: Path, data: bytes) -> bool:
 
 
 def _session_record(paths: ProjectPaths, session: DebugSession) -> Any:
-    """The session as in its file, with unknown fields; else as parsed."""
+    """Return the session from its file, with unknown fields; if unreadable, as parsed."""
     raw = read_file(paths.project / session.file, paths.aiwg)
     if raw is not None and not isinstance(raw, Problem):
         is_yaml = session.file.endswith((".yaml", ".yml"))

@@ -30,8 +30,8 @@ TEST: Final = "executions.failures.test_name"
 KEYS: Final = (FILE_PATH, STATUS, ERROR_TYPE, CAUSE, PATTERN, CATEGORY, TEST)  # indexed fields of a session file
 ANY_FILE: Final = "%"
 MAX_SIMILAR: Final = 10  # default number of similar sessions
-MIN_EFFECTIVENESS: Final = 0.7  # a fix template must work in more than this share of cases, 0..1
-_REBUILD_SHARE: Final = 4  # if more than one session in four changed, a new index is built faster than an update
+MIN_EFFECTIVENESS: Final = 0.7  # share of cases (0..1) that a fix template must exceed to be offered
+_REBUILD_SHARE: Final = 4  # rebuild the index if more than one session in this number changed; that is faster then
 _LIKE: Final = {"%": "(?s:.*)", "_": "(?s:.)"}
 _LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _SPECIAL: Final = frozenset("\\.^$*+?{}[]|()")
@@ -39,7 +39,7 @@ Postings = Mapping[str, tuple[str, ...]]
 
 
 class FixCounts(Struct, frozen=True, kw_only=True):
-    """The number of fixes that worked (`passed`) and did not work (`failed`)."""
+    """Number of fixes that worked (`passed`) and that did not (`failed`)."""
 
     passed: int = 0
     failed: int = 0
@@ -50,17 +50,17 @@ class FixCounts(Struct, frozen=True, kw_only=True):
 
     @property
     def rate(self) -> float | None:
-        """Share of fixes that worked, 0..1; None without any known result."""
+        """Share of fixes that worked, 0..1; None if no result is known."""
         return self.passed / self.known if self.known else None
 
     @property
     def text(self) -> str:
-        """Such as "worked in 1 of 4 (25 %)", "" without any known result."""
+        """Such as "worked in 1 of 4 (25 %)"; "" if no result is known."""
         rate = self.rate
         return f"worked in {self.passed:,} of {self.known:,} ({format_percent(rate)})" if rate is not None else ""
 
     def interval(self, level: float) -> tuple[float, float]:
-        """The Jeffreys interval of the rate, 0..1, for a probability mass 0..1."""
+        """Return the Jeffreys interval of the rate for a credible level 0..1."""
         return jeffreys_interval(self.passed, self.failed, level)
 
     def __add__(self, other: FixCounts) -> FixCounts:
@@ -68,10 +68,10 @@ class FixCounts(Struct, frozen=True, kw_only=True):
 
 
 class FixResults:
-    """Results of all fixes (docs/scoring.md#known-fixes): about 10 us per session.
+    """Number of fixes that worked, by root cause category and pattern.
 
-    All sessions count, including failed ones. A session that recorded a pattern for a root cause counts for that
-    pattern. One that recorded none counts for the pattern that most sessions recorded for this root cause.
+    See docs/scoring.md#known-fixes. All sessions count, including failed ones. A session without a recorded pattern for
+    a category counts for the usual pattern of that category. Takes about 10 us per session.
     """
 
     def __init__(self, sessions: Iterable[DebugSession]) -> None:
@@ -92,7 +92,7 @@ class FixResults:
             analysed = {run.analysis.category for run in session.executions if run.analysis is not None}
             for category in analysed | patterns.keys():
                 counts = by_category[category]
-                if category:  # runs without a category are most likely about the same problem
+                if category:  # runs without a category are most likely about the same problem of the session
                     counts += by_category[""]
                 if category in analysed:
                     self._by_cause[category] += counts
@@ -108,32 +108,32 @@ class FixResults:
         return self._by_cause.get(category, FixCounts())
 
     def of_pattern(self, category: str, pattern: str) -> FixCounts:
-        """Fixes with this pattern; of its root cause if no session recorded it."""
+        """Return the results of a pattern; the usual one includes sessions without any."""
         usual = self.usual_pattern(category)
         counts = self._by_pattern.get((category, pattern), FixCounts())
         return counts + self._without_pattern.get(category, FixCounts()) if usual in ("", pattern) else counts
 
     def effectiveness(self, lesson: Lesson) -> float | None:
-        """Share of fixes that worked, 0..1; the recorded rate if no result is known."""
+        """Return the share of fixes that worked, 0..1; if unknown, the recorded one."""
         rate = self.of_pattern(lesson.category, lesson.pattern).rate
         return lesson.effectiveness if rate is None else rate
 
     def usual_pattern(self, category: str) -> str:
-        """The pattern that most sessions recorded for a root cause, "" if none did."""
+        """Return the pattern that most sessions recorded for a category, or ""."""
         return self._usual.get(category, "")
 
 
 @dataclass(frozen=True)
 class DebugIndex:
-    """Sessions by the values of their keys; immutable."""
+    """Index of debug sessions by the values of `KEYS`; immutable."""
 
     sessions: Mapping[str, DebugSession]
-    keys: Mapping[str, Postings]  # session IDs by key name (`KEYS`) and value (perhaps ""), newest first
-    sources: Mapping[str, Postings]  # session IDs by error type and the file in which the error occurred, newest first
+    keys: Mapping[str, Postings]  # session IDs by key name (`KEYS`) and value (may be ""), newest session first
+    sources: Mapping[str, Postings]  # session IDs by error type and file of the error, newest session first
 
     @classmethod
     def build(cls, sessions: Mapping[str, DebugSession]) -> DebugIndex:
-        """Index all sessions: about 20 us per session."""
+        """Index all sessions; takes about 20 us per session."""
         found: dict[str, dict[str, list[str]]] = {key: {} for key in KEYS}
         sources: dict[str, dict[str, list[str]]] = {}
         for session in sorted(sessions.values(), key=newest_first):
@@ -145,7 +145,7 @@ class DebugIndex:
         return cls(sessions, _frozen(found), _frozen(sources))
 
     def updated(self, sessions: Mapping[str, DebugSession], changed_ids: Iterable[str]) -> DebugIndex:
-        """The index of `sessions`, which differ only in `changed_ids`."""
+        """Return the index of `sessions`, of which only `changed_ids` differ."""
         changed = set(changed_ids)
         if len(changed) * _REBUILD_SHARE > len(self.sessions):
             return DebugIndex.build(sessions)
@@ -177,21 +177,21 @@ class DebugIndex:
 
     @cached_property
     def fix_results(self) -> FixResults:
-        """How often fixes worked; counted on first use."""
+        """Results of all fixes, counted on first use."""
         return FixResults(self.sessions.values())
 
     def find(self, key: str, value: str) -> tuple[DebugSession, ...]:
-        """Sessions with this value of a key, newest first."""
+        """Return the sessions with this value of a key, newest first."""
         return tuple(self.sessions[id] for id in self.keys[key].get(value, ()))
 
     def find_similar(
         self, error_type: str, file_pattern: str = ANY_FILE, limit: int = MAX_SIMILAR
     ) -> tuple[DebugSession, ...]:
-        """Sessions with an error of this type in a matching file, newest first.
+        """Return the sessions with an error of this type in a matching file, newest first.
 
-        `error_type` is as written in the files. `file_pattern` is as for LIKE in SQLite: `%` any text, `_` any
-        character, A-Z like a-z, no escapes; a failure without a file has an empty one. Raises BadInput if the pattern
-        is too long.
+        `error_type` must be spelled as in the files. `file_pattern` is a LIKE pattern of SQLite: `%` matches any text,
+        `_` any character; A-Z equals a-z; there are no escapes. A failure without a file has the path "". Raises
+        BadInput if the pattern is too long.
         """
         if file_pattern == ANY_FILE:
             found: Iterable[str] = self.keys[ERROR_TYPE].get(error_type, ())
@@ -205,7 +205,7 @@ class DebugIndex:
     def find_lessons(
         self, category: str, min_effectiveness: float = MIN_EFFECTIVENESS
     ) -> tuple[tuple[DebugSession, Lesson], ...]:
-        """Lessons with more than a minimum effectiveness (0..1), newest session first."""
+        """Return lessons above a minimum effectiveness (0..1), newest session first."""
         return tuple(
             (session, lesson)
             for session in self.find(CATEGORY, category)
@@ -219,13 +219,13 @@ class LazyDebugIndex(LazyIndex[DebugSession, DebugIndex]):
 
 
 def matching_spellings(known: Iterable[str], word: str) -> list[str]:
-    """The known words that differ only in case and surrounding spaces."""
+    """Return the known words that equal `word` except for case and surrounding spaces."""
     folded = word.strip().casefold()
     return [name for name in known if name.casefold() == folded]
 
 
 def compile_like(pattern: str) -> Callable[[str], bool]:
-    """Compile a LIKE pattern of SQLite (A-Z equals a-z), else `BadInput`."""
+    """Compile a LIKE pattern of SQLite (A-Z equals a-z); raise `BadInput` if invalid."""
     lower = _lower(pattern)
     regex = "".join(_LIKE.get(char) or (f"\\{char}" if char in _SPECIAL else char) for char in lower)
     found = safe_matcher(f"\\A{regex}\\z")
@@ -247,7 +247,7 @@ def _lower(text: str) -> str:
 
 
 def newest_first(session: DebugSession) -> tuple[float, str]:
-    """Sort key: most recently changed first, undated last."""
+    """Return the sort key for most recently changed first, undated last."""
     changed = session.changed_at
     return -changed.timestamp() if changed is not None else float("inf"), session.id
 
@@ -261,7 +261,7 @@ def _sources(session: DebugSession) -> frozenset[tuple[str, str]]:
 
 
 def _values(session: DebugSession) -> tuple[frozenset[str], ...]:
-    """The values of a session, in the order of `KEYS`."""
+    """Return the values of a session for each key, in the order of `KEYS`."""
     runs = session.executions
     failures = [failure for run in runs for failure in run.failures]
     return (

@@ -15,29 +15,29 @@ from core.debug_memory.index import ERROR_TYPE, DebugIndex, FixCounts, matching_
 from core.records.debug_sessions import DebugSession, Failure
 from core.sources.debug_sessions import split_location
 
-MAX_FIXES: Final = 5  # earlier sessions that are offered
-_MAX_SAME_TYPE: Final = 2  # sessions offered for an error whose type is known but whose message is not
-_MAX_COMPARED: Final = 200  # newest sessions with one error type whose errors are compared
+MAX_FIXES: Final = 5  # maximum number of sessions that are offered
+_MAX_SAME_TYPE: Final = 2  # maximum number of sessions offered if only the error type is known, not the message
+_MAX_COMPARED: Final = 200  # maximum number of sessions per error type that are compared, newest first
 
 
 class KnownFix(Struct, frozen=True, kw_only=True):
-    """What an earlier session did against a similar error."""
+    """Fix of a similar error in an earlier session, and its result."""
 
     session: DebugSession
     failure: Failure  # the most similar failure of the session
-    cause: str = ""  # from the analysis of that run, like category and strategy; "" if there is none
+    cause: str = ""  # cause, category and strategy are from the analysis of that run, or ""
     category: str = ""
     strategy: str = ""
-    fix: str = ""  # the change, "" for none
+    fix: str = ""  # description of the fix, or ""
     worked: bool | None = None  # None if the result is unknown
-    results: FixCounts = FixCounts()  # how often fixes of this problem worked, in all sessions
-    failed: tuple[str, ...] = ()  # other changes of the session against this error that did not help, newest first
-    is_similar: bool = False  # the messages differ only in names, paths and numbers
-    is_same_file: bool = False  # the error occurred in the same file
+    results: FixCounts = FixCounts()  # results of all sessions with this problem
+    failed: tuple[str, ...] = ()  # other fixes that the session tried without success, newest first
+    is_similar: bool = False  # whether the messages differ only in names, paths and numbers
+    is_same_file: bool = False  # whether the error occurred in the same file
 
 
 def parse_error(error: Failure) -> Failure:
-    """The error with its type and location taken out of the message."""
+    """Return the failure with error type and location split off from its message."""
     name, message, location = split_error(error.message.strip())
     file, line = split_location(location)
     parsed = replace(error, error_type=error.error_type or name, message=message or error.message)
@@ -47,7 +47,7 @@ def parse_error(error: Failure) -> Failure:
 def find_known_fixes(
     index: DebugIndex, errors: Sequence[Failure], file_pattern: str, session: DebugSession | None
 ) -> tuple[KnownFix, ...]:
-    """Fixes for several errors, best first; each other session at most once."""
+    """Find fixes for some errors, best first, at most one per session."""
     found: dict[str, KnownFix] = {}
     for row in zip_longest(*(_find_fixes(index, error, file_pattern, session) for error in errors)):
         for fix in row:
@@ -59,10 +59,10 @@ def find_known_fixes(
 def _find_fixes(
     index: DebugIndex, error: Failure, file_pattern: str, session: DebugSession | None
 ) -> tuple[KnownFix, ...]:
-    """The most informative run of each similar session, best first.
+    """Return the most informative fix of each similar session, best first.
 
-    A session is similar if its message is, whatever the error type: agents name the types differently. If no message
-    is similar, a few sessions with the same error type are used instead (all if the error has no usable message).
+    A session is similar if its error message is, even with another error type, since agents name types differently. If
+    no message is similar, a few sessions with the same error type are used, or more if the error has no usable message.
     """
     found: dict[str, KnownFix] = {}
     signature = generalize_message(error.message) if error.message else ""
@@ -89,13 +89,13 @@ def _find_fixes(
 def _make_fixes(
     index: DebugIndex, session: DebugSession, error_type: str, error: Failure, signature: str
 ) -> Iterator[KnownFix]:
-    """What each run of a session with this error type did."""
+    """Yield the fixes that a session made for errors of this type."""
     for run, worked in zip(session.executions, session.verdicts, strict=True):
         analysis = run.analysis
         category = analysis.category if analysis else ""
         results = FixCounts()
         if category:
-            # The session's pattern for the root cause counts, else the usual one.
+            # Use the session's own pattern for the root cause, or the usual pattern if it has none.
             patterns = (lesson.pattern for lesson in session.lessons if lesson.category == category)
             pattern = next(patterns, index.fix_results.usual_pattern(category))
             results = index.fix_results.of_pattern(category, pattern)
@@ -116,11 +116,11 @@ def _make_fixes(
 
 
 def _rank_in_session(fix: KnownFix) -> tuple[bool, ...]:
-    """Sort key in a session: worked, similar message, untested fix, any fix."""
+    """Return the sort key of fixes in a session: worked, similar, untested fix, any fix."""
     is_untested_fix = bool(fix.fix) and fix.worked is None
     return fix.worked is True, fix.is_similar, is_untested_fix, bool(fix.fix), fix.is_same_file
 
 
 def _rank(fix: KnownFix) -> tuple[bool, ...]:
-    """Sort key: not failed, similar message, worked, same file, any fix."""
+    """Return the sort key: not failed, similar message, worked, same file, any fix."""
     return fix.worked is not False, fix.is_similar, fix.worked is True, fix.is_same_file, bool(fix.fix)

@@ -25,16 +25,16 @@ _IDENTIFIED: Final = "patterns_identified"
 
 
 class LessonUpdate(Struct, frozen=True, kw_only=True):
-    """The lessons of a session, and whether its file contains them."""
+    """Result of `write_lessons`: the lessons, and whether the file contains them."""
 
-    lessons: tuple[Lesson, ...]  # all of them; those that the file already had come first
+    lessons: tuple[Lesson, ...]  # all lessons of the session, previously recorded ones first
     written: bool = False
-    changed: bool = False  # the file changed or would change
-    problem: str = ""  # why they could not be written, "" if they were
+    changed: bool = False  # whether the file changed or, in a dry run, would change
+    problem: str = ""  # why the lessons could not be written, or ""
 
 
 def check_success(session: DebugSession) -> None:
-    """Raise `Refused` if the session, or the last run of an open one, failed."""
+    """Raise `Refused` if the session failed, or is open and its last run failed."""
     shown = visible_line(session.id, 80)
     if session.status == PASSED:
         return
@@ -46,11 +46,11 @@ def check_success(session: DebugSession) -> None:
 
 
 def collect_lessons(session: DebugSession, index: DebugIndex) -> tuple[Lesson, ...]:
-    """The recorded patterns, and one for each other root cause that was fixed.
+    """Return the recorded lessons, and a new one for each other root cause that was fixed.
 
-    Frequency counts all sessions that identified the pattern, this one included; effectiveness counts all sessions with
-    the problem, failed ones included (docs/scoring.md#known-fixes). A root cause without a recorded pattern gets the
-    name that most sessions gave it, else that of its category.
+    Frequency is the number of sessions that identified the pattern, including this one. Effectiveness includes all
+    sessions with the problem, also failed ones (docs/scoring.md#known-fixes). The pattern of a new lesson is the usual
+    one of its root cause category; if there is none, the category itself.
     """
     by_pattern = {lesson.pattern: lesson for lesson in session.lessons}
     categories = {lesson.category for lesson in session.lessons}
@@ -90,11 +90,11 @@ def write_lessons(
     *,
     dry_run: bool = False,
 ) -> LessonUpdate:
-    """Write lessons to the session's file, merged by pattern; every other byte stays.
+    """Write lessons to the session's file, merged by pattern; change nothing else.
 
-    `retry_seconds` are pauses before a file is read again that another process seems to be writing. `dry_run` only
-    checks whether the file can be and would be changed. Raises Conflict if the file cannot be parsed, or other
-    processes keep changing it.
+    `retry_seconds` are the pauses between attempts to read a file that cannot be parsed, since another process may be
+    writing it. `dry_run` only checks whether the file can be and would be changed. Raises Conflict if the file cannot
+    be parsed or other processes keep changing it.
     """
     if not found:
         return LessonUpdate(lessons=(), written=not dry_run)
@@ -103,7 +103,7 @@ def write_lessons(
     def change(data: bytes | None) -> bytes | None:
         nonlocal changed
         if data is None:
-            raise Refused(f"{shown} does not exist any more")
+            raise Refused(f"{shown} no longer exists")
         after = _edit(data, session, found)
         changed |= after != data
         return data if dry_run else after
@@ -119,10 +119,10 @@ def write_lessons(
 
 
 def _edit(data: bytes, session: DebugSession, found: Sequence[Lesson]) -> bytes:
-    """The file with the lessons; nothing else is changed.
+    """Return the content of the file with the lessons; nothing else differs.
 
-    Raises BadJson if it cannot be parsed, most likely because it is half written, and Refused if the learnings have an
-    unknown shape, or the edit of a YAML file would change other data.
+    Raises BadJson if it cannot be parsed, most likely because it is being written, and Refused if its learnings have an
+    unknown structure or if the edit of a YAML file would change other data.
     """
     if not session.file.endswith((".yaml", ".yml")):
         json_document = RecordText(data)
@@ -154,7 +154,7 @@ def _without_lessons(value: Any, place: Path) -> Any:
 
 
 def _set_lessons(document: JsonText | YamlText, session: DebugSession, found: Sequence[Lesson]) -> None:
-    """Add the lessons to the session's record; `Refused` if it has another shape."""
+    """Add lessons to the session's record; raise `Refused` if its structure is unknown."""
     located = find_record(session.file, document.value, session.id)
     if located is None:
         raise Refused(f"debug session {visible_line(session.id, 80)} is no longer in its file")
@@ -169,14 +169,16 @@ def _set_lessons(document: JsonText | YamlText, session: DebugSession, found: Se
     if listed is None:
         document.set(place, _IDENTIFIED, entries)
     elif not isinstance(listed, list):
-        raise Refused(f"the learnings in {visible_line(session.file, 160)} have an unknown shape and were not changed")
+        raise Refused(
+            f"the learnings in {visible_line(session.file, 160)} have an unknown structure and were not changed"
+        )
     else:
         for entry in entries:
             _merge_entry(document, (*place, _IDENTIFIED), listed, entry)
 
 
 def _merge_entry(document: JsonText | YamlText, place: Path, listed: list[Any], entry: Mapping[str, Any]) -> None:
-    """Add an entry, or update counts and missing fields of the one with its pattern."""
+    """Add an entry, or update counts and missing fields of the entry with its pattern."""
     for number, present in enumerate(listed):
         if isinstance(present, dict) and present.get("pattern") == entry["pattern"]:
             for key, value in entry.items():

@@ -10,54 +10,54 @@ from msgspec import Struct
 from core.debug_memory.index import CAUSE, MIN_EFFECTIVENESS, TEST, DebugIndex, FixCounts, newest_first
 from core.records.debug_sessions import ESCALATED, FAILED, PASSED, DebugSession, Lesson
 
-MIN_RUNS: Final = 2  # minimum number of failing runs of a recurring failure
+MIN_RUNS: Final = 2  # minimum number of failing runs that make a failure recurring
 
 
 class CauseReport(Struct, frozen=True, kw_only=True):
-    """One root cause category."""
+    """Counts of one root cause category."""
 
-    category: str  # "" for analyses without one
+    category: str  # "" for analyses without a category
     sessions: int
-    passing: int  # sessions that passed
-    failing: int  # sessions that failed or were escalated
-    fixes: FixCounts  # how often fixes worked against it
+    passing: int  # number of sessions that passed
+    failing: int  # number of sessions that failed or were escalated
+    fixes: FixCounts
 
 
 class RecurringFailure(Struct, frozen=True, kw_only=True):
     """A test that failed repeatedly."""
 
     test: str
-    runs: int  # failing runs in all sessions
+    runs: int  # number of failing runs in all sessions
     sessions: tuple[str, ...]  # IDs, newest first
-    recorded: int  # occurrences in `recurring_failures` of the sessions, 0 if none records them
-    resolution: str  # the newest one that a session records, "" if none does
+    recorded: int  # sum of the occurrences that sessions record in `recurring_failures`
+    resolution: str  # newest resolution that a session records, or ""
 
 
 class FixTemplate(Struct, frozen=True, kw_only=True):
-    """A pattern that sessions identified, with its template for a fix."""
+    """Template of a fix, for a pattern that sessions identified."""
 
     pattern: str
     category: str
     fix_template: str
-    recorded: tuple[float, ...]  # the effectiveness that each session records, newest first, 0..1
-    fixes: FixCounts  # how often the fix worked in all sessions with the problem
-    sessions: tuple[str, ...]  # IDs of these sessions, newest first
+    recorded: tuple[float, ...]  # effectiveness (0..1) that the sessions record, newest first
+    fixes: FixCounts  # results of fixes in all sessions with the problem
+    sessions: tuple[str, ...]  # IDs of the sessions that identified the pattern, newest first
 
     @property
     def effectiveness(self) -> float:
-        """Share of fixes that worked, 0..1; the newest recorded rate if unknown."""
+        """Share of fixes that worked, 0..1; if unknown, the newest recorded value."""
         rate = self.fixes.rate
         return self.recorded[0] if rate is None else rate
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether the fixes worked too rarely for the template to be offered."""
+        """Whether the fixes worked too rarely to recommend the template."""
         rate = self.fixes.rate
         return rate is not None and rate <= MIN_EFFECTIVENESS
 
 
 def report_causes(index: DebugIndex) -> tuple[CauseReport, ...]:
-    """The root causes, most frequent first."""
+    """Return counts for each root cause category, most frequent first."""
     found = []
     for category, ids in index.keys[CAUSE].items():
         sessions = [index.sessions[id] for id in ids]
@@ -75,7 +75,7 @@ def report_causes(index: DebugIndex) -> tuple[CauseReport, ...]:
 
 
 def report_recurring_failures(index: DebugIndex, min_runs: int = MIN_RUNS) -> tuple[RecurringFailure, ...]:
-    """Tests that failed at least `min_runs` times; only recorded ones last."""
+    """Return tests with at least `min_runs` failing runs or recorded occurrences."""
     recorded: dict[str, Counter[str]] = {}
     resolutions: dict[str, str] = {}
     for session in sorted(filter(lambda one: one.recurring, index.sessions.values()), key=newest_first):
@@ -106,7 +106,7 @@ def report_recurring_failures(index: DebugIndex, min_runs: int = MIN_RUNS) -> tu
 def report_fix_templates(
     index: DebugIndex, category: str, min_effectiveness: float = MIN_EFFECTIVENESS
 ) -> tuple[FixTemplate, ...]:
-    """The fix templates of a root cause, most effective first, doubtful last."""
+    """Return the fix templates of a root cause, most effective first, doubtful last."""
     grouped: dict[str, list[tuple[DebugSession, Lesson]]] = {}
     for session, lesson in index.find_lessons(category, min_effectiveness):
         grouped.setdefault(lesson.pattern, []).append((session, lesson))

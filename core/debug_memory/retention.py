@@ -1,7 +1,7 @@
-"""The files of the debug memory, and how long they are kept.
+"""Find the files of the debug memory, and compute how long they are kept.
 
-Sessions live in `debug-memory` folders below `.aiwg/ralph` and `.aiwg/ralph-external`; archived files keep their name
-inside the folder, below `debug-memory/archive/<YYYY-MM>/` (docs/debug-memory.md#retention).
+Sessions are in `debug-memory` folders below `.aiwg/ralph` and `.aiwg/ralph-external`. An archived file keeps its path
+relative to this folder, below `debug-memory/archive/<YYYY-MM>/` (docs/debug-memory.md#retention).
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from core.storage.file_reader import Stamp, decode, read_file
 HOME: Final = "debug-memory"
 ARCHIVE: Final = "archive"
 _ROOTS: Final = (".aiwg/ralph", ".aiwg/ralph-external")
-_MAX_DEPTH: Final = 8  # folders below an archive that are searched
-UNDATED: Final = "undated"  # the rule for sessions without a time, which never expire
+_MAX_DEPTH: Final = 8  # maximum depth of folders in an archive that are searched
+UNDATED: Final = "undated"  # rule for sessions without a time, which never expire
 
 
 class DebugFiles(Struct, frozen=True, kw_only=True):
-    """Contents of all debug memory files that can be read completely."""
+    """Sessions of all debug memory files that can be read completely."""
 
-    sessions: Mapping[str, tuple[DebugSession, ...]]  # by file, for files with at least one session
-    stamps: Mapping[str, Stamp]  # of these files when they were read
-    called: Mapping[str, datetime]  # when sessions were last escalated by a call, by session ID
+    sessions: Mapping[str, tuple[DebugSession, ...]]  # by file, without files that contain no session
+    stamps: Mapping[str, Stamp]  # by file, when it was read
+    called: Mapping[str, datetime]  # time of the last call that escalated a session, by session ID
 
 
 def read_debug_files(paths: ProjectPaths) -> DebugFiles:
-    """Read all files of the debug memory and all escalations."""
+    """Read all debug memory files, and the times of all escalations."""
     sessions, stamps = {}, {}
     calls: list[Escalation] = []
     for file in scan(paths):
@@ -58,7 +58,7 @@ def read_debug_files(paths: ProjectPaths) -> DebugFiles:
 
 
 def read_session_file(paths: ProjectPaths, file: str) -> tuple[tuple[DebugSession, ...], Stamp | None]:
-    """The sessions of a file and its stamp, None if it cannot be read completely."""
+    """Return the sessions of a file and its stamp; no stamp if it is incomplete."""
     raw = read_file(paths.project / file, paths.aiwg)
     if raw is None or isinstance(raw, Problem):
         return (), None
@@ -72,7 +72,7 @@ def read_session_file(paths: ProjectPaths, file: str) -> tuple[tuple[DebugSessio
 
 
 def archived_files(paths: ProjectPaths) -> Iterator[str]:
-    """Project-relative names of the files in all archives that can hold sessions."""
+    """Yield the project-relative paths of archived files that may contain sessions."""
     for home in _debug_memory_folders(paths):
         top = paths.project / home / ARCHIVE
         for folder, folders, names in os.walk(top) if not top.is_symlink() else ():
@@ -80,7 +80,7 @@ def archived_files(paths: ProjectPaths) -> Iterator[str]:
             if len(below.parts) >= _MAX_DEPTH:
                 folders.clear()
             for name in sorted(names):
-                # A file can hold sessions in the archive if it can hold them in its original place.
+                # An archived file may contain sessions if its original path allows them.
                 if kind_of((PurePosixPath(home) / below / name).as_posix()):
                     yield (PurePosixPath(home, ARCHIVE) / below / name).as_posix()
 
@@ -97,14 +97,14 @@ def _debug_memory_folders(paths: ProjectPaths) -> Iterator[str]:
 
 
 def split_home(file: str) -> tuple[str, str]:
-    """Split a file name into its `debug-memory` folder and the name inside it."""
+    """Split a path into its `debug-memory` folder and the path relative to it."""
     parts = file.split("/")
     depth = parts.index(HOME) + 1
     return "/".join(parts[:depth]), "/".join(parts[depth:])
 
 
 def original_names(file: str, recorded: object) -> list[str]:
-    """Names to restore a file to, best first; `recorded` is untrusted."""
+    """Return the paths to restore a file to, best first; `recorded` is untrusted."""
     home, inside = split_home(file)
     names = []
     if isinstance(recorded, str) and can_contain_sessions(recorded) and split_home(recorded)[0] == home:
@@ -114,20 +114,20 @@ def original_names(file: str, recorded: object) -> list[str]:
 
 
 class RetentionPeriod(Struct, frozen=True, kw_only=True):
-    """How long one session is kept."""
+    """Period for which one session is kept."""
 
     session_id: str
     status: str
-    rule: str  # the setting with the most days of all that apply, `in_progress` or `undated`
-    days: int | None = None  # after the last change; None if the session never expires
-    until: datetime | None = None  # None if the period never ends
+    rule: str  # the applicable setting with the most days, or `in_progress` or `undated`
+    days: int | None = None  # number of days after the last change; None if the session never expires
+    until: datetime | None = None  # end of the period; None if the session never expires
 
     def is_expired(self, now: datetime) -> bool:
         return self.until is not None and self.until <= now
 
 
 class RetentionPlan(Struct, frozen=True, kw_only=True):
-    """The periods of all sessions of a file, archived when all have expired."""
+    """Retention periods of a file's sessions; it is archived after the last of them."""
 
     file: str
     periods: tuple[RetentionPeriod, ...]
@@ -145,10 +145,10 @@ def retention_period(
     restored_at: datetime | None = None,
     called_at: datetime | None = None,
 ) -> RetentionPeriod:
-    """The longest period that applies to a session, counted from its last event.
+    """Return the longest retention period that applies to a session.
 
-    `restored_at` is when its file was restored from the archive, and `called_at` when it was last escalated by a call,
-    which counts whatever its status is.
+    It starts at the last change, restore or call. `restored_at` is the time when its file was restored from the
+    archive, and `called_at` that of the last call that escalated it, whatever its status.
     """
     since = max(filter(None, (session.changed_at, restored_at, called_at)), default=None)
     days, until = None, None
@@ -175,7 +175,7 @@ def plan_retention(
     restored: Mapping[str, datetime],
     called: Mapping[str, datetime],
 ) -> tuple[RetentionPlan, ...]:
-    """The periods of the sessions of all files, sorted by file name."""
+    """Return the retention periods of all files, sorted by path."""
 
     def period(file: str, session: DebugSession) -> RetentionPeriod:
         return retention_period(session, settings, restored.get(file), called.get(session.id))

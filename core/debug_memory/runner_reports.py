@@ -1,7 +1,7 @@
-"""Parse the failures from what a test runner printed or an agent recorded.
+"""Parse failures from the output of a test runner or a record of an agent.
 
-JSON: a failure, an execution, a debug session, or a report of Jest, Vitest or pytest (`pytest-json-report`). Other text
-is console output: each line that names an error, with the test and the frames printed around it.
+JSON may be a failure, an execution, a debug session, or a report of Jest, Vitest or pytest (`pytest-json-report`). Any
+other text is parsed as console output: each line with an error, and the test and stack frames around it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ from core.sources.debug_sessions import MAX_TEXT, read_failure, split_location
 from core.sources.fields import Fields
 from core.storage.json_reader import decode_json
 
-_MAX_LINES: Final = 20_000  # lines of console output that are parsed
+_MAX_LINES: Final = 20_000  # maximum number of lines of console output that are parsed
 _MAX_LINE: Final = 2_000
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]{0,20}m")
-_PREFIX: Final = re.compile(r"\s*(?:E\s+|[^\w\s]\s+)?")  # text before an error: `E   ` of pytest, `● ` of Jest
+_PREFIX: Final = re.compile(
+    r"\s*(?:E\s+|[^\w\s]\s+)?"
+)  # prefix of a line with an error: `E   ` of pytest, `● ` of Jest
 _ASSERT: Final = "assert "
 _EXPECT: Final = ("expect(", "Error: expect(")
 _FAILED: Final = frozenset({"failed", "error"})
@@ -40,14 +42,14 @@ _TEST_SUFFIXES: Final = (".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".mts", "
 _PYTEST_TEST: Final = re.compile(r"_+ (\S.{0,500}) _+")
 _PYTEST_PHASE: Final = re.compile(r"ERROR (?:at (?:setup|teardown) of|collecting) ")
 _SECTION: Final = "==="
-_SUMMARY: Final = ("FAILED ", "ERROR ")  # text before the ID of a test in the summary of pytest
+_SUMMARY: Final = ("FAILED ", "ERROR ")  # prefixes of the test IDs in the summary of pytest
 
 
 def parse_failures(data: bytes, root: str = "") -> tuple[Failure, ...]:
-    """The failures in a report; of a session, those of its newest failing run.
+    """Parse the failures in a report; for a session, those of its newest failing run.
 
-    `root` is the absolute project folder: files inside are named relative to it, and a failure without a file of the
-    project gets the innermost frame in the project.
+    `root` is the absolute project folder. Files in it become project-relative paths. The location of a failure is that
+    of the frame that `find_source_frame` selects.
     """
     decoded = decode_json(data)
     is_report = isinstance(decoded.value, dict | list)
@@ -92,7 +94,7 @@ def _parse_json(value: Any) -> Iterator[Failure]:
 
 
 def _parse_suite(suite: Fields) -> Iterator[Failure]:
-    """One file of Jest or Vitest: its failing tests, or why it could not be run."""
+    """Parse a test file of Jest or Vitest: its failing tests, or why it did not run."""
     tests = [test for _, test in suite.objects("assertionResults") if test.text("status") == "failed"]
     file = suite.text("name")
     for test in tests:
@@ -121,7 +123,7 @@ def _parse_pytest(test: Fields) -> Iterator[Failure]:
 
 
 def _make_failure(text: str, *, test_name: str = "", test_file: str = "") -> Failure:
-    """A failure from a text: its first line is the message, all of it the trace."""
+    """Create a failure: the first line is the message, the whole text the trace."""
     text = _COLOUR.sub("", text[:MAX_TEXT]).strip()
     first = text.split("\n", 1)[0]
     name, message, location = split_error(first)
@@ -160,7 +162,7 @@ def _parse_text(text: str, test_file: str = "") -> Iterator[Failure]:
 
 
 def _parse_heading(line: str, test_file: str) -> tuple[str, str] | None:
-    """File and name of the test that a heading names; None for another line."""
+    """Return file and name of the test in a heading; None if it is not a heading."""
     text = line.strip()
     if text.startswith(_JEST_TEST):
         name = text.removeprefix(_JEST_TEST).strip()
@@ -177,7 +179,7 @@ def _parse_heading(line: str, test_file: str) -> tuple[str, str] | None:
 
 
 def _parse_block(lines: Sequence[str], test_name: str, test_file: str) -> Iterator[Failure]:
-    """The failures in the output of one test: lines with errors, and frames."""
+    """Parse the failures in the output of one test, with the frames around them."""
     errors = [(n, failure) for n, line in enumerate(lines) if (failure := _parse_error(line))]
     first = next((n for n, line in enumerate(lines) if line.strip()), None)
     if not errors and test_name and test_file and first is not None:
@@ -200,7 +202,7 @@ def _parse_error(line: str) -> Failure | None:
 
 
 def _add_summary(found: Iterable[Failure], summary: dict[str, str]) -> Iterator[Failure]:
-    """The failures with the test IDs of the summary, then those only there."""
+    """Set test IDs from the summary; then yield failures that only the summary has."""
     ids = {".".join(test.split("::")[1:]) or test: test for test in summary}
     used = set()
     for failure in found:

@@ -1,1 +1,1 @@
-"""Project states of the past, and comparison of two states."""
+"""Past states of a project, and comparison of two states."""

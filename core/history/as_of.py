@@ -1,4 +1,4 @@
-"""State of a project at a past time, computed by the same rules as the present."""
+"""Compute the state of a project at a past time, by the same rules as today."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ _Dated = TypeVar("_Dated", Reflection, MemoryTask)
 
 
 def build_past_state(view: ProjectState, when: datetime) -> ProjectState:
-    """Compute the project state at `when` (aware UTC), with the settings of today.
+    """Compute the project state at `when` (aware UTC), with today's settings.
 
-    Evidence, loops, tasks and decisions up to `when` count. Patterns are rewound by the decision log and their dated
-    evidence. Records without a date count at any time, and recorded counts count since the last use; findings with the
-    code `undated` report both. Not before the present state `view`, only the clock is moved.
+    The past state includes evidence, loops, tasks and decisions up to `when`; the decision log and dated evidence
+    restore the patterns. Records without a date are always included, and recorded totals from the pattern's last use
+    on; findings with the code `undated` report both. If `when` is not before `view.now`, only the clock changes.
 
-    Takes up to twice as long as scoring from scratch, less for recent times; call it from a worker.
+    Takes up to twice as long as computing all scores, less for recent times; call it from a worker.
     """
     if when >= view.now:
         return replace(view, board=view.board.rescored(when), now=when)
@@ -92,7 +92,7 @@ def _snapshot_at(view: ProjectState, when: datetime) -> Snapshot:
     )
     lost = len([id for id in curation.pins if id not in patterns and id not in now.patterns])
     if lost:
-        findings.append(_finding(f"{plural(lost, 'pattern')} with a pinned state at that time left no record"))
+        findings.append(_finding(f"{plural(lost, 'pattern')} that had a pinned state then: the record is missing"))
     return replace(
         now,
         patterns=MappingProxyType(patterns),
@@ -112,12 +112,12 @@ def _snapshot_at(view: ProjectState, when: datetime) -> Snapshot:
 
 
 def _known(at: datetime | None, when: datetime) -> bool:
-    """Whether a record with this time existed; a record without a time always did."""
+    """Whether a record with this time existed at `when`; True without a time."""
     return at is None or at <= when
 
 
 def _filter_records(records: Mapping[str, _Record], when: datetime, at: Any) -> Mapping[str, _Record]:
-    """Apply `at(record, when)` to each record; None removes the record."""
+    """Return the result of `at(record, when)` for each record, without None."""
     found = {id: past for id, record in records.items() if (past := at(record, when)) is not None}
     return MappingProxyType(found)
 
@@ -132,10 +132,10 @@ def _dated_at(record: _Dated, when: datetime) -> _Dated | None:
 def _patterns_at(
     snapshot: Snapshot, then: RewoundPatterns, view: ProjectState, when: datetime
 ) -> tuple[dict[str, Pattern], list[Event], list[Finding]]:
-    """Compute the patterns that existed, with the recorded counts of that time.
+    """Compute the patterns that existed at `when`, with the recorded counts of that time.
 
-    A record that was updated since had lower counts. The dated evidence of the record shows which uses it counted; they
-    are put into an event of kind `counted`. The findings are about missing dates.
+    A record that was updated later had lower counts. Its dated evidence shows which uses it counted at `when`; an event
+    of kind `counted` contains them. Returns patterns, these events, and findings about missing dates.
     """
     changed = {event.pattern_id for event in snapshot.events if event.at > when and event.kind == "counted"}
     changed |= then.counted_until.keys()
@@ -146,7 +146,7 @@ def _patterns_at(
     for id, pattern in then.patterns.items():
         times = [source.at for source in pattern.source_loops if source.at is not None]
         times += [point.at for point in pattern.trend if point.at is not None]
-        created = pattern.first_discovered or min(times, default=None)  # the last use does not date a pattern
+        created = pattern.first_discovered or min(times, default=None)  # the last use is not evidence of the creation
         if not _known(created, when):
             continue
         undated += created is None
@@ -164,10 +164,12 @@ def _patterns_at(
         counted.append(Event(id="", at=when, kind="counted", pattern_id=id, unrecorded=recorded))
     findings = []
     if undated:
-        findings.append(_finding(f"{plural(undated, 'pattern')} without a date: shown at every time"))
+        findings.append(_finding(f"{plural(undated, 'pattern')} without a date: shown for every time"))
     if summed:
         count = plural(summed, "use")
-        findings.append(_finding(f"{count} known only from recorded totals: counted since the last use, or always"))
+        findings.append(
+            _finding(f"{count} without a date, from recorded totals: counted from the last use on, or always")
+        )
     return found, counted, findings
 
 
@@ -176,12 +178,12 @@ def _finding(message: str) -> Finding:
 
 
 def _observer(snapshot: Snapshot, then: RewoundPatterns, view: ProjectState) -> _Observe:
-    """Return a function for the evidence of a (possibly rewound) pattern."""
+    """Return a function that returns the evidence of a (possibly rewound) pattern."""
     if snapshot.events is view.snapshot.events and not then.counted_until and then.patterns == view.snapshot.patterns:
         return view.board.observations_of_record
 
     def is_restored(event: Event) -> bool:
-        """Whether an event does not record counts that are newer than the restored ones."""
+        """Whether an event is not newer than the counts that were restored."""
         return event.kind != "counted" or event.at <= then.counted_until.get(event.pattern_id, event.at)
 
     past = replace(snapshot, patterns=then.patterns, events=tuple(filter(is_restored, snapshot.events)))
@@ -208,7 +210,7 @@ def _pattern_at(
     )
 
 
-# Loops, tasks and sessions that had not ended are open again
+# Loops, tasks and debug sessions: a record that ended after `when` is open in the past state.
 
 
 def _loop_at(loop: Loop, when: datetime) -> Loop | None:
@@ -243,7 +245,7 @@ def _loop_at(loop: Loop, when: datetime) -> Loop | None:
 
 
 def _use_at(use: InjectedUse, loop: Loop, when: datetime) -> InjectedUse:
-    """Patterns are injected when a loop starts; their result was not known yet."""
+    """Return the use without its result if that was not known at `when`."""
     if use.at is not None and use.at <= when:
         return use
     return InjectedUse(pattern_id=use.pattern_id, at=loop.started_at)

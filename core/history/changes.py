@@ -1,4 +1,4 @@
-"""Comparison of two project states, ordered by effect on loops."""
+"""Compare two project states; the changes with the most effect on loops come first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from core.records.patterns import Maturity
 from core.state.project_state import ProjectState
 from core.state.review_items import BROAD, DUPLICATE, OFFER, RECURRING, UNRECONCILED, ReviewItem
 
-MIN_RATE_CHANGE: Final = 0.1  # change of a success rate that is listed for a pattern with the same state
+MIN_RATE_CHANGE: Final = 0.1  # minimum change of a success rate (0..1) to list a pattern whose state is unchanged
 NEW: Final = "new"
 REMOVED: Final = "gone"
 STATE: Final = "state"
@@ -30,7 +30,7 @@ STARTED: Final = "begun"
 ENDED: Final = "ended"
 
 _UNDATED: Final = frozenset({BROAD, DUPLICATE, OFFER, RECURRING, UNRECONCILED})
-"""Kinds of questions without a known beginning, since a search over the present state finds them."""
+"""Kinds of questions that are not compared: they are found in the present state, so their start is unknown."""
 _CHANGING_VERBS: Final = frozenset(
     {
         *(Verb.PROMOTE, Verb.DEPRECATE, Verb.RESET, Verb.ACCEPT_INVERSION, Verb.REJECT_INVERSION, Verb.QUARANTINE),
@@ -48,7 +48,7 @@ class PatternStatus(Struct, frozen=True, kw_only=True):
     failures: int
     uses: int
     score: float  # effectiveness x multiplier
-    injectable: bool  # it could be injected
+    injectable: bool  # whether it could be injected
 
 
 class PatternChange(Struct, frozen=True, kw_only=True):
@@ -56,22 +56,21 @@ class PatternChange(Struct, frozen=True, kw_only=True):
 
     pattern_id: str
     title: str  # untrusted
-    kind: str  # `new`, `gone`, `state`, `context` (injectable or not) or `rate`
-    before: PatternStatus | None  # None where the pattern did not exist, like `after`
-    after: PatternStatus | None
+    kind: str  # `new`, `gone`, `state`, `context` (whether it can be injected changed) or `rate`
+    before: PatternStatus | None  # None if the pattern did not exist
+    after: PatternStatus | None  # None if the pattern does not exist any more
     because: str  # cause in one line: a decision, results, or time
     by: str = ""  # author of the decision, "" without one
 
     @property
     def weight(self) -> float:
-        """Effect on loops: absolute change of the effective score."""
-        # A pattern that could not be injected had no effect.
+        """Effect on loops: absolute change of the score, which is 0 if not injectable."""
         before, after = (one.score if one and one.injectable else 0.0 for one in (self.before, self.after))
         return abs(after - before)
 
 
 class LoopChange(Struct, frozen=True, kw_only=True):
-    """A loop that started or ended; one that did both is listed once, as ended."""
+    """A loop that started or ended; if it did both, the change is its end."""
 
     loop_id: str
     kind: str
@@ -81,7 +80,7 @@ class LoopChange(Struct, frozen=True, kw_only=True):
 
 
 class QuestionChange(Struct, frozen=True, kw_only=True):
-    """A question of Review that is new, or was answered or resolved."""
+    """A review question that is new, or no longer asked."""
 
     kind: str
     subject: str
@@ -90,35 +89,35 @@ class QuestionChange(Struct, frozen=True, kw_only=True):
 
 
 class StateComparison(Struct, frozen=True, kw_only=True):
-    """Differences between two times."""
+    """Differences between two project states."""
 
     since: datetime
     until: datetime
     patterns: tuple[PatternChange, ...]  # by effect on loops, largest first
-    decisions: tuple[Decision, ...]  # newest first, with undo and redo
+    decisions: tuple[Decision, ...]  # newest first, including undo and redo
     loops: tuple[LoopChange, ...]  # newest first
     questions: tuple[QuestionChange, ...]  # new ones first, then by priority; without kinds in `_UNDATED`
-    helped: int  # new results, like `failed`
-    failed: int
-    other: int  # new uses without a result
-    states_before: dict[Maturity, int]  # number of patterns per state, like `states_after`
+    helped: int  # number of new successes
+    failed: int  # number of new failures
+    other: int  # number of new uses without a result
+    states_before: dict[Maturity, int]  # number of patterns by state
     states_after: dict[Maturity, int]
 
     @property
     def deciders(self) -> dict[str, int]:
-        """Number of decisions per person, highest first."""
+        """Number of decisions by author, highest first."""
         return dict(Counter(decision.by for decision in self.decisions).most_common())
 
     def count(self, kind: str) -> int:
-        """Number of changes of a kind."""
+        """Return the number of pattern and loop changes of a kind."""
         kinds = (*(change.kind for change in self.patterns), *(change.kind for change in self.loops))
         return kinds.count(kind)
 
 
 def compare_states(before: ProjectState, after: ProjectState) -> StateComparison:
-    """Compare two states of one project; see `core.history.as_of` for past ones.
+    """Compare two states of a project; `core.history.as_of` computes past states.
 
-    Takes a few ms for 100,000 patterns, and as long again for each 10,000 changed ones.
+    Takes a few ms for 100,000 patterns, and about as long again for each 10,000 changed patterns.
     """
     decisions = tuple(
         decision for decision in reversed(after.snapshot.decisions) if before.now < decision.at <= after.now
@@ -144,7 +143,7 @@ def compare_states(before: ProjectState, after: ProjectState) -> StateComparison
 
 
 class _Pairs:
-    """Rows of the same patterns on two boards."""
+    """Pairs of rows of the same pattern on two scoreboards."""
 
     def __init__(self, before: Scoreboard, after: Scoreboard) -> None:
         self.before, self.after = before, after
@@ -154,7 +153,7 @@ class _Pairs:
         self._rows = before.rows_of(self.both), after.rows_of(self.both)
 
     def count_new(self) -> tuple[int, int, int]:
-        """New (successes, failures, uses); counts lost by a merge are ignored."""
+        """Return the new (successes, failures, uses); decreases by merges are ignored."""
         fresh = self.after.rows_of(self.new)
 
         def increase(name: str) -> int:
@@ -165,7 +164,7 @@ class _Pairs:
         return increase("successes"), increase("failures"), increase("uses")
 
     def find_changed(self) -> Iterator[tuple[str, str]]:
-        """(ID, kind of change) of the patterns that exist at both times and changed."""
+        """Yield (ID, kind of change) of patterns that exist in both states and changed."""
         (old, new), (then, now) = self._rows, (self.before, self.after)
         state: Flags = then.state_codes[old] != now.state_codes[new]
         context: Flags = then.injectable[old] != now.injectable[new]
@@ -215,7 +214,7 @@ def _status_of(view: ProjectState, pattern_id: str) -> PatternStatus:
 def _find_decisions(
     decisions: Iterable[Decision], known: Iterable[Decision]
 ) -> Mapping[str, tuple[Decision, Decision]]:
-    """The newest decision about each pattern, with the one it undoes or redoes."""
+    """Map pattern IDs to the newest decision, and to the one it undoes (or itself)."""
     by_id: dict[str, Decision] | None = None
     found: dict[str, tuple[Decision, Decision]] = {}
     for decision in decisions:
@@ -240,7 +239,7 @@ def _subjects(decision: Decision) -> Iterator[str]:
 
 
 def _describe_evidence(before: PatternStatus, after: PatternStatus) -> str:
-    """Describe the results that caused a change, or decay."""
+    """Describe the new results that caused a change; without any, it is decay."""
     good, bad = after.successes - before.successes, after.failures - before.failures
     parts = [f"{good} more helped"] * (good > 0) + [f"{bad} more failed"] * (bad > 0)
     parts += [f"{plural(-good, 'success', 'successes')} no longer counted"] * (good < 0)

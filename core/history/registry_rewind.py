@@ -1,4 +1,4 @@
-"""Past patterns: reverts the effects of later decisions on the pattern files."""
+"""Compute past patterns by reverting the effects of later decisions on pattern files."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ _TEXT: Final = (
     *("description", "category", "error_type", "error_pattern", "location_hints", "task_pattern", "template_code"),
     *("template_language", "placeholders", "diff_pattern", "steps", "tools", "preconditions", "benefits"),
     *("limitations", "symptoms", "why_it_fails", "better_alternative", "better_pattern_id", "use_case"),
-)  # fields that `content_hash` covers, of all types, beside the title
+)  # fields of all pattern types, besides the title, that `content_hash` covers
 _OWN: Final = frozenset({"id", "type", "file", "pointer", "copy_folder", "copies", "content_hash"})
-"""Fields that a part of a record does not contain."""
+"""Fields that identify or locate a record; they are not part of its changed values."""
 
 
 class RewoundPatterns(Struct, frozen=True):
-    """Patterns before some decisions."""
+    """Patterns with the values that they had before some decisions."""
 
     patterns: dict[str, Pattern]
     counted_until: dict[str, datetime]  # time up to which restored counts include uses, by pattern ID
 
 
 def rewind_patterns(patterns: Mapping[str, Pattern], later: Iterable[Decision]) -> RewoundPatterns:
-    """Revert decisions (oldest first), as far as the decision log allows.
+    """Revert decisions, which are given oldest first, as far as the decision log allows.
 
-    Inserted records are removed, removed records restored, and changed keys set back. A text that was edited without a
-    decision is the text that the next decision saw. If that decision did not store the text, only its hash is restored,
-    so that a pinned state of that time applies to it.
+    Removes inserted records, restores removed records, and resets changed keys. If a text was edited without a
+    decision, the text that the next decision stored is restored. If that decision stored only the hash of the text,
+    the hash is restored, so that a pinned state of that time applies.
     """
     found = RewoundPatterns(dict(patterns), {})
     for decision in reversed(tuple(later)):
@@ -70,7 +70,7 @@ def _revert(found: RewoundPatterns, effect: Effect, decision: Decision) -> None:
 
 
 def _reset(pattern: Pattern, before: Effect, after: Effect | None) -> Pattern:
-    """Pattern with the values of keys in `before` that differ in `after`."""
+    """Return the pattern with the values of `before` that differ from those of `after`."""
     was, became = _read(_keys(before), before), _read(_keys(after) if after else {}, before)
     if was is None or became is None:
         return pattern
@@ -83,7 +83,7 @@ def _reset(pattern: Pattern, before: Effect, after: Effect | None) -> Pattern:
         return pattern
     known = pattern.content_hash == _hash(pattern)
     if "recorded_counts" in changed and "last_used" not in changed:
-        # Later uses moved the time; the decision dated its counts by the last use in the trend.
+        # Later uses changed `last_used`; the decision dated the counts by the last use in the trend.
         last = max((point.at for point in became.trend if point.at), default=None)
         changed["last_used"] = min(filter(None, (last, pattern.last_used)), default=None)
     pattern = replace(pattern, **changed)
@@ -99,7 +99,7 @@ def _keys(effect: Effect) -> dict[str, Any]:
 
 
 def _read(record: Mapping[str, Any], effect: Effect) -> Pattern | None:
-    """Parse a record or a part of one; None if it is not valid."""
+    """Parse a record or a part of a record; return None if it is not valid."""
     try:
         found = as_read({**record, "id": effect.pattern_id}, PatternType(effect.type))
     except ValueError:
@@ -108,7 +108,7 @@ def _read(record: Mapping[str, Any], effect: Effect) -> Pattern | None:
 
 
 def _restore_text(patterns: dict[str, Pattern], decision: Decision) -> None:
-    """Set the text that a person saw when deciding, or its hash if not stored."""
+    """Restore the text that the decision was about, or its hash if it was not stored."""
     pattern = patterns.get(decision.subject)
     if pattern is None or decision.verb in TURNS:
         return

@@ -1,1 +1,1 @@
-"""Filters of patterns, loops, reflections, decisions and task memory."""
+"""Filter patterns, loops, reflections, decisions and the task memory."""

@@ -1,6 +1,6 @@
-"""Parser of filters such as `type:error uses:<3 tag:auth -flaky null`.
+"""Parse filters such as `type:error uses:<3 tag:auth -flaky null`.
 
-All terms must match. `field:value` matches one field, a leading `-` negates a term, and quotes keep spaces.
+All terms must match. `field:value` matches one field, a leading `-` negates a term, and quotes protect spaces.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from core.base.text import visible_line
 
-MAX_QUERY: Final = 500  # characters of a query that are parsed
+MAX_QUERY: Final = 500  # characters; the rest of a longer query is ignored
 _TOKEN: Final = re.compile(r'(-?)(?:([A-Za-z_]+):)?("[^"]*"?|\S+)')
 _NUMBER: Final = re.compile(r"(<=|>=|<|>|=)?(\d+(?:\.\d+)?|\.\d+)(%)?")
 _AGE: Final = re.compile(r"(<=|>=|<|>|=)?(\d{1,6})([hdwmy])")
@@ -29,22 +29,22 @@ _COMPARISONS: Final[dict[str, Comparison]] = {
     "<=": operator.le,
     ">": operator.gt,
     ">=": operator.ge,
-    # Numbers are displayed with two digits (rates as whole percent); values that look equal are equal.
+    # Numbers are displayed with two decimals, so values that look the same must match.
     "=": lambda one, other: abs(one - other) < 0.005,
 }
 
 
 class FieldKind(Enum):
-    """What values a field takes."""
+    """Type of the values of a field."""
 
     TEXT = auto()
     NUMBER = auto()
     SHARE = auto()
-    """A number 0..1, which may be typed as percent."""
+    """A number 0..1, which may be entered as a percentage."""
     AGE = auto()
 
 
-Fields: TypeAlias = Mapping[str, FieldKind | tuple[str, ...]]  # a kind, or the words of which a prefix is allowed
+Fields: TypeAlias = Mapping[str, FieldKind | tuple[str, ...]]  # a kind, or all valid words, which may be abbreviated
 
 
 class Term(Struct, frozen=True):
@@ -63,9 +63,9 @@ class Query(Struct, frozen=True):
 
 
 def parse_query(text: str, fields: Fields) -> Query:
-    """Parse filter text; an unknown field is a problem and is searched as text.
+    """Parse a filter; an unknown field is a problem, and its term is searched as text.
 
-    A field without a value yet, an invalid number and an invalid age do not filter anything.
+    Terms with an invalid number or age are problems and are ignored; a field that has no value yet is ignored.
     """
     terms: list[Term] = []
     problems: list[str] = []
@@ -94,7 +94,7 @@ def parse_query(text: str, fields: Fields) -> Query:
 
 
 def parse_number(value: str) -> tuple[Comparison, float] | None:
-    """Parse `>0.5` or `50%` into a comparison and a number; None if invalid."""
+    """Parse `>0.5` or `50%` into a comparison and a number; return None if invalid."""
     found = _NUMBER.fullmatch(value)
     if found is None:
         return None
@@ -103,7 +103,7 @@ def parse_number(value: str) -> tuple[Comparison, float] | None:
 
 
 def parse_age(value: str) -> tuple[Comparison, timedelta] | None:
-    """Parse `<7d` into a comparison and an age; `7d` means within seven days."""
+    """Parse `<7d` into a comparison and an age, `7d` as `<=7d`; None if invalid."""
     found = _AGE.fullmatch(value)
     if found is None:
         return None

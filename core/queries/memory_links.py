@@ -1,4 +1,4 @@
-"""Link tasks, attempts and debug sessions to loops, patterns and reflections."""
+"""Find the loop, patterns and reflections of a task, attempt or debug session."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _SOURCES: Final = {
     "_extracted": "patterns",
     "_used": "events",
     "_reflections": "reflections",
-}  # the part of a snapshot (as in `Delta`) that each cached index is built from
+}  # for each cached index, the field of `Delta` that reports changes of its source
 
 
 class MemoryLinks:
-    """Links of one snapshot, each index built on first use; immutable."""
+    """Links between records of one snapshot; immutable, indexes are built on first use."""
 
     def __init__(self, snapshot: Snapshot, catalog: MemoryCatalog | None) -> None:
         self.snapshot = snapshot
-        self._catalog = catalog  # of the same snapshot; needed only for `patterns_of` a task
+        self._catalog = catalog  # of the same snapshot; needed for the attempts of a task
 
     def updated(self, snapshot: Snapshot, catalog: MemoryCatalog | None, delta: Delta) -> MemoryLinks:
-        """Links of a newer snapshot; reuses indexes that the delta does not affect."""
+        """Return the links of a newer snapshot; reuse indexes that `delta` does not affect."""
         newer = MemoryLinks(snapshot, catalog)
         unchanged = {part for part, kind in _SOURCES.items() if not getattr(delta, kind)}
         newer.__dict__.update({part: index for part, index in self.__dict__.items() if part in unchanged})
@@ -48,7 +48,7 @@ class MemoryLinks:
 
     @cached_property
     def _extracted(self) -> Mapping[str, dict[str, None]]:
-        """Pattern IDs by the loop, attempt or session that they were extracted from."""
+        """Pattern IDs by the ID of the loop, attempt or session they were extracted from."""
         found: dict[str, dict[str, None]] = {}
         for pattern in self.snapshot.patterns.values():
             for source in pattern.source_loops:
@@ -57,7 +57,7 @@ class MemoryLinks:
 
     @cached_property
     def _used(self) -> Mapping[str, dict[str, None]]:
-        """Pattern IDs by the loop or attempt of their events."""
+        """Pattern IDs by the ID of the loop or attempt in their events."""
         found: dict[str, dict[str, None]] = {}
         for event in self.snapshot.events:
             if event.loop_id and event.pattern_id:
@@ -66,7 +66,7 @@ class MemoryLinks:
 
     @cached_property
     def _reflections(self) -> Mapping[str, tuple[Reflection, ...]]:
-        """Reflections by the task or loop that they name, newest first."""
+        """Reflections by task ID and by loop ID, newest first."""
         found: dict[str, list[Reflection]] = {}
         for reflection in self.snapshot.reflections.values():
             for name in {reflection.task_id, reflection.loop_id} - {""}:
@@ -74,12 +74,12 @@ class MemoryLinks:
         return {name: tuple(own) for name, own in found.items()}
 
     def task_loop(self, task: Task) -> tuple[str, str]:
-        """ID of the loop of a task, and how the link was found; "" without one."""
+        """Return the loop ID of a task and how the link was found; both "" if unknown."""
         link = self._names.link(task)
         return (link.loop_id, link.how) if link is not None else ("", "")
 
     def loop_of(self, record: Remembered) -> str:
-        """ID of the loop of a record, "" if unknown."""
+        """Return the loop ID of a record; "" if unknown."""
         if isinstance(record, DebugSession):
             for name in (record.loop_id, record.task_id):
                 if name in self._aliases:
@@ -95,9 +95,9 @@ class MemoryLinks:
         return self._catalog.attempts.get(task_id, ()) if self._catalog is not None else ()
 
     def patterns_of(self, record: Remembered) -> tuple[str, ...]:
-        """IDs of patterns extracted from or used by a record or a task's attempts.
+        """Return the IDs of patterns that a record used or that were extracted from it.
 
-        The patterns of its loop are added for a task, which records the whole loop, and for a record without any.
+        A task includes those of its attempts and its loop; a record without any has those of its loop.
         """
         names = [record.id]
         if isinstance(record, Task):
@@ -115,7 +115,7 @@ class MemoryLinks:
         return {pattern_id: None for pattern_id in found if pattern_id in self.snapshot.patterns}
 
     def reflections_of(self, record: Remembered) -> tuple[Reflection, ...]:
-        """Reflections on a task, attempt or session (its task or loop), newest first."""
+        """Return the reflections on a record, newest first; for a session, on its task or loop."""
         if isinstance(record, Task):
             return self._reflections.get(record.id, ())
         if isinstance(record, Attempt):

@@ -27,19 +27,19 @@ PATTERN_FIELDS: Final[Fields] = {
     **dict.fromkeys(("tag", "loop", "id", "by", "is"), FieldKind.TEXT),
 }
 """Fields of a pattern query. `low:` is the lower end of the interval of the rate, `last:` the time since the last use,
-`age:` the time since the discovery, `by:` who pinned it (`me` for the current user). `is:` accepts the words of
-`_FLAGS` and `_RECORD_FLAGS`; `id:` accepts several, separated by commas.
+`age:` the time since the discovery, `by:` the author of the pin (`me` for the current user). `is:` accepts the keys of
+`_FLAGS` and `_RECORD_FLAGS`; `id:` accepts several IDs, separated by commas.
 """
 _FLAGS: Final = {
     "due": "inversion_due",
     **{name: name for name in ("pinned", "faded", "contradicted", "injectable", "quarantined", "held")},
 }
 _RECORD_FLAGS: Final = {"mirror": "copy_folder", "suspect": "suspicions"}
-"""Attributes of a scoreboard and of a pattern by word of `is:`; the scan flags a suspect pattern."""
-_FAST_FIELDS: Final = frozenset({"state", "uses", "rate", "low", "score", "last", "is"})  # compared as vectors
+"""Attributes of a scoreboard (`_FLAGS`) and of a pattern (`_RECORD_FLAGS`), by value of `is:`."""
+_FAST_FIELDS: Final = frozenset({"state", "uses", "rate", "low", "score", "last", "is"})  # compared as numpy arrays
 _NUMBERS: Final = {"state": "state_codes", **{name: name for name in ("rate", "uses", "score", "last_used")}}
-"""Attributes of a scoreboard by sort order."""
-MAX_ID_QUERY: Final = 300  # characters of a query that names several patterns; it must fit into the filter input
+"""Attributes of a scoreboard by name of the sort order."""
+MAX_ID_QUERY: Final = 300  # maximum length of a query for several IDs; it must fit into the filter input
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
@@ -47,7 +47,7 @@ _Value = TypeVar("_Value")
 
 
 def build_id_query(ids: Sequence[str]) -> tuple[str, int]:
-    """A query for the patterns that fit, and the number of IDs that do not fit."""
+    """Build a query for as many IDs as fit; also return the number of omitted IDs."""
     text = ""
     for number, pattern_id in enumerate(ids):
         longer = f"{text},{pattern_id}" if text else f"id:{pattern_id}"
@@ -58,11 +58,10 @@ def build_id_query(ids: Sequence[str]) -> tuple[str, int]:
 
 
 class PatternCatalog:
-    """All patterns, ready to be filtered and sorted; immutable.
+    """All patterns, prepared for filtering and sorting; immutable.
 
-    Filters 100,000 patterns between two keystrokes: numbers are vectors, text is one lower-case string per pattern, and
-    each sort order is cached. `pins` are pinned states by pattern ID; `me` is the name of the current user, for
-    `by:me`.
+    Fast enough to filter 100,000 patterns after each keystroke: numbers are numpy arrays, text is one lower-case string
+    per pattern, and sort orders are cached. `pins` are pinned states by pattern ID; `me` is the current user.
     """
 
     def __init__(
@@ -83,7 +82,7 @@ class PatternCatalog:
         changed: Iterable[str],
         pins: Mapping[str, Pin] | None = None,
     ) -> PatternCatalog:
-        """The catalog of a newer snapshot; only changed patterns are read again."""
+        """Return the catalog of a newer snapshot; only `changed` patterns are indexed again."""
         if board.ids != self._board.ids:
             return PatternCatalog(patterns, board, pins, self._me)
         newer = copy(self)
@@ -97,12 +96,12 @@ class PatternCatalog:
         return newer
 
     def select(self, query: Query, sort: str = "score", descending: bool = True) -> list[str]:
-        """IDs of the matching patterns, in order; for the query see `PATTERN_FIELDS`.
+        """Return the sorted IDs of patterns that match a query with `PATTERN_FIELDS`.
 
         `sort` is `id`, `title`, `type`, `state`, `rate`, `uses`, `last_used` or `score`.
         """
         rows: Rows = np.arange(len(self._ids))
-        # Vectors first: texts are then compared only for the remaining rows.
+        # Fast terms come first, so that texts are compared only for the remaining rows.
         for term in sorted(query.terms, key=lambda term: term.field not in _FAST_FIELDS):
             matches = self._match(term, rows)
             rows = rows[~matches if term.negated else matches]
@@ -113,7 +112,7 @@ class PatternCatalog:
         return ids
 
     def _match(self, term: Term, rows: Rows) -> Mask:
-        """Which of the rows match a term."""
+        """Return a mask of the rows that match a term."""
         board, value = self._board, term.value
         match term.field:
             case "uses" | "rate" | "low" | "score":
@@ -176,7 +175,7 @@ class PatternCatalog:
     def _sort_rows(self, sort: str, descending: bool) -> Rows:
         if sort in _NUMBERS:
             values = np.asarray(getattr(self._board, _NUMBERS[sort]), dtype=np.float64)
-            values = np.where(np.isfinite(values), values, np.nan)  # argsort puts unknown values last either way
+            values = np.where(np.isfinite(values), values, np.nan)  # argsort puts NaN last in both directions
             return np.argsort(-values if descending else values, kind="stable")
         match sort:
             case "title":

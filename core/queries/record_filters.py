@@ -1,6 +1,6 @@
 """Filter loops, reflections, decisions, tasks, attempts and debug sessions.
 
-Terms are those of `filter_parser`, such as `is:attempt outcome:failure oauth`.
+`filter_parser` parses the queries, such as `is:attempt outcome:failure oauth`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
 
 LOOP_FIELDS: Final[Fields] = dict.fromkeys(("status", "source", "id", "tag", "pattern", "is"), FieldKind.TEXT)
-"""Fields of a loop query; `is:` accepts archived, live, ended, orphan, stale, crashed and the other badges."""
+"""Fields of a loop query; `is:` accepts archived, live, ended and all badges of `Loop`."""
 REFLECTION_FIELDS: Final[Fields] = dict.fromkeys(("kind", "loop", "task", "effect", "shape", "outcome"), FieldKind.TEXT)
 DECISION_FIELDS: Final[Fields] = dict.fromkeys(("verb", "by", "subject"), FieldKind.TEXT)
 
 
 _Record = TypeVar("_Record")
-Tests = Mapping[str, Callable[[_Record, str], bool]]  # by field, "" for words; the value is in lower case
+Tests = Mapping[str, Callable[[_Record, str], bool]]  # (record, lower-case value) -> match, by field; "" for text
 MEMORY_FIELDS: Final[Fields] = {
     "is": ("task", "attempt", "session", "open", "failed", "escalated"),
     "status": FieldKind.TEXT,
@@ -99,7 +99,7 @@ _DECISION_TESTS: Final[Tests[Decision]] = {
 
 
 def select_loops(loops: Mapping[str, Loop], query: Query, patterns_of: Callable[[str], Iterable[str]]) -> list[str]:
-    """IDs of the matching loops, in order; `patterns_of` gives their pattern IDs."""
+    """Return the IDs of matching loops; `patterns_of` maps loop IDs to pattern IDs."""
 
     def uses_pattern(loop: Loop, value: str) -> bool:
         return any(value in pattern_id.lower() for pattern_id in patterns_of(loop.id))
@@ -109,12 +109,12 @@ def select_loops(loops: Mapping[str, Loop], query: Query, patterns_of: Callable[
 
 
 def select_reflections(reflections: Mapping[str, Reflection], query: Query) -> list[str]:
-    """IDs of the matching reflections, in the given order."""
+    """Return the IDs of matching reflections, in the given order."""
     return [key for key, reflection in reflections.items() if _matches(reflection, query, _REFLECTION_TESTS)]
 
 
 def select_decisions(decisions: Sequence[Decision], query: Query) -> list[str]:
-    """IDs of the matching decisions, in the given order."""
+    """Return the IDs of matching decisions, in the given order."""
     return [decision.id for decision in decisions if _matches(decision, query, _DECISION_TESTS)]
 
 
@@ -123,7 +123,7 @@ def _matches(record: _Record, query: Query, tests: Tests[_Record]) -> bool:
 
 
 class FoundTask(Struct, frozen=True):
-    """A task that matches itself (`own`) or has matching attempts (by number)."""
+    """A task that matches (`own`) or has matching `attempts`, sorted by number."""
 
     task: Task
     own: bool
@@ -131,14 +131,14 @@ class FoundTask(Struct, frozen=True):
 
 
 class MemoryCatalog:
-    """All tasks, attempts and debug sessions, ready to be filtered; immutable.
+    """All tasks, attempts and debug sessions, prepared for filtering; immutable.
 
-    An attempt matches by its own words and by the words, status, tags and loop of its task. The texts of unchanged
-    records are taken from the catalog `before`, of an earlier snapshot.
+    An attempt matches by its own text and by the text, status, tags and loop of its task. `before` is the catalog of an
+    earlier snapshot, whose texts are reused for unchanged records.
     """
 
     def __init__(self, snapshot: Snapshot, before: MemoryCatalog | None = None) -> None:
-        self.attempts = by_task(snapshot.attempts.values())  # in the order of their numbers
+        self.attempts = by_task(snapshot.attempts.values())
         missing = {task_id: Task(id=task_id) for task_id in self.attempts.keys() - snapshot.tasks.keys()}
         self.tasks: Mapping[str, Task] = {**snapshot.tasks, **missing} if missing else snapshot.tasks
         self.sessions = snapshot.debug_sessions
@@ -151,9 +151,9 @@ class MemoryCatalog:
         self._session_texts: _Texts[DebugSession] = _texts(self.sessions, _session_text, known_sessions)
 
     def with_changed(self, snapshot: Snapshot, attempt_ids: Collection[str]) -> MemoryCatalog:
-        """The catalog of a snapshot in which only these attempts changed.
+        """Return the catalog of a snapshot in which only these attempts changed.
 
-        The time does not grow with the number of tasks: it is spent for each logged action.
+        Called for each logged action, so its time must not grow with the number of tasks.
         """
         newer = copy(self)
         changed = {attempt_id: snapshot.attempts[attempt_id] for attempt_id in attempt_ids}
@@ -165,7 +165,7 @@ class MemoryCatalog:
         return newer
 
     def select_tasks(self, query: Query) -> list[FoundTask]:
-        """Tasks that match or have matching attempts, in their order."""
+        """Return the tasks that match or have matching attempts, in catalog order."""
         terms = query.terms
         found: list[FoundTask] = []
         for task in self.tasks.values():
@@ -180,7 +180,7 @@ class MemoryCatalog:
         return found
 
     def select_sessions(self, query: Query) -> list[DebugSession]:
-        """Matching debug sessions, in their order."""
+        """Return the matching debug sessions, in catalog order."""
         matches, terms = self._session_matches, query.terms
         return [one for one in self.sessions.values() if all(matches(one, term) != term.negated for term in terms)]
 
@@ -233,7 +233,7 @@ def _matches_flag(word: str, **flags: bool) -> bool:
 
 
 def _texts(records: Mapping[str, _Record], text: Callable[[_Record], str], known: _Texts[_Record]) -> _Texts[_Record]:
-    """Searched text of each record in lower case; from `known` if unchanged."""
+    """Map IDs to record and lower-case text; unchanged records are taken from `known`."""
     texts: dict[str, tuple[_Record, str]] = {}
     for key, record in records.items():
         before = known.get(key)

@@ -132,8 +132,8 @@ def test_winning_copy_of_a_session_gets_the_lessons(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         ('{"session_id": "other"}', "no longer in its file"),
-        ('{"session_id": "s", "learnings": [1]}', "unknown shape"),
-        ('{"session_id": "s", "learnings": {"patterns_identified": "x"}}', "unknown shape"),
+        ('{"session_id": "s", "learnings": [1]}', "unknown structure"),
+        ('{"session_id": "s", "learnings": {"patterns_identified": "x"}}', "unknown structure"),
         ("[1, null]", "no longer in its file"),
     ],
 )
@@ -159,7 +159,7 @@ def test_file_of_an_unknown_shape_is_not_changed(text: str, problem: str, tmp_pa
         ("session_id: t\n---\nsession_id: s\nstatus: passed\n", ""),
         ("sessions:\n  - {session_id: s, executions: []}\n", ""),
         ("sessions:\n  - session_id: s\n    executions: []\n  - session_id: t\n    executions: []\n", ""),
-        ("session_id: s\nlearnings: none\n", "unknown shape"),
+        ("session_id: s\nlearnings: none\n", "unknown structure"),
         ("session_id: t\n", "no longer in its file"),
         ("session_id: s\nlearnings:\t\n  patterns_identified: []\n", "cannot be edited"),
     ],

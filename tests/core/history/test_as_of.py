@@ -188,7 +188,7 @@ def test_a_pattern_exists_since_its_discovery() -> None:
     assert set(past.snapshot.patterns) == {"listed", "ever"}
     assert [one.loop_id for one in past.snapshot.patterns["listed"].source_loops] == ["a"]
     messages = [finding.message for finding in all_findings(past) if finding.code == UNDATED]
-    assert messages == ["1 pattern without a date: shown at every time"]
+    assert messages == ["1 pattern without a date: shown for every time"]
 
 
 def test_undated_totals_count_since_the_last_use_and_are_reported() -> None:

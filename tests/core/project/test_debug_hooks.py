@@ -149,7 +149,7 @@ def test_patterns_are_extracted_even_if_lessons_cannot_be_written(tmp_path: Path
     write(tmp_path, "debug-memory/s.json", stored(status="passed", executions=[run], learnings=[1]))
     late = opened(tmp_path)
     result = on_success(opened(tmp_path), "s")
-    assert "unknown shape" in result.learned.problem
+    assert "unknown structure" in result.learned.problem
     assert result.decided is not None
     again = on_success(late, "s")  # it has not seen yet what another process has put into the registry
     assert (again.decided, again.warnings) == (None, ())
