@@ -200,7 +200,7 @@ def blame(project: Project, source: str) -> None:
     project.apply((project.project.events,))
 
 
-def test_a_use_in_a_loop_at_work_takes_nothing_from_what_the_registry_claims(paths: ProjectPaths) -> None:
+def test_a_use_in_a_running_loop_does_not_reduce_the_recorded_counts(paths: ProjectPaths) -> None:
     records = json.loads(paths.pattern_file("error").read_text())
     records["error_patterns"][0] |= {"usage_count": 3, "success_rate": 1.0, "last_used": NOW.isoformat()}
     write(paths.pattern_file("error"), records)
@@ -277,7 +277,7 @@ def test_an_outcome_is_not_that_of_a_loop_that_only_claims_the_name(paths: Proje
     assert project.view.board.outcome("ralph-thief") is None
 
 
-def test_the_end_of_time_stops_nothing(paths: ProjectPaths) -> None:
+def test_dates_at_the_end_of_time_do_not_fail(paths: ProjectPaths) -> None:
     line = {"id": "x", "at": "9999-12-31T23:59:59.999999Z", "kind": "applied", "pattern_id": SPLIT, "success": True}
     paths.events.parent.mkdir(parents=True)
     paths.events.write_text(json.dumps(line) + "\n")

@@ -490,9 +490,7 @@ def test_every_setting_has_an_effect_that_is_tested() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EFFECTS)
-def test_a_setting_changes_what_it_is_about(
-    name: str, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_setting_has_its_effect(name: str, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RALPHDECK_USER", raising=False)
     value, observe = EFFECTS[name]
     configuration = configured(tmp_path, name, value)

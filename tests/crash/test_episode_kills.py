@@ -59,7 +59,7 @@ def left_behind(project: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("number", range(len(STEPS)))
-def test_a_kill_before_any_system_call_does_no_harm(number: int, worker: Worker, tmp_path: Path) -> None:
+def test_a_kill_before_any_system_call_loses_nothing(number: int, worker: Worker, tmp_path: Path) -> None:
     before, whole, killed = tmp_path / "before", tmp_path / "whole", tmp_path / "killed"
     make_episodes(before)
     for earlier in range(number):

@@ -140,7 +140,7 @@ def test_the_next_curator_completes_files_after_a_kill(paths: ProjectPaths) -> N
     assert len(acknowledged) > 50
 
 
-def test_a_kill_before_any_system_call_does_no_harm(paths: ProjectPaths) -> None:
+def test_a_kill_before_any_system_call_loses_nothing(paths: ProjectPaths) -> None:
     acknowledged: set[str] = set()
     with workers(paths, "curate") as children:
         for calls in range(1, 101):

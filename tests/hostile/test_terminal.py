@@ -107,7 +107,7 @@ def test_nothing_hostile_reaches_the_terminal(tmp_path: Path, write: Callable[[P
         assert f"[bold red]{MARK}boldred".encode() in raw, "markup is shown as it is written"
 
 
-def test_clicking_hostile_markup_does_nothing(tmp_path: Path) -> None:
+def test_clicking_hostile_markup_has_no_effect(tmp_path: Path) -> None:
     project, home = tmp_path / "project", tmp_path / "home"
     write_texts(project)
     home.mkdir()

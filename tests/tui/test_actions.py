@@ -35,7 +35,7 @@ def test_every_id_is_unique_and_every_group_and_place_is_known() -> None:
 
 
 @pytest.mark.parametrize("place", SCREENS)
-def test_no_key_means_two_things_in_one_place(place: str) -> None:
+def test_no_key_has_two_actions_on_one_screen(place: str) -> None:
     keys = Counter(key for action in actions_of(place) for key in action.keys.split(","))
     assert [key for key, count in keys.items() if count > 1] == []
 
@@ -62,7 +62,7 @@ def test_bindings_carry_id_and_tooltip(place: str) -> None:
     assert bindings_of(place) == CLASSES[place].BINDINGS
 
 
-def test_nothing_is_bound_that_the_terminal_keeps_for_itself() -> None:
+def test_no_key_reserved_by_the_terminal_is_bound() -> None:
     keys = {key for action in ACTIONS for key in action.keys.split(",")}
     assert keys & TAKEN_BY_OTHERS == set()
 

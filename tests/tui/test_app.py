@@ -126,7 +126,7 @@ async def test_one_big_file_shows_how_far_it_is_read(sample: Path, home: Path) -
         assert "reading" not in user.text()
 
 
-async def test_leaving_while_it_loads_does_not_wait(sample: Path, home: Path) -> None:
+async def test_quitting_during_the_load_does_not_wait(sample: Path, home: Path) -> None:
     app = make_app(sample, home)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("q")
@@ -170,7 +170,7 @@ async def test_a_removed_project_folder_can_return(sample: Path, home: Path) -> 
 
 
 @pytest.mark.slow
-async def test_the_mouse_replaces_the_keys(sample: Path, home: Path) -> None:
+async def test_everything_works_with_the_mouse(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.pilot.click(TopBar, offset=spot(user, TopBar, "Patterns"))
         await user.until(lambda: user.place.place == "patterns", "Patterns in front")
@@ -241,7 +241,7 @@ async def test_the_palette_finds_actions_and_records(sample: Path, home: Path) -
         await user.sees("uses:0 -is:quarantined")
 
 
-async def test_a_keymap_gives_other_keys_and_the_screen_shows_them(sample: Path, home: Path) -> None:
+async def test_keys_of_the_keymap_work_and_are_shown(sample: Path, home: Path) -> None:
     (home / "keymap.toml").write_text('promote = "f6"\n')
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
@@ -263,7 +263,7 @@ async def test_a_broken_keymap_is_reported_and_the_default_keys_stay(sample: Pat
         await user.until(lambda: user.place.place == "patterns", "Patterns in front")
 
 
-async def test_control_c_leaves_even_from_a_dialog(sample: Path, home: Path) -> None:
+async def test_control_c_quits_even_from_a_dialog(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
         user.place.go_to(ESTABLISHED)
@@ -275,7 +275,7 @@ async def test_control_c_leaves_even_from_a_dialog(sample: Path, home: Path) -> 
 
 
 @pytest.mark.slow
-async def test_control_c_copies_a_selection_and_leaves_when_it_is_pressed_again(sample: Path, home: Path) -> None:
+async def test_control_c_copies_a_selection_and_quits_on_the_second_press(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
         await user.press("t")
@@ -355,7 +355,7 @@ async def test_screen_filter_theme_and_glyphs_are_saved(sample: Path, home: Path
 
 @pytest.mark.slow
 @pytest.mark.parametrize("theme", ["dark", "light", "high-contrast", "colour-blind-safe", "ansi"])
-async def test_every_place_is_drawn_in_every_theme(sample: Path, home: Path, theme: str) -> None:
+async def test_every_screen_is_drawn_in_every_theme(sample: Path, home: Path, theme: str) -> None:
     async with open_dashboard(sample, home, size=(80, 24), theme=theme) as user:
         assert user.app.theme == theme
         for place in PLACES:
@@ -388,9 +388,7 @@ async def test_an_unseen_decision_of_another_person_is_a_conflict(sample: Path, 
 
 
 @pytest.mark.slow
-async def test_in_a_project_that_is_only_read_no_key_decides(
-    sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_no_key_decides_in_a_read_only_project(sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_dashboard(sample, home) as user:
         monkeypatch.setattr(user.app.project, "is_readonly", True)
         protect(sample / ".aiwg")
@@ -421,7 +419,7 @@ async def test_own_decisions_are_reported_once(sample: Path, home: Path) -> None
         assert len([toast for toast in user.toasts() if "promote" in toast]) == 1
 
 
-async def test_what_was_decided_right_before_leaving_is_written(sample: Path, home: Path) -> None:
+async def test_a_decision_right_before_quitting_is_written(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         async with user.engine_held():
             for remark in ("one", "two"):
@@ -451,7 +449,7 @@ async def test_markup_in_files_is_text_on_the_screen(sample: Path, home: Path) -
         assert not user.app._exit
 
 
-async def test_toasts_do_not_bury_the_screen(sample: Path, home: Path) -> None:
+async def test_toasts_do_not_cover_the_screen(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         for n in range(9):
             user.app.say(f"happening {n}")
@@ -465,9 +463,7 @@ async def test_toasts_do_not_bury_the_screen(sample: Path, home: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_undo_goes_on_after_a_decision_that_failed(
-    sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_undo_works_after_a_failed_decision(sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_args: object, **_options: object) -> Decided:
         raise ValueError("a bug")
 

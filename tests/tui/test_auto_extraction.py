@@ -55,7 +55,7 @@ async def test_the_dashboard_extracts_from_a_loop_that_ends(sample: Path, home: 
 
 
 @pytest.mark.parametrize(("settings", "readonly"), [(OFF, False), (None, True)], ids=["off", "readonly"])
-async def test_it_does_not_where_that_is_forbidden(
+async def test_the_dashboard_does_not_extract_if_the_setting_forbids_it(
     settings: Settings | None, readonly: bool, sample: Path, home: Path
 ) -> None:
     async with open_dashboard(sample, home, extracts=True, settings=settings, readonly=readonly) as user:

@@ -48,7 +48,7 @@ def started(opened: Any) -> tuple[EmbeddingWorker, threading.Thread, Target]:
     return maker, thread, target
 
 
-def test_vectors_are_made_only_when_they_are_wanted_and_a_stop_ends_the_work() -> None:
+def test_vectors_are_computed_on_demand_until_stopped() -> None:
     opened = SlowDeck()
     maker, thread, target = started(opened)
     assert not opened.begun.is_set()
@@ -61,7 +61,7 @@ def test_vectors_are_made_only_when_they_are_wanted_and_a_stop_ends_the_work() -
     assert opened.calls == 1
 
 
-def test_what_another_process_is_at_ends_nothing() -> None:
+def test_background_work_of_another_process_stops_nothing() -> None:
     opened = SlowDeck(fails=True)
     maker, thread, target = started(opened)
     maker.want()

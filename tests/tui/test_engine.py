@@ -77,7 +77,7 @@ def turning(calls: Calls, **how: Any) -> tuple[Engine, Callable[[int], list[str]
     return engine, turns
 
 
-def test_idle_moments_are_used_until_nothing_is_left() -> None:
+def test_background_work_runs_in_idle_time_until_it_is_done() -> None:
     calls = Calls(Delta(), CHANGED)
     engine, turns = turning(calls)
     assert turns(4) == ["look", "look", "look", "refresh", "prepare"]
@@ -105,7 +105,7 @@ def test_a_short_search_is_not_reported(monkeypatch: pytest.MonkeyPatch) -> None
     assert not any(isinstance(message, Engine.Searching) for message in calls.user)
 
 
-def test_jobs_and_files_come_before_the_next_piece() -> None:
+def test_jobs_and_file_changes_run_before_the_next_background_step() -> None:
     calls = Calls(*[Delta()] * 5)
     engine, turns = turning(calls)
     assert turns(1) == ["look"]
@@ -114,7 +114,7 @@ def test_jobs_and_files_come_before_the_next_piece() -> None:
     assert turns(2) == ["job", "apply", "look"]
 
 
-def test_after_a_change_it_looks_again() -> None:
+def test_a_change_starts_a_new_search() -> None:
     calls = Calls()
     engine, turns = turning(calls)
     assert turns(1) == ["look"]
@@ -137,7 +137,7 @@ def test_the_background_search_can_be_disabled() -> None:
     assert turns(2) == ["refresh", "prepare"] * 2
 
 
-def test_a_decision_does_not_wait_for_changes_that_are_held_back() -> None:
+def test_a_decision_does_not_wait_for_delayed_changes() -> None:
     calls = Calls()
     engine = Engine(cast(Project, calls), cast(MessagePump, calls), searches=False)
     engine._pacer = BatchPacer(clock=lambda: 0.0)

@@ -17,7 +17,7 @@ def test_without_a_file_the_keymap_is_empty(tmp_path: Path) -> None:
     assert load_keymap(tmp_path / "none.toml") == ({}, [])
 
 
-def test_keys_are_taken_over(tmp_path: Path) -> None:
+def test_keys_of_an_older_keymap_are_used(tmp_path: Path) -> None:
     assert read(tmp_path, 'promote = "f6"\nfilter = "f5 , slash"\n') == ({"promote": "f6", "filter": "f5,slash"}, [])
 
 
@@ -39,13 +39,13 @@ def test_an_unknown_action_is_reported(tmp_path: Path) -> None:
     assert "\x1b" not in problems[0]
 
 
-def test_an_action_keeps_its_key_where_another_would_lose_its_own(tmp_path: Path) -> None:
+def test_an_action_keeps_its_key_if_another_action_would_lose_its_key(tmp_path: Path) -> None:
     keymap, problems = read(tmp_path, 'promote = "d"')
     assert keymap == {}
     assert "promote and deprecate would share d in Patterns" in problems[0]
 
 
-def test_what_falls_back_can_clash_in_turn(tmp_path: Path) -> None:
+def test_a_key_reset_to_its_default_can_conflict_again(tmp_path: Path) -> None:
     # deprecate can't have `a`, so it keeps `d`; then promote can't have `d`.
     keymap, problems = read(tmp_path, 'promote = "d"\ndeprecate = "a"')
     assert keymap == {}
@@ -87,7 +87,7 @@ def test_each_error_is_reported_with_its_line_and_other_lines_apply(tmp_path: Pa
      ("ctrl+full_stop", "ctrl+full_stop"), ("§", "section_sign"), ("é", "é"),
      ("alt+left", "alt+left"), ("#, f5", "number_sign,f5"), ("f6,nokey", "f6")],
 )  # fmt: skip
-def test_keys_may_be_written_as_people_call_them(tmp_path: Path, written: str, key: str) -> None:
+def test_keys_can_be_written_by_their_common_names(tmp_path: Path, written: str, key: str) -> None:
     keymap, _problems = read(tmp_path, f'extract = "{written}"\nback = "f12"\nhelp="f1"')
     assert keymap["extract"] == key
 

@@ -95,7 +95,7 @@ def test_no_string_reaches_a_markup_sink(path: Path) -> None:
         "Static(visible(task))",
     ],
 )
-def test_the_lint_sees_an_offence(code: str) -> None:
+def test_the_markup_check_finds_unsafe_code(code: str) -> None:
     assert offences(ast.parse(code))
 
 
@@ -103,5 +103,5 @@ def test_the_lint_sees_an_offence(code: str) -> None:
     "code",
     ["Static(Content(task))", "self.notify(text, markup=False)", "Content.from_markup('[b]x[/] $t', t=task)"],
 )
-def test_the_lint_lets_safe_code_pass(code: str) -> None:
+def test_the_markup_check_accepts_safe_code(code: str) -> None:
     assert offences(ast.parse(code)) == []

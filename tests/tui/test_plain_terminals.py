@@ -31,7 +31,7 @@ OVERLAYS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
-async def test_every_place_in_plain_ascii_is_ascii(sample: Path, home: Path, size: tuple[int, int]) -> None:
+async def test_every_screen_is_pure_ascii_with_ascii_glyphs(sample: Path, home: Path, size: tuple[int, int]) -> None:
     async with open_dashboard(sample, home, size=size, glyphs="ascii") as user:
         for place in list(PLACES)[1:]:
             await user.go(place)
@@ -46,7 +46,7 @@ async def test_every_place_in_plain_ascii_is_ascii(sample: Path, home: Path, siz
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OVERLAYS)
-async def test_every_overlay_in_plain_ascii_is_ascii(sample: Path, home: Path, name: str) -> None:
+async def test_every_dialog_is_pure_ascii_with_ascii_glyphs(sample: Path, home: Path, name: str) -> None:
     async with open_dashboard(sample, home, glyphs="ascii") as user:
         await user.press(*OVERLAYS[name])
         await user.settled()
@@ -57,7 +57,7 @@ def odd_lines(text: str) -> list[str]:
     return [line for line in text.splitlines() if not line.isascii()]
 
 
-def test_letters_of_data_stay_and_marks_keep_their_width() -> None:
+def test_letters_in_data_are_kept_and_glyphs_keep_their_width() -> None:
     assert ascii_text("Grüße, 日本 → …") == "Grüße, 日本 > ~"
     assert len(ascii_text("│─┤❯▌█⚑●◐⊘‖")) == 11
 

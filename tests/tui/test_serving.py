@@ -26,7 +26,7 @@ async def asked(address: str, **headers: str) -> int:
         return answer.status
 
 
-async def test_only_who_has_the_key_gets_the_page(address: str) -> None:
+async def test_the_page_needs_the_access_key(address: str) -> None:
     page, _, _key = address.partition("?")
     assert await asked(address) == 200
     assert await asked(page) == 403
@@ -34,7 +34,7 @@ async def test_only_who_has_the_key_gets_the_page(address: str) -> None:
     assert await asked(f"{page}?key=%F0%9F%91%8D") == 403
 
 
-async def test_nothing_gives_the_key_away(address: str) -> None:
+async def test_the_access_key_appears_nowhere_else(address: str) -> None:
     page, _, key = address.partition("/?key=")
     async with ClientSession() as stranger:
         for path in ("/", "/static/css/xterm.css", "/static/", "/ws", "/download/x", "/static/../x", "/other"):
@@ -44,7 +44,7 @@ async def test_nothing_gives_the_key_away(address: str) -> None:
                 assert key not in user, path
 
 
-async def test_the_page_names_nothing_that_lies_elsewhere(address: str) -> None:
+async def test_the_page_refers_to_no_other_host(address: str) -> None:
     async with ClientSession() as session, session.get(address) as answer:
         page = await answer.text()
     links = re.findall(r'(?:href|src)="([^"]*)"', page)
@@ -52,12 +52,12 @@ async def test_the_page_names_nothing_that_lies_elsewhere(address: str) -> None:
     assert "googleapis" not in page
 
 
-async def test_no_other_site_gets_in(address: str) -> None:
+async def test_requests_from_other_sites_are_refused(address: str) -> None:
     assert await asked(address, Host="evil.example") == 403, "a name that was made to mean this machine"
     assert await asked(address, Origin="http://evil.example") == 403
 
 
-async def test_the_socket_asks_for_the_key_as_well(address: str) -> None:
+async def test_the_web_socket_needs_the_access_key(address: str) -> None:
     place = address.partition("/?")[0]
     socket = f"{place.replace('http', 'ws')}/ws"
     async with ClientSession() as stranger:

@@ -12,13 +12,13 @@ THEMES = load_themes()
 DRAWN = {name: theme for name, (_, theme) in THEMES.items() if not theme.ansi}
 
 
-def test_the_promised_themes_are_there() -> None:
+def test_all_documented_themes_exist() -> None:
     assert list(THEMES) == ["dark", "light", "high-contrast", "colour-blind-safe", "ansi"]
     assert DEFAULT_THEME in THEMES
     assert all(name == theme.name and label for name, (label, theme) in THEMES.items())
 
 
-def test_every_theme_sets_every_variable_that_is_ours() -> None:
+def test_every_theme_sets_all_variables_of_ralphdeck() -> None:
     ours = THEMES[DEFAULT_THEME][1].variables
     for name, (_, theme) in THEMES.items():
         assert theme.variables.keys() >= ours.keys(), name
@@ -26,7 +26,7 @@ def test_every_theme_sets_every_variable_that_is_ours() -> None:
 
 @pytest.mark.parametrize("name", DRAWN)
 @pytest.mark.parametrize("background", ["background", "surface", "panel"])
-def test_text_can_be_read_on_every_ground(name: str, background: str) -> None:
+def test_text_is_readable_on_every_background(name: str, background: str) -> None:
     theme = DRAWN[name]
     ground = Color.parse(str(getattr(theme, background)))
     texts = {role: str(getattr(theme, role)) for role in ("foreground", "accent", "warning", "error", "success")}
@@ -59,7 +59,7 @@ def sheets(**variables: str) -> StyleSheets:
     return made
 
 
-def test_a_theme_with_other_values_is_taken_on() -> None:
+def test_an_edited_theme_is_applied() -> None:
     found = sheets(quiet="red")
     before = found.css
     found.set_variables({"quiet": "blue"})
@@ -67,7 +67,7 @@ def test_a_theme_with_other_values_is_taken_on() -> None:
     assert found.css != before
 
 
-def test_the_same_values_again_change_nothing() -> None:
+def test_setting_the_same_values_changes_nothing() -> None:
     found = sheets(quiet="red")
     rules = found.rules
     found.set_variables({"quiet": "red"})

@@ -66,7 +66,7 @@ def states(call: Call, project: Path) -> dict[str, str]:
     return {found["id"]: found["state"] for found in listed}
 
 
-def test_a_loop_that_succeeds_establishes_what_it_applied(project: Path, call: Call) -> None:
+def test_a_successful_loop_establishes_its_applied_patterns(project: Path, call: Call) -> None:
     assert states(call, project)[GOOD] == "candidate"
     assert call("record", LOOP, GOOD, "--iteration", "1", "--project", project).code == 0
     assert states(call, project)[GOOD] == "candidate"
@@ -80,7 +80,7 @@ def test_a_loop_that_succeeds_establishes_what_it_applied(project: Path, call: C
     assert states(call, project)[GOOD] == "established"
 
 
-def test_a_loop_that_fails_deprecates_what_it_applied_and_proposes_inversions(project: Path, call: Call) -> None:
+def test_a_failing_loop_deprecates_its_applied_patterns_and_proposes_inversions(project: Path, call: Call) -> None:
     for pattern_id in (GOOD, BAD):
         call("record", LOOP, pattern_id, "--iteration", "1", "--project", project)
     for number in range(2):

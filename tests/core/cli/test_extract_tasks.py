@@ -37,7 +37,7 @@ EDIT: dict[str, Any] = {
 EDIT |= {"success": True, "reasoning": "Skip rows without a number"}
 
 
-def test_a_task_of_its_own_gives_what_its_attempts_have_learned(tmp_path: Path, call: Call) -> None:
+def test_a_task_without_a_loop_offers_the_learnings_of_its_attempts(tmp_path: Path, call: Call) -> None:
     attempt_at(tmp_path, [FAILS, EDIT, PASSES])
     assert [one["type"] for one in proposals(call, tmp_path, "--all", "--dry-run")] == ["error", "success", "template"]
     assert call("extract", "task-900", "--project", tmp_path).code == 0
@@ -51,7 +51,7 @@ def test_a_task_of_its_own_gives_what_its_attempts_have_learned(tmp_path: Path, 
     assert again.err.startswith("nothing to extract from task-900: ")
 
 
-def test_what_a_task_of_a_loop_has_learned_is_that_of_the_loop_and_counts_once(sample: Path, call: Call) -> None:
+def test_learnings_of_a_loops_task_count_once_for_the_loop(sample: Path, call: Call) -> None:
     attempt_at(sample, [FAILS, EDIT, PASSES], tags=["current-loop"])
     trace = "task-900, attempt 1, actions 1 → 3"
     words = ("current-loop", "--dry-run", "--types", "error")

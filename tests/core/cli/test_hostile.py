@@ -110,7 +110,7 @@ def test_no_raw_payload_is_printed(only_texts: bool, tree: Path, call: Call) -> 
 @pytest.mark.parametrize(
     "payload", [payload for payload in PAYLOADS if "\x00" not in payload and "\ud800" not in payload]
 )
-def test_what_a_person_types_is_shown_harmless(payload: str, sample: Path, call: Call) -> None:
+def test_typed_text_is_shown_as_plain_text(payload: str, sample: Path, call: Call) -> None:
     pattern_id = "pat-error-null-check-015"
     results = [
         call("promote", pattern_id, "--reason", payload, "--by", f"a{payload}", "--project", sample),

@@ -270,7 +270,7 @@ def test_an_error_on_a_closed_stderr_keeps_its_exit_code(examples: Path) -> None
 @pytest.mark.parametrize(
     "words", [["loops"], ["loops", "--json"], ["patterns", "list"], ["promote", "pat-error-null-check-015"], [], ["-h"]]
 )
-def test_without_a_stdout_nothing_is_begun(words: list[str], examples: Path) -> None:
+def test_nothing_starts_without_stdout(words: list[str], examples: Path) -> None:
     program = '"$0" -m core.cli "$@" >&-'
     environment = {**os.environ, "RALPHDECK_PROJECT": str(examples)}
     done = subprocess.run(

@@ -140,7 +140,7 @@ def test_a_deprecated_pattern_is_reset_before_it_is_promoted(curator: Curator, p
     assert promote(curator).written
 
 
-def test_what_the_rules_deprecate_can_be_promoted_after_one_reset(curator: Curator) -> None:
+def test_a_pattern_deprecated_by_rule_can_be_promoted_after_one_reset(curator: Curator) -> None:
     by_rule = make_assessment(2, 5, Maturity.DEPRECATED)
     with pytest.raises(Refused, match="deprecated by rule; reset it first"):
         decide(curator, Promote, make_error_pattern(), by_rule, now=CURATION_NOW)

@@ -186,7 +186,7 @@ def test_next_run_completes_the_journal_after_a_kill(memory: Memory, monkeypatch
     assert memory.sessions() == {"s"}
 
 
-def test_next_run_moves_what_a_kill_left_behind(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_next_run_completes_an_interrupted_move(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     memory.write("ralph/debug-memory/s.json", stored("s"))
     with monkeypatch.context() as patch:
         patch.setattr(DebugArchive, "_move", killed)

@@ -271,7 +271,7 @@ def test_trajectory_counts_of_an_open_attempt_are_updated_at_its_end(memory: Epi
     assert (recorded["actions"], recorded["errors"], recorded["iterations"], recorded["note"]) == (2, 1, 3, "mine")
 
 
-def test_draft_on_a_task_names_what_made_the_difference(memory: Episodes) -> None:
+def test_draft_on_a_task_names_the_decisive_change(memory: Episodes) -> None:
     task_id = start_first_attempt(memory, approach="big bang")
     memory.log_action(task_id, edit_action("a.ts"))
     memory.complete_attempt(task_id, outcome=Outcome.FAILURE, reason="red")

@@ -366,7 +366,7 @@ class TestNothing:
     def test_a_loop_without_steps_gives_no_approach(self) -> None:
         assert self.missing(make_material(passed_step(1, "", "")))[1] == "the recorded steps are too short"
 
-    def test_a_known_pattern_is_the_reason_for_nothing_new(self) -> None:
+    def test_a_known_pattern_is_given_as_the_reason_that_nothing_is_new(self) -> None:
         first = extract(make_material(*FIXED), make_known_patterns(), DEFAULTS)
         again = extract(
             make_material(*FIXED),

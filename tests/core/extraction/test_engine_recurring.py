@@ -67,7 +67,7 @@ def test_without_action_items_the_learning_is_the_step() -> None:
         ("AVOID splitting the work by file type", "Splitting the work by file type"),
     ],
 )
-def test_a_warning_is_an_anti_pattern_of_what_it_warns_of(learning: str, approach: str) -> None:
+def test_a_warning_becomes_an_anti_pattern(learning: str, approach: str) -> None:
     beside: dict[str, Any] = {"observation": "6 of 50 merges lost an item", "analysis": "Both wait"}
     found = drafted(cluster(learning, actions=("Sort the ids",), **beside))
     record = found.record

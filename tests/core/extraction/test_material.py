@@ -52,7 +52,7 @@ def test_a_loop_has_iterations_sessions_reflections_and_errors(sample: Snapshot)
     assert material.reflections and len(material.errors) == 3 and len(material.resolved) == 1
 
 
-def test_a_session_names_its_loop_and_brings_only_itself(sample: Snapshot) -> None:
+def test_a_session_names_its_loop_and_lists_only_itself(sample: Snapshot) -> None:
     material = Materials(SAMPLE, sample).read(SESSION)
     assert (material.source_id, material.loop_id, material.iterations) == (SESSION, MAILER, ())
     assert len(material.sessions) == 1

@@ -49,7 +49,7 @@ def test_a_changed_state_names_its_decision_or_evidence(tmp_path: Path) -> None:
     assert {change.pattern_id: change.kind for change in back.patterns}[IDS[2]] == NEW
 
 
-def test_an_undo_is_named_as_such(tmp_path: Path) -> None:
+def test_an_undo_is_labelled_as_an_undo(tmp_path: Path) -> None:
     clock = Clock()
     project = open_project(tmp_path, clock)
     project.decide(Archive(IDS[0], reason="old"))

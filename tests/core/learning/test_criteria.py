@@ -75,7 +75,7 @@ def test_events_of_two_criteria_are_refused() -> None:
         criterion_weight([feedback("helpful"), feedback("helpful", criterion="fast")], NOW)
 
 
-def test_a_deprecated_criterion_counts_nothing_and_keeps_its_weight() -> None:
+def test_a_deprecated_criterion_has_no_effect_and_keeps_its_weight() -> None:
     assert (effective_weight(counted(12, 3)), effective_weight(counted(2, 1))) == (0.85, 0.0)
     assert counted(2, 1).weight == 0.85
 

@@ -155,7 +155,7 @@ def test_the_newest_ten_examples_are_stored_once() -> None:
 
 @settings(deadline=None, max_examples=100)
 @given(st.lists(st.booleans(), max_size=30))
-def test_counts_are_what_was_observed(results: list[bool]) -> None:
+def test_counts_equal_the_observations(results: list[bool]) -> None:
     pattern = observed()
     for success in results:
         recorded = record_observation(pattern, success, NOW)

@@ -61,7 +61,7 @@ def test_matching_counts_give_no_finding() -> None:
     assert reconcile_record(pattern, collect_observations(pattern), NOW, {"a"}) == ()
 
 
-def test_a_record_that_lags_behind_gives_no_warning() -> None:
+def test_a_pattern_record_with_fewer_uses_gives_no_warning() -> None:
     uses = [(Loop(id=id, ended_at=NOW), make_use(ID, True)) for id in "abc"]
     pattern = make_pattern(recorded_counts=make_recorded_counts(2, 0), last_used=days_ago(3))
     findings = reconcile_record(pattern, collect_observations(pattern, uses), NOW, {"a", "b", "c"})

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from core.learning.statistics import jeffreys_interval, jeffreys_intervals
 
 
-def test_a_known_interval() -> None:
+def test_an_interval_has_the_expected_bounds() -> None:
     from scipy.stats import beta
 
     expected = (beta.ppf(0.05, 17.5, 1.5), beta.ppf(0.95, 17.5, 1.5))

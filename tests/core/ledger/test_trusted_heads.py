@@ -114,7 +114,7 @@ def test_a_head_is_one_line_of_json_that_reads_back(paths: ProjectPaths) -> None
         b"[" * 100_000,
     ],
 )
-def test_what_is_not_a_head_is_refused(data: bytes) -> None:
+def test_an_invalid_chain_head_is_refused(data: bytes) -> None:
     with pytest.raises(BadInput, match=r"f (is empty|line 1 is not a head)"):
         read_heads(data, "f")
 

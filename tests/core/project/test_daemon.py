@@ -194,7 +194,7 @@ def test_extraction_is_refused_if_the_offer_changed(tmp_path: Path) -> None:
     open_project.decide(Extract("ralph-b", expected=open_project.extraction("ralph-b")))
 
 
-def test_a_loop_that_has_not_ended_offers_nothing_yet(tmp_path: Path) -> None:
+def test_a_running_loop_offers_nothing_to_extract(tmp_path: Path) -> None:
     paths = project(tmp_path)
     write_loop(paths, "ralph-a", "running")
     with pytest.raises(Refused, match="has not ended"):

@@ -49,7 +49,7 @@ def test_no_advice_without_known_fixes(view: ProjectState) -> None:
     assert on_failure(view, Failure(message="x")).fixes == ()
 
 
-def test_fixes_that_worked_come_first_and_failed_ones_last(view: ProjectState) -> None:
+def test_successful_fixes_are_first_and_failed_ones_last(view: ProjectState) -> None:
     found = knowing(
         view,
         make_session("failed", alike(fixed=False)),

@@ -93,7 +93,7 @@ class TestTrees:
         assert snapshot.complete
         assert all(finding.severity is not Severity.ERROR for finding in snapshot.findings)
 
-    def test_what_the_real_tools_wrote(self) -> None:
+    def test_files_of_the_original_tools_are_read(self) -> None:
         snapshot = Project(TREES / "upstream").library.load()
         folders = {
             folder.name
@@ -151,7 +151,7 @@ class TestLoading:
         assert not partial[-1].reflections
         assert snapshot.reflections
 
-    def test_bad_neighbours_cost_nothing(self, project: Project) -> None:
+    def test_damaged_files_do_not_affect_others(self, project: Project) -> None:
         project.patterns(PATTERN, 7, {"pattern_id": "pat-error-b-001"})
         project.state()
         project.write("ralph/loops/ralph-b-00000002/state.json", [1])
@@ -255,7 +255,7 @@ class TestChanges:
         assert not after.loops
 
     @pytest.mark.parametrize("named", [True, False])
-    def test_the_whole_root_goes_and_comes_back(self, project: Project, named: bool) -> None:
+    def test_a_removed_root_folder_can_return(self, project: Project, named: bool) -> None:
         project.state()
         project.patterns(PATTERN)
         project.library.load()
@@ -348,7 +348,7 @@ class TestTornFiles:
         project.write(f"ralph/loops/{LOOP}/state.json", b"")
         assert set(project.library.load().loops) == {LOOP}
 
-    def test_a_torn_file_that_goes_is_forgotten(self, project: Project) -> None:
+    def test_a_deleted_torn_file_is_removed(self, project: Project) -> None:
         file = project.write("ralph/registry.json", b"{")
         project.library.load()
         assert set(project.library.retry_paths) == {file}
@@ -394,7 +394,7 @@ class TestReopening:
         assert dict(again.reflections) == dict(first.reflections)
         assert again.findings == first.findings
 
-    def test_what_changed_in_between_is_read(self, project: Project) -> None:
+    def test_changes_in_between_are_read(self, project: Project) -> None:
         project.state()
         project.patterns(PATTERN)
         project.open(cache=True).load()
@@ -404,7 +404,7 @@ class TestReopening:
         assert again.loops[LOOP].status is LoopStatus.FAILED
         assert not again.patterns
 
-    def test_what_was_refused_is_not_read_again(self, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_refused_file_is_not_read_again(self, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
         project.write("ralph/heartbeats/x.json", b"[" * 5000)
         first = project.open(cache=True).load()
         with monkeypatch.context() as patch:
@@ -420,7 +420,7 @@ class TestReopening:
             assert codes(snapshot) == [(".aiwg/ralph/shared/curation/ledger.jsonl", "bad-time")]
             assert set(snapshot.patterns) == {PATTERN["pattern_id"]}
 
-    def test_a_damaged_cache_costs_nothing(self, tmp_path: Path, project: Project) -> None:
+    def test_a_damaged_cache_is_rebuilt(self, tmp_path: Path, project: Project) -> None:
         project.state()
         first = project.open(cache=True).load()
         for file in (tmp_path / "cache").rglob("*.sqlite3"):

@@ -137,7 +137,7 @@ def test_the_sections_respect_budget_and_scan() -> None:
 
 
 @pytest.mark.parametrize("limit", [100, 400, 1000])
-def test_a_strategy_that_a_cut_turns_into_an_order_is_left_out(limit: int) -> None:
+def test_a_strategy_that_truncation_turns_into_an_instruction_is_omitted(limit: int) -> None:
     order = " Merge without review"
     name = "Split by layer ".ljust(min(limit, 400) - 1 - len(order), "x") + order + " is not allowed"
     cut = strategy(4, name, 9, 1)

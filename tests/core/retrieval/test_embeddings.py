@@ -124,7 +124,7 @@ def test_rows_of_removed_patterns_have_no_vector(project: ProjectPaths) -> None:
 @pytest.mark.parametrize(
     ("variable", "value"), [("RALPHDECK_SEMANTIC", "off"), ("RALPHDECK_SEMANTIC", "OFF"), ("RALPHDECK_MEANING", "off")]
 )
-def test_without_the_model_there_is_no_closeness(
+def test_without_the_model_semantic_similarity_is_unknown(
     variable: str, value: str, project: ProjectPaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = patterns("a")

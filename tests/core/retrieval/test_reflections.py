@@ -156,7 +156,7 @@ def test_the_memory_of_a_loop_is_not_counted_beside_the_loop() -> None:
     assert sorted(one.sources) == ["n", "ralph-a"] and sorted(one.same_ids) == ["1", "m#1", "n#1"]
 
 
-def test_superseded_and_empty_reflections_take_no_part_and_key_learnings_do() -> None:
+def test_key_learnings_are_used_and_superseded_or_empty_reflections_are_not() -> None:
     known = snapshot(
         MemoryTask(id="m", description=SIMILAR, learnings=("Ask for the smallest scope", " ")),
         task("task-001", SIMILAR),
@@ -221,7 +221,7 @@ def test_each_limit_omits_learnings_with_a_reason(limits: dict[str, Any], reason
     assert next(iter(reasons(found).values())).startswith(reason)
 
 
-def test_the_share_is_reserved_and_more_comes_where_the_patterns_leave_room() -> None:
+def test_the_reserved_share_grows_when_patterns_leave_space() -> None:
     known = snapshot(
         task("task-001", SIMILAR),
         *(learned(f"{word} " * 12 + "counts", task_id="task-001") for word in ("alpha", "beta", "gamma")),

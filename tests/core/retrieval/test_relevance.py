@@ -67,7 +67,7 @@ def test_a_literal_error_ranks_before_similar_meaning() -> None:
     assert sum(found["quoted"].values()) > sum(found["near"].values())
 
 
-def test_nothing_in_common_is_not_found() -> None:
+def test_unrelated_texts_are_not_found() -> None:
     assert parts("Translate the poem", title="Null check", tags=("python",)) == {}
 
 

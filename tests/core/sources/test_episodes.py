@@ -104,7 +104,7 @@ def test_an_attempt_without_an_end_is_open() -> None:
 
 
 @pytest.mark.parametrize("beside", [True, False])
-def test_what_worked_is_read_beside_the_outcome_and_inside_it(beside: bool) -> None:
+def test_successful_approaches_are_read_beside_and_inside_the_outcome(beside: bool) -> None:
     lists = {"what_worked": ["types first"], "what_didnt_work": ["big bang"], "suggestions_for_next_time": ["x"]}
     value = {"outcome": {"status": "failure"}} | lists if beside else {"outcome": {"status": "failure"} | lists}
     attempt = joined(("attempts/001/attempt.json", value))

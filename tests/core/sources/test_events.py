@@ -64,7 +64,7 @@ def line(**fields: Any) -> bytes:
 
 @given(st.lists(events, unique_by=lambda event: event.id, max_size=5))
 @settings(deadline=None, max_examples=100)
-def test_gives_back_what_was_written(written: list[Event]) -> None:
+def test_reading_returns_what_was_written(written: list[Event]) -> None:
     data = b"".join(msgspec.json.encode(event) + b"\n" for event in written)
     assert read_events(data) == (tuple(written), ())
 

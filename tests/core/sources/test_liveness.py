@@ -61,7 +61,7 @@ def test_starts_are_compared_with_two_seconds_tolerance(late: float, expected: L
     assert judged(pid=42, newest=ago(hours=1), processes=processes)[0] is expected
 
 
-def test_a_running_pid_without_any_time_proves_nothing() -> None:
+def test_a_running_process_without_a_start_time_is_unknown() -> None:
     assert judged(pid=42, modified_at=NOW, processes=Running({42: ALWAYS}))[0] is Liveness.UNKNOWN
 
 

@@ -126,7 +126,7 @@ def test_an_id_that_would_leave_the_tree_reads_nothing(paths: ProjectPaths, name
     assert read_loop_details(paths, known).notes == ()
 
 
-def test_links_out_of_the_tree_pipes_and_folders_read_nothing(paths: ProjectPaths, tmp_path: Path) -> None:
+def test_links_out_of_the_tree_pipes_and_folders_are_not_read(paths: ProjectPaths, tmp_path: Path) -> None:
     (tmp_path / "secret").mkdir()
     (tmp_path / "secret" / "iteration-1.json").write_text('{"action": "secret"}')
     (tmp_path / "secret" / "note.md").write_text("secret")

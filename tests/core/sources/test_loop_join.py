@@ -153,7 +153,7 @@ def test_launcher_and_registry_join_by_pid() -> None:
     assert loop.sources == ("external", "external-registry", "launcher")
 
 
-def test_a_reused_pid_joins_nothing() -> None:
+def test_a_reused_process_id_joins_no_loops() -> None:
     entry = {"loop_id": "a", "pid": 7, "task_summary": "something else", "status": "running"}
     assert set(join_facts(launcher_facts(7, iso_ago(hours=9)), registry_facts(entry, root=EXTERNAL_FOLDER))) == {
         "a",

@@ -102,7 +102,7 @@ def test_the_loop_refused_at_the_four_loop_limit_is_an_orphan(upstream: Snapshot
     assert orphans == ["ralph-refused-by-the-four-loop-limit-2370cb66"]
 
 
-def test_a_dead_pid_of_the_internal_registry_proves_nothing(upstream: Snapshot) -> None:
+def test_a_dead_process_in_the_internal_registry_is_ignored(upstream: Snapshot) -> None:
     loop = upstream.loops["ralph-moji-5cfda65c"]
     assert loop.pid is None
     assert loop.status is LoopStatus.RUNNING

@@ -55,7 +55,7 @@ def test_the_next_writer_moves_an_incomplete_line_to_a_side_file(journal: Append
 
 
 @pytest.mark.parametrize("written", range(0, 25, 4))
-def test_a_batch_of_a_killed_writer_stays_completely_or_not_at_all(
+def test_a_batch_of_a_killed_writer_is_complete_or_absent(
     journal: AppendLog, monkeypatch: pytest.MonkeyPatch, written: int
 ) -> None:
     journal.append([b'{"n":1}'])

@@ -65,7 +65,7 @@ def codes(decoded: Decoded) -> list[str]:
 class TestJson:
     @given(plain)
     @settings(deadline=None, max_examples=200)
-    def test_gives_back_what_was_written(self, value: object) -> None:
+    def test_reading_returns_what_was_written(self, value: object) -> None:
         decoded = decode_json(msgspec.json.encode(value))
         assert decoded == Decoded(value)
 

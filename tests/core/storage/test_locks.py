@@ -118,7 +118,7 @@ def test_a_full_disk_leaves_no_draft(path: Path, monkeypatch: pytest.MonkeyPatch
     assert [file.name for file in path.parent.iterdir()] == ["guard"]
 
 
-def test_of_many_threads_one_at_a_time_holds_the_lease(path: Path) -> None:
+def test_only_one_thread_at_a_time_holds_the_lease(path: Path) -> None:
     held, most = 0, 0
 
     def work() -> None:

@@ -45,7 +45,7 @@ def test_an_alias_bomb_is_refused() -> None:
     assert codes(decode_yaml(bomb)) == ["yaml-alias"]
 
 
-def test_tags_construct_nothing() -> None:
+def test_yaml_tags_construct_no_objects() -> None:
     assert decode_yaml(b"!!python/object/apply:os.system ['true']").value == ["true"]
 
 

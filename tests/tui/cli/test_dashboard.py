@@ -63,7 +63,7 @@ def test_it_opens_on_the_nearest_project_at_or_above_and_gives_its_exit_code(
     assert opened == [(examples, *files)] * 3
 
 
-def test_a_folder_without_aiwg_is_waited_for(
+def test_the_dashboard_waits_for_an_aiwg_folder(
     tmp_path: Path, call: Call, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -157,7 +157,7 @@ def test_without_stdin_or_stderr_there_is_no_dashboard_and_no_traceback(closed: 
     assert done.stderr in {"", "Error: the dashboard needs a terminal; for scripts see: ralphdeck --help\n"}
 
 
-def test_a_folder_of_the_name_of_an_alias_is_still_a_folder(
+def test_a_folder_named_like_an_alias_is_opened_as_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call
 ) -> None:
     (tmp_path / "ralph").mkdir()

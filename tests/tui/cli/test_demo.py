@@ -13,7 +13,7 @@ def test_check_plays_and_reports(call: Call) -> None:
 
 
 @pytest.mark.slow
-def test_check_in_words(call: Call) -> None:
+def test_a_check_result_is_described_in_words(call: Call) -> None:
     result = call("demo", "--check", "--seconds", "1")
     assert result.code == 0
     assert result.out.startswith("ok: read ") and result.out.count("\n") == 1

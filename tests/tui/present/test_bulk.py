@@ -38,7 +38,7 @@ def test_the_preview_lists_changes_skipped_patterns_and_recipients() -> None:
     assert "computing" in preview(None, DRAWN).plain
 
 
-def test_the_bar_fills_and_reports_the_write() -> None:
+def test_the_progress_bar_fills_and_the_write_is_reported() -> None:
     assert progress(500, 2000, ASCII).plain == f"{'#' * 10}{'-' * 30}  500 of 2,000"
     assert "writing" in progress(2000, 2000, ASCII).plain
     assert progress(0, 2000, ASCII).plain.endswith("  reading…"), "no pattern is done while files are read"

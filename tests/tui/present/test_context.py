@@ -79,7 +79,7 @@ def test_a_changed_value_shows_the_projects_value_and_can_be_reset(name: str) ->
 
 @pytest.mark.parametrize("name", KNOBS)
 @pytest.mark.parametrize("steps", [1, -1])
-def test_every_step_leads_to_another_value_until_the_last_one(name: str, steps: int) -> None:
+def test_every_step_changes_the_value_until_the_last_one(name: str, steps: int) -> None:
     knob = KNOBS[name]
     once = knob.try_value(PROJECT, knob.stepped(PROJECT, steps), PROJECT)
     assert once != PROJECT
@@ -104,7 +104,7 @@ def test_an_invalid_value_is_refused_with_the_reason(name: str, text: str, reaso
         KNOBS[name].try_value(PROJECT, text, PROJECT)
 
 
-def test_an_odd_value_of_the_project_stays_one() -> None:
+def test_a_setting_between_two_steps_is_kept() -> None:
     odd = Settings(injection=InjectionSettings(top_k_patterns=0, max_tokens=7))
     for name in ("top_k_patterns", "max_tokens"):
         assert KNOBS[name].try_value(odd, KNOBS[name].text(odd), odd) == odd
@@ -136,11 +136,11 @@ def test_each_line_is_marked_as_added_or_removed() -> None:
         (injection("x\n", "a"), "the text stays the same"),
     ],
 )
-def test_what_differs_is_counted(new: Injection, expected: str) -> None:
+def test_differences_are_counted(new: Injection, expected: str) -> None:
     assert present.difference_line(preview(new, injection("x\n", "a"))).plain == expected
 
 
-def test_a_preview_holds_what_would_be_printed_now_and_under_the_other_order(view: ProjectState) -> None:
+def test_a_preview_contains_the_context_now_and_under_the_other_order(view: ProjectState) -> None:
     same = present.Preview.prepare(view, TASK, OWN)
     assert not same.differs
     assert same.own.context == prepare_task_injection(view, TASK).context
@@ -168,7 +168,7 @@ def test_a_row_has_rank_score_and_the_largest_parts_first() -> None:
     assert present.score_cells(mixed, "a", ASCII)["why"].plain.strip() == "error 0.40  words 0.10"
 
 
-def test_a_row_shows_what_it_is_ranked_by_and_the_details_the_rank_in_the_other_order(view: ProjectState) -> None:
+def test_rows_show_the_ranking_value_and_details_the_rank_in_the_other_order(view: ProjectState) -> None:
     pattern = view.pattern("pat-error-type-mismatch-003")
     lower = replace(OWN, order="lower-bound")
     found = preview(injection("x", pattern.id, left_out=("c",)), injection("x"), settings=lower)
@@ -177,7 +177,7 @@ def test_a_row_shows_what_it_is_ranked_by_and_the_details_the_rank_in_the_other_
     assert "rank 1, by score 0.90 left out" in text.splitlines()
 
 
-def test_the_parts_of_a_score_are_drawn_against_what_each_may_add(view: ProjectState) -> None:
+def test_parts_of_a_score_are_drawn_against_their_maximum(view: ProjectState) -> None:
     pattern = view.pattern("pat-error-type-mismatch-003")
     parts = dict.fromkeys(SEMANTIC_WEIGHTS[PatternType.ERROR], 0.0) | {"meaning": 0.3, "error": 0.19}
     found = preview(replace(injection("x"), chosen=(chosen(pattern.id, **parts),)), injection("x"), "z", pattern.id)
@@ -206,7 +206,7 @@ def test_an_omitted_pattern_shows_the_reason(view: ProjectState) -> None:
     assert "Its score would be 0.30" in text
 
 
-def test_hostile_text_draws_no_lines_and_no_codes() -> None:
+def test_hostile_text_adds_no_lines_and_no_control_codes() -> None:
     hostile = "a\x1b[31m\nb"
     found = preview(injection(f"{hostile}\n", hostile), injection("x\n", hostile))
     assert all("\x1b" not in line and "\n" not in line for _sign, line in found.lines)

@@ -29,7 +29,7 @@ def drawn(width: int, *, here: str, snapshot: Snapshot, watch: WatchState | None
 
 @pytest.mark.parametrize("here", PLACES)
 @pytest.mark.parametrize("mode", ["events", "polling", "waiting"])
-def test_in_80_cells_all_places_can_be_seen(here: str, mode: WatchMode) -> None:
+def test_all_screens_are_named_at_80_columns(here: str, mode: WatchMode) -> None:
     watch = WatchState(mode, "", 0, None)
     for snapshot in (Snapshot(), BROKEN):
         for is_readonly in (False, True):
@@ -38,7 +38,7 @@ def test_in_80_cells_all_places_can_be_seen(here: str, mode: WatchMode) -> None:
             assert "·1028+" in bar, "more questions may come"
 
 
-def test_errors_have_a_word_and_a_key_where_there_is_room() -> None:
+def test_errors_show_a_word_and_a_key_when_there_is_space() -> None:
     def status_text(width: int) -> str:
         return drawn(width, here="log", snapshot=BROKEN, watch=None, is_readonly=False)
 
@@ -80,13 +80,13 @@ def test_one_big_file_has_a_progress_of_its_own() -> None:
 
 @pytest.mark.parametrize("here", PLACES)
 @pytest.mark.parametrize("width", [30, 40, 60])
-def test_the_place_in_front_stays_in_sight_in_narrow_terminals(here: str, width: int) -> None:
+def test_the_open_screen_is_named_in_narrow_terminals(here: str, width: int) -> None:
     items = in_sight(places("a-project", here, 28, FITS[-1]), width)
     assert PLACES[here][1] in " ".join(content.plain for content, _ in items)
     assert TopBar.cells([Item(content) for content, _ in items]) <= width
 
 
-def test_what_lies_over_a_place_is_named_in_the_bar() -> None:
+def test_a_screen_on_top_is_named_in_the_bar() -> None:
     items = places("a-project", "past", 0, FITS[0], under="metrics")
     texts = [content.plain.strip() for content, _ in items]
     assert texts[texts.index("7 Metrics") + 1] == "Compare"

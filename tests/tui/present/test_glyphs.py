@@ -28,14 +28,14 @@ def marks(glyphs: Glyphs) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("glyphs", SETS, ids=lambda glyphs: glyphs.name)
-def test_every_mark_takes_one_cell(glyphs: Glyphs) -> None:
+def test_every_glyph_is_one_cell_wide(glyphs: Glyphs) -> None:
     for name, mark in marks(glyphs).items():
         for char in mark if name in {"sparks", "arrow"} else [mark]:
             assert cell_len(char) == len(char) == 1, name
         assert visible(mark) == mark, "no terminal draws it in its own way"
 
 
-def test_the_plain_set_is_plain() -> None:
+def test_the_ascii_glyphs_are_ascii() -> None:
     for name, mark in marks(ASCII).items():
         assert mark.isascii(), name
         assert mark.isprintable(), name
@@ -52,7 +52,7 @@ def test_states_differ_by_mark_and_by_word(glyphs: Glyphs) -> None:
 
 
 @pytest.mark.parametrize("glyphs", SETS, ids=lambda glyphs: glyphs.name)
-def test_every_status_result_and_outcome_has_its_mark(glyphs: Glyphs) -> None:
+def test_every_status_result_and_outcome_has_a_glyph(glyphs: Glyphs) -> None:
     for status in LoopStatus:
         assert draw(status_sign(status), glyphs).plain.endswith(f" {status.value}")
     results = [draw(result_sign(success), glyphs).plain for success in (True, False, None)]

@@ -61,12 +61,12 @@ def test_a_chart_in_dots_has_four_times_as_many_lines() -> None:
     assert dots[0].endswith("●") and dots[1].strip() and dots[2].startswith("●")
 
 
-def test_a_line_of_few_values_is_not_drawn_out_until_it_looks_flat() -> None:
+def test_a_line_of_few_values_is_not_stretched() -> None:
     assert {line.cell_length for line in line_chart([run(0.2, 0.9)], 100, 5, DRAWN)} == {AXIS_CELLS + MAX_STEP + 1}
     assert "●" not in "".join(plain(line_chart([run(*[0.5] * 60)], AXIS_CELLS + 60, 5, DRAWN)))
 
 
-def test_ticks_are_below_their_values_as_far_as_there_is_room() -> None:
+def test_ticks_are_below_their_values_when_there_is_space() -> None:
     ticks = [str(number) for number in range(8, 14)]
     lines = plain(line_chart([Run([0.5] * 6, Content(""), ticks=ticks)], AXIS_CELLS + 51, 3, ASCII))
     assert lines[-1].split() == ticks and lines[-1][AXIS_CELLS + 20 :].startswith("10")
@@ -74,17 +74,17 @@ def test_ticks_are_below_their_values_as_far_as_there_is_room() -> None:
     assert lines[-1].split() == ["8", "9", "10", "12"]
 
 
-def test_a_line_that_is_not_at_its_end_yet_leaves_room() -> None:
+def test_a_line_of_an_unfinished_period_leaves_room() -> None:
     (top, *_) = plain(line_chart([run(1.0, 1.0, places=5)], AXIS_CELLS + 21, 3, ASCII))
     assert top == "100 %|o****o" + " " * 15
 
 
-def test_where_there_is_no_room_the_oldest_runs_are_left_out() -> None:
+def test_the_oldest_runs_are_dropped_when_space_is_short() -> None:
     lines = plain(line_chart([run(0.5, label=str(number)) for number in range(100)], AXIS_CELLS + 15, 3, ASCII))
     assert lines[-1].split() == ["96", "97", "98", "99"]
 
 
-def test_nothing_measured_draws_nothing() -> None:
+def test_a_chart_without_values_is_empty() -> None:
     assert line_chart([run()], 60, 5, DRAWN) == []
     assert line_chart([run(0.5)], AXIS_CELLS, 5, DRAWN) == []
 
@@ -95,7 +95,7 @@ def test_nothing_measured_draws_nothing() -> None:
     st.integers(0, 90),
     st.sampled_from([DRAWN, ASCII]),
 )
-def test_a_chart_never_is_wider_than_asked(runs: list[list[float]], width: int, glyphs: object) -> None:
+def test_a_chart_is_never_wider_than_requested(runs: list[list[float]], width: int, glyphs: object) -> None:
     for line in line_chart([run(*values, label="1 x") for values in runs], width, 5, glyphs):  # type: ignore[arg-type]
         assert line.cell_length <= width
 
@@ -151,7 +151,7 @@ def test_an_escalation_shows_its_newest_status() -> None:
     assert (cells["sign"].plain, cells["status"].plain) == ("5 m ago", "▲ escalated")
 
 
-def test_of_very_many_attempts_the_last_ones_show_below_a_row_for_the_earlier_ones() -> None:
+def test_the_last_of_very_many_attempts_follow_a_row_for_the_earlier_ones() -> None:
     attempts = [attempt("new", number, Outcome.FAILURE) for number in range(1, 1002)]
     catalog = MemoryCatalog(Snapshot(tasks={"new": SNAPSHOT.tasks["new"]}, attempts={one.id: one for one in attempts}))
     found = tree(catalog, parse_query("", MEMORY_FIELDS), NEWEST, {})
@@ -163,7 +163,7 @@ def test_of_very_many_attempts_the_last_ones_show_below_a_row_for_the_earlier_on
     assert len(unfolded) == 1004 and unfolded[3] == "attempt/new.1" and unfolded[-6:] == last
 
 
-def test_an_attempt_that_matches_shows_under_its_folded_task() -> None:
+def test_a_matching_attempt_is_shown_below_its_folded_task() -> None:
     assert keys("outcome:failure", task__old=True) == [TASKS, "task/old", "attempt/old.1"]
     assert keys("is:session") == [ESCALATIONS, "session/loud", SESSIONS, "session/calm"]
 
@@ -173,7 +173,7 @@ def test_tasks_are_sorted(sort: str, first: str) -> None:
     assert next(key for key in keys("is:task", (sort, True)) if key.startswith("task/")) == f"task/{first}"
 
 
-def test_a_row_sums_its_attempts_up() -> None:
+def test_a_task_row_summarizes_its_attempts() -> None:
     cells = task_cells(SNAPSHOT.tasks["old"], CATALOG.attempts["old"], AttemptState.ENDED, NOW, DRAWN, folded=True)
     assert cells["tries"].plain == "2"
     assert cells["errors"].plain == "5"
@@ -181,7 +181,7 @@ def test_a_row_sums_its_attempts_up() -> None:
     assert cells["status"].plain == "✓ completed"
 
 
-def test_a_task_recorded_as_running_without_activity_was_left() -> None:
+def test_a_running_task_without_activity_is_shown_as_abandoned() -> None:
     task, attempts = SNAPSHOT.tasks["new"], CATALOG.attempts["new"]
     cells = task_cells(task, attempts, AttemptState.LEFT, NOW, DRAWN, folded=None)
     assert cells["status"].plain == "◌ unfinished"
@@ -199,7 +199,7 @@ def test_a_long_path_keeps_its_end() -> None:
     assert len(path_end("x" * 300)) == 28
 
 
-def test_text_hangs_beside_its_label() -> None:
+def test_text_is_indented_beside_its_label() -> None:
     lines = hanging(Content("why  "), Content("one two three four five six seven\nend"), 25)
     assert [line.plain.rstrip() for line in lines] == ["why  one two three four", "     five six seven", "     end"]
 
@@ -207,7 +207,7 @@ def test_text_hangs_beside_its_label() -> None:
 # The timeline
 
 
-def test_a_timeline_marks_errors_iterations_and_where_one_is() -> None:
+def test_a_timeline_marks_errors_iterations_and_the_position() -> None:
     track = Track(count=4, errors=(1,), iterations={0: 1, 2: 2})
     line, numbers = timeline(track, 3, 12, DRAWN)
     assert line.plain == "┃━━✗━━┃━━●━━"
@@ -218,7 +218,7 @@ def test_a_timeline_marks_errors_iterations_and_where_one_is() -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(st.integers(1, 5000), st.integers(1, 200), st.data())
-def test_every_action_has_a_cell_and_every_cell_an_action(count: int, width: int, data: st.DataObject) -> None:
+def test_every_action_is_in_exactly_one_cell(count: int, width: int, data: st.DataObject) -> None:
     track = Track(count=count, errors=(0, count - 1), iterations={0: 1})
     position = data.draw(st.integers(0, count - 1))
     assert 0 <= cell(track, position, width) < width

@@ -54,7 +54,7 @@ def test_a_curve_has_whiskers_and_gaps() -> None:
     ]
 
 
-def test_what_there_is_shows_however_little_it_is() -> None:
+def test_small_values_are_visible() -> None:
     figure = make_columns((500, 1), (1, 0))
     assert bar_cell(figure, figure.rows[0], 20, ASCII).plain == "#" * 19 + "="
     assert bar_cell(figure, figure.rows[1], 20, ASCII).plain == "#"
@@ -68,7 +68,7 @@ def test_spans_share_one_scale() -> None:
 @pytest.mark.parametrize("width", [30, 66, 106, 180])
 @pytest.mark.parametrize("glyphs", [DRAWN, ASCII])
 @pytest.mark.parametrize("figure", EVERY)
-def test_nothing_is_wider_or_higher_than_its_room(figure: Figure, glyphs: Glyphs, width: int) -> None:
+def test_nothing_is_larger_than_its_space(figure: Figure, glyphs: Glyphs, width: int) -> None:
     drawn = [*tile(figure, width, 9, glyphs), *week_chart(figure, width, 12, glyphs, 0)]
     assert len(tile(figure, width, 9, glyphs)) == 9
     assert max(line.cell_length for line in drawn) <= width
@@ -76,25 +76,25 @@ def test_nothing_is_wider_or_higher_than_its_room(figure: Figure, glyphs: Glyphs
         assert all(line.plain.replace("…", "").replace("–", "").isascii() for line in drawn)
 
 
-def test_a_year_of_weeks_keeps_the_newest_where_room_is_short() -> None:
+def test_a_year_of_weeks_keeps_the_newest_when_space_is_short() -> None:
     chart = plain(week_chart(make_columns(*[(1, 0)] * 52), 37, 6, ASCII, 51))
     assert chart[-1].endswith("^ 52 Nov")
     assert len(chart[-2]) == 37
 
 
-def test_legends_break_and_headings_shrink() -> None:
+def test_legends_wrap_and_headings_are_shortened() -> None:
     figure = make_columns((9, 3))
     assert plain(legend(figure, 16, ASCII)) == ["# worked 9", "= failed 3"]
     titles = [part_title(figure, 0, ASCII, form) for form in Title]
     assert titles == ["# worked", "# worked", "#"]
 
 
-def test_rows_of_hostile_names_are_harmless() -> None:
+def test_rows_with_hostile_names_are_plain_text() -> None:
     figure = make_bars(HOSTILE_LABEL)
     assert "\x1b" not in row_cells(figure, figure.rows[0], 10, DRAWN)["label"].plain
 
 
-def test_tiles_take_what_fits() -> None:
+def test_tiles_show_as_much_as_fits() -> None:
     lines = plain(tiles(EVERY, 60, 22, ASCII))
     assert len(lines) == 22
     assert [line for line in lines if line in {"Causes", "Evidence", "Success", "Iterations"}] == [
@@ -144,7 +144,7 @@ def test_a_year_labels_only_its_first_week() -> None:
     assert labels.split() == ["28", "Dec", "4", "Jan", "2027", "18", "Jan"]
 
 
-def test_in_ascii_a_state_has_its_own_sign_in_legends() -> None:
+def test_each_state_has_its_own_ascii_glyph_in_legends() -> None:
     figure = replace(make_columns((1, 2)), parts=("established", "candidate"))
     assert plain(legend(figure, 60, ASCII)) == ["+ established 1   o candidate 2"]
 

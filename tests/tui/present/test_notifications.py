@@ -76,7 +76,7 @@ def test_an_escalation_is_reported_with_its_subject() -> None:
     assert line == ("An agent is stuck: seen? \N{SYMBOL FOR ESCAPE}why", "warning")
 
 
-def test_names_from_files_are_harmless() -> None:
+def test_names_from_files_are_shown_as_plain_text() -> None:
     lines = shown(view(loop("a", RUNNING)), view(loop("a", FAILED, task="\x1b[31mred\u202e")))
     assert "\x1b" not in lines[0][0]
     assert "\u202e" not in lines[0][0]

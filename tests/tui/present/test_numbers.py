@@ -55,7 +55,7 @@ def test_age_of_past_and_future_moments() -> None:
     assert ago(NOW + timedelta(days=3), NOW) == "in 3 d"
 
 
-def test_timestamp_leaves_out_what_is_clear() -> None:
+def test_a_timestamp_omits_the_current_day_or_year() -> None:
     assert moment_text(None, NOW) == "—"
     assert moment_text(NOW - timedelta(hours=2), NOW) == "today 19:00"
     assert moment_text(NOW - timedelta(hours=23), NOW) == "20 Nov 22:00"
@@ -65,7 +65,7 @@ def test_timestamp_leaves_out_what_is_clear() -> None:
         assert moment_text(edge, NOW)
 
 
-def test_day_leaves_out_the_year_near_now() -> None:
+def test_a_recent_day_is_shown_without_the_year() -> None:
     assert day_text(NOW - timedelta(hours=22), NOW) == "20 Nov"
     assert day_text(NOW + timedelta(days=12), NOW) == "3 Dec"
     assert day_text(NOW - timedelta(days=400), NOW) == "Oct 2025"
@@ -79,13 +79,15 @@ def test_rate_is_rounded_half_up(rate: float | None, text: str) -> None:
 
 @given(st.integers(-5, 10**9), st.one_of(st.none(), st.integers(-1, 10**9)), st.integers(1, 30), GLYPHS)
 @settings(deadline=None)
-def test_a_bar_has_its_width_whatever_the_numbers(done: int, total: int | None, width: int, glyphs: Glyphs) -> None:
+def test_a_bar_is_as_wide_as_requested_for_any_numbers(
+    done: int, total: int | None, width: int, glyphs: Glyphs
+) -> None:
     drawn = bar(done, total, width, glyphs)
     assert cell_len(drawn) == width
     assert set(drawn) <= {glyphs.full, glyphs.empty}
 
 
-def test_a_bar_is_full_when_all_is_done_and_not_before_it_began() -> None:
+def test_a_progress_bar_is_full_only_when_all_is_done() -> None:
     assert bar(10, 10, 5, DRAWN) == bar(12, 10, 5, DRAWN) == "▮▮▮▮▮"
     assert bar(0, 10, 5, DRAWN) == bar(3, None, 5, DRAWN) == "▯▯▯▯▯"
 
@@ -102,7 +104,7 @@ def test_a_sparkline_shows_the_newest_values(values: list[float], width: int, gl
     )  # fmt: skip
 
 
-def test_a_sparkline_reaches_from_floor_to_ceiling() -> None:
+def test_a_sparkline_uses_the_full_height() -> None:
     assert sparkline([0, 0.5, 1], 8, DRAWN) == "▁▅█"
     assert sparkline([], 8, DRAWN) == ""
     assert sparkline([-3, 7], 8, ASCII) == "_@"
@@ -110,7 +112,9 @@ def test_a_sparkline_reaches_from_floor_to_ceiling() -> None:
 
 @given(UNIT, UNIT, st.one_of(st.none(), UNIT), st.integers(2, 20), GLYPHS)
 @settings(deadline=None)
-def test_an_interval_is_drawn_in_its_place(a: float, b: float, rate: float | None, width: int, glyphs: Glyphs) -> None:
+def test_an_interval_is_drawn_at_its_position(
+    a: float, b: float, rate: float | None, width: int, glyphs: Glyphs
+) -> None:
     low, high = sorted((a, b))
     drawn = interval_bar(low, high, rate, width, glyphs)
     assert cell_len(drawn) == width + 10
@@ -120,6 +124,6 @@ def test_an_interval_is_drawn_in_its_place(a: float, b: float, rate: float | Non
     assert all(low * (width - 1) - 1 <= n <= high * (width - 1) + 1 for n in inside)
 
 
-def test_a_known_interval() -> None:
+def test_an_interval_has_the_expected_bounds() -> None:
     assert interval_bar(0.78, 0.99, 0.94, 9, DRAWN) == "0.78 ┄┄┄┄┄┄━━╋ 0.99"
     assert interval_bar(0, 1, None, 5, ASCII) == "0.00 ----- 1.00"

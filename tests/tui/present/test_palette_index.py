@@ -39,7 +39,7 @@ def index(**texts: str) -> PaletteIndex:
         ("two null", ("pattern", "patterns", "pat-two")),
     ],
 )
-def test_everything_is_found_by_its_words(query: str, found: tuple[str, str, str]) -> None:
+def test_records_are_found_by_their_words(query: str, found: tuple[str, str, str]) -> None:
     targets = index(pat_one="One", pat_two="Null check").find(query)
     assert [(one.kind, one.place, one.key) for one in targets] == [found]
 
@@ -49,7 +49,7 @@ def test_ids_rank_before_prefixes_and_prefixes_before_words() -> None:
     assert [one.id for one in jumps.find("Pat-Null")] == ["pat-null", "pat-null-2", "x-pat-null", "other"]
 
 
-def test_of_a_kind_the_first_few_are_offered_and_hostile_text_is_one_plain_line() -> None:
+def test_matches_per_kind_are_limited_and_hostile_text_is_one_plain_line() -> None:
     jumps = index(**{f"pat_{n}": "a\x1b[31m\nb [red]" for n in range(100)})
     found = jumps.find("pat")
     assert sum(one.kind == "pattern" for one in found) == MAX_OF_A_KIND
@@ -58,6 +58,6 @@ def test_of_a_kind_the_first_few_are_offered_and_hostile_text_is_one_plain_line(
     assert jumps.find("\x00" * 500) == []
 
 
-def test_the_rarest_of_several_words_leads() -> None:
+def test_the_rarest_word_ranks_highest() -> None:
     jumps = index(**{f"pat_{n}": f"undefined number {n}" for n in range(20_000)})
     assert [one.id for one in jumps.find("undefined 19999")] == ["pat-19999"]

@@ -156,7 +156,7 @@ def prepared(view: ProjectState) -> Injection:
     return prepare_task_injection(view, "Fix TypeScript type errors in user validation")
 
 
-def test_the_preview_is_the_context_itself(sample_view: ProjectState) -> None:
+def test_the_preview_equals_the_injected_context(sample_view: ProjectState) -> None:
     injection = prepared(sample_view)
     assert "\n".join(line.plain for line in context.context_lines(injection)) == injection.context
 
@@ -170,7 +170,7 @@ def test_a_pinned_pattern_shows_author_time_and_reason(sample_view: ProjectState
     assert "by evidence: established" in line
 
 
-def test_the_worth_of_a_question_is_drawn(sample_view: ProjectState) -> None:
+def test_the_impact_of_a_question_is_drawn(sample_view: ProjectState) -> None:
     for number, item in enumerate(sample_view.queue, start=1):
         head, priority = review.head(item, number, len(sample_view.queue)), review.impact_bar(item, DRAWN)
         assert f"{number} of {len(sample_view.queue)}" in head.plain
@@ -178,7 +178,7 @@ def test_the_worth_of_a_question_is_drawn(sample_view: ProjectState) -> None:
         assert ("agent blocked" in priority.plain) is item.is_urgent
 
 
-def test_one_length_of_the_bar_has_one_word(sample_view: ProjectState) -> None:
+def test_each_impact_bar_has_its_own_word(sample_view: ProjectState) -> None:
     item = sample_view.queue[-1]
     words: dict[int, set[str]] = {}
     for hundredth in range(101):
@@ -195,7 +195,7 @@ def test_a_diff_shows_only_what_differs() -> None:
     assert diff_lines(before, before) == []
 
 
-def test_words_that_went_and_came_read_without_colour() -> None:
+def test_removed_and_added_words_are_marked_without_colour() -> None:
     def marked(before: str, after: str) -> list[str]:
         return [line.plain for line in words_changed(before, after)]
 
@@ -212,7 +212,7 @@ def test_equal_context_changes_are_listed_once() -> None:
     assert [[change.id for change in group] for group in group_same_changes(changes)] == [["a", "c"], ["b"]]
 
 
-def test_a_loop_without_start_or_with_a_future_one_has_no_wrong_length(sample_view: ProjectState) -> None:
+def test_a_loop_without_a_valid_start_has_no_duration(sample_view: ProjectState) -> None:
     for loop in sample_view.snapshot.loops.values():
         seconds = elapsed(loop, NOW)
         assert seconds is None or seconds >= 0

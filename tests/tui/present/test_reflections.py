@@ -28,7 +28,7 @@ def cluster(learning: str, count: int) -> Cluster:
     return found
 
 
-def test_nothing_of_a_hostile_learning_acts_on_a_terminal() -> None:
+def test_a_hostile_learning_is_shown_as_plain_text() -> None:
     found = cluster(WILD, 3)
     drawn = [
         *cluster_cells(found, NOW, DRAWN, folded=True, unfit=WILD).values(),
@@ -50,7 +50,7 @@ def test_a_learning_names_its_pattern_and_counts_only_loops() -> None:
     assert lines[2] == "Has a pattern: pat-x"
 
 
-def test_a_learning_that_an_older_reflection_joins_is_found_again() -> None:
+def test_a_learning_is_found_again_after_an_older_reflection_joins_it() -> None:
     reflections = [
         Reflection(id=n, shape="s", file="f", loop_id=n, learning="Lock the carts in order", at=NOW - timedelta(days=d))
         for n, d in (("a", 1), ("b", 2), ("c", 3))

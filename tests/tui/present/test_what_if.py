@@ -111,7 +111,7 @@ def test_an_invalid_value_shows_the_reason(name: str, text: str, reason: str) ->
     assert present.reason(error.value, KNOBS[name]) == reason
 
 
-def test_what_loops_would_notice_most_comes_first() -> None:
+def test_changes_with_the_most_context_recipients_are_first() -> None:
     turns = (
         turn("a-pinned", course(PROVEN), course(DEPRECATED, inverts=True), pinned=True),
         turn("b-one-up", course(CANDIDATE), course(ESTABLISHED)),
@@ -190,7 +190,7 @@ def test_inversions_and_pins_are_noted(view: ProjectState, before: bool, after: 
     assert len(note) <= 28, "has to fit into its column"
 
 
-def test_an_inversion_that_nothing_dates_is_noted_without_a_day(view: ProjectState) -> None:
+def test_an_undated_inversion_is_noted_without_a_day(view: ProjectState) -> None:
     undated = Course(state=DEPRECATED, since=None, inverts=True, inverted_at=None)
     assert cells(turn("gone", course(DEPRECATED), undated), view)["note"] == "would invert"
 

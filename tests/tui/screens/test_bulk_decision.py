@@ -16,7 +16,7 @@ def states(user: User, keys: list[str]) -> list[Maturity]:
 
 
 @pytest.mark.slow
-async def test_five_are_deprecated_at_once_and_one_undo_takes_it_back(sample: Path, home: Path) -> None:
+async def test_a_bulk_deprecation_of_five_is_undone_at_once(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(80, 24)) as user:
         await user.go("patterns")
         await user.filter("is:injectable")
@@ -75,7 +75,7 @@ async def test_promoting_many_skips_and_reports_quarantined_patterns(sample: Pat
 
 
 @pytest.mark.slow
-async def test_the_dialog_can_be_left_while_it_runs(sample: Path, home: Path) -> None:
+async def test_the_dialog_can_be_closed_while_it_runs(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
         await user.filter("state:established type:error")

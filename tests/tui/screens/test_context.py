@@ -122,7 +122,7 @@ async def test_a_changed_value_shows_its_effect_and_c_hides_it(sample: Path, hom
 
 
 @pytest.mark.slow
-async def test_every_knob_turns_and_goes_back(sample: Path, home: Path) -> None:
+async def test_every_value_can_be_changed_and_restored(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         place = await at_task(user)
         start = place.settings
@@ -154,7 +154,7 @@ async def test_every_knob_turns_and_goes_back(sample: Path, home: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_the_key_line_changes_while_a_value_has_focus_and_enter_leaves_it(sample: Path, home: Path) -> None:
+async def test_the_footer_changes_while_a_value_has_focus(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(80, 24)) as user:
         place = await at_task(user)
         assert "type a value" not in user.key_line()
@@ -172,7 +172,7 @@ async def test_the_key_line_changes_while_a_value_has_focus_and_enter_leaves_it(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-async def test_toasts_cover_no_value(sample: Path, home: Path, size: tuple[int, int]) -> None:
+async def test_toasts_do_not_cover_values(sample: Path, home: Path, size: tuple[int, int]) -> None:
     async with open_dashboard(sample, home, size=size) as user:
         place = await at_task(user)
         await user.press("c")
@@ -263,7 +263,7 @@ async def test_the_patterns_of_a_loops_task_go_on_its_record_once(sample: Path, 
 
 
 @pytest.mark.slow
-async def test_a_task_that_nothing_fits_and_a_project_without_loops_say_so(sample: Path, home: Path) -> None:
+async def test_a_task_without_matches_and_a_project_without_loops_are_explained(sample: Path, home: Path) -> None:
     for name in ("ralph/loops", "ralph/heartbeats", "ralph-external"):
         shutil.rmtree(sample / ".aiwg" / name)
     for name in ("current-loop.json", "registry.json"):
@@ -310,7 +310,7 @@ async def test_l_goes_through_the_running_loops(sample: Path, home: Path) -> Non
         assert user.place.query_one(Input).value == tasks[0]
 
 
-async def test_a_loops_context_is_one_key_away(sample: Path, home: Path) -> None:
+async def test_one_key_shows_the_context_of_a_loop(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         key = user.table.cursor_key
         assert key is not None
@@ -370,7 +370,7 @@ async def test_reflections_have_rows_and_open_in_their_screen(sample: Path, home
 
 
 @pytest.mark.slow
-async def test_without_a_task_the_running_loops_and_last_tasks_are_there_to_be_taken(sample: Path, home: Path) -> None:
+async def test_running_loops_and_recent_tasks_are_offered_without_a_task(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("context")
         await user.sees("Running loops and recent tasks", "Add rate limiting to the login endpoint", "take this task")

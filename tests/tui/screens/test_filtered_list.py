@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.tui.user import NOW, open_dashboard, set_times
 
 
-async def test_a_list_whose_files_cannot_be_read_does_not_say_that_there_is_nothing(tmp_path: Path, home: Path) -> None:
+async def test_an_unreadable_list_is_not_shown_as_empty(tmp_path: Path, home: Path) -> None:
     shared = tmp_path / "broken/.aiwg/ralph/shared"
     for name in ("patterns/error-patterns.json", "patterns/anti-patterns.json", "curation/ledger.jsonl"):
         file = shared / name

@@ -33,7 +33,7 @@ def underlined(user: User) -> list[str]:
 
 
 @pytest.mark.slow
-async def test_the_order_is_underlined_and_one_key_approves_the_text(sample: Path, home: Path) -> None:
+async def test_the_held_instruction_is_underlined_and_one_key_approves_the_text(sample: Path, home: Path) -> None:
     give_order(sample)
     async with open_dashboard(sample, home) as user:
         assert await at_question(user, HELD) == NULL
@@ -73,7 +73,7 @@ async def test_a_text_that_changed_since_it_was_shown_is_not_approved(sample: Pa
 
 
 @pytest.mark.slow
-async def test_a_hostile_order_is_shown_as_text_and_does_nothing(sample: Path, home: Path) -> None:
+async def test_a_hostile_instruction_is_shown_as_text_and_does_nothing(sample: Path, home: Path) -> None:
     give_order(sample, HOSTILE)
     async with open_dashboard(sample, home, size=(80, 24)) as user:
         await at_question(user, HELD)

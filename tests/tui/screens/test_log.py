@@ -64,7 +64,7 @@ async def test_a_decision_shows_before_after_and_written_files(sample: Path, hom
             assert part in text
 
 
-async def test_the_words_of_a_note_can_be_read(sample: Path, home: Path) -> None:
+async def test_a_note_is_readable(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(200, 50)) as user:
         await user.go("log")
         await user.filter("verb:note")

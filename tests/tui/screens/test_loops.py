@@ -52,7 +52,7 @@ async def test_each_tab_of_loops_of_each_status_and_source_can_be_read(sample: P
                 await user.press("right_square_bracket")
 
 
-async def test_the_story_of_a_loop_is_read_when_it_is_looked_at(sample: Path, home: Path) -> None:
+async def test_details_of_a_loop_are_read_on_demand(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.filter("settlement")
         key = user.table.cursor_key
@@ -110,7 +110,7 @@ async def test_a_new_loop_appears_and_the_cursor_stays(sample: Path, home: Path)
         assert user.toasts() == [], "its row tells of it"
 
 
-async def test_a_loop_that_is_deleted_goes_away(sample: Path, home: Path) -> None:
+async def test_a_deleted_loop_disappears(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.filter("id:session-store")
         key = user.table.cursor_key
@@ -249,7 +249,7 @@ async def test_the_preview_explains_why_there_is_nothing_to_extract(sample: Path
 
 
 @pytest.mark.slow
-async def test_what_another_process_injects_and_records_shows_at_once(sample: Path, home: Path) -> None:
+async def test_injections_and_results_of_another_process_are_shown_at_once(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(160, 50)) as user:
         key = next(key for key in user.table.keys if not user.app.view.board.loop_patterns(key).uses)
         user.place.go_to(key)
@@ -270,7 +270,7 @@ async def test_what_another_process_injects_and_records_shows_at_once(sample: Pa
         assert key in user.table.keys
 
 
-async def test_what_was_extracted_from_a_loop_shows_in_its_patterns(sample: Path, home: Path) -> None:
+async def test_patterns_extracted_from_a_loop_are_listed(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(160, 50)) as user:
         user.place.go_to("current-loop")
         await user.press("e")
@@ -283,7 +283,7 @@ async def test_what_was_extracted_from_a_loop_shows_in_its_patterns(sample: Path
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])
-async def test_tasks_have_the_room(sample: Path, home: Path, width: int) -> None:
+async def test_tasks_use_the_remaining_width(sample: Path, home: Path, width: int) -> None:
     async with open_dashboard(sample, home, size=(width, 40)) as user:
         assert user.table.width_of("task") >= (39 if width == 80 else 40)
         row = user.row("ralph-move-the-settlement-jobs-from--18be2e49")

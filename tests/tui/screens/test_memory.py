@@ -142,7 +142,7 @@ async def test_a_task_shows_attempts_quality_and_lessons(sample: Path, home: Pat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [80, 120, 200])
-async def test_reflections_are_beside_their_attempt_if_there_is_room(sample: Path, home: Path, width: int) -> None:
+async def test_reflections_are_beside_their_attempt_if_there_is_space(sample: Path, home: Path, width: int) -> None:
     async with open_dashboard(sample, home, size=(width, 40)) as user:
         place = await in_memory(user)
         key = attempt_key(f"{ENDED}.2")
@@ -251,7 +251,7 @@ async def test_a_session_shows_failures_causes_and_fixes(sample: Path, home: Pat
         assert "▮" in details(user)
 
 
-async def test_what_an_agent_writes_shows_at_once(sample: Path, home: Path) -> None:
+async def test_records_of_an_agent_are_shown_at_once(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await in_memory(user)
         attempt = next(
@@ -306,7 +306,7 @@ async def test_v_toggles_full_details_and_missing_records_are_reported(sample: P
         assert user.toasts()[-1] == "Task task-gone is no longer in Memory"
 
 
-async def test_without_tasks_the_loops_that_could_have_one_are_listed(tmp_path: Path, home: Path) -> None:
+async def test_without_tasks_finished_loops_are_listed(tmp_path: Path, home: Path) -> None:
     async with open_dashboard(copy_tree("upstream", tmp_path / "upstream"), home, size=(80, 24)) as user:
         await user.go("memory")
         loops = len(user.app.view.snapshot.loops)

@@ -35,7 +35,7 @@ async def export(user: User, name: str) -> None:
 
 
 @pytest.mark.slow
-async def test_a_walk_through_the_sections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_all_sections_of_metrics_can_be_visited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     project = tmp_path / "acme"
     copy_sample(project, NOW)
@@ -92,7 +92,7 @@ async def test_a_walk_through_the_sections(tmp_path: Path, monkeypatch: pytest.M
         assert user.place.place == "review"
 
 
-async def test_other_sections_are_tiles_if_there_is_room(tmp_path: Path) -> None:
+async def test_other_sections_are_tiles_if_there_is_space(tmp_path: Path) -> None:
     project = tmp_path / "empty"
     project.mkdir()
     async with open_dashboard(project, tmp_path, size=(200, 50), glyphs="ascii") as user:

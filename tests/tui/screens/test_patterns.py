@@ -61,7 +61,7 @@ async def test_the_list_narrows_with_every_key(sample: Path, home: Path) -> None
 
 
 @pytest.mark.slow
-async def test_filter_errors_are_shown_and_no_matches_explain_how_to_go_on(sample: Path, home: Path) -> None:
+async def test_an_invalid_filter_and_an_empty_result_are_explained(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
         await user.filter("colour:red")
@@ -85,7 +85,7 @@ async def test_sorting_shows_the_first_of_the_new_order(sample: Path, home: Path
         await user.sees("score ↓")
 
 
-async def test_a_heading_sorts_and_turns_around(sample: Path, home: Path) -> None:
+async def test_a_second_click_on_a_heading_reverses_the_order(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
         header = "".join(segment.text for segment in user.table.render_line(0))
@@ -100,7 +100,7 @@ async def test_a_heading_sorts_and_turns_around(sample: Path, home: Path) -> Non
 
 
 @pytest.mark.slow
-async def test_a_promoted_pattern_changes_its_row_its_file_and_its_key(sample: Path, home: Path) -> None:
+async def test_promoting_changes_the_row_the_file_and_the_offered_key(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await at_pattern(user, ESTABLISHED)
         assert "estab" in user.row(ESTABLISHED)
@@ -119,7 +119,7 @@ async def test_a_promoted_pattern_changes_its_row_its_file_and_its_key(sample: P
 
 
 @pytest.mark.slow
-async def test_deprecating_wants_a_reason(sample: Path, home: Path) -> None:
+async def test_deprecating_needs_a_reason(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await at_pattern(user, ESTABLISHED)
         await user.press("d")
@@ -136,7 +136,7 @@ async def test_deprecating_wants_a_reason(sample: Path, home: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_escape_takes_a_question_back(sample: Path, home: Path) -> None:
+async def test_escape_closes_a_question(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await at_pattern(user, ESTABLISHED)
         before = len(user.app.view.snapshot.decisions)
@@ -197,7 +197,7 @@ async def test_a_key_that_cannot_act_gives_a_reason(sample: Path, home: Path) ->
 
 
 @pytest.mark.slow
-async def test_what_the_rules_deprecate_can_be_reset_once_and_then_promoted(sample: Path, home: Path) -> None:
+async def test_a_pattern_deprecated_by_rule_can_be_reset_then_promoted(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         view = user.app.view
         ruled = next(
@@ -216,7 +216,7 @@ async def test_what_the_rules_deprecate_can_be_reset_once_and_then_promoted(samp
 
 
 @pytest.mark.slow
-async def test_many_are_marked_and_decided_together(sample: Path, home: Path) -> None:
+async def test_many_selected_patterns_are_decided_together(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
         await user.filter("state:established type:error")
@@ -239,7 +239,9 @@ async def test_many_are_marked_and_decided_together(sample: Path, home: Path) ->
 
 
 @pytest.mark.slow
-async def test_refusals_among_many_are_reported_and_the_rest_is_decided(sample: Path, home: Path) -> None:
+async def test_refused_patterns_of_a_bulk_decision_are_reported_and_the_others_decided(
+    sample: Path, home: Path
+) -> None:
     async with open_dashboard(sample, home) as user:
         await at_pattern(user, DEPRECATED)
         user.table.toggle_mark([DEPRECATED, ESTABLISHED])
@@ -385,14 +387,14 @@ async def test_the_order_is_saved_between_runs(sample: Path, home: Path) -> None
         assert list(restorer.table.keys) == order
 
 
-async def test_a_state_that_does_not_exist_is_named(sample: Path, home: Path) -> None:
+async def test_an_unknown_state_is_reported(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
         await user.filter("state:bogus")
         await user.sees("state: must be one of")
 
 
-async def test_escape_in_the_filter_takes_it_off(sample: Path, home: Path) -> None:
+async def test_escape_clears_the_filter(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
         await user.press("slash", "n", "u", "l", "l")
@@ -447,7 +449,7 @@ async def test_selected_patterns_are_archived_with_a_reason_and_restored_by_undo
         (260, ["● proven", "pat-success-profile-first-009", "0.69 ┄┄┄┄┄┄━━╋ 1.00"], []),
     ],
 )
-async def test_titles_come_before_ids_and_bars(
+async def test_titles_have_priority_over_ids_and_bars(
     sample: Path, home: Path, width: int, seen: list[str], unseen: list[str]
 ) -> None:
     async with open_dashboard(sample, home, size=(width, 40)) as user:
@@ -458,7 +460,7 @@ async def test_titles_come_before_ids_and_bars(
 
 
 @pytest.mark.slow
-async def test_after_a_decision_the_cursor_keeps_its_place_in_the_list(sample: Path, home: Path) -> None:
+async def test_the_cursor_keeps_its_position_after_a_decision(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
         user.table.cursor = 4
@@ -480,7 +482,7 @@ async def test_after_a_decision_the_cursor_keeps_its_place_in_the_list(sample: P
 
 
 @pytest.mark.slow
-async def test_after_a_sort_the_cursor_keeps_its_record(sample: Path, home: Path) -> None:
+async def test_the_cursor_keeps_its_record_after_sorting(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
         user.table.cursor = 7
@@ -521,7 +523,7 @@ async def test_a_pin_shows_no_decay_and_a_decision_shows_its_author(sample: Path
             assert f"Later evidence contradicts {whose} decision" in lines
 
 
-async def test_the_list_of_findings_takes_no_more_lines_than_it_needs(sample: Path, home: Path) -> None:
+async def test_the_list_of_findings_is_as_high_as_its_content(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(120, 40)) as user:
         await user.press("F")
         await user.settled()

@@ -150,7 +150,7 @@ async def test_grouping_is_filtered_saved_and_left_for_a_single_reflection(sampl
         assert user.app.user_state.get_here("reflections-grouped") == ""
 
 
-async def test_a_draft_is_called_one(sample: Path, home: Path) -> None:
+async def test_a_draft_is_labelled_as_a_draft(sample: Path, home: Path) -> None:
     draft = {
         "attempt_id": 9,
         "learning": "The approach carried at once.",

@@ -124,7 +124,7 @@ async def test_it_plays_to_the_end_and_stops(sample: Path, home: Path, monkeypat
 
 
 @pytest.mark.slow
-async def test_an_attempt_at_work_is_followed_at_its_end_only(sample: Path, home: Path) -> None:
+async def test_a_running_attempt_is_followed_only_from_its_last_action(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         player = await opened(user, RUNNING, 2)
         count = len(detail(user, RUNNING, 2).actions)
@@ -153,7 +153,7 @@ async def test_a_click_on_the_timeline_goes_there(sample: Path, home: Path) -> N
 
 
 @pytest.mark.slow
-async def test_quality_and_reflections_are_beside_it_if_there_is_room(sample: Path, home: Path) -> None:
+async def test_quality_and_reflections_are_beside_the_task_if_there_is_space(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await opened(user, ENDED, 2)
         side = user.place.query_one("#replay-side", TextPane)

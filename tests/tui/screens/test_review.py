@@ -101,9 +101,7 @@ async def test_undo_of_another_persons_decision_keeps_the_session_count(sample: 
 
 
 @pytest.mark.slow
-async def test_what_another_reviewer_has_answered_is_skipped_and_no_key_meant_for_it_acts(
-    sample: Path, home: Path
-) -> None:
+async def test_a_question_answered_by_another_reviewer_is_skipped(sample: Path, home: Path) -> None:
     other = Project(ProjectPaths(sample), Settings(), by="bob", clock=lambda: NOW, cache=False)
     other.load()
     seconds = [0.0]
@@ -126,7 +124,7 @@ async def test_what_another_reviewer_has_answered_is_skipped_and_no_key_meant_fo
 
 
 @pytest.mark.slow
-async def test_the_order_is_fixed_new_questions_are_appended_and_resolved_ones_are_passed(
+async def test_the_order_is_fixed_new_questions_are_appended_and_resolved_ones_skipped(
     sample: Path, home: Path
 ) -> None:
     other = Project(ProjectPaths(sample), Settings(), by="bob", clock=lambda: NOW, cache=False)
@@ -176,7 +174,7 @@ async def test_enter_gives_the_highlighted_answer_and_o_opens(sample: Path, home
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
-async def test_all_of_review_works_by_mouse(sample: Path, home: Path, size: tuple[int, int]) -> None:
+async def test_every_review_action_works_with_the_mouse(sample: Path, home: Path, size: tuple[int, int]) -> None:
     async with open_dashboard(sample, home, size=size) as user:
         source = await at_question(user, BURST)
 

@@ -65,7 +65,7 @@ def newest(user: User) -> Verb:
 
 
 @pytest.mark.slow
-async def test_an_inversion_is_reworded_and_given_an_alternative_before_it_is_accepted(
+async def test_an_inversion_can_be_rewritten_and_given_an_alternative(
     sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with open_dashboard(sample, home) as user:
@@ -111,7 +111,7 @@ async def test_an_inversion_is_reworded_and_given_an_alternative_before_it_is_ac
 
 
 @pytest.mark.slow
-async def test_a_decision_in_doubt_is_given_up_confirmed_or_turned_around(sample: Path, home: Path) -> None:
+async def test_a_contradicted_decision_is_reset_confirmed_or_reversed(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         subject = await at_question(user, CONTRADICTED)
         assert "Since then: 2 ✓ 4 ✗" in flat(user, "proposal")
@@ -143,9 +143,7 @@ async def test_a_decision_in_doubt_is_given_up_confirmed_or_turned_around(sample
 
 
 @pytest.mark.slow
-async def test_a_text_that_has_changed_since_it_was_approved_is_approved_again_or_put_back(
-    sample: Path, home: Path
-) -> None:
+async def test_a_text_edited_after_approval_is_approved_again_or_restored(sample: Path, home: Path) -> None:
     open_project_of(sample).decide(Promote(NULL))
     path = sample / ".aiwg/ralph/shared/patterns/error-patterns.json"
     approved = path.read_text()
@@ -168,7 +166,7 @@ async def test_a_text_that_has_changed_since_it_was_approved_is_approved_again_o
 
 
 @pytest.mark.slow
-async def test_marks_in_a_burst_are_revoked_or_confirmed_as_one_decision(sample: Path, home: Path) -> None:
+async def test_suspicious_reports_are_revoked_or_confirmed_as_one_decision(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         source = await at_question(user, BURST)
         assert all(id in pane(user, "subject") for id in BLAMED)
@@ -280,7 +278,7 @@ async def test_offers_imports_and_duplicates_are_questions(sample: Path, home: P
 
 
 @pytest.mark.slow
-async def test_what_idle_moments_find_is_asked_too(sample: Path, home: Path) -> None:
+async def test_questions_found_in_the_background_are_asked(sample: Path, home: Path) -> None:
     path = sample / ".aiwg/ralph/shared/patterns/error-patterns.json"
     content = json.loads(path.read_text().replace("Cannot read propert(y|ies) .* of (null|undefined)", ".*"))
     (records,) = content["pattern_registry"].values()
@@ -354,7 +352,7 @@ async def test_an_escalation_is_acknowledged_without_other_effects(sample: Path,
 
 
 @pytest.mark.slow
-async def test_a_session_of_some_minutes_is_planned_and_ends(sample: Path, home: Path) -> None:
+async def test_a_session_with_a_time_budget_is_planned_and_ends(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(160, 40)) as user:
         await user.go("review")
         await user.sees("b 12 min: ")

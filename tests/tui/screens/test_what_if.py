@@ -50,7 +50,9 @@ def turned(replay: Replay) -> set[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["patterns", "review"])
-async def test_opens_with_todays_thresholds_and_esc_leaves(sample: Path, home: Path, place: str) -> None:
+async def test_the_what_if_screen_opens_with_the_current_thresholds_and_esc_closes_it(
+    sample: Path, home: Path, place: str
+) -> None:
     async with open_dashboard(sample, home) as user:
         await open_what_if(user, place)
         await user.sees(

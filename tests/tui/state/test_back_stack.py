@@ -27,7 +27,7 @@ def task(user: User) -> str:
 
 
 @pytest.mark.slow
-async def test_esc_returns_from_context_which_keeps_the_typed_task(sample: Path, home: Path) -> None:
+async def test_esc_returns_from_context_and_the_typed_task_is_kept(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("context")
         await user.press("slash")
@@ -58,7 +58,7 @@ async def test_esc_returns_from_context_which_keeps_the_typed_task(sample: Path,
 
 
 @pytest.mark.slow
-async def test_a_task_that_is_typed_after_a_link_stays(sample: Path, home: Path) -> None:
+async def test_a_task_typed_after_following_a_link_is_kept(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("loops")
         await user.press("i")
@@ -96,7 +96,7 @@ async def test_esc_returns_from_review_and_along_several_links(sample: Path, hom
 
 
 @pytest.mark.slow
-async def test_a_deciding_key_that_was_typed_for_the_place_before_does_nothing(sample: Path, home: Path) -> None:
+async def test_a_deciding_key_typed_on_the_previous_screen_does_nothing(sample: Path, home: Path) -> None:
     seconds = [100.0]
     async with open_dashboard(sample, home, clock=lambda: seconds[0]) as user:
         await user.go("memory")
@@ -123,7 +123,7 @@ async def test_a_deciding_key_that_was_typed_for_the_place_before_does_nothing(s
 
 @pytest.mark.slow
 @pytest.mark.parametrize("key", ["a", "s", "enter", "u"])
-async def test_no_question_is_answered_right_after_the_way_to_review(sample: Path, home: Path, key: str) -> None:
+async def test_no_question_is_answered_right_after_going_to_review(sample: Path, home: Path, key: str) -> None:
     seconds = [100.0]
     async with open_dashboard(sample, home, clock=lambda: seconds[0]) as user:
         known = len(user.app.view.snapshot.decisions)
@@ -143,7 +143,7 @@ async def test_obvious_refusals_need_no_message(sample: Path, home: Path) -> Non
             assert user.toasts() == []
 
 
-async def test_a_dialog_shows_its_own_keys_where_those_of_the_place_were(sample: Path, home: Path) -> None:
+async def test_a_dialog_replaces_the_keys_of_the_screen(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
         await user.press("d")

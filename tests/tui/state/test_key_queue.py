@@ -109,7 +109,7 @@ async def all_acted(app: Keys) -> None:
             await asyncio.sleep(0)
 
 
-async def test_keys_behind_one_that_opens_a_line_are_typed_into_it() -> None:
+async def test_keys_after_the_one_that_opens_a_field_are_typed_into_it() -> None:
     async with Keys().run_test() as pilot:
         app = burst(pilot, "x", "/", "d", "d", "escape", "y")
         await all_acted(app)
@@ -118,7 +118,7 @@ async def test_keys_behind_one_that_opens_a_line_are_typed_into_it() -> None:
         assert app.user == []
 
 
-async def test_a_text_pasted_after_a_key_goes_to_the_new_focus() -> None:
+async def test_pasted_text_goes_to_the_focus_that_the_key_before_it_set() -> None:
     async with Keys().run_test() as pilot:
         app = burst(pilot, "/")
         app.post_message(events.Paste("pasted"))
@@ -136,7 +136,7 @@ async def test_keys_typed_after_enter_go_to_the_new_focus(leaving: str) -> None:
         assert [key for key in app.heard if key in "pq"] == ["p", "q"]
 
 
-async def test_keys_go_into_a_dialog_and_out_of_it_with_the_one_that_opens_and_closes_it() -> None:
+async def test_keys_typed_ahead_follow_a_dialog_that_opens_and_closes() -> None:
     async with Keys().run_test() as pilot:
         app = burst(pilot, "d", "n", "o", "enter", "p", "d", "d", "escape", "d", "enter", "q")
         await all_acted(app)
@@ -144,7 +144,7 @@ async def test_keys_go_into_a_dialog_and_out_of_it_with_the_one_that_opens_and_c
         assert [key for key in app.heard if key in "pq"] == ["p", "q"]
 
 
-async def test_a_key_that_hangs_keeps_the_next_one_waiting_only_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_key_that_hangs_delays_the_next_one_only_until_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_queue, "LONGEST_SECONDS", 0.01)
     async with Keys().run_test() as pilot:
         app = burst(pilot, "/", "a")
@@ -160,7 +160,7 @@ async def test_a_key_that_hangs_keeps_the_next_one_waiting_only_for_a_while(monk
         assert app.line == "abcd"
 
 
-async def test_what_a_key_has_begun_ends_before_the_next_one_acts() -> None:
+async def test_a_key_acts_after_the_previous_one_has_finished() -> None:
     async with Keys().run_test() as pilot:
         app = burst(pilot, "/", "a")
         app.held = 5

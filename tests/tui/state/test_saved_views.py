@@ -45,14 +45,14 @@ def test_invalid_views_are_skipped(tmp_path: Path, views: Any) -> None:
     assert own_views(kept(tmp_path, views)) == ()
 
 
-def test_there_are_not_more_than_can_be_looked_through(tmp_path: Path) -> None:
+def test_the_number_of_matches_is_limited(tmp_path: Path) -> None:
     memory = kept(tmp_path, [{"name": f"view {n}", "place": "log"} for n in range(MOST_VIEWS + 9)])
     assert len(own_views(memory)) == MOST_VIEWS
     assert not save_view(memory, ONE)
     assert save_view(memory, SavedView("view 3", "loops"))
 
 
-def test_what_two_dashboards_keep_stays(tmp_path: Path) -> None:
+def test_two_dashboards_keep_each_others_saved_values(tmp_path: Path) -> None:
     one, other = UserState(tmp_path / "state.json", "/one"), UserState(tmp_path / "state.json", "/two")
     one.set_here("place", "log")
     other.set_here("place", "memory")

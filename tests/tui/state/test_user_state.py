@@ -35,7 +35,7 @@ def test_saved_values_are_loaded_by_the_next_run(tmp_path: Path) -> None:
         b'{"projects": {"/one": 3}}',
     ],
 )
-def test_a_file_that_is_not_as_expected_is_forgotten(tmp_path: Path, text: bytes) -> None:
+def test_an_unexpected_cache_file_is_ignored(tmp_path: Path, text: bytes) -> None:
     file = tmp_path / "state.json"
     file.write_bytes(text)
     kept = UserState(file, "/one")
@@ -47,7 +47,7 @@ def test_a_file_that_is_not_as_expected_is_forgotten(tmp_path: Path, text: bytes
     assert json.loads(file.read_text())["projects"]["/one"]["place"] == "log"
 
 
-def test_forgetting_a_project_keeps_values_for_all_projects(tmp_path: Path) -> None:
+def test_removing_a_project_keeps_the_values_of_all_projects(tmp_path: Path) -> None:
     file = tmp_path / "state.json"
     before = UserState(file, "demo")
     before.set("theme", "light")
@@ -60,7 +60,7 @@ def test_forgetting_a_project_keeps_values_for_all_projects(tmp_path: Path) -> N
     assert (kept.get("theme"), kept.get_here("memory-filter")) == ("light", "")
 
 
-def test_only_the_newest_projects_are_remembered(tmp_path: Path) -> None:
+def test_only_the_newest_projects_are_saved(tmp_path: Path) -> None:
     file = tmp_path / "state.json"
     for n in range(MAX_PROJECTS + 5):
         kept = UserState(file, f"/project-{n}")
@@ -72,7 +72,7 @@ def test_only_the_newest_projects_are_remembered(tmp_path: Path) -> None:
     assert projects[-1] == f"/project-{MAX_PROJECTS + 4}"
 
 
-def test_a_folder_that_cannot_be_written_costs_nothing(tmp_path: Path) -> None:
+def test_an_unwritable_folder_does_no_harm(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     kept = UserState(tmp_path / "file" / "state.json", "/one")
     kept.set("theme", "light")

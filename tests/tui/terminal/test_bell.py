@@ -36,13 +36,13 @@ class Terminal:
         ("nonsense", []),
     ],
 )
-def test_a_call_has_our_own_words_only(mode: str, written: list[str]) -> None:
+def test_a_desktop_notification_contains_no_text_from_files(mode: str, written: list[str]) -> None:
     terminal = Terminal(mode)
     terminal.caller.note([CRASH, QUESTION, STARTED, QUESTION, TIDYING])
     assert terminal.written == written
 
 
-def test_it_does_not_call_again_and_again() -> None:
+def test_a_notification_is_sent_only_once() -> None:
     terminal = Terminal("osc9")
     terminal.caller.note([STARTED, TIDYING])
     assert terminal.written == []
@@ -55,7 +55,7 @@ def test_it_does_not_call_again_and_again() -> None:
     assert len(terminal.written) == 2 and "49 questions" in terminal.written[1]
 
 
-def test_events_during_disabled_notifications_are_not_reported_later() -> None:
+def test_events_while_notifications_are_off_are_never_reported() -> None:
     terminal = Terminal("off")
     terminal.caller.note([CRASH])
     terminal.mode = "bell"
@@ -63,7 +63,7 @@ def test_events_during_disabled_notifications_are_not_reported_later() -> None:
     assert terminal.written == []
 
 
-def test_tmux_passes_a_message_on_to_the_terminal_around_it() -> None:
+def test_tmux_forwards_a_notification_to_the_outer_terminal() -> None:
     terminal = Terminal("osc9", TMUX="/tmp/tmux,1,0")
     terminal.caller.note([CRASH])
     assert terminal.written == ["\x1bPtmux;\x1b\x1b]9;ralphdeck: 1 crashed loop\x1b\x1b\\\x1b\\"]

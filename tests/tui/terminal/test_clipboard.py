@@ -14,7 +14,7 @@ from tui.widgets.line_view import fit
 from tui.widgets.text_pane import TextPane
 
 
-def test_what_terminals_take_is_copied_and_nothing_of_it_acts() -> None:
+def test_copied_text_contains_no_control_codes() -> None:
     assert copyable("a\x1b]52;c;x\x07b")[0].isprintable()
     assert copyable("é" * 10) == ("é" * 10, False)
     text, cut = copyable("漢" * MOST_BYTES)
@@ -37,9 +37,7 @@ def fake_tmux(folder: Path, clipboard: str) -> None:
     script.chmod(0o755)
 
 
-async def test_tmux_gets_the_text_and_is_asked_whether_it_passes_it_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_tmux_receives_the_copied_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     fake_tmux(tmp_path, "external")
     assert "clipboard of the terminal" in (await load_into_tmux("a `b` $c") or "")

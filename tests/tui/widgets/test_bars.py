@@ -11,14 +11,14 @@ def items(*texts: str) -> list[Item]:
     return [Item(Content(text), text) for text in texts]
 
 
-async def test_items_are_shown_left_and_right() -> None:
+async def test_bar_items_are_aligned_left_and_right() -> None:
     line = ItemLine()
     line.show(items("one", "two"), items("right"))
     async with hosted(line, size=(40, 3)):
         assert lines_of(line) == [" one  two" + " " * 25 + "right"]
 
 
-async def test_what_does_not_fit_is_left_out_last_first_and_help_stays() -> None:
+async def test_items_that_do_not_fit_are_dropped_from_the_end_but_help_stays() -> None:
     line = ItemLine()
     line.show(items("first", "second", "third"), items("undo something", "help"))
     async with hosted(line, size=(30, 3)) as (_, pilot):
@@ -48,7 +48,7 @@ async def test_a_click_on_an_item_posts_its_value() -> None:
 
 
 @pytest.mark.slow
-async def test_an_item_that_is_left_out_cannot_be_clicked() -> None:
+async def test_a_hidden_item_cannot_be_clicked() -> None:
     line = ItemLine()
     line.show(items("first", "second", "third"))
     async with hosted(line, ItemLine.Clicked, size=(18, 3)) as (host, pilot):

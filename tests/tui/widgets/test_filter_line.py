@@ -7,7 +7,7 @@ from tests.tui.widgets.hosting import hosted
 from tui.widgets.filter_line import FilterLine
 
 
-async def test_every_keystroke_is_a_new_filter() -> None:
+async def test_every_keystroke_updates_the_filter() -> None:
     line = FilterLine("hint")
     async with hosted(line, FilterLine.Changed, FilterLine.Left) as (host, pilot):
         line.focus_input()
@@ -27,7 +27,7 @@ async def test_a_filter_set_by_the_program_is_posted_too() -> None:
         assert host.heard[-1].text == "state:proven"
 
 
-async def test_the_count_is_beside_it_and_markup_is_plain_text() -> None:
+async def test_the_filter_shows_a_count_and_plain_text() -> None:
     line = FilterLine("[red]hint[/]")
     async with hosted(line) as (host, pilot):
         line.count(Content("[b]12[/b] of 41"))

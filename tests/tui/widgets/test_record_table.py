@@ -54,7 +54,7 @@ async def test_only_the_visible_rows_of_a_huge_list_are_drawn() -> None:
         assert table.cursor_key == MANY[-1]
 
 
-async def test_a_huge_list_is_shown_in_no_time() -> None:
+async def test_a_huge_list_draws_only_visible_rows() -> None:
     table, _ = make(MANY)
     async with hosted(table) as (_, pilot):
         turned = MANY[::-1]
@@ -78,7 +78,7 @@ async def test_the_cursor_stays_on_its_record_through_a_new_order() -> None:
         assert host.heard == [], "it is the same record, so there is nothing to say"
 
 
-async def test_the_cursor_stays_near_a_record_that_goes() -> None:
+async def test_the_cursor_stays_near_a_removed_record() -> None:
     table, _ = make(["a", "b", "c", "d"])
     async with hosted(table, RecordTable.Highlighted) as (host, pilot):
         table.move(2)
@@ -106,7 +106,7 @@ async def test_an_empty_list_explains_what_to_do() -> None:
         assert table.cursor_key is None
 
 
-async def test_marks_belong_to_records_and_go_with_them() -> None:
+async def test_selections_follow_their_records() -> None:
     table, _ = make(["a", "b", "c"])
     async with hosted(table) as (_, pilot):
         table.toggle_mark(["a", "c"])
@@ -130,7 +130,7 @@ async def test_marks_belong_to_records_and_go_with_them() -> None:
         (24, "id uses"),
     ],
 )
-async def test_columns_are_left_out_where_space_is_short(width: int, titles: str) -> None:
+async def test_columns_are_dropped_when_space_is_short(width: int, titles: str) -> None:
     table, _ = make(["pat-1"])
     async with hosted(table, size=(width, 5)):
         assert " ".join(lines_of(table)[0].split()) == titles
@@ -161,7 +161,7 @@ async def test_long_ids_that_differ_at_the_end_stay_different() -> None:
         assert "…" in one
 
 
-async def test_a_click_on_a_heading_asks_for_its_order() -> None:
+async def test_a_click_on_a_heading_sorts_by_it() -> None:
     table, _ = make(MANY)
     async with hosted(table, RecordTable.HeaderClicked) as (host, pilot):
         header = lines_of(table)[0]
@@ -221,7 +221,7 @@ async def test_wide_characters_keep_the_columns_straight() -> None:
         assert len(ends) == 1
 
 
-async def test_two_lines_a_row_scroll_click_and_count_as_one() -> None:
+async def test_a_row_of_two_lines_scrolls_and_clicks_as_one() -> None:
     keys = [f"row-{n}" for n in range(50)]
     table = RecordTable(
         COLUMNS, lambda key: {"id": Content(key)}, lambda: Content(""), below=lambda key: Content(f"below {key}")
@@ -261,7 +261,7 @@ ROOMY = (
         (60, {"title": 37, "state": 12, "uses": 6}),
     ],
 )
-async def test_columns_show_all_of_it_where_there_is_room(width: int, cells: dict[str, int]) -> None:
+async def test_columns_are_complete_when_there_is_space(width: int, cells: dict[str, int]) -> None:
     table = RecordTable(ROOMY, lambda key: {}, lambda: Content(""))
     async with hosted(table, size=(width, 5)):
         assert {column: table.width_of(column) for column in cells} == cells

@@ -36,7 +36,7 @@ def test_text_is_broken_into_lines(text: str, width: int, expected: list[str]) -
     assert [line.plain for line in wrap([Content(text)], width)] == expected
 
 
-def test_every_line_of_a_marked_paragraph_has_its_mark() -> None:
+def test_every_line_of_a_marked_paragraph_is_marked() -> None:
     marks = [Content("+ "), Content("  ")]
     lines = wrap([Content("  aaa bbb ccc"), Content("ddd eee")], 11, marks)
     assert [line.plain for line in lines] == ["+   aaa bbb", "+   ccc", "  ddd eee"]
@@ -72,7 +72,7 @@ async def test_a_line_is_not_cut_when_the_scrollbar_appears() -> None:
         assert not any("…" in line for line in lines_of(pane))
 
 
-async def test_live_text_stays_where_the_reader_is() -> None:
+async def test_live_text_keeps_the_scroll_position() -> None:
     pane = TextPane()
     async with hosted(pane, size=(40, 10)) as (_, pilot):
         pane.show(paragraphs(100))
@@ -87,7 +87,7 @@ async def test_live_text_stays_where_the_reader_is() -> None:
         assert lines_of(pane)[0].strip() == "paragraph 0"
 
 
-async def test_text_that_gets_shorter_is_not_left_behind() -> None:
+async def test_shorter_text_leaves_no_remains() -> None:
     pane = TextPane()
     async with hosted(pane, size=(40, 10)) as (_, pilot):
         pane.show(paragraphs(100))
@@ -99,7 +99,7 @@ async def test_text_that_gets_shorter_is_not_left_behind() -> None:
         assert lines_of(pane)[0].strip() == "paragraph 0"
 
 
-async def test_a_change_of_style_alone_is_drawn() -> None:
+async def test_a_change_of_style_only_is_drawn() -> None:
     pane = TextPane()
     async with hosted(pane, size=(40, 4)) as (_, pilot):
         pane.show([Content.styled("same", "$error")])
@@ -110,7 +110,7 @@ async def test_a_change_of_style_alone_is_drawn() -> None:
         assert list(pane.render_line(0)) != red
 
 
-async def test_a_paragraph_further_down_is_reached_and_one_that_shows_is_left_where_it_is() -> None:
+async def test_scrolling_reaches_hidden_paragraphs_and_keeps_visible_ones() -> None:
     pane = TextPane()
     async with hosted(pane, size=(40, 10)) as (_, pilot):
         pane.show([Content("word " * 15)] * 20)
@@ -165,7 +165,7 @@ async def test_a_result_for_an_outdated_text_is_dropped() -> None:
         assert [line.strip() for line in lines_of(pane) if line] == ["new text"]
 
 
-def test_the_copy_is_the_text_as_it_was_given() -> None:
+def test_copied_text_is_unchanged() -> None:
     pane = TextPane()
     pane._paragraphs = (Content("one\ttwo"), Content("three"))
     assert pane.plain == "one\ttwo\nthree"

@@ -33,7 +33,7 @@ async def test_typing_replaces_the_value_and_is_posted() -> None:
 
 
 @pytest.mark.slow
-async def test_the_start_of_a_long_text_shows_unless_it_is_being_typed() -> None:
+async def test_a_long_text_shows_its_start_unless_it_is_edited() -> None:
     field = a_field()
     async with hosted(field) as (host, pilot):
         field.enter()
@@ -54,7 +54,7 @@ async def test_the_start_of_a_long_text_shows_unless_it_is_being_typed() -> None
         assert field.text == "7"
 
 
-async def test_letters_and_arrows_stay_commands() -> None:
+async def test_letters_and_arrows_remain_commands() -> None:
     pressed: list[str] = []
 
     class Listening(Host):

@@ -16,7 +16,7 @@ def ids(call: Call, project: Path) -> set[str]:
     return {found["id"] for found in call("patterns", "list", "--json", "--project", project).document["patterns"]}
 
 
-def test_what_a_dry_run_names_is_archived_and_undo_brings_it_back(sample: Path, call: Call) -> None:
+def test_the_patterns_a_dry_run_lists_are_archived_and_undo_restores_them(sample: Path, call: Call) -> None:
     before = ids(call, sample)
     words = ("patterns", "prune", "--max-age-days", "20", "--project", sample)
     named = call(*words, "--dry-run", "--json").document["prune"]
@@ -79,7 +79,7 @@ def test_duplicates_are_merged(sample: Path, call: Call) -> None:
     assert "an unknown loop" not in text
 
 
-def test_a_merge_and_its_undo_keep_what_was_reported_since(tmp_path: Path, call: Call) -> None:
+def test_a_merge_and_its_undo_keep_later_reports(tmp_path: Path, call: Call) -> None:
     file = tmp_path / ".aiwg/ralph/shared/patterns/error-patterns.json"
     file.parent.mkdir(parents=True)
 

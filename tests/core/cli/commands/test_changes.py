@@ -10,7 +10,7 @@ from tests.core.cli.conftest import Call
 PATTERN = "pat-error-null-check-015"
 
 
-def test_changes_name_what_turned_and_who_decided(sample: Path, call: Call) -> None:
+def test_changes_list_changed_states_and_authors(sample: Path, call: Call) -> None:
     call("deprecate", PATTERN, "--reason", "hides the cause", "--project", sample)
     result = call("changes", "--since", "7d", "--project", sample)
     row = next(line for line in result.out.splitlines() if line.startswith(PATTERN))

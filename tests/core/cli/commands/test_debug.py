@@ -155,7 +155,7 @@ def test_every_field_of_a_session_is_shown(tmp_path: Path, call: Call) -> None:
         assert part in text
 
 
-def test_what_is_in_quarantine_or_deprecated_is_never_offered(debug: Any, examples: Path, call: Call) -> None:
+def test_quarantined_or_deprecated_patterns_are_never_offered(debug: Any, examples: Path, call: Call) -> None:
     words = ("failure", "--error-type", "TypeError", "--message", MESSAGE, "--json")
     for verb in ("deprecate", "quarantine"):
         offered = [pattern["id"] for pattern in debug(*words).document["patterns"]]
@@ -221,7 +221,7 @@ def test_a_pattern_that_helped_gets_one_success(sample: Path, call: Call) -> Non
     assert call("debug", "success", SETTLEMENT, "--applied", "nobody", "--project", sample).code == 1
 
 
-def test_yaml_gets_lessons_behind_all_else_and_a_failed_session_teaches_nothing(tmp_path: Path, call: Call) -> None:
+def test_lessons_are_appended_to_yaml_and_a_failed_session_adds_none(tmp_path: Path, call: Call) -> None:
     folder = tmp_path / SESSIONS
     folder.mkdir(parents=True)
     fix = {"description": "Guarded the access", "verification": "passed"}

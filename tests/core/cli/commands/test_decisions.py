@@ -69,7 +69,7 @@ def test_a_deprecated_pattern_must_be_reset_before_it_is_promoted(sample: Path, 
 
 
 @pytest.mark.parametrize("reason", ["", "   "])
-def test_deprecating_wants_a_reason(reason: str, sample: Path, call: Call) -> None:
+def test_deprecating_needs_a_reason(reason: str, sample: Path, call: Call) -> None:
     result = call("deprecate", ESTABLISHED, "--reason", reason, "--project", sample)
     assert result.code == 1
     assert "reason" in result.err

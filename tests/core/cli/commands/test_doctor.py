@@ -209,7 +209,7 @@ def test_pending_changes_are_reported(sample: Path, call: Call) -> None:
     assert "log --verify" in out  # lines are gone
 
 
-def test_what_the_schemas_do_not_allow_is_listed_with_its_place_and_counted(tmp_path: Path, call: Call) -> None:
+def test_schema_violations_are_listed_with_their_place_and_counted(tmp_path: Path, call: Call) -> None:
     folder = tmp_path / ".aiwg/ralph/shared/patterns"
     folder.mkdir(parents=True)
     record = {

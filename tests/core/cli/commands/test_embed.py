@@ -15,7 +15,7 @@ def test_switched_off_or_not_installed_is_one_line(examples: Path, call: Call) -
     assert result.err == ("Error: the embedding model is not installed or is disabled; install ralphdeck[semantic]\n")
 
 
-def test_it_makes_what_is_missing(examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_vectors_are_computed(examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RALPHDECK_SEMANTIC")
     first = call("embed", "--json", "--project", examples)
     assert first.err == "" and first.document["made"] == first.document["patterns"] > 0

@@ -46,7 +46,7 @@ def test_extraction_of_a_loop_is_one_decision_that_can_be_undone(sample: Path, c
     assert ids(call, sample) == before
 
 
-def test_a_second_time_there_is_nothing_new(sample: Path, call: Call) -> None:
+def test_a_second_run_finds_nothing_new(sample: Path, call: Call) -> None:
     call("extract", "current-loop", "--project", sample)
     after = ids(call, sample)
     again = call("extract", "current-loop", "--project", sample)

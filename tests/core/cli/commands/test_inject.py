@@ -61,7 +61,7 @@ def test_a_task_alone_is_a_question_and_records_nothing(examples: Path, call: Ca
     assert not (examples / EVENTS).exists()
 
 
-def test_a_loop_gets_what_its_task_gets_and_that_is_recorded(examples: Path, call: Call) -> None:
+def test_a_loop_gets_the_context_of_its_task_and_it_is_recorded(examples: Path, call: Call) -> None:
     document = call("inject", LOOP, "--json", "--project", examples).document
     events = [json.loads(line) for line in (examples / EVENTS).read_text().splitlines()]
     assert [event["pattern_id"] for event in events] == [pattern["id"] for pattern in document["patterns"]]
@@ -74,7 +74,7 @@ def test_no_record_and_the_beginning_of_an_id(examples: Path, call: Call) -> Non
     assert not (examples / EVENTS).exists()
 
 
-def test_what_a_loop_got_before_is_not_recorded_again(examples: Path, call: Call) -> None:
+def test_an_injection_is_recorded_once(examples: Path, call: Call) -> None:
     call("inject", LOOP, "--top-k", "1", "--project", examples)
     assert len((examples / EVENTS).read_text().splitlines()) == 1
     got = call("inject", LOOP, "--json", "--project", examples).document["patterns"]
@@ -163,20 +163,20 @@ def test_output_never_replaces_a_device(examples: Path, call: Call) -> None:
     assert Path("/dev/null").is_char_device()
 
 
-def test_an_output_folder_that_is_not_there_is_one_line(examples: Path, tmp_path: Path, call: Call) -> None:
+def test_a_missing_output_folder_is_one_line(examples: Path, tmp_path: Path, call: Call) -> None:
     result = call("inject", "--task", TASK, "--output", tmp_path / "no" / "file", "--project", examples)
     assert result.code == 1
     assert result.err.startswith("Error: cannot write ") and result.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("words", [["no-such-loop"], ["ralph-fix-"]])
-def test_what_cannot_be_injected_is_one_line(words: list[str], examples: Path, call: Call) -> None:
+def test_a_pattern_that_cannot_be_injected_is_one_line(words: list[str], examples: Path, call: Call) -> None:
     result = call("inject", *words, "--project", examples)
     assert (result.code, result.out) == (1, "")
     assert result.err.startswith("Error: ") and result.err.count("\n") == 1
 
 
-def test_a_promoted_pattern_is_injected_as_such_at_once(sample: Path, call: Call) -> None:
+def test_a_promoted_pattern_is_injected_as_proven_at_once(sample: Path, call: Call) -> None:
     def multiplier() -> float:
         document = call("inject", "--task", TASK, "--json", "--top-k", "10", "--project", sample).document
         found = {pattern["id"]: pattern["multiplier"] for pattern in document["patterns"]}

@@ -49,7 +49,7 @@ def test_a_rewrite_is_accepted_with_its_own_words(sample: Path, call: Call) -> N
 
 
 @pytest.mark.parametrize(("verdict", "verb"), [(["--reject"], "reject_inversion"), (["--snooze", "7"], "snooze")])
-def test_reject_and_snooze_take_it_off_the_list(verdict: list[str], verb: str, sample: Path, call: Call) -> None:
+def test_reject_and_snooze_remove_it_from_the_list(verdict: list[str], verb: str, sample: Path, call: Call) -> None:
     result = call("invert", DUE, *verdict, "--reason", "later", "--json", "--project", sample)
     assert (result.document["decision"]["verb"], result.document["decision"]["reason"]) == (verb, "later")
     assert DUE not in {proposal["id"] for proposal in proposals(call, sample)}

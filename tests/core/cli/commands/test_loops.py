@@ -107,7 +107,7 @@ def test_a_file_that_is_torn_for_long_is_reported_without_waiting(
     assert call("loops", "--strict", "--project", examples).code == 3
 
 
-def test_a_loop_shows_what_inject_record_and_extract_did(sample: Path, call: Call) -> None:
+def test_a_loop_shows_its_injected_recorded_and_extracted_patterns(sample: Path, call: Call) -> None:
     def shown(key: str) -> dict[str, Any]:
         listed = call("loops", "--json", "--project", sample).document["loops"]
         return next(loop for loop in listed if loop["id"] == key)

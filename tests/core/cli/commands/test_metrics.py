@@ -43,7 +43,7 @@ def test_the_difference_is_printed_with_its_interval(examples: Path, call: Call)
     assert document["effectiveness_metrics"]["cross_loop_benefit"]["improvement_percentage"] == 40.0
 
 
-def test_a_report_brings_the_metrics_file_up_to_date(examples: Path, call: Call) -> None:
+def test_a_report_updates_the_metrics_file(examples: Path, call: Call) -> None:
     file = examples / ".aiwg/ralph/shared/effectiveness-metrics.json"
     before = json.loads(file.read_text())
     call("record", "bd-1", "pat-error-null-check-015", "--success", "--project", examples)

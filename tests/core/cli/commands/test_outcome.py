@@ -42,7 +42,7 @@ def test_it_prints_the_reasoning_and_changed_patterns(sample: Path, call: Call) 
     assert rest[1] == "state unchanged: 1 applied pattern"
 
 
-def test_what_is_left_out_comes_from_the_tree(sample: Path, call: Call) -> None:
+def test_omitted_values_come_from_the_folder(sample: Path, call: Call) -> None:
     before = call("score", "task-001.3", "--json", "--project", sample).document["outcomes"][0]
     after = call("outcome", "task-001.3", "--errors", "2", "--json", "--project", sample).document["outcome"]
     assert (before["kind"], after["kind"]) == ("attempt", "attempt")

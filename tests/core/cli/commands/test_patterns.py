@@ -69,7 +69,7 @@ def test_several_tags_must_all_be_there(sample: Path, call: Call) -> None:
     assert found and all({tags[0], tags[1]} <= set(p["tags"]) for p in found)
 
 
-def test_from_loop_takes_what_the_loop_found_or_used(examples: Path, call: Call) -> None:
+def test_from_loop_exports_patterns_that_the_loop_found_or_used(examples: Path, call: Call) -> None:
     def ids(loop: str) -> set[str]:
         return {p["id"] for p in listed(call, examples, "--from-loop", loop)}
 

@@ -83,7 +83,7 @@ def test_an_invalid_policy_is_refused_with_the_reason(text: str, message: str) -
         read_policy("policy.yml", text.encode())
 
 
-def test_what_a_policy_leaves_out_stays_as_built_in(sample: Path, tmp_path: Path, call: Call) -> None:
+def test_a_policy_keeps_defaults_for_missing_keys(sample: Path, tmp_path: Path, call: Call) -> None:
     assert read_policy("p", b"") == read_policy("p", b"# nothing\n") == Policy()
     assert Policy().max_tokens == InjectionSettings().max_tokens
     assert read_policy("p", json.dumps({"max-tokens": "off"}).encode()).max_tokens is None

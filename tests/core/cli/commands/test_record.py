@@ -163,7 +163,7 @@ def test_an_invalid_work_name_is_one_line(work: str, sample: Path, call: Call) -
     ],
     ids=lambda words: words[0],
 )
-def test_where_no_project_is_nothing_is_begun(words: list[str], tmp_path: Path, call: Call) -> None:
+def test_nothing_starts_without_a_project(words: list[str], tmp_path: Path, call: Call) -> None:
     folder = tmp_path / "empty"
     folder.mkdir()
     result = call(*words, "--json", "--project", folder)

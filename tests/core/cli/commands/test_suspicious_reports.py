@@ -15,7 +15,7 @@ def held(call: Call, project: Path) -> list[dict[str, Any]]:
     return found
 
 
-def test_it_lists_what_is_held(sample: Path, call: Call) -> None:
+def test_it_lists_held_texts(sample: Path, call: Call) -> None:
     (burst,) = held(call, sample)
     assert (burst["source"], len(burst["patterns"]), burst["never_applied"]) == (SOURCE, 8, 8)
     assert burst["first"] < burst["last"]

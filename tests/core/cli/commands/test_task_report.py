@@ -46,7 +46,7 @@ def write(project: Path, name: str, document: dict[str, Any]) -> None:
     file.write_text(json.dumps(document))
 
 
-def test_what_is_missing_is_named_and_hostile_ids_stay_text(tmp_path: Path, call: Call) -> None:
+def test_missing_records_are_named_and_hostile_ids_stay_text(tmp_path: Path, call: Call) -> None:
     write(tmp_path, "loops/ralph-a/state.json", {"task": "Fix it", "status": "completed"})
     write(tmp_path, "loops/ralph-b/state.json", {"task": "Fix that", "status": "completed"})
     write(tmp_path, "tasks/task-001/metadata.json", {"description": "fix it", "status": "failed"})

@@ -21,7 +21,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_task_or_a_text_finds_tasks_and_what_was_learned(project: Path, call: Call) -> None:
+def test_a_task_or_a_text_finds_similar_tasks_and_learnings(project: Path, call: Call) -> None:
     of_task = call("task", "similar", "task-001", "--json", "--project", project).document
     (found,) = of_task["similar"]
     assert (found["id"], found["outcome"], found["matched_by"]) == ("task-002", "success", "words")

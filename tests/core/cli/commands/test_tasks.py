@@ -113,7 +113,7 @@ def test_wrong_usage_is_reported_and_writes_nothing(words: tuple[str, ...], proj
     assert not (project / ".aiwg/ralph/tasks/task-002").exists()
 
 
-def test_what_the_protocol_forbids_is_one_line(project: Path, call: Call) -> None:
+def test_a_protocol_violation_is_one_line(project: Path, call: Call) -> None:
     call("task", "init", "a")
     call("task", "start", "task-001")
     again = call("task", "start", "task-001")
@@ -143,7 +143,7 @@ def test_a_memory_begins_in_a_folder_that_is_named_and_nowhere_else(
     assert call("task", "start", "task-001").code == 0
 
 
-def test_a_task_takes_over_what_its_loop_is_to_do(sample: Path, call: Call) -> None:
+def test_a_task_takes_its_description_from_its_loop(sample: Path, call: Call) -> None:
     loop = next(one for one in call("loops", "--json", "--project", sample).document["loops"] if one["task"])
     made = call("task", "init", "--loop", loop["id"], "--json", "--project", sample).document["id"]
     tasks = call("task", "list", "--json", "--project", sample).document["tasks"]
@@ -151,9 +151,7 @@ def test_a_task_takes_over_what_its_loop_is_to_do(sample: Path, call: Call) -> N
     assert (task["description"], task["loop_id"]) == (loop["task"], loop["id"])
 
 
-def test_a_plan_takes_in_what_similar_tasks_have_taught(
-    project: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_contains_learnings_of_similar_tasks(project: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RALPHDECK_SEMANTIC", "off")
     call("task", "init", "Add OAuth login to the API")
     call("task", "start", "task-001")
@@ -166,7 +164,7 @@ def test_a_plan_takes_in_what_similar_tasks_have_taught(
     assert "mock the provider" not in call("task", "start", "task-002", "--abandon").out
 
 
-def test_a_plan_and_a_context_take_in_the_same_learnings_of_similar_tasks(
+def test_plan_and_context_contain_the_same_learnings_of_similar_tasks(
     project: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RALPHDECK_SEMANTIC", "off")

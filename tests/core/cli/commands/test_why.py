@@ -13,7 +13,7 @@ def test_it_prints_who_decided_and_every_rule(sample: Path, call: Call) -> None:
     assert "harmful ratio" in out
 
 
-def test_the_text_shows_what_counts_how_much(sample: Path, call: Call) -> None:
+def test_the_text_shows_the_weight_of_each_part(sample: Path, call: Call) -> None:
     pattern_id = "pat-error-null-check-015"
     document = call("why", pattern_id, "--json", "--project", sample).document
     out = call("why", pattern_id, "--project", sample).out
