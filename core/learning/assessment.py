@@ -21,7 +21,7 @@ RULE: Final = "rule"
 class Assessment(Struct, frozen=True, kw_only=True):
     """Evidence, state and score of one pattern; docs/scoring.md#states.
 
-    For an anti-pattern a success means that the avoided approach failed.
+    A success of an anti-pattern means that the approach it warns of failed.
     """
 
     pattern_id: str
@@ -59,7 +59,7 @@ class Assessment(Struct, frozen=True, kw_only=True):
 
     @property
     def claim_text(self) -> str:
-        """Claimed and recorded: `85% claimed, 3 of 4 recorded`; "" without a claim."""
+        """Text such as `85% claimed, 3 of 4 recorded`; "" without a claimed rate."""
         if self.claimed_rate is None:
             return ""
         total = self.successes + self.failures
@@ -73,7 +73,7 @@ class Assessment(Struct, frozen=True, kw_only=True):
 
     @property
     def shown(self) -> str:
-        """The state as shown, `quarantine` and `held` included."""
+        """The displayed state: `quarantine`, `held`, or the state in effect."""
         if self.held:
             return HELD
         return QUARANTINE if self.quarantined else self.state.value

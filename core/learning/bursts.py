@@ -50,12 +50,12 @@ class Period(NamedTuple):
 
 
 def known_time(at: datetime) -> datetime | None:
-    """Return the time of a report, None if it is unknown."""
+    """Return the time of a report, or None if it is unknown."""
     return None if at == UNDATED else at
 
 
 def source_of(event: Event) -> str:
-    """Return the source of a report: its loop or attempt, else who recorded it."""
+    """Return the source of a report: its loop or attempt, or `by NAME` without one."""
     if event.loop_id:
         return f"bead {event.loop_id}" if event.loop_id.startswith(_BY) else event.loop_id
     return f"{_BY}{event.by}"
@@ -69,7 +69,7 @@ def report_of_event(event: Event) -> HarmfulReport | None:
 
 
 def report_of_use(loop: Loop, use: InjectedUse) -> HarmfulReport | None:
-    """Return the harmful report in the entry of a loop, if any."""
+    """Return the harmful report in an `injected` entry of a loop, if any."""
     if use.successful is not False or not use.applied:
         return None
     at = use.at or loop.ended_at or loop.last_activity or loop.started_at or UNDATED
@@ -77,7 +77,7 @@ def report_of_use(loop: Loop, use: InjectedUse) -> HarmfulReport | None:
 
 
 class IgnoredPeriods(NamedTuple):
-    """The sorted periods in which harmful reports of one source are held or revoked."""
+    """Sorted periods in which the harmful reports of one source do not count."""
 
     held: tuple[Period, ...]
     revoked: tuple[Period, ...]
@@ -86,7 +86,7 @@ class IgnoredPeriods(NamedTuple):
 def held_and_revoked(
     reports: Iterable[HarmfulReport], verdicts: Sequence[BurstVerdict], settings: LearningSettings
 ) -> IgnoredPeriods:
-    """Return the held and the revoked periods of the reports of one source.
+    """Find the periods in which the harmful reports of one source do not count.
 
     A revocation covers all reports from `burst_minutes` before the first one of the burst until `burst_minutes` after
     the last one. A confirmation covers only the reports of the burst.
@@ -109,7 +109,7 @@ def held_and_revoked(
 
 
 def is_within(at: datetime, periods: Sequence[Period]) -> bool:
-    """Return whether a time is in one of the sorted periods."""
+    """Return whether a time is in one of the sorted periods, ends included."""
     place = bisect_right(periods, at, key=itemgetter(0)) - 1
     return place >= 0 and at <= periods[place].last
 
@@ -133,7 +133,7 @@ def _widened(verdict: BurstVerdict, reach: timedelta) -> Period:
 
 
 def _bursts(reports: Sequence[HarmfulReport], reach: timedelta, maximum: int) -> Iterator[Period]:
-    """Yield the periods of `reach` with reports on more than `maximum` patterns."""
+    """Yield periods with reports on more than `maximum` patterns within `reach`."""
     begin = 0
     inside: Counter[str] = Counter()
     found: Period | None = None

@@ -22,9 +22,9 @@ _DEFAULTS: Final = LearningSettings()
 class FeedbackEvent(Struct, frozen=True, kw_only=True):
     """One piece of feedback on one criterion, e.g. `type_safe`.
 
-    `id` is "" until it is stored; `type` is helpful, harmful or neutral, which has no weight; `timestamp` (ISO-8601 or
-    `datetime`) is converted to UTC; `raw_value` is the value without decay, 0..1; `bead_id` is the ID of the work
-    item, or ""; `context` is an untrusted remark. Raises BadInput for any other value.
+    `id` is "" until it is stored. `type` is helpful, harmful or neutral; neutral feedback does not change the weight.
+    `timestamp` (ISO-8601 or `datetime`) is converted to UTC. `raw_value` is the value without decay, 0..1. `bead_id` is
+    the ID of the work item, or "". `context` is an untrusted remark. Raises BadInput for any other value.
     """
 
     id: str = ""
@@ -47,10 +47,10 @@ class FeedbackEvent(Struct, frozen=True, kw_only=True):
 class CriterionWeight(Struct, frozen=True, kw_only=True):
     """Weight of a criterion, 0..1; at least `min_criterion_weight` if computed.
 
-    The counts are of events, the sums `helpful` and `harmful` of `raw_value` decayed with `half_life_days`.
-    `last_validated` is the time of the newest helpful or harmful event, UTC, at most now; None without one. `no_data`
-    means that the weight is 1 by default: there is no feedback, or it has decayed to 0.
-    Raises BadInput for a weight outside 0..1, a negative count or sum, or a half-life that is not above 0.
+    `helpful` and `harmful` are the sums of `raw_value`, decayed with `half_life_days`; the counts are of all such
+    events. `last_validated` is the time (UTC) of the newest helpful or harmful event, at most now; None without one.
+    `no_data` means that the weight is 1 by default: there is no feedback, or it has decayed to 0. Raises BadInput for a
+    weight outside 0..1, a negative count or sum, or a half-life that is not above 0.
     """
 
     criterion: str
@@ -77,7 +77,7 @@ class CriterionWeight(Struct, frozen=True, kw_only=True):
 class WeightedScores(Struct, frozen=True, kw_only=True):
     """Scores after weighting, all 0..1.
 
-    `scores` are score x effective weight of each criterion, `weights` the effective weights, and `total` is the
+    `scores` contains score x effective weight for each criterion, and `weights` the effective weights. `total` is the
     weighted mean of the scores; None if all weights are 0.
     """
 
@@ -91,7 +91,7 @@ def criterion_weight(
 ) -> CriterionWeight:
     """Return the weight of a criterion: the helpful share of decayed feedback.
 
-    `events` is all feedback on it, in any order. Raises BadInput for events of more than one criterion.
+    `events` must be all feedback on the criterion, in any order. Raises BadInput for events of several criteria.
     """
     today = parse_moment(now, "now")
     names: dict[str, None] = {}
@@ -124,27 +124,27 @@ def criterion_weight(
 def criterion_weights(
     events: Iterable[FeedbackEvent], now: str | datetime, settings: LearningSettings = _DEFAULTS
 ) -> dict[str, CriterionWeight]:
-    """Return the weight of each criterion with feedback, sorted by name."""
+    """Return the weight of each criterion with feedback, by name in sorted order."""
     by_name = group_pairs((event.criterion, event) for event in events)
     return {name: criterion_weight(by_name[name], now, settings) for name in sorted(by_name)}
 
 
 def should_deprecate_criterion(weight: CriterionWeight, settings: LearningSettings = _DEFAULTS) -> bool:
-    """Return whether too much of the feedback, by raw counts, is harmful."""
+    """Return whether too large a share of the feedback, without decay, is harmful."""
     total = weight.helpful_count + weight.harmful_count
     enough = total > 0 and total >= settings.min_feedback_for_adjustment
     return enough and weight.harmful_count / total > settings.max_harmful_ratio + settings.ratio_tolerance
 
 
 def effective_weight(weight: CriterionWeight, settings: LearningSettings = _DEFAULTS) -> float:
-    """Return the weight of a criterion, 0 if it is deprecated."""
+    """Return the weight of a criterion; 0 if the criterion is deprecated."""
     return 0.0 if should_deprecate_criterion(weight, settings) else weight.weight
 
 
 def apply_weights(
     scores: Mapping[str, float], weights: Mapping[str, CriterionWeight], settings: LearningSettings = _DEFAULTS
 ) -> WeightedScores:
-    """Multiply scores 0..1 by the weights of their criteria, which are 1 by default.
+    """Multiply scores (0..1) by the weights of their criteria, by default 1.
 
     Raises BadInput for a score outside 0..1, or a weight that is not a `CriterionWeight`.
     """

@@ -16,7 +16,7 @@ SECONDS_PER_DAY: Final = 86_400.0
 
 
 def decayed_value(timestamp: str | datetime, now: str | datetime, half_life_days: float) -> float:
-    """Return the value 0..1 of an event now: `0.5 ** (age_days / half_life_days)`.
+    """Return the decay factor of an event: `0.5 ** (age_days / half_life_days)`.
 
     A time after `now` counts as now. Raises BadInput for a time that can't be parsed, or a half-life that is not a
     finite number above 0.
@@ -27,14 +27,14 @@ def decayed_value(timestamp: str | datetime, now: str | datetime, half_life_days
 
 
 def normalize_time(record: Struct, field: str, *, optional: bool = False) -> None:
-    """Convert a time in a new record to UTC; raises `BadInput` if it can't be parsed."""
+    """Convert a time field of a new record to UTC; raises BadInput if it is invalid."""
     value = getattr(record, field)
     if value is not None or not optional:
         force_setattr(record, field, parse_moment(value, field))
 
 
 def parse_moment(value: str | datetime, field: str) -> datetime:
-    """Convert `value` to an aware UTC time, else raise `BadInput`."""
+    """Convert `value` to an aware UTC time; raises BadInput if it is invalid."""
     parsed = parse_time(value)
     if parsed is None:
         raise BadInput(f"{field} must be an ISO-8601 time, not {format_value(value)}")

@@ -45,7 +45,7 @@ _CLASSES: Final = {error_type: re.compile(words, re.IGNORECASE) for error_type, 
 
 
 class ErrorEntry(ErrorNote, frozen=True, kw_only=True):
-    """One error of the work item `bead_id`; `resolved` if it was fixed since.
+    """One error of the work item `bead_id`; `resolved` once it has been fixed.
 
     `timestamp` (ISO-8601 or `datetime`) is converted to UTC. Raises BadInput for a value of another type, a time that
     can't be parsed, or an unknown error type.
@@ -84,19 +84,19 @@ def _parse_error_type(value: str) -> ErrorType:
 
 
 def classify_error(message: str) -> ErrorType:
-    """Return the error type that the words of a message suggest."""
+    """Return the error type that the wording of a message suggests."""
     found = (error_type for error_type, words in _CLASSES.items() if words.search(message[:MAX_SUBJECT]))
     return next(found, ErrorType.UNKNOWN)
 
 
 class ErrorStorage(Protocol):
-    """Stores errors of work items by the rules in `core.learning.reference.storage`."""
+    """Stores errors of work items; rules in `core.learning.reference.storage`."""
 
     def store(self, entry: ErrorEntry) -> None:
         """Add an error."""
 
     def mark_resolved(self, id: str) -> None:
-        """Record that an error was fixed, once or again; UnknownRecord for another ID."""
+        """Mark an error as fixed; may be repeated. Raises UnknownRecord."""
 
     def get_all(self) -> list[ErrorEntry]:
         """Return all errors."""
@@ -164,7 +164,7 @@ class ErrorAccumulator:
         return entry
 
     def resolve_error(self, error_id: str) -> None:
-        """Record that an error was fixed, once or again; UnknownRecord for another ID."""
+        """Mark an error as fixed; may be repeated. Raises UnknownRecord."""
         self._storage.mark_resolved(error_id)
 
     def get_errors(self, bead_id: str) -> list[ErrorEntry]:
@@ -172,7 +172,7 @@ class ErrorAccumulator:
         return self._storage.get_by_bead(bead_id)
 
     def get_error_context(self, bead_id: str, include_resolved: bool = False) -> str:
-        """Return the prompt section about earlier errors, one line per text, or ""."""
+        """Return the prompt section about earlier errors, one line each; "" without any."""
         entries = [entry for entry in self.get_errors(bead_id) if include_resolved or not entry.resolved]
         if not entries:
             return ""
@@ -206,7 +206,7 @@ def _parts(error_type: ErrorType, entries: list[ErrorEntry]) -> Iterator[str]:
 
 
 def _render(text: str) -> str:
-    """Escape a recorded text for a prompt; docs/safety.md#tiers-of-the-scan."""
+    """Escape an untrusted text for a prompt; docs/safety.md#tiers-of-the-scan."""
     from core.scanning.messages import render_if_safe  # slow to import; recording an error does not need it
 
     return render_if_safe(text, lambda shown: escape_inline(shown, _MAX_CHARS), orders=False, happened=True)

@@ -32,7 +32,7 @@ RATE_TOLERANCE: Final = 0.05
 
 @dataclass(slots=True)
 class UseCounts:
-    """Numbers of successes, failures and uses; `uses` includes uses without a result."""
+    """Number of successes, of failures, and of all uses, with or without a result."""
 
     successes: int
     failures: int
@@ -43,7 +43,7 @@ class UseCounts:
     def of_record(cls, recorded_counts: RecordedCounts) -> UseCounts | None:
         """Return the counts of a record; None if it has none.
 
-        A rate gives results only if it is a ratio of whole counts, see `successes_from_rate`.
+        A recorded rate is converted to results only if it is a ratio of whole numbers; see `successes_from_rate`.
         """
         uses, good, bad = (
             None if count is None else min(max(count, 0), MAX_COUNT)
@@ -63,10 +63,10 @@ class UseCounts:
         return self.successes + self.failures > 0
 
     def minus(self, observations: Iterable[Observation]) -> UseCounts:
-        """Subtract `observations`; nothing falls below 0.
+        """Subtract `observations`; no count falls below 0.
 
-        An observation without a result is one of the counted uses, but unknown which one. If more results than uses
-        are left, they are scaled down in proportion.
+        An observation without a result only reduces `uses`, since its result in the record is unknown. If more results
+        than uses are left, both kinds of results are scaled down in proportion.
         """
         good, bad, uses = self.successes, self.failures, self.uses
         for observation in observations:
@@ -89,10 +89,10 @@ def round_half_up(value: float) -> int:
 
 
 def successes_from_rate(rate: float | None, uses: int) -> int | None:
-    """Return the successes in a rate of `uses`; None unless they are a whole number.
+    """Return the number of successes in `uses` if the rate fits a whole number.
 
-    0.92 of 12 uses is 11 successes. 0.85 of 4 uses is an estimate, since neither 3/4 nor 4/4 is near it
-    (docs/scoring.md#claimed-rates).
+    A rate of 0.92 over 12 uses means 11 successes. For 0.85 over 4 uses the result is None, since neither 3/4 nor 4/4
+    is near it (docs/scoring.md#claimed-rates).
     """
     if rate is None or not uses or not 0.0 <= rate <= 1.0:
         return None
@@ -101,7 +101,7 @@ def successes_from_rate(rate: float | None, uses: int) -> int | None:
 
 
 def claimed_rate(recorded_counts: RecordedCounts) -> float | None:
-    """Return a recorded rate, 0..1, that the recorded counts do not give; else None."""
+    """Return the recorded rate (0..1) if the recorded counts do not confirm it."""
     if recorded_counts.claimed is not None:
         return recorded_counts.claimed
     rate, counts = recorded_counts.rate, UseCounts.of_record(recorded_counts)
@@ -116,7 +116,7 @@ def claimed_rate(recorded_counts: RecordedCounts) -> float | None:
 def list_unrecorded(
     pattern: Pattern, recorded: Sequence[Observation], recorded_counts: UseCounts | None
 ) -> list[Observation]:
-    """Return sources 4 and 5: counted uses that are not among the `recorded` ones."""
+    """List the uses in the trend and counts of the record that are not in `recorded`."""
     added: list[Observation] = []
     if pattern.trend and (steps := _trend_steps(pattern)):
         good, bad = sum(step.successes for step in steps), sum(step.failures for step in steps)
@@ -132,7 +132,7 @@ def list_unrecorded(
 
 
 def list_aggregates(pattern: Pattern, left: UseCounts) -> list[Observation]:
-    """Return source 5: uses that only the record counts, dated by its last use."""
+    """List uses that only the counts of the record contain, dated by its last use."""
     times = [source.at for source in pattern.source_loops if source.at]
     times += [point.at for point in pattern.trend if point.at]
     at = pattern.last_used or max(times, default=pattern.first_discovered)
@@ -143,7 +143,7 @@ def list_aggregates(pattern: Pattern, left: UseCounts) -> list[Observation]:
 def _observe(
     pattern: Pattern, source: str, at: datetime | None, derived: bool, counts: tuple[int, int, int]
 ) -> list[Observation]:
-    """Return observations for the counts of successes, failures and unknown results."""
+    """Return one observation per count of successes, failures and unknown results."""
     fields: dict[str, Any] = {"pattern_id": pattern.id, "kind": source, "source": source, "at": at, "derived": derived}
     results = zip((True, False, None), counts, strict=True)
     return [Observation(success=success, count=count, **fields) for success, count in results if count]
@@ -151,7 +151,7 @@ def _observe(
 
 @dataclass(slots=True)
 class _Step:
-    """Results between the previous snapshot and `at`."""
+    """Results between the previous trend snapshot and `at`."""
 
     at: datetime
     successes: int
@@ -159,7 +159,7 @@ class _Step:
 
 
 def usable_trend(pattern: Pattern) -> list[tuple[datetime, int, float]]:
-    """Return the snapshots that grow as (time, sample size, rate), oldest first."""
+    """Return snapshots with growing samples as (time, sample size, rate), in order."""
     points = sorted(
         (point.at, min(max(point.sample_size, 0), MAX_COUNT), point.rate)
         for point in pattern.trend
@@ -185,10 +185,10 @@ def _trend_steps(pattern: Pattern) -> list[_Step]:
 def _trend_observations(
     pattern: Pattern, steps: list[_Step], recorded: Sequence[Observation], recorded_counts: UseCounts
 ) -> list[Observation]:
-    """Return dated counts for the results that the recorded uses do not explain.
+    """Return dated counts of the results that no recorded use explains.
 
-    A recorded use explains one result of its own step. Results beyond the counts of the record are dropped from the
-    newest steps.
+    A recorded use explains one result of the step that contains its time. If the steps contain more results than the
+    record counts, the newest ones are dropped.
     """
     times = [step.at for step in steps]
     for observation in recorded:
@@ -216,7 +216,7 @@ def group_uses_by_pattern(loops: Iterable[Loop]) -> dict[str, list[tuple[Loop, I
 
 
 def find_discoverers(loops: Iterable[Loop]) -> dict[str, Loop]:
-    """Return the earliest loop that records a pattern as newly extracted, by pattern."""
+    """Return, by pattern ID, the earliest loop that records the pattern as new."""
     extracting = (loop for loop in loops if loop.extracted)
     newest_first = sorted(extracting, key=lambda loop: (loop.started_at or _UNDATED, loop.id), reverse=True)
     return {entry.pattern_id: loop for loop in newest_first for entry in loop.extracted if entry.new}
@@ -232,9 +232,9 @@ def collect_observations(
 ) -> tuple[Observation, ...]:
     """Collect all evidence on one pattern, oldest first, undated last.
 
-    `events` that name the pattern are source 1, `uses` (entries of loops) source 2; counts and trend of the record are
-    sources 4 and 5. `discoverer` is a loop that records the extraction, for a pattern without source loops. `revoked`
-    are uses whose results do not count: they are subtracted from the counts of the record, which may contain them.
+    `events` name the pattern; `uses` are entries of loops. `discoverer` is a loop that recorded the extraction, for a
+    pattern without source loops. `revoked` are uses whose results do not count: they are subtracted from the counts of
+    the record, which may contain them.
     """
     recorded: list[Observation] = []
     if uses or events:
@@ -261,9 +261,9 @@ def collect_observations(
 
 
 def find_counted_event(pattern: Pattern, events: Iterable[Event]) -> Event | None:
-    """Return the newest `counted` event if its counts are still in the record.
+    """Return the newest `counted` event, if the record still contains its counts.
 
-    Also None if the record now counts fewer uses than the event: then another program replaced it.
+    A record that counts fewer uses than the event was replaced by another program; then the result is None.
     """
     counted = (event for event in events if event.kind == "counted")
     newest = max(counted, key=attrgetter("at", "id"), default=None)
@@ -283,7 +283,7 @@ def _with_counted(
     work_items: WorkItems,
     ignored: Iterable[Observation],
 ) -> tuple[Observation, ...]:
-    """Return the evidence on a pattern with a `counted` event."""
+    """Collect the evidence on a pattern that has a `counted` event."""
     before = [
         use
         for use in unrecorded
@@ -299,7 +299,7 @@ def _with_counted(
 
 
 def _may_be_counted(use: Observation, pattern: Pattern, work_items: WorkItems) -> bool:
-    """Return whether the record may count a use: it is not later and has a result."""
+    """Return whether the record may count a use: it has a result and is not too new."""
     without_result = use.success is None and use.kind == "applied"
     if without_result and (not use.loop_id or work_items.is_open(use.loop_id)):
         return False
@@ -319,9 +319,9 @@ def _age_order(observation: Observation) -> tuple[datetime, str, int, str]:
 def _discovery(
     pattern: Pattern, uses: _Uses, recorded: Sequence[Observation], discoverer: Loop | None, work_items: WorkItems
 ) -> Observation | None:
-    """Return the discovery as the first success, unless it is recorded already.
+    """Return the discovery as the first success, unless it is recorded elsewhere.
 
-    A record that counts failures and no success refutes it.
+    If the record counts failures but no success, there is no such success.
     """
     source = find_origin(pattern)
     if source is not None:

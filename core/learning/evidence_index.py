@@ -1,4 +1,4 @@
-"""Immutable indexes of the records behind the evidence, updated incrementally."""
+"""Immutable, incrementally updated indexes of the records behind the evidence."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _SUCCESS: Final = {Verdict.HELPFUL: True, Verdict.HARMFUL: False}
 
 
 class WorkNames:
-    """The IDs and aliases of the loops, tasks and attempts of a snapshot."""
+    """Resolves IDs and aliases of the loops, tasks and attempts of a snapshot."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -53,17 +53,17 @@ class WorkNames:
         return {alias: loop.id for loop in self._snapshot.loops.values() for alias in loop.aliases}
 
     def row_id(self, work_id: str) -> str:
-        """Return the ID of the loop with this ID or alias; else the ID itself."""
+        """Return the ID of the loop with this ID or alias; else `work_id` itself."""
         return work_id if work_id in self._snapshot.loops else self._aliases.get(work_id, work_id)
 
     def of_row(self, row_id: str) -> list[str]:
-        """Return all IDs that refer to this loop only."""
+        """Return all IDs that refer to this loop and to no other."""
         loop = self._snapshot.loops.get(row_id)
         aliases = loop.aliases if loop else ()
         return [row_id, *(alias for alias in aliases if self.row_id(alias) == row_id)]
 
     def owner_id(self, work_id: str) -> str:
-        """See `core.learning.recorded_uses.WorkItems`."""
+        """Return the ID of the loop or attempt; see `recorded_uses.WorkItems`."""
         snapshot = self._snapshot
         row = self.row_id(work_id)
         if row in snapshot.loops:
@@ -76,7 +76,7 @@ class WorkNames:
         """Group debug sessions by the ID of their loop or attempt, each session once.
 
         A loop that the session names has priority over a task. A session of a task belongs to the attempt that was
-        running when it began, or to the only attempt if times are missing. Others are left out.
+        running when it began, or to the only attempt if times are missing. Other sessions are left out.
         """
         pairs = ((self._session_owner(session), session) for session in self._snapshot.debug_sessions.values())
         return {work_id: tuple(sessions) for work_id, sessions in group_pairs(pairs).items() if work_id}
@@ -98,7 +98,7 @@ class WorkNames:
         return by_task(self._snapshot.attempts.values())
 
     def differ(self, after: WorkNames, delta: Delta, work_ids: Iterable[str]) -> bool:
-        """Return whether a change gives any of `work_ids` another loop or owner."""
+        """Return whether a change assigns any of `work_ids` to another loop or owner."""
         old, new = self._snapshot, after._snapshot
         may = (
             any(_ids(old.loops.get(id)) != _ids(new.loops.get(id)) for id in delta.loops)
@@ -120,7 +120,7 @@ def _loop_of(task: Task | None) -> str:
 
 
 def changes_owners(before: Snapshot, after: Snapshot, delta: Delta) -> bool:
-    """Return whether a change may assign sessions to other work items."""
+    """Return whether sessions may belong to other work items after a change."""
     if delta.debug_sessions or not after.debug_sessions:
         return bool(delta.debug_sessions)
     loops, attempts = (before.loops, after.loops), (before.attempts, after.attempts)
@@ -130,7 +130,7 @@ def changes_owners(before: Snapshot, after: Snapshot, delta: Delta) -> bool:
 
 
 def _running_at(attempts: Sequence[Attempt], at: datetime | None) -> str:
-    """Return the ID of the attempt that was running at a time."""
+    """Return the ID of the attempt that was running at a time, or ""."""
     started = [attempt for attempt in attempts if attempt.started_at is not None]
     if at is None or not started:
         return attempts[0].id if len(attempts) == 1 else ""
@@ -149,7 +149,7 @@ def _begin(attempt: Attempt | None) -> tuple[datetime | None] | None:
 
 @dataclass(frozen=True)
 class EvidenceIndex:
-    """The records behind the evidence, by pattern and by work item."""
+    """The records that evidence comes from, by pattern and by work item."""
 
     snapshot: Snapshot
     settings: LearningSettings
@@ -180,7 +180,7 @@ class EvidenceIndex:
         return replace(made, sessions=made._names.group_sessions())
 
     def _with_loops(self, before: Mapping[str, Loop], changed: frozenset[str]) -> tuple[Self, set[str]]:
-        """Replace the changed loops; also returns the affected patterns."""
+        """Replace the changed loops; return the new index and the affected patterns."""
         loops = self.snapshot.loops
         old = [before[id] for id in changed if id in before]
         new = [loops[id] for id in changed if id in loops]
@@ -196,7 +196,7 @@ class EvidenceIndex:
         return replace(self, uses=uses, discoverers=discoverers), affected | extracted
 
     def _with_events(self, before: Sequence[Event]) -> tuple[Self, set[str], set[str]]:
-        """Add the new events; also returns the affected patterns and sources."""
+        """Add the new events; return the new index, affected patterns and sources."""
         events, known = self.snapshot.events, len(before)
         if known and (len(events) < known or events[0] is not before[0] or events[known - 1] is not before[-1]):
             fresh = replace(self, **_index_events(events))
@@ -230,7 +230,7 @@ class EvidenceIndex:
         return found
 
     def renames(self, snapshot: Snapshot, delta: Delta) -> bool:
-        """Return whether a change gives other meanings to work IDs in events."""
+        """Return whether work IDs in events refer to other work items after a change."""
         return self._names.differ(WorkNames(snapshot), delta, (event.loop_id for event in snapshot.events))
 
     @cached_property
@@ -239,7 +239,7 @@ class EvidenceIndex:
 
     @cached_property
     def _other_names(self) -> Mapping[str, Sequence[str]]:
-        """By owner of uses, its other IDs in the event log and in decisions about bursts."""
+        """Further IDs of each owner of uses, in events and in decisions about bursts."""
         found: dict[str, list[str]] = {}
         for work_id in sorted({*self.unresolved, *self.harmful_events, *self.snapshot.curation.bursts}):
             owner = self.owner_id(work_id)
@@ -254,7 +254,7 @@ class EvidenceIndex:
         return self.owner_id(source_of(event))
 
     def _sources_on(self, pattern_id: str) -> set[str]:
-        """Return the sources that may report a pattern as harmful."""
+        """Return the sources that may have reported a pattern as harmful."""
         sources = {self._source(event) for event in self.events.get(pattern_id, ())}
         return sources | {loop.id for loop, _ in self.uses.get(pattern_id, ())}
 
@@ -284,7 +284,7 @@ class EvidenceIndex:
         return not ended and self.signals(work_id) is None
 
     def _verdict(self, work_id: str) -> tuple[bool | None, datetime]:
-        """Return the result of applied patterns by the work item's outcome, and its time."""
+        """Return success and time of a work item's outcome, as scored for its patterns."""
         if work_id not in self._verdicts:
             success, at = None, UNDATED
             if (signals := self.signals(work_id)) is not None:
@@ -296,7 +296,7 @@ class EvidenceIndex:
 
 
 def _index_events(events: Sequence[Event]) -> dict[str, Any]:
-    """Build the indexes of events, by their field of `EvidenceIndex`."""
+    """Build the indexes of events; the keys are fields of `EvidenceIndex`."""
     unresolved = group_pairs(
         (event.loop_id, event.pattern_id)
         for event in events
@@ -317,7 +317,7 @@ def reindex(
     after: Iterable[Pattern],
     keys: Callable[[Pattern], Iterable[str]],
 ) -> Mapping[str, frozenset[str]]:
-    """Replace patterns in an index from `keys` to pattern IDs."""
+    """Replace patterns in an index of pattern IDs by the keys that `keys` returns."""
     changed: dict[str, frozenset[str]] | None = None
     for patterns, add in ((before, False), (after, True)):
         for pattern in patterns:

@@ -1,4 +1,4 @@
-"""The evidence on each pattern, without harmful reports that are held or revoked."""
+"""The evidence on each pattern, without harmful reports that do not count."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from core.records.snapshot import Delta, Snapshot
 
 
 class IgnoredReport(NamedTuple):
-    """A harmful report that does not count: `revoked`, else held until a decision."""
+    """A harmful report that is revoked, or held until a person decides."""
 
     report: HarmfulReport
     source: str
@@ -41,7 +41,7 @@ class IgnoredReport(NamedTuple):
 
 @dataclass(frozen=True)
 class EvidenceInputs(EvidenceIndex):
-    """All records behind the evidence of a project."""
+    """All records that the evidence of a project comes from."""
 
     ignored: Mapping[str, IgnoredPeriods] = field(default_factory=dict)  # sources with reports that do not count
 
@@ -50,7 +50,7 @@ class EvidenceInputs(EvidenceIndex):
         return cls.index(snapshot, settings).under(settings)
 
     def under(self, settings: LearningSettings) -> EvidenceInputs:
-        """Return the same records under other thresholds."""
+        """Return the same records with other thresholds."""
         made = replace(self, settings=settings, ignored={}, _verdicts={})
         reports = Counter({loop.id: len(loop.injected) for loop in self.snapshot.loops.values()})
         for source, events in self.harmful_events.items():
@@ -62,7 +62,7 @@ class EvidenceInputs(EvidenceIndex):
         return replace(made, ignored=made._find_ignored(suspects))
 
     def changed(self, snapshot: Snapshot, delta: Delta) -> tuple[EvidenceInputs, set[str]]:
-        """Apply a change; also returns the patterns that it affects."""
+        """Apply a change; return the new inputs and the affected patterns."""
         affected = set(delta.patterns)
         sources = {*delta.loops, *delta.attempts}
         after = replace(self, snapshot=snapshot, _verdicts={})
@@ -130,7 +130,7 @@ class EvidenceInputs(EvidenceIndex):
         return Burst(source=source, first=period.first, last=period.last, patterns=tuple(reported), never_applied=never)
 
     def _reports(self, source: str) -> list[HarmfulReport]:
-        """Return all harmful reports of a source, those of a harmful outcome included."""
+        """Return all harmful reports of a source, also those by a harmful outcome."""
         loop, names = self.snapshot.loops.get(source), self._names_of(source)
         reports = [report_of_event(event) for name in names for event in self.harmful_events.get(name, ())]
         reports += [report_of_use(loop, use) for use in loop.injected] if loop else []
@@ -191,7 +191,7 @@ class EvidenceInputs(EvidenceIndex):
     # Evidence
 
     def observations(self, pattern: Pattern) -> tuple[Observation, ...]:
-        """Return the evidence on one pattern, see `collect_observations`."""
+        """Return the evidence on one pattern; see `collect_observations`."""
         uses: Sequence[tuple[Loop, InjectedUse]] = self.uses.get(pattern.id, ())
         events: Sequence[Event] = self.events.get(pattern.id, ())
         for alias in dict.fromkeys(pattern.aliases):
@@ -204,7 +204,7 @@ class EvidenceInputs(EvidenceIndex):
         return collect_observations(pattern, uses, events, self.discoverers.get(pattern.id), self, ignored)
 
     def loop_patterns(self, loop_id: str) -> LoopPatterns:
-        """Return the patterns of a loop; none for an unknown one."""
+        """Return the patterns of a loop; empty for an unknown loop."""
         loop = self.snapshot.loops.get(loop_id)
         if loop is None:
             return LoopPatterns()
@@ -223,14 +223,14 @@ class EvidenceInputs(EvidenceIndex):
 
     @cached_property
     def _attempts(self) -> Mapping[str, Sequence[str]]:
-        """By loop, the tasks and attempts in events whose uses belong to the loop."""
+        """For each loop, its tasks and attempts that events name."""
         known = (self.snapshot.attempts, self.snapshot.tasks)
         return group_pairs((self.owner_id(id), id) for id in self.events_by_work if any(id in ids for ids in known))
 
     def _without_report(
         self, loop: Loop, use: InjectedUse, pattern: Pattern, ignored: list[Observation]
     ) -> InjectedUse:
-        """Return the entry, without its result and use if its report does not count.
+        """Return the entry, without its use and result if its report does not count.
 
         Adds the use to `ignored` if the record of the pattern may have counted it.
         """

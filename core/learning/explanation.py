@@ -30,7 +30,7 @@ _KEPT_OUT: Final = {
 class RuleLine(Struct, frozen=True, kw_only=True):
     """One line of an explanation.
 
-    `value` and `threshold` are both sides of a condition: ratios 0..1, decayed totals, or counts.
+    `value` and `threshold` are the two sides of a condition: ratios 0..1, decayed sums, or counts.
     """
 
     rule: str  # identifier: a state whose rule is tested, `inversion`, or the topic of the line
@@ -48,7 +48,7 @@ class RuleLine(Struct, frozen=True, kw_only=True):
 
 
 class WeightedUse(Struct, frozen=True):
-    """One observation with a result, and its value without decay and today."""
+    """An observation with a result, and its value before and after decay."""
 
     observation: Observation
     raw: float
@@ -56,7 +56,7 @@ class WeightedUse(Struct, frozen=True):
 
 
 class StepToState(Struct, frozen=True, kw_only=True):
-    """The smallest number of new results of one kind that leads to another state."""
+    """The smallest number of equal results that leads to another state."""
 
     state: Maturity
     helpful: bool
@@ -64,7 +64,7 @@ class StepToState(Struct, frozen=True, kw_only=True):
 
 
 class LoopShare(Struct, frozen=True, kw_only=True):
-    """Decayed sums of one loop's results, and the computed state without them."""
+    """Decayed sums of the results of one loop, and the state without them."""
 
     loop_id: str
     helpful: float
@@ -73,7 +73,7 @@ class LoopShare(Struct, frozen=True, kw_only=True):
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
-    """Why a pattern is in its state."""
+    """The reasons for a pattern's state."""
 
     lines: tuple[RuleLine, ...]
     events: tuple[WeightedUse, ...]  # newest first
@@ -90,7 +90,7 @@ def explain_state(
     *,
     invertible: bool = True,
 ) -> Explanation:
-    """Explain the state of a pattern; inversion does not apply to anti-patterns."""
+    """Explain the state of a pattern; `invertible` is False for anti-patterns."""
     limits = settings.maturity
     steps = _steps(assessment, limits)
     loops = _shares(assessment, observations, now, limits)
@@ -115,7 +115,7 @@ def explain_state(
 
 
 def decayed_weight(use: Observation, now: datetime, limits: MaturitySettings) -> tuple[float, float]:
-    """Return the value of an observation without decay, and now."""
+    """Return the value of an observation before and after decay."""
     return use.weight * use.count, sum(decayed_counts((use,), now, limits))
 
 
@@ -153,7 +153,7 @@ def _decision(assessment: Assessment) -> RuleLine:
 
 
 def _rules(assessment: Assessment, limits: MaturitySettings) -> Iterator[RuleLine]:
-    """Yield the conditions of all rules; those of the first that holds have fired."""
+    """Yield the conditions of all rules; `fired` if they determined the state."""
     helpful, total = assessment.helpful, assessment.helpful + assessment.harmful
     ratio = assessment.harmful / total if total > 0 else 0.0
     enough = total >= limits.min_feedback - limits.total_tolerance

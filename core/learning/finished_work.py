@@ -26,7 +26,7 @@ _BY_OUTCOME: Final = {Outcome.SUCCESS: True, Outcome.PARTIAL: False, Outcome.FAI
 
 @dataclass(frozen=True, slots=True)
 class WorkReport:
-    """The events on one loop or attempt as a whole."""
+    """The events about one loop or attempt as a whole."""
 
     outcomes: tuple[Event, ...] = ()  # newest first; of two with the same time the one written last is first
     errors: tuple[str, ...] = ()  # messages of the error log, resolved errors included
@@ -41,7 +41,7 @@ class WorkReport:
         return _first(*(event.success for event in self.outcomes))
 
     def signal(self, name: str) -> Any:
-        """Return a field of `Signals` from the newest outcome that has it, else None."""
+        """Return a field of `Signals` from the newest outcome event that has it, or None."""
         signals = (event.signals for event in self.outcomes if event.signals is not None)
         return next((value for one in signals if (value := getattr(one, name)) not in (None, "", ())), None)
 
@@ -53,7 +53,7 @@ def _is_report(event: Event) -> bool:
 
 
 def collect_reports(events: Iterable[Event]) -> dict[str, WorkReport]:
-    """Group the reports by the work ID in the events."""
+    """Group the events about whole work items by the work ID in them."""
     grouped = group_pairs((event.loop_id, event) for event in events if _is_report(event))
     return {work_id: _report(found) for work_id, found in grouped.items()}
 
@@ -65,7 +65,7 @@ def _report(events: Sequence[Event]) -> WorkReport:
 
 
 def merge_reports(reports: Iterable[WorkReport]) -> WorkReport:
-    """Merge reports on one work item; for equal times the first report has priority."""
+    """Merge the reports on one work item; at equal times the first report wins."""
     found = list(reports)
     if len(found) == 1:
         return found[0]
@@ -78,10 +78,10 @@ def _newest_first(outcomes: Iterable[Event]) -> tuple[Event, ...]:
 
 
 def loop_signals(loop: Loop, report: WorkReport, sessions: Sequence[DebugSession] = ()) -> OutcomeSignals | None:
-    """Return the signals of a loop; None unless it ended with a result.
+    """Return the signals of a loop; None if it has not ended with a result.
 
-    See docs/scoring.md#outcomes, #errors-of-a-loop and #retries-of-a-loop. Outcome events take precedence, field by
-    field; only the time is the loop's own end, since an outcome is often reported later.
+    See docs/scoring.md#outcomes, #errors-of-a-loop and #retries-of-a-loop. Each field comes from outcome events if they
+    have it. Only the time is the end of the loop, since an outcome is often reported later.
     """
     failed = [iteration.failed for iteration in loop.iterations]
     known = any(iteration.outcome is not Outcome.UNKNOWN or iteration.failures for iteration in loop.iterations)
@@ -105,9 +105,9 @@ def loop_signals(loop: Loop, report: WorkReport, sessions: Sequence[DebugSession
 def attempt_signals(
     attempt: Attempt, report: WorkReport, sessions: Sequence[DebugSession] = ()
 ) -> OutcomeSignals | None:
-    """Return the signals of an attempt; retries are its number - 1.
+    """Return the signals of an attempt; the retries are its number - 1.
 
-    Its errors are those of the error log and its debug sessions; without an error log, at least its failed actions.
+    Errors are those of the error log and debug sessions; without an error log, at least the failed actions.
     """
     errors = count_errors(report.errors, (), sessions)
     if attempt.errors is not None and not report.errors:
@@ -131,7 +131,7 @@ def attempt_success(attempt: Attempt, report: WorkReport) -> bool | None:
 
 
 def report_signals(work_id: str, report: WorkReport) -> OutcomeSignals | None:
-    """Return the signals of a work item that only the event log has."""
+    """Return the signals of a work item that only events mention."""
     return _signals(work_id, report, Signals(error_count=len(report.errors) or None))
 
 
@@ -170,7 +170,7 @@ def _first(*values: _Value | None) -> _Value | None:
 
 
 def _took_ms(start: datetime | None, end: datetime | None, *, approximate: bool = False) -> float | None:
-    """Return the duration; None if unknown or the end is only a copy of the start."""
+    """Return the duration; None if a time is missing or the end copies the start."""
     if start is None or end is None or end < start or (approximate and end == start):
         return None
     return (end - start).total_seconds() * 1000
@@ -179,9 +179,9 @@ def _took_ms(start: datetime | None, end: datetime | None, *, approximate: bool 
 def count_errors(
     logged: Sequence[str], iterations: Sequence[Iteration], sessions: Sequence[DebugSession]
 ) -> int | None:
-    """Count the errors in three sources, each once; None if no source has a result.
+    """Count the errors in three sources, each error once; None if unknown.
 
-    `logged` are messages of the error log. An attempt has no iterations.
+    `logged` are messages of the error log. For an attempt, `iterations` is empty.
     """
     known = any(iteration.outcome is not Outcome.UNKNOWN or iteration.failures for iteration in iterations)
     silent = sum(iteration.failed and not iteration.failures for iteration in iterations)
@@ -200,12 +200,12 @@ def count_errors(
 
 
 def _named(failure: Failure) -> tuple[str, str, str]:
-    """Return the comparable message of a failure, its type and its test."""
+    """Return the normalized message, the error type and the test of a failure."""
     return _key(failure.message or failure.error_type), failure.error_type, failure.test_name
 
 
 def _key(message: str) -> str:
-    """Return the first line of a message, without error type and place."""
+    """Return the first line of a message, without error type and source location."""
     first = message.strip()[: 2 * _MAX_KEY].partition("\n")[0]
     text = " ".join(first.casefold().split())[:_MAX_KEY]
     return _PLACE.sub("", text[found.end() :] if (found := _TYPE.match(text)) else text) or text

@@ -1,4 +1,4 @@
-"""Names of `reference.patterns` and `inversion_rules` at their original path."""
+"""Compatibility import path of `reference.patterns` and `inversion_rules`."""
 
 from core.learning.inversion_rules import *  # noqa: F403
 from core.learning.reference.patterns import *  # noqa: F403

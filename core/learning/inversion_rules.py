@@ -1,4 +1,4 @@
-"""When a failing pattern becomes a warning; docs/scoring.md#inversion."""
+"""Inversion of a failing pattern to a warning; docs/scoring.md#inversion."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MAX_CHECKED: Final = 1000  # maximum number of characters that `polarity_lint` 
 
 
 def inversion_triggered(successes: Any, failures: Any, settings: AntiPatternSettings) -> Any:
-    """Return whether raw counts, two numbers or two arrays, call for inversion."""
+    """Return whether raw counts (numbers or arrays) require an inversion."""
     total = successes + failures
     return (total >= max(settings.min_observations, 1)) & (failures >= settings.failure_ratio_threshold * total)
 
@@ -48,12 +48,12 @@ def remove_warning_prefix(content: str) -> str:
 
 
 def invert_text(content: str, failures: int, total: int, settings: AntiPatternSettings) -> str:
-    """Return the warning for a failing approach: prefix, approach, counts."""
+    """Return the warning against a failing approach, with its counts."""
     return warning_text(content, counts_text(failures, total), settings)
 
 
 def warning_text(content: str, reason: str, settings: AntiPatternSettings) -> str:
-    """Return a warning against an approach, for a reason."""
+    """Return a warning against an approach, followed by the reason."""
     approach = remove_warning_prefix(content).rstrip()
     end = "" if approach.endswith((".", "!", "?", "…")) else "."
     return f"{settings.anti_pattern_prefix}{approach}{end} {reason}"
@@ -62,8 +62,8 @@ def warning_text(content: str, reason: str, settings: AntiPatternSettings) -> st
 def polarity_lint(text: str) -> tuple[str, ...]:
     """List the reasons why a warning made of `text` would give wrong advice.
 
-    `AVOID: never commit secrets` asks to commit secrets. A text that already was a warning would become the same
-    warning again, although following it is what failed.
+    `AVOID: never commit secrets` would ask people to commit secrets. A text that is already a warning would be
+    repeated, although following it failed.
     """
     text = text[:_MAX_CHECKED]
     notes: list[str] = []
@@ -82,7 +82,7 @@ def polarity_lint(text: str) -> tuple[str, ...]:
 
 
 class Inversion(Struct, frozen=True, kw_only=True):
-    """A proposal to turn one failing pattern into an anti-pattern; a person decides."""
+    """A proposal to turn one failing pattern into an anti-pattern."""
 
     pattern_id: str
     text: str  # the anti-pattern's `approach_description`: `AVOID: Split by file type. <reason>`; untrusted
@@ -102,7 +102,7 @@ class Inversion(Struct, frozen=True, kw_only=True):
         return replace(self, better_alternative=text, better_pattern_id=better.id if better else "")
 
     def with_text(self, text: str) -> Inversion:
-        """Replace the text by one that a person wrote."""
+        """Return the proposal with a text that a person wrote."""
         return replace(self, text=text, lint=polarity_lint(remove_warning_prefix(text)))
 
 
@@ -114,7 +114,7 @@ def propose_inversion(
     better: Pattern | None,
     settings: AntiPatternSettings,
 ) -> Inversion:
-    """Propose the inversion of a pattern, with the alternative `better`."""
+    """Propose the inversion of a pattern; `better` is the alternative to recommend."""
     content = pattern.description or pattern.title
     total = assessment.successes + assessment.failures
     failed = dict.fromkeys(use.loop_id for use in observations if use.success is False and use.loop_id)
@@ -135,14 +135,14 @@ def propose_inversion(
 
 
 def make_inversion_slug(pattern_id: str) -> str:
-    """Return the slug of an ID such as `pat-error-<slug>-001`, safe for a new ID."""
+    """Return a slug for a new ID, taken from an ID such as `pat-error-<slug>-001`."""
     found = _ID_SLUG.match(pattern_id)
     slug = _NOT_SLUG.sub("-", (found["slug"] if found else pattern_id).lower()).strip("-")
     return slug[:_SLUG_CHARS].strip("-") or "pattern"
 
 
 def detect_failure_mode(failing: Sequence[Loop]) -> tuple[str, str]:
-    """Return the failure mode in the failing loops, and its reason in one line."""
+    """Return the failure mode of the failing loops, and a reason in one line."""
     if not failing:
         return "incorrect_fix", "The failing uses are only known as a count."
     texts = [text for loop in failing for text in _error_texts(loop)]
@@ -169,10 +169,10 @@ def _error_texts(loop: Loop) -> list[str]:
 
 
 class Alternatives:
-    """Success patterns by category and tag, as alternatives to failing patterns."""
+    """Success patterns to recommend instead of failing patterns."""
 
     def __init__(self, scored: Iterable[tuple[Pattern, float]]) -> None:
-        """`scored`: established and proven patterns with their scores."""
+        """`scored` are the established and proven patterns with their scores."""
         successes = ((pattern, score) for pattern, score in scored if pattern.type is PatternType.SUCCESS)
         self._by_key = group_pairs((key, (pattern, score)) for pattern, score in successes for key in _keys(pattern))
 
@@ -180,7 +180,7 @@ class Alternatives:
         return next(iter(self.alternatives_for(pattern)), None)
 
     def alternatives_for(self, pattern: Pattern) -> tuple[Pattern, ...]:
-        """Return up to `_MAX_ALTERNATIVES` by common tags and category, score, and ID."""
+        """Return the best alternatives by common tags and category, then by score."""
         shared: Counter[str] = Counter()
         found: dict[str, tuple[Pattern, float]] = {}
         for key in _keys(pattern):

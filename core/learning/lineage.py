@@ -1,4 +1,4 @@
-"""Lineage: the history of a pattern over all loops; docs/scoring.md#lineage."""
+"""Lineage: the history of a pattern across all loops; docs/scoring.md#lineage."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WIDTH: Final = len("Discovered: ")
 class LineageEvent(Struct, frozen=True):
     """One event in the history of a pattern.
 
-    `at` is UTC, None if unknown. `kind` is discovered, merged (found again by another loop, or joined with another
+    `at` is UTC, None if unknown. `kind` is discovered, merged (found again by another loop, or combined with another
     pattern), applied, injected (not applied), unrecorded (uses known only as a count), inverted or decided. `loop_id`
     is "" if unknown. `success` is the result of an applied use; None if unknown. `text` is untrusted, since it may
     quote IDs, tasks and reasons. `count` is the number of uses, 1 except for unrecorded ones.
@@ -45,10 +45,10 @@ class LineageEvent(Struct, frozen=True):
 def build_lineage(
     pattern: Pattern, observations: Sequence[Observation], decisions: Iterable[Decision], loops: Mapping[str, Loop]
 ) -> tuple[LineageEvent, ...]:
-    """Return all events, oldest first, undated ones last except a discovery.
+    """Return all events, oldest first; undated events except a discovery are last.
 
     A source loop without a recorded use is one of the uses that only the record counts; it gets a result if all of
-    those have the same one. Further source loops are not known to have used the pattern.
+    those have the same one. Any further source loop is shown without a use.
     """
     words = _FAILURES if pattern.type is PatternType.ANTI else _RESULTS
     iterations = {source.loop_id: format_iterations(pattern, source) for source in pattern.source_loops}
@@ -73,7 +73,7 @@ def _order(event: LineageEvent) -> tuple[bool, datetime, bool, str]:
 
 
 def format_iterations(pattern: Pattern, source: SourceLoop) -> str:
-    """Describe the iterations of a source loop, e.g. `took 3 iterations`; or ""."""
+    """Describe the iterations of a source loop, e.g. `took 3 iterations`, or ""."""
     if source.iteration is None:
         return ""
     if pattern.type is PatternType.ANTI:
@@ -82,7 +82,7 @@ def format_iterations(pattern: Pattern, source: SourceLoop) -> str:
 
 
 def _joined(what: str, iterations: str) -> str:
-    """Join phrases without a repeated word: `applied, helped, took 3 iterations`."""
+    """Join phrases, and drop a repeated word: `applied, helped, took 3 iterations`."""
     last = what.rpartition(" ")[2]
     if iterations.startswith(f"{last} "):
         return f"{what}{iterations.removeprefix(last)}"
@@ -105,7 +105,7 @@ def _observed(
 
 
 def _unrecorded(pattern: Pattern, observations: Sequence[Observation], loops: Mapping[str, Loop]) -> list[LineageEvent]:
-    """Return events for uses known only as counts, and for further source loops."""
+    """Return events for uses without a record, and for further source loops."""
     recorded = {use.loop_id for use in observations}
     recorded |= {alias for id in recorded if id in loops for alias in loops[id].aliases}
     summed = [use for use in observations if use.source in (TREND, AGGREGATE)]
@@ -160,7 +160,7 @@ def _lists(decision: Decision, key: str, pattern_id: str) -> bool:
 
 
 def _describe_decision(decision: Decision, pattern_id: str) -> tuple[str, str]:
-    """Return kind and description of a decision for one of its patterns."""
+    """Return kind and text of the event for a decision about a pattern."""
     subject, its_own = decision.subject, decision.subject == pattern_id
     verb = decision.verb.value.replace("_", " ")
     if decision.verb is Verb.ACCEPT_INVERSION:
@@ -176,7 +176,7 @@ def _describe_decision(decision: Decision, pattern_id: str) -> tuple[str, str]:
 
 
 def format_lineage(pattern: Pattern, events: Sequence[LineageEvent], assessment: Assessment) -> str:
-    """Format the lineage as displayable plain text that ends with a newline."""
+    """Format the lineage as printable plain text that ends with a newline."""
     anti = pattern.type is PatternType.ANTI
     lines = [f"Pattern: {visible_line(pattern.id, 200)}", ""]
     for event in events:

@@ -33,11 +33,11 @@ class Verdict(StrEnum):
 
 
 class OutcomeSignals(Signals, frozen=True, kw_only=True):
-    """The facts about a finished loop or attempt that are scored; None if unknown.
+    """The scored facts about a finished loop or attempt; None if unknown.
 
-    `bead_id` is the ID of the work item; `success` whether it completed; `partial` whether it ended with a part of its
-    goal reached; `timestamp` when it ended, ISO-8601 or `datetime`, converted to UTC.
-    Raises BadInput for a value of another type, an infinite or negative duration, or a negative count.
+    `bead_id` is the ID of the work item. `success` is True if it was completed, `partial` if it reached part of its
+    goal. `timestamp` is when it ended (ISO-8601 or `datetime`), converted to UTC. Raises BadInput for a value of
+    another type, an infinite or negative duration, or a negative count.
     """
 
     bead_id: str
@@ -62,8 +62,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """The score of an outcome; all numbers are 0..1.
 
     `raw` is the weighted mean of the `parts`: the values of success, duration, errors and retries, in this order.
-    `decay` is the factor of its age, and `decayed` is raw x decay. The verdict is from `raw`, so that age does not
-    change it. `reasoning` is one line: `helpful, 0.86: success 1.00, 12 min 0.60, no errors 1.00, 1 retry 0.70`.
+    `decayed` is raw x `decay`, the factor for its age. The verdict depends only on `raw`, so that age does not change
+    it. `reasoning` is one line: `helpful, 0.86: success 1.00, 12 min 0.60, no errors 1.00, 1 retry 0.70`.
     """
 
     raw: float
@@ -77,7 +77,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 def score_outcome(signals: OutcomeSignals, now: str | datetime, settings: LearningSettings = _DEFAULTS) -> Outcome:
     """Score the signals of a finished loop or attempt.
 
-    Unknown parts get a neutral value. Weights are relative to their sum. A raw score within `ratio_tolerance` of a
+    Unknown parts get a neutral value. Weights are divided by their sum. A raw score at most `ratio_tolerance` below a
     threshold reaches it. Raises BadInput if `now` can't be parsed.
     """
     duration, errors, retries = signals.duration_ms, signals.error_count, signals.retry_count
@@ -115,7 +115,7 @@ def verdict_of(raw: float, settings: LearningSettings = _DEFAULTS) -> Verdict:
 
 
 def format_duration_ms(duration_ms: float) -> str:
-    """Format a duration, rounded down: `850 ms`, `45 s`, `12 min`, `2 h 5 min`."""
+    """Format milliseconds, rounded down: `850 ms`, `45 s`, `12 min`, `2 h 5 min`."""
     if duration_ms < _SECOND_MS:
         return f"{int(duration_ms)} ms"
     if duration_ms < _MINUTE_MS:
@@ -145,7 +145,7 @@ def _count_value(count: int | None, limit: int, some: float, many: float) -> flo
 
 
 def _duration_word(duration_ms: float | None, settings: LearningSettings) -> str:
-    """Format a duration, with "over" if the rounded one would score differently."""
+    """Format a duration, with "over" if the rounded value would score differently."""
     if duration_ms is None:
         return "duration not known"
     word = format_duration_ms(duration_ms)

@@ -1,4 +1,4 @@
-"""Own counts of a pattern and the evidence; docs/scoring.md#reconciliation."""
+"""Comparison of recorded counts with evidence; docs/scoring.md#reconciliation."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from core.records.times import minute_of
 def reconcile_record(
     pattern: Pattern, observations: Sequence[Observation], now: datetime, *known: Container[str]
 ) -> tuple[Finding, ...]:
-    """Return findings where a record disagrees with the evidence.
+    """Return a finding for each difference between a record and the evidence.
 
-    `known` are sets of IDs that a source loop may have, such as loops and tasks; without any, unknown ones are ignored.
+    `known` are the IDs that source loops may have, e.g. of loops and of tasks; without any, they are not checked.
     """
     noted: list[Finding] = []
 

@@ -1,4 +1,4 @@
-"""Recorded uses by pattern and by loop; docs/scoring.md#evidence."""
+"""Recorded uses by pattern and by loop, each once; docs/scoring.md#evidence."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ class _Use:
 
 
 class WorkItems(Protocol):
-    """Answers questions about loops and attempts as a whole."""
+    """Looks up loops and attempts."""
 
     def owner_id(self, work_id: str) -> str:
-        """Return the ID of the loop, by alias or by attempt, else the ID itself.
+        """Return the ID of the loop that the uses of a work item count for.
 
-        Uses count under this ID, so that none counts twice.
+        This is `work_id` itself if it is neither an alias of a loop nor an attempt at its task.
         """
 
     def outcome_success(self, work_id: str) -> bool | None:
-        """Return the result of applied patterns by the work item's outcome, or None."""
+        """Return the result that a work item's outcome gives to its applied patterns."""
 
     def is_open(self, work_id: str) -> bool:
         """Return whether a work item has not finished."""
@@ -55,7 +55,7 @@ class WorkItems(Protocol):
 
 
 class _LoopUses:
-    """The uses of one pattern by one loop; `every` includes a discovery."""
+    """The uses of one pattern by one loop; `every` also contains a discovery."""
 
     def __init__(self) -> None:
         self.every: list[_Use] = []
@@ -70,8 +70,8 @@ class _LoopUses:
     def find(self, iteration: int | None) -> _Use | None:
         """Find the use that an entry describes.
 
-        This is the use in the same iteration, else one in an unknown iteration; for an entry without iteration the
-        newest use, preferably one without a result.
+        This is the use in the same iteration, or one in an unknown iteration. An entry without an iteration describes
+        the newest use, preferably one without a result.
         """
         found = self._by_iteration.get(iteration) or self._by_iteration.get(None)
         if found is not None or iteration is not None:
@@ -80,7 +80,7 @@ class _LoopUses:
         return next((use for use in newest_first if use.success is None), newest_first[0] if newest_first else None)
 
     def place(self, use: _Use, iteration: int | None) -> None:
-        """Set the iteration of a use if it is unknown."""
+        """Set the iteration of a use whose iteration is unknown."""
         if use.iteration is None and iteration is not None:
             del self._by_iteration[None]
             use.iteration = iteration
@@ -88,7 +88,7 @@ class _LoopUses:
 
 
 class UseTable:
-    """Joins the records of the same uses of one pattern."""
+    """Merges all records of the uses of one pattern."""
 
     def __init__(self, pattern: Pattern, work_items: WorkItems) -> None:
         self._pattern = pattern
@@ -96,7 +96,7 @@ class UseTable:
         self._by_loop: defaultdict[str, _LoopUses] = defaultdict(_LoopUses)
 
     def add_events(self, events: Iterable[Event]) -> None:
-        """Add source 1. The newest result of a use counts; weight 0 is ignored."""
+        """Add uses from events. The newest result of a use counts; weight 0 is ignored."""
         known: set[str] = set()
         for event in sorted(events, key=lambda event: (event.at, event.id)):
             if (event.id and event.id in known) or not event.weight > 0:
@@ -129,7 +129,7 @@ class UseTable:
             use.success, use.is_ignored, use.weight = event.success, False, min(event.weight, 1.0)
 
     def add_loops(self, uses: Iterable[tuple[Loop, InjectedUse]]) -> None:
-        """Add source 2 to fill gaps of the event log; of two results a failure counts."""
+        """Add uses from loops where events have gaps; a failure overrides a success."""
         sources = {source.loop_id: source for source in reversed(self._pattern.source_loops) if source.at}
         discovered = find_origin(self._pattern)
         for loop, entry in sorted(uses, key=_use_order):
@@ -154,7 +154,7 @@ class UseTable:
                 use.success = entry.successful
 
     def observations(self) -> list[Observation]:
-        """Return every use; one without a result gets the result of its loop."""
+        """Return every use; a use without a result gets the result of its loop."""
         found = []
         for loop_id, uses in self._by_loop.items():
             for use in uses.every:
@@ -177,7 +177,7 @@ class UseTable:
 
 
 def _use_order(pair: tuple[Loop, InjectedUse]) -> tuple[str, bool, int, bool, str]:
-    """Sort entries with an iteration first, else independently of the file."""
+    """Sort key: entries with an iteration first, in an order that no file determines."""
     loop, use = pair
     return loop.id, use.iteration is None, use.iteration or 0, not use.applied, str(use.successful)
 
@@ -185,8 +185,8 @@ def _use_order(pair: tuple[Loop, InjectedUse]) -> tuple[str, bool, int, bool, st
 def _date(loop: Loop, entry: InjectedUse, source: SourceLoop | None, is_first_use: bool) -> datetime | None:
     """Return the time of a use.
 
-    A record lists a source loop once, with the time when it first applied the pattern. This time is exact for the
-    first use; for others it is only better than the loop's own times. The discovering loop is listed for its discovery.
+    A record lists each source loop once, with the time when it first applied the pattern. This time is exact for the
+    first use; for others the time of the entry has priority. The discovering loop is listed for its discovery.
     """
     listed = source.at if source else None
     own = (listed, entry.at) if is_first_use else (entry.at, listed)
@@ -194,14 +194,14 @@ def _date(loop: Loop, entry: InjectedUse, source: SourceLoop | None, is_first_us
 
 
 def find_origin(pattern: Pattern) -> SourceLoop | None:
-    """Return the source loop that discovered the pattern, by time, else the first."""
+    """Return the source loop with the time of discovery, or the first source loop."""
     sources = pattern.source_loops
     same_time = (one for one in sources if pattern.first_discovered is not None and one.at == pattern.first_discovered)
     return next(same_time, sources[0] if sources else None)
 
 
 class LoopPatterns(Struct, frozen=True, kw_only=True):
-    """Patterns of one loop, in the order of discovery; results as in the evidence."""
+    """Patterns of one loop in the order of discovery, with results from the evidence."""
 
     uses: tuple[Observation, ...] = ()  # kinds: `injected` (not applied), `applied` and `feedback`
     extracted: tuple[ExtractedPattern, ...] = ()  # `new` is False if another loop discovered the pattern
@@ -209,12 +209,12 @@ class LoopPatterns(Struct, frozen=True, kw_only=True):
 
     @property
     def injected_ids(self) -> list[str]:
-        """Patterns that were injected or applied, each once."""
+        """IDs of the patterns that were injected or applied, each once."""
         return list(dict.fromkeys(use.pattern_id for use in self.uses))
 
     @property
     def applied_ids(self) -> list[str]:
-        """Patterns that were applied, each once."""
+        """IDs of the patterns that were applied, each once."""
         return list(dict.fromkeys(use.pattern_id for use in self.uses if use.kind != "injected"))
 
 
@@ -234,10 +234,10 @@ def collect_loop_patterns(
     patterns: Mapping[str, Pattern],
     work_items: WorkItems,
 ) -> LoopPatterns:
-    """Join the records of a loop's patterns, each use and extraction once.
+    """Collect the patterns of a loop, with each use and extraction once.
 
-    `entries` are the loop's `injected` entries, without reports that do not count; `events` name the loop, one of its
-    aliases, or an attempt at its task; `patterns` is the registry.
+    `entries` are the `injected` entries of the loop, without reports that do not count. `events` name the loop, one of
+    its aliases, or an attempt at its task. `patterns` are the registered patterns.
     """
     uses: list[Observation] = []
     ids = dict.fromkeys([*(entry.pattern_id for entry in entries), *(one.pattern_id for one in events)])
@@ -260,5 +260,5 @@ def collect_loop_patterns(
 
 
 def loops_with_reflections(events: Iterable[Event]) -> set[str]:
-    """Return the IDs, as in the events, of loops with reflections in their context."""
+    """Return the IDs of loops whose context contains reflections, as in the events."""
     return {event.loop_id for event in events if event.kind == INJECTED_REFLECTION and event.loop_id}

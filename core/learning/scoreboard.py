@@ -1,7 +1,7 @@
 """Evidence, states and scores of all patterns at one moment.
 
-Decayed sums are stored for one reference time. Since all parts of a sum decay by the same factor, its value now is one
-multiplication away, however many events there are.
+Decayed sums are stored for one reference time. All parts of a sum decay by the same factor, so a single multiplication
+gives the sum at any other time, however many events there are.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ _MAX_HALF_LIVES: Final = 500.0  # maximum age of the sums: 2**500 is still well 
 
 @dataclass(frozen=True)
 class Scoreboard(Scores):
-    """The assessment of every pattern at one moment; immutable.
+    """The assessments of all patterns at one moment; immutable.
 
-    Methods that look a pattern up raise `UnknownRecord` for an unknown ID.
+    Methods that look up a pattern raise `UnknownRecord` for an unknown ID.
     """
 
     @classmethod
     def build(cls, snapshot: Snapshot, now: datetime, settings: Settings) -> Scoreboard:
-        """Assess all patterns from scratch, in about 10 us per pattern."""
+        """Assess all patterns from scratch; takes about 10 us per pattern."""
         ids, seconds = tuple(snapshot.patterns), now.timestamp()
         inputs, columns = EvidenceInputs.of(snapshot, settings.learning), Columns.empty(len(ids))
         rows = {id: row for row, id in enumerate(ids)}
@@ -67,7 +67,7 @@ class Scoreboard(Scores):
         return replace(board, use_times=board._fill(ids))
 
     def updated(self, snapshot: Snapshot, delta: Delta, now: datetime) -> Scoreboard:
-        """Return the result of `build`, computing anew only what `delta` affects."""
+        """Return the same as `build`, but recompute only what `delta` affects."""
         if not self._is_valid_at(now) or self._inputs.renames(snapshot, delta):
             return Scoreboard.build(snapshot, now, self.settings)
         inputs, affected = self._inputs.changed(snapshot, delta)
@@ -85,7 +85,7 @@ class Scoreboard(Scores):
         return replace(board, use_times=self.use_times.renumbered(new_rows) + added)
 
     def rescored(self, now: datetime) -> Scoreboard:
-        """Return the same evidence at another time; arrays are computed when first used."""
+        """Return the same evidence at another time; arrays are computed on first use."""
         if not self._is_valid_at(now):
             return Scoreboard.build(self._inputs.snapshot, now, self.settings)
         board = replace(self, now=now)
@@ -98,12 +98,12 @@ class Scoreboard(Scores):
         return self._columns is other._columns
 
     def _is_valid_at(self, now: datetime) -> bool:
-        """Return whether the sums are valid at `now`, neither too early nor too late."""
+        """Return whether `now` is in the period for which the decayed sums are valid."""
         seconds = now.timestamp()
         return seconds >= self._filled and (seconds - self._epoch) / self._half_life < _MAX_HALF_LIVES
 
     def _resized(self, inputs: EvidenceInputs, changed: Iterable[str], now: datetime) -> Scoreboard:
-        """Return a copy with the patterns of `inputs`; new rows are still empty."""
+        """Return a copy with the patterns of `inputs`; rows of new patterns are empty."""
         added = [id for id in changed if id in inputs.snapshot.patterns and id not in self._rows]
         removed = [self._rows[id] for id in changed if id in self._rows and id not in inputs.snapshot.patterns]
         ids, rows, columns = self.ids, self._rows, self._columns.map(np.copy)
@@ -117,7 +117,7 @@ class Scoreboard(Scores):
         return replace(self, ids=ids, now=now, _rows=rows, _inputs=inputs, _columns=columns, _filled=filled)
 
     def _fill(self, ids: Sequence[str]) -> UseTimes:
-        """Sum up the evidence on these patterns in place; returns their use times."""
+        """Sum up the evidence on these patterns in place; return their use times."""
         tally, columns = ObservationSums(self.settings.maturity.min_feedback), self._columns
         for id in ids:
             pattern = self._patterns[id]
@@ -157,7 +157,7 @@ class Scoreboard(Scores):
         return bool(self._columns.pin[row] != NO_PIN and not self._columns.pin_stale[row])
 
     def _set_quarantine(self, id: str) -> None:
-        """Quarantine a text that is unread or that the scan stops, unless it is pinned."""
+        """Quarantine an unpinned pattern whose text is unread or stopped by the scan."""
         row, columns = self._rows[id], self._columns
         pattern, arrival = self._patterns[id], self._curation.arrivals.get(id)
         pinned = self._is_pinned(row)
@@ -230,11 +230,11 @@ class Scoreboard(Scores):
         return change_within(state, moving, fixed, self.now, self.settings.maturity)
 
     def observations(self, pattern_id: str) -> tuple[Observation, ...]:
-        """Return the evidence on one pattern, oldest first; computed anew at each call."""
+        """Return the evidence on one pattern, oldest first; recomputed at each call."""
         return self._inputs.observations(self._pattern(pattern_id))
 
     def observations_of_record(self, pattern: Pattern) -> tuple[Observation, ...]:
-        """Return the evidence on a pattern if its record were this one."""
+        """Return the evidence that a pattern would have with another record."""
         return self._inputs.observations(pattern)
 
     def ignored_reports(self, pattern_id: str) -> tuple[IgnoredReport, ...]:
@@ -243,33 +243,33 @@ class Scoreboard(Scores):
 
     @cached_property
     def bursts(self) -> tuple[Burst, ...]:
-        """Bursts of harmful reports without a decision, the largest first."""
+        """Undecided bursts of harmful reports, the largest first."""
         return self._inputs.bursts()
 
     @cached_property
     def history(self) -> History:
-        """The evidence, for `core.learning.threshold_replay.what_if`."""
+        """The records, for `core.learning.threshold_replay.what_if`."""
         return History(self._inputs, self.now, self.settings)
 
     def outcome(self, work_id: str) -> tuple[OutcomeSignals, Outcome] | None:
-        """Return the signals and the score of a finished loop or attempt, else None."""
+        """Return the signals and the score of a finished loop or attempt, or None."""
         signals = self._inputs.signals(work_id)
         return None if signals is None else (signals, score_outcome(signals, self.now, self.settings.learning))
 
     def results(self, pattern_id: str) -> tuple[int, int]:
-        """Return successes and failures of a pattern; zeros for an unknown one."""
+        """Return successes and failures of a pattern; (0, 0) for an unknown one."""
         if pattern_id not in self:
             return 0, 0
         row = self.row(pattern_id)
         return int(self.successes[row]), int(self.failures[row])
 
     def results_since_pin(self, pattern_id: str) -> tuple[int, int]:
-        """Return successes and failures since the pattern was pinned, else zeros."""
+        """Return successes and failures since the pin; (0, 0) without a pin."""
         row = self.row(pattern_id)
         return int(self._columns.good_since_pin[row]), int(self._columns.bad_since_pin[row])
 
     def stops_orders(self, pattern_id: str) -> bool:
-        """Return whether the scan policy keeps orders in this text out of contexts."""
+        """Return whether the scan policy keeps the pattern's text out of contexts."""
         return stops_orders(self._patterns[pattern_id], self._curation, self.settings.scan)
 
     def loop_patterns(self, loop_id: str) -> LoopPatterns:
@@ -280,20 +280,20 @@ class Scoreboard(Scores):
         return self._inputs.finished()
 
     def reconcile(self, pattern_id: str) -> tuple[Finding, ...]:
-        """Compare the record's own counts with the evidence."""
+        """Compare the counts of the record with the evidence."""
         snapshot = self._inputs.snapshot
         sources = (snapshot.loops, snapshot.tasks, snapshot.attempts, snapshot.memory_tasks, snapshot.debug_sessions)
         return reconcile_record(self._pattern(pattern_id), self.observations(pattern_id), self.now, *sources)
 
     def proposal(self, pattern_id: str) -> Inversion:
-        """Return the proposal to invert a pattern, whether it is due or not."""
+        """Return the proposal to invert a pattern, even if it is not due."""
         pattern, loops = self._pattern(pattern_id), self._inputs.snapshot.loops
         assessment, observations = self.assessment(pattern_id), self.observations(pattern_id)
         better = self._alternatives.best_for(pattern)
         return propose_inversion(pattern, assessment, observations, loops, better, self.settings.anti_pattern)
 
     def alternatives(self, pattern_id: str) -> tuple[Pattern, ...]:
-        """Return what to do instead of a pattern, best first, as in its `proposal`."""
+        """Return the patterns to use instead of a pattern, best first."""
         return self._alternatives.alternatives_for(self._pattern(pattern_id))
 
     @cached_property

@@ -46,10 +46,10 @@ _DECISIONS: Final = (
 
 @dataclass(slots=True)
 class Columns:
-    """One array per fact, one row per pattern.
+    """One array per value, with one row per pattern.
 
     `helpful`, `harmful` and `injections` are decayed sums at the reference time; `fixed_*` are the parts that never
-    decay, since their time is unknown. The sums of a row in `has_future` are computed anew for every moment.
+    decay, since their time is unknown. The sums of a row in `has_future` are recomputed for every moment.
     """
 
     successes: Ints
@@ -90,15 +90,15 @@ class Columns:
         return Columns(*(change(getattr(self, one.name)) for one in fields(self)))
 
     def select(self, keep: Flags, added: int) -> Columns:
-        """Keep some rows and append `added` empty ones."""
+        """Return the rows in `keep`, followed by `added` empty ones."""
         tail = Columns.empty(added)
         return Columns(*(np.concatenate([getattr(self, f.name)[keep], getattr(tail, f.name)]) for f in fields(self)))
 
 
 class ObservationSums:
-    """Collects observations of patterns, and sums them up into columns at once.
+    """Collects observations of patterns, and sums them up in one pass.
 
-    From `min_results` results, the counted rate replaces a claimed one.
+    With at least `min_results` results, the counted rate replaces a claimed one.
     """
 
     def __init__(self, min_results: float) -> None:
@@ -150,10 +150,10 @@ class ObservationSums:
 
 
 def shown_rate(recorded_counts: RecordedCounts, successes: int, failures: int, min_results: float) -> float:
-    """Return the rate to show and to rank by, 0..1; NaN if there is none.
+    """Return the rate to display and rank by, 0..1; NaN if there is none.
 
-    A claimed rate counts until there are `min_results` results. The recorded rate is used where its counts equal the
-    evidence, since it has the digits that people know. Otherwise it is the counted rate.
+    A claimed rate is used until there are `min_results` results. The recorded rate is used if its counts equal the
+    evidence, so that people see the digits of the file. Otherwise the rate is computed from the evidence.
     """
     total = successes + failures
     claimed = claimed_rate(recorded_counts)
@@ -169,9 +169,9 @@ def shown_rate(recorded_counts: RecordedCounts, successes: int, failures: int, m
 
 @dataclass(frozen=True, slots=True)
 class UseTimes:
-    """One entry per dated observation, unsorted.
+    """Dated uses and injections, unsorted; each array has one entry per observation.
 
-    Uses that only the counts of a record show are left out: their time is a guess.
+    Uses that only the counts of a record contain are left out, since their time is estimated.
     """
 
     rows: NDArray[np.int32]  # of the pattern in the scoreboard
@@ -180,13 +180,13 @@ class UseTimes:
     counts: NDArray[np.int64]  # number of uses
 
     def renumbered(self, new_rows: NDArray[np.int64]) -> UseTimes:
-        """Replace each row by `new_rows[row]`, without rows that map to `REMOVED`."""
+        """Replace each row by `new_rows[row]`; drop entries whose new row is `REMOVED`."""
         rows = new_rows[self.rows]
         left = rows != REMOVED
         return UseTimes(rows[left].astype(np.int32), self.at[left], self.kinds[left], self.counts[left])
 
     def __add__(self, other: UseTimes) -> UseTimes:
-        """Join the entries of two disjoint sets of patterns."""
+        """Concatenate the entries of two disjoint sets of patterns."""
         return UseTimes(*(np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))
 
 
@@ -194,7 +194,7 @@ _Array = TypeVar("_Array")
 
 
 class _Column(Generic[_Array]):
-    """The column of the same name, which does not depend on the time."""
+    """Descriptor for the column of the same name, which does not depend on the time."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -239,17 +239,17 @@ class Scores:
 
     @property
     def _half_life(self) -> float:
-        """Seconds."""
+        """Half-life in seconds."""
         return self.settings.maturity.half_life_days * SECONDS_PER_DAY
 
     @property
     def _decay(self) -> float:
-        """Factor from the reference time to now."""
+        """Decay factor from the reference time to now."""
         return float(2.0 ** ((self._epoch - self.now.timestamp()) / self._half_life))
 
     @cached_property
     def interval(self) -> tuple[Floats, Floats]:
-        """Lower and upper ends of the intervals of the rates, 0..1."""
+        """Lower and upper ends of the intervals of the success rates, 0..1."""
         return jeffreys_intervals(self.successes, self.failures, self.settings.interval_level)
 
     @cached_property
@@ -264,28 +264,28 @@ class Scores:
 
     @property
     def helpful(self) -> Floats:
-        """Decayed sums."""
+        """Decayed sums of helpful results."""
         return self._sums[0]
 
     @property
     def harmful(self) -> Floats:
-        """Decayed sums."""
+        """Decayed sums of harmful results."""
         return self._sums[1]
 
     @cached_property
     def injections(self) -> Floats:
-        """Decayed sums of uses and injections: how often loops got each pattern recently."""
+        """Decayed sums of uses and injections."""
         injections: Floats = self._columns.injections * self._decay + self._columns.fixed_injections
         return injections
 
     @cached_property
     def computed_codes(self) -> Codes:
-        """States by the rules alone; indices into `core.learning.states.STATES`."""
+        """States computed by the rules alone, as indices into `states.STATES`."""
         return state_codes(self.helpful, self.harmful, self.settings.maturity)
 
     @cached_property
     def state_codes(self) -> Codes:
-        """States in effect, pins and quarantine included; indices into `STATES`."""
+        """States in effect, with pins and quarantine, as indices into `STATES`."""
         columns = self._columns
         unread = columns.pin_stale | columns.quarantined
         decided = np.where(unread, CODES[Maturity.CANDIDATE], columns.pin).astype(np.int8)
@@ -293,14 +293,14 @@ class Scores:
 
     @cached_property
     def faded(self) -> Flags:
-        """Candidates only because their evidence is old."""
+        """Whether each pattern is a candidate only because its evidence is old."""
         enough = self.settings.maturity.min_feedback - self.settings.maturity.total_tolerance
         candidate: Flags = self.computed_codes == CODES[Maturity.CANDIDATE]
         return candidate & (self._columns.undecayed >= enough)
 
     @cached_property
     def contradicted(self) -> Flags:
-        """Pins that later evidence contradicts; docs/scoring.md#contradicted-pins."""
+        """Whether later evidence contradicts a pin; docs/scoring.md#contradicted-pins."""
         columns, settings = self._columns, self.settings.maturity
         later = columns.good_since_pin + columns.bad_since_pin
         enough = later >= settings.min_feedback
@@ -323,7 +323,7 @@ class Scores:
 
     @cached_property
     def effectiveness(self) -> Floats:
-        """Success rates, 0..1; without any result 1 if a person promoted it, else 0."""
+        """Success rates, 0..1; without results 1 for a promoted pattern, else 0."""
         promoted = (self._columns.pin == CODES[Maturity.PROVEN]) & ~self._columns.pin_stale
         return np.where(np.isnan(self.rate), promoted.astype(np.float64), self.rate)
 
@@ -333,11 +333,11 @@ class Scores:
 
     @cached_property
     def inversion_due(self) -> Flags:
-        """Patterns with an open inversion proposal that is not snoozed."""
+        """Whether each pattern has an open inversion proposal that is not snoozed."""
         return self._columns.inversion_pending & (self._columns.snoozed_until <= self.now.timestamp())
 
     @cached_property
     def injectable(self) -> Flags:
-        """Patterns that may enter a context."""
+        """Whether each pattern may be injected into a context."""
         allowed: Flags = (self.state_codes != CODES[Maturity.DEPRECATED]) & ~self._columns.unnamed
         return allowed & ~self._columns.quarantined & ~self._columns.inversion_pending

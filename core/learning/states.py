@@ -1,4 +1,4 @@
-"""States of patterns by decayed counts, and changes; docs/scoring.md#states."""
+"""States of patterns by decayed sums, and their changes; docs/scoring.md#states."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MAX_EXACT_COUNT: Final = 2**53  # a float cannot represent every whole number a
 
 
 class Result(Protocol):
-    """A piece of evidence for or against a pattern."""
+    """Evidence for or against a pattern."""
 
     @property
     def pattern_id(self) -> str: ...
@@ -63,7 +63,7 @@ def state_of(helpful: float, harmful: float, settings: MaturitySettings) -> Matu
 def state_codes(
     helpful: NDArray[np.float64], harmful: NDArray[np.float64], settings: MaturitySettings
 ) -> NDArray[np.int8]:
-    """`state_of` for arrays; returns indices into `STATES`."""
+    """Return `state_of` for arrays of sums, as indices into `STATES`."""
     total = helpful + harmful
     enough = total >= settings.min_feedback - settings.total_tolerance
     ratio = harmful / np.where(total > 0, total, 1.0)
@@ -76,7 +76,7 @@ def state_codes(
 
 
 def multiplier(state: Maturity | str, settings: MaturitySettings = _DEFAULTS) -> float:
-    """Return the factor of a state in scores; docs/scoring.md#multipliers.
+    """Return the factor that a state has in scores; docs/scoring.md#multipliers.
 
     Raises BadInput if `state` is not a state or the name of one.
     """
@@ -89,9 +89,9 @@ def multipliers(settings: MaturitySettings) -> NDArray[np.float64]:
 
 
 def find_flips(base: tuple[float, float], step: tuple[float, float], settings: MaturitySettings) -> Iterator[float]:
-    """Yield every x at which `state_of` may change for the sums `base + x * step`.
+    """Yield each x at which `state_of` may change for the sums `base + x * step`.
 
-    Each condition compares a sum with a threshold, or one sum with a share of another, and so changes at most once.
+    Each condition compares a sum with a threshold, or two sums with each other, so it changes at most once.
     """
     yield from _root(sum(base), sum(step), settings.min_feedback - settings.total_tolerance)
     yield from _root(base[0], step[0], settings.min_helpful - settings.total_tolerance)
@@ -107,7 +107,7 @@ def _root(base: float, step: float, threshold: float) -> Iterator[float]:
 def fewest_results(
     state: Maturity, helpful: float, harmful: float, good: float, bad: float, settings: MaturitySettings = _DEFAULTS
 ) -> int | None:
-    """Return how many results of (good, bad) each lead to `state`; None if none do."""
+    """Return the least number of results (good, bad) that leads to `state`, or None."""
     counts = {0}
     for flip in find_flips((helpful, harmful), (good, bad), settings):
         if 0.0 <= flip < _MAX_EXACT_COUNT:
@@ -142,7 +142,7 @@ def decayed_counts(
 def state_calendar(
     events: Iterable[Result], now: str | datetime, settings: MaturitySettings = _DEFAULTS
 ) -> tuple[Change, ...]:
-    """Return all future changes of state if nothing more happens, in order.
+    """Return all future changes of state if no evidence is added, in order.
 
     Times are whole seconds after `now`: the first second with the new state. Raises BadInput if a time can't be parsed.
     """
@@ -150,14 +150,14 @@ def state_calendar(
 
 
 def next_change(events: Iterable[Result], now: str | datetime, settings: MaturitySettings = _DEFAULTS) -> Change | None:
-    """Return the first change of `state_calendar`, or None."""
+    """Return the first future change of state if no evidence is added, or None."""
     return next(_changes(events, now, settings), None)
 
 
 def change_within(
     state: Maturity, moving: Sums, fixed: Sums, now: datetime, settings: MaturitySettings = _DEFAULTS
 ) -> Change | None:
-    """`next_change` from the state at `now` and two sums; `fixed` does not decay."""
+    """Return the next change from `state` and two sums; `fixed` never decays."""
     return next(_walk(state, [(0.0, moving, fixed)], now, settings), None)
 
 
@@ -169,9 +169,9 @@ def _changes(events: Iterable[Result], now: str | datetime, settings: MaturitySe
 
 
 def _periods(events: list[Result], now: datetime, settings: MaturitySettings) -> list[tuple[float, Sums, Sums]]:
-    """Return start (seconds after `now`), moving and fixed sums of each period.
+    """Return start (seconds after `now`), decaying and fixed sums of each period.
 
-    A future event does not decay until its time, which begins a period; an undated one never does.
+    A period starts at each future event, which does not decay before; undated events never do.
     """
     undated = [event for event in events if event.at is None]
     past = [event for event in events if event.at is not None and event.at <= now]
@@ -191,7 +191,7 @@ def _periods(events: list[Result], now: datetime, settings: MaturitySettings) ->
 def _walk(
     state: Maturity, periods: list[tuple[float, Sums, Sums]], now: datetime, settings: MaturitySettings
 ) -> Iterator[Change]:
-    """Yield the changes of state, near the times at which a condition changes."""
+    """Yield the changes of state; only seconds near a changing condition are checked."""
     horizon = (_END_OF_TIME - now).total_seconds()
     ends = [start for start, _, _ in periods[1:]]
     for (start, moving, fixed), end in zip(periods, [*ends, horizon], strict=True):

@@ -19,7 +19,7 @@ def jeffreys_intervals(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return Jeffreys intervals: quantiles of Beta(successes + 1/2, failures + 1/2).
 
-    The counts are arrays of equal length; `level` is the probability mass inside, 0..1. Returns the lower and the
+    The counts are arrays of equal length; `level` is the probability of the interval, 0..1. Returns the lower and the
     upper ends, 0..1. The lower end is 0 without any success, the upper end 1 without any failure, so that the observed
     rate is inside.
     """
@@ -36,21 +36,21 @@ def jeffreys_intervals(
 
 
 def jeffreys_interval(successes: int, failures: int, level: float) -> tuple[float, float]:
-    """`jeffreys_intervals` for one pattern: (low, high), 0..1."""
+    """Return the Jeffreys interval of one pattern: (low, high), 0..1."""
     low, high = jeffreys_intervals(np.array([successes]), np.array([failures]), level)
     return float(low[0]), float(high[0])
 
 
 def round_percent(part: int, whole: int) -> int:
-    """Return `part` of `whole` in whole percent, rounded half up; 0 if `whole` is 0."""
+    """Return 100 * part / whole, rounded half up; 0 if `whole` is 0."""
     return (200 * part + whole) // (2 * whole) if whole else 0
 
 
 def required_cases(difference: float, variance: float, level: float, power: float) -> int:
     """Estimate the cases per group for a conclusion; at most twice `MAX_REQUIRED`.
 
-    `difference` is that of the two averages, `variance` that of one case in both groups. `level` is the level of the
-    interval that should exclude 0, 0..1, and `power` the probability of that, 0..1.
+    `difference` is the difference of the two averages, and `variance` the variance of one case, equal in both groups.
+    `level` is the level of the interval that should exclude 0, and `power` the probability that it does, both 0..1.
     """
     from scipy.special import ndtri
 
@@ -60,7 +60,7 @@ def required_cases(difference: float, variance: float, level: float, power: floa
 
 
 class Difference(Struct, frozen=True, kw_only=True):
-    """The difference of two averages, with its interval."""
+    """The difference between two averages, with its interval."""
 
     difference: float | None = None  # first average minus second; None if a group is empty
     low: float | None = None  # ends of the interval; None if there are too few cases
@@ -74,7 +74,7 @@ class Difference(Struct, frozen=True, kw_only=True):
 
 
 def format_inconclusive(needed: int, noun: str) -> str:
-    """Describe a comparison without a result, and the cases that it still needs."""
+    """Describe an inconclusive comparison, with the number of cases that are missing."""
     is_large = needed > MAX_REQUIRED
     cases = f"more than {MAX_REQUIRED:,} more {noun}s" if is_large else f"about {plural(needed, f'more {noun}')}"
     return f"not enough data: {cases} per group"

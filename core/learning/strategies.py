@@ -1,4 +1,4 @@
-"""Strategies named in free text; docs/scoring.md#decomposition-strategies."""
+"""Detection of strategies in free text; docs/scoring.md#decomposition-strategies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PART: Final = re.compile(r"\{([a-z_]+)\}")
 
 @cache
 def load_expressions() -> dict[str, re.Pattern[str]]:
-    """Load the expressions in `strategies.yaml`, by title of the strategy."""
+    """Load the regular expressions in `strategies.yaml`, by title of the strategy."""
     text = Path(__file__).with_name("strategies.yaml").read_text(encoding="utf-8")
     table: dict[str, Any] = yaml.load(text, yaml.CSafeLoader)
     parts, found = table["parts"], {}

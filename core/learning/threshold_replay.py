@@ -23,7 +23,7 @@ _ALWAYS: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class Course(Struct, frozen=True, kw_only=True):
-    """State of one pattern after a replay."""
+    """State of one pattern at the end of a replay."""
 
     state: Maturity  # computed state now
     since: datetime | None  # start of this state; None if it was always in it, or if unknown
@@ -41,7 +41,7 @@ class PatternDifference(Struct, frozen=True, kw_only=True):
 
 
 class Replay(Struct, frozen=True, kw_only=True):
-    """The answer to `what_if`."""
+    """The result of `what_if`."""
 
     turns: tuple[PatternDifference, ...]  # the patterns that differ, sorted by ID
     before: dict[Maturity, int]  # number of patterns by computed state
@@ -59,17 +59,17 @@ class History:
 
     @cached_property
     def observations(self) -> Mapping[str, tuple[Observation, ...]]:
-        """Evidence under the current thresholds, by pattern."""
+        """Evidence under the current thresholds, by pattern ID."""
         return _observations(self.inputs)
 
     @cached_property
     def courses(self) -> Mapping[str, Course]:
-        """Courses under the current thresholds, by pattern."""
+        """Courses under the current thresholds, by pattern ID."""
         return _courses(self, self.observations, self.settings)
 
 
 def what_if(settings: Settings, history: History) -> Replay:
-    """Replay all evidence under other thresholds."""
+    """Replay all evidence under other thresholds, and compare the states."""
     observations = history.observations
     if settings.learning != history.settings.learning:  # outcomes of loops are part of the evidence
         observations = _observations(history.inputs.under(settings.learning))
@@ -107,7 +107,7 @@ def replay_pattern(
     maturity: MaturitySettings,
     inversion: AntiPatternSettings | None,
 ) -> Course:
-    """Replay the results of one pattern in order of time.
+    """Replay the results of one pattern in chronological order.
 
     A future result counts as of now, an undated one from the start. `inversion` is None for an anti-pattern, which is
     never inverted.
@@ -135,7 +135,7 @@ def replay_pattern(
 
 
 class _Walk:
-    """Decayed sums and state of one pattern as time passes."""
+    """Decayed sums and state of one pattern during a replay."""
 
     def __init__(self, settings: MaturitySettings) -> None:
         self.state = state_of(0.0, 0.0, settings)
@@ -145,7 +145,7 @@ class _Walk:
         self._moving = self._fixed = (0.0, 0.0)
 
     def add(self, at: datetime, use: Observation) -> None:
-        """Add a result that is not older than the previous ones."""
+        """Add a result; results must be added in chronological order."""
         self.advance(at)
         value = use.weight * use.count
         more = (value, 0.0) if use.success else (0.0, value)

@@ -24,7 +24,7 @@ _MAX_CHARS: Final = InjectionSettings().max_field_chars
 
 
 class MaturityFeedback(Struct, frozen=True, kw_only=True):
-    """One helpful or harmful report on one pattern; neutral feedback is refused.
+    """One helpful or harmful report on one pattern; neutral feedback is invalid.
 
     `timestamp` (ISO-8601 or `datetime`) is converted to UTC; `weight` is 0..1. Raises BadInput for any other value.
     """
@@ -55,13 +55,13 @@ class MaturityFeedback(Struct, frozen=True, kw_only=True):
 
 
 class PatternMaturity(Struct, frozen=True, kw_only=True):
-    """State of one pattern and the counts behind it.
+    """State of one pattern, with the counts that determine it.
 
-    `state` is the pinned state if there is one, else the state computed from the sums `helpful` and `harmful`, decayed
-    at `as_of`; the counts are of all results, not decayed. `last_validated` is the time of the newest result, at most
-    `as_of`; `promoted_at` and `deprecated_at` are when it last became proven, and deprecated. `pin` is the state set by
-    a person, and `reason` why it was deprecated; both are in effect until `reset`.
-    Raises BadInput for a value of another type, a time that can't be parsed, or a negative count or sum.
+    `state` is the pinned state if there is one, else the state computed from `helpful` and `harmful`, the sums decayed
+    at `as_of`. The counts are of all results, without decay. `last_validated` is the time of the newest result, at most
+    `as_of`. `promoted_at` and `deprecated_at` are the last times at which it became proven and deprecated. `pin` is the
+    state set by a person, and `reason` why it was deprecated; both are in effect until `reset`. Raises BadInput for a
+    value of another type, a time that can't be parsed, or a negative count or sum.
     """
 
     pattern_id: str
@@ -98,16 +98,16 @@ def maturity_state(events: Iterable[Result], now: str | datetime, settings: Matu
 
 
 def create_maturity(pattern_id: str, now: str | datetime) -> PatternMaturity:
-    """Create the maturity of a pattern without feedback: a candidate."""
+    """Create the maturity of a pattern without feedback, which is a candidate."""
     return PatternMaturity(pattern_id=pattern_id, as_of=parse_moment(now, "now"))
 
 
 def update_maturity(
     maturity: PatternMaturity, events: Sequence[Result], now: str | datetime, settings: MaturitySettings = _DEFAULTS
 ) -> PatternMaturity:
-    """Compute counts and state at `now`; a pinned state stays.
+    """Recompute counts and state at `now`; a pinned state stays.
 
-    `events` are all results of this pattern, in any order; not only the new ones. Raises BadInput for an event of
+    `events` must be all results of this pattern, in any order, not only new ones. Raises BadInput for an event of
     another pattern, or a time that can't be parsed.
     """
     now = parse_moment(now, "now")
@@ -138,7 +138,7 @@ def promote(maturity: PatternMaturity, now: str | datetime) -> PatternMaturity:
 
 
 def deprecate(maturity: PatternMaturity, reason: str, now: str | datetime) -> PatternMaturity:
-    """Pin the state as deprecated, with the reason; raises BadInput if that is empty."""
+    """Pin the state as deprecated; raises BadInput if the reason is empty."""
     check_text(reason, "reason")
     if not reason.strip():
         raise BadInput("reason must say why the pattern is deprecated, it is empty")
@@ -149,7 +149,7 @@ def deprecate(maturity: PatternMaturity, reason: str, now: str | datetime) -> Pa
 def reset(
     maturity: PatternMaturity, events: Sequence[Result], now: str | datetime, settings: MaturitySettings = _DEFAULTS
 ) -> PatternMaturity:
-    """Remove the pin and its reason, and compute the state as `update_maturity` does."""
+    """Remove the pin and its reason, and recompute the state as in `update_maturity`."""
     return update_maturity(replace(maturity, pin=None, reason=""), events, now, settings)
 
 

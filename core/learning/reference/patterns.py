@@ -22,11 +22,11 @@ MAX_CHARS: Final = InjectionSettings().max_field_chars
 
 
 class ObservedPattern(Struct, frozen=True, kw_only=True):
-    """A strategy of decomposition with its raw counts, or a warning of one.
+    """A strategy of decomposition with its raw counts, or a warning against one.
 
-    `content` is the strategy in words, or the warning; it is untrusted. `kind` and `is_negative` are the same fact
-    twice: either of them makes an anti-pattern, inverted for `reason`. `example_beads` are the work items in which it
-    was observed, newest last. The times are ISO-8601 or `datetime`, converted to UTC. Raises BadInput for a value of
+    `content` is the strategy in words, or the warning; it is untrusted. A pattern is an anti-pattern if `kind` or
+    `is_negative` marks it as one; `reason` is why it was inverted. `example_beads` are the work items in which it was
+    observed, newest last. The times are ISO-8601 or `datetime`, converted to UTC. Raises BadInput for a value of
     another type, an unknown kind, a negative count, or a time that can't be parsed.
     """
 
@@ -60,7 +60,7 @@ class ObservedPattern(Struct, frozen=True, kw_only=True):
 
 
 class PatternInversion(Struct, frozen=True, kw_only=True):
-    """A pattern that failed too often, and the anti-pattern made of it."""
+    """A pattern that failed too often, and the anti-pattern that replaces it."""
 
     original: ObservedPattern
     inverted: ObservedPattern
@@ -68,14 +68,14 @@ class PatternInversion(Struct, frozen=True, kw_only=True):
 
 
 class Recorded(Struct, frozen=True, kw_only=True):
-    """A pattern after an observation, with its inversion if the counts call for one."""
+    """A pattern after an observation, with its inversion if the counts require one."""
 
     pattern: ObservedPattern
     inversion: PatternInversion | None = None
 
 
 def should_invert(pattern: ObservedPattern, settings: AntiPatternSettings = _DEFAULTS) -> bool:
-    """Return whether the raw counts call for inversion; never for an anti-pattern."""
+    """Return whether the raw counts require inversion; never for an anti-pattern."""
     due = inversion_triggered(pattern.success_count, pattern.failure_count, settings)
     return not pattern.is_negative and bool(due)
 
@@ -83,9 +83,9 @@ def should_invert(pattern: ObservedPattern, settings: AntiPatternSettings = _DEF
 def invert(
     pattern: ObservedPattern, reason: str, now: str | datetime, settings: AntiPatternSettings = _DEFAULTS
 ) -> ObservedPattern:
-    """Make an anti-pattern of a pattern; an anti-pattern is returned unchanged.
+    """Convert a pattern to an anti-pattern; an anti-pattern is returned unchanged.
 
-    The warning ends with `reason`, or with the counts if that is "".
+    The warning ends with `reason`; if that is "", with the counts.
     """
     if pattern.is_negative:
         return pattern
@@ -111,7 +111,7 @@ def record_observation(
     bead_id: str = "",
     settings: AntiPatternSettings = _DEFAULTS,
 ) -> Recorded:
-    """Count one observation, and invert the pattern if its counts call for it.
+    """Count one observation, and invert the pattern if its counts require it.
 
     `bead_id` is the work item, which becomes the newest example; "" for none. Raises BadInput if `success` is not a
     bool, `bead_id` is not a text, or `now` can't be parsed.
@@ -144,8 +144,8 @@ def format_anti_patterns(patterns: Iterable[ObservedPattern]) -> str:
 def format_successful_patterns(patterns: Iterable[ObservedPattern], min_success_rate: float) -> str:
     """Format successful patterns for a prompt, best rate and most uses first; or "".
 
-    Patterns with a rate below `min_success_rate`, and those never observed, are left out. Raises BadInput if it is
-    outside 0..1.
+    Patterns that were never observed, or whose rate is below `min_success_rate`, are left out. Raises BadInput if
+    `min_success_rate` is outside 0..1.
     """
     check_amount(min_success_rate, "min_success_rate", 1)
     ranked = []

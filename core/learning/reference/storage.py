@@ -1,8 +1,8 @@
-"""Interfaces of storages, and storages in memory; docs/learning-api.md#storage.
+"""Interfaces of storages, and in-memory storages; docs/learning-api.md#storage.
 
-Feedback consists of events: the first one with an ID counts, repeats are ignored. Patterns and maturities are records:
+Feedback consists of events: an event whose ID is already stored is ignored. Patterns and maturities are records:
 storing one replaces the one with the same ID. Lists are in the order in which IDs were first stored. An implementation
-provides the methods without a body and may override the others for speed.
+must provide the methods without a body and may override the others for speed.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class PatternStorage(Protocol):
         return [pattern for pattern in self.get_all() if tag in pattern.tags]
 
     def find_by_content(self, content: str) -> list[ObservedPattern]:
-        """Return the patterns that contain a text, ignoring case and spacing."""
+        """Return the patterns that contain a text; case and spaces are ignored."""
         wanted = _normalize(content)
         return [pattern for pattern in self.get_all() if wanted and wanted in _normalize(pattern.content)]
 
@@ -72,7 +72,7 @@ class MaturityStorage(Protocol):
         """Return all maturities."""
 
     def store_feedback(self, feedback: MaturityFeedback) -> None:
-        """Add one report; two equal reports count twice."""
+        """Add one report; equal reports count separately."""
 
     def get_feedback(self, pattern_id: str) -> list[MaturityFeedback]:
         """Return all reports on one pattern."""
@@ -81,12 +81,12 @@ class MaturityStorage(Protocol):
         return next((maturity for maturity in self.get_all() if maturity.pattern_id == pattern_id), None)
 
     def get_by_state(self, state: Maturity) -> list[PatternMaturity]:
-        """Return the maturities stored with this state; a storage does not decay them."""
+        """Return the maturities stored with this state, which is not recomputed."""
         return [maturity for maturity in self.get_all() if maturity.state == state]
 
 
 def with_id(event: FeedbackEvent) -> FeedbackEvent:
-    """Return the event, with a new ID if it has none."""
+    """Return the event; if it has no ID, with a new one."""
     return event if event.id else replace(event, id=event_id(parse_moment(event.timestamp, "timestamp")))
 
 
