@@ -1,7 +1,7 @@
-"""Differences of texts and patterns as data.
+"""Differences between texts and between patterns, as data.
 
-Time grows with the square of the differing part. So equal ends are removed first, and a longer middle part than
-`MAX_COMPARED` counts as replaced.
+The comparison takes quadratic time. Therefore the common beginning and end are removed first, and if more than
+`MAX_COMPARED` items remain, they count as replaced.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _WORDS: Final = re.compile(r"\S+|\s+")
 
 
 class DiffPiece(NamedTuple):
-    """Part of a text: a line with its end, or words."""
+    """Piece of a compared text: some words, or a whole line with its line end."""
 
     mark: Literal["same", "gone", "come"]
     text: str
 
 
 class FieldChange(NamedTuple):
-    """A field that differs between two patterns; a list has one line per item."""
+    """Field that differs between two patterns; a list has one line per item."""
 
     name: str
     before: str
@@ -37,7 +37,7 @@ class FieldChange(NamedTuple):
 
 
 def word_changes(before: str, after: str) -> tuple[DiffPiece, ...]:
-    """Compare words; all but inserted pieces form `before`, all but deleted `after`."""
+    """Compare words; `before` has all but inserted pieces, `after` all but deleted."""
     pieces = _changes(_WORDS.findall(before), _WORDS.findall(after))
     return tuple(DiffPiece(mark, "".join(parts)) for mark, parts in pieces)
 

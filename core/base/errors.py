@@ -1,4 +1,4 @@
-"""Errors; the CLI prints each on one line and exits with its `exit_code`."""
+"""Exceptions; the CLI prints each on one line and exits with its `exit_code`."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ class RalphdeckError(Exception):
 
 
 class ProjectNotFound(RalphdeckError):
-    """There is no `.aiwg/ralph`."""
+    """Found no folder `.aiwg/ralph`."""
 
 
 class UnknownRecord(RalphdeckError):
-    """No record of the project has an ID."""
+    """Found no record with the ID in the project."""
 
 
 class BadInput(RalphdeckError, ValueError):
-    """A value from the caller, not from a file, is invalid; names field and value."""
+    """Got an invalid value from the caller, not from a file; names field and value."""
 
 
 class Refused(RalphdeckError):
-    """A rule forbids a decision; the message gives the reason and the remedy."""
+    """A rule forbids the decision; the message gives the reason and the remedy."""
 
 
 class AlreadyDone(Refused):
-    """An earlier decision has the same effect; nothing is written."""
+    """An earlier decision had the same effect; nothing was written."""
 
 
 class Conflict(RalphdeckError):
@@ -34,7 +34,7 @@ class Conflict(RalphdeckError):
 
 
 class StaleDecision(Conflict):
-    """The data changed since the user saw it; reload and decide again."""
+    """The data changed since the user saw it; the user must reload and decide again."""
 
 
 class Unwritable(RalphdeckError):

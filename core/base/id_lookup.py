@@ -1,4 +1,4 @@
-"""Find a record by its ID, a prefix of it, or a unique part of it."""
+"""Lookup of a record by its ID, a prefix of it, or a unique part of it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ MIN_FRAGMENT: Final = 3
 
 
 def find_matching_ids(name: str, known: Collection[str], *, fragments: bool = False) -> list[str]:
-    """Find the IDs equal to a name, else with it as prefix, sorted.
+    """Return the ID that equals `name`, or all IDs that start with it, sorted.
 
-    With `fragments`, a part of at least `MIN_FRAGMENT` characters anywhere in the ID is enough.
+    If there are none, `fragments` also allows a part of at least `MIN_FRAGMENT` characters anywhere in the ID.
     """
     if name in known:
         return [name]
@@ -27,10 +27,10 @@ def find_matching_ids(name: str, known: Collection[str], *, fragments: bool = Fa
 
 
 def require_one(found: Sequence[str], name: str, *, what: str, command: str, known: Collection[str] = ()) -> str:
-    """The only match of a name.
+    """Return the only ID of `found`, the matches of `name`.
 
-    `what` is the kind of the record, such as `debug session`, and `command` the one that lists such records. Raises
-    UnknownRecord if there is no match, naming the nearest of the `known` IDs, or if there are several.
+    `what` is the kind of record, such as `debug session`; `command` lists such records. Raises UnknownRecord if several
+    IDs match, or if none matches; the message then suggests the nearest of the `known` IDs.
     """
     if len(found) == 1:
         return found[0]

@@ -11,21 +11,21 @@ RecordIn = TypeVar("RecordIn", contravariant=True)
 
 
 class IncrementalIndex(Protocol[RecordIn]):
-    """Immutable index of records that can derive a newer one."""
+    """Immutable index of records, from which an index of newer records can be made."""
 
     @classmethod
     def build(cls, records: Mapping[str, RecordIn], /) -> Self:
         """Index all records."""
 
     def updated(self, records: Mapping[str, RecordIn], changed_ids: Iterable[str], /) -> Self:
-        """Index of newer records; only `changed_ids` were added, changed or removed."""
+        """Return an index of newer records; only `changed_ids` differ from the old ones."""
 
 
 Index = TypeVar("Index", bound=IncrementalIndex[Any])
 
 
 class LazyIndex(Generic[Record, Index]):
-    """Index built on first use, from any thread; a subclass sets `kind`."""
+    """Index built on first use, from any thread; subclasses set the class as `kind`."""
 
     kind: type[Index]
 
@@ -39,7 +39,7 @@ class LazyIndex(Generic[Record, Index]):
         self._lock = threading.Lock()
 
     def get(self) -> Index:
-        """Return the index, built if necessary."""
+        """Return the index; build it on the first call."""
         with self._lock:
             if self._index is None:
                 if self._base is None:
@@ -50,7 +50,7 @@ class LazyIndex(Generic[Record, Index]):
             return self._index
 
     def updated(self, records: Mapping[str, Record], changed_ids: frozenset[str]) -> Self:
-        """Lazy index of newer records; only `changed_ids` were added, changed or removed."""
+        """Return a lazy index of newer records; only `changed_ids` differ."""
         with self._lock:
             if self._index is not None:
                 return type(self)(records, self._index, changed_ids)

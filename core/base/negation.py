@@ -1,6 +1,6 @@
-"""Negation in English text: the words that negate, and the phrases they cover.
+"""Negation in English text: words that negate, and the phrases that they negate.
 
-The safety scan, strategy detection, the comparison of learnings and the check of inverted patterns share these words.
+Used by the safety scan, strategy detection, the comparison of learnings and the check of inverted patterns.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _REGEX: Final = RegexTable(Path(__file__).with_name("negation.yaml"), negator=NO
 
 
 def is_negated(text: str) -> bool:
-    """Return whether a lower-case sentence, in several languages, negates anything."""
+    """Return whether a lower-case sentence contains a negation in a known language."""
     return _REGEX["negated"].search(text) is not None
 
 
 def find_prohibition(text: str) -> str:
-    """Return the first word that forbids something, such as "never"; "" without one.
+    """Return the first word that forbids something, such as "never"; "" if none does.
 
-    "No", "without" and the like count only where a clause begins with them.
+    "No", "without" and the like count only at the beginning of a clause.
     """
     found = _REGEX["prohibition"].search(text)
     return found["opening"] or found["anywhere"] if found else ""
@@ -44,11 +44,11 @@ _DASHES: Final = frozenset({"-", "--", "\u2013"})
 
 @dataclass(slots=True)
 class _Negation:
-    """A negation whose clause has not ended yet.
+    """Negation whose clause has not ended yet.
 
-    `kind` is the group of the expression `mark`; the negation of a verb reaches further than that of a noun or a
-    phrase. `opening` means that it opens its clause: "Instead of ..., ...". `covers_phrase` means that it already
-    negated a phrase that was asked for.
+    `kind` is the group of the regex that matched. A negated verb (`kind`) reaches further than a negated noun or
+    phrase. `opening` is whether the negation opens its clause: "Instead of ..., ...". `covers_phrase` is whether
+    `covers` already returned True for it.
     """
 
     kind: str
@@ -59,8 +59,8 @@ class _Negation:
 def normalize_sentences(text: str) -> str:
     """Return lower-case `text` without markup, with spaces around punctuation.
 
-    A list item, and a line that begins like a sentence, is a sentence. Below a heading such as "Avoid:" each item
-    repeats the heading. Only the first `MAX_TEXT` characters are read.
+    Each list item, and each line that begins with a capital, becomes a sentence of its own. Items below a heading such
+    as "Avoid:" repeat the heading. Reads only the first `MAX_TEXT` characters.
     """
     parts: list[str] = []
     warning = ""
@@ -82,8 +82,8 @@ def normalize_sentences(text: str) -> str:
 class Negations:
     """Finds negated phrases in a text from `normalize_sentences`, in one pass.
 
-    A negation reaches to the end of its clause: a full stop, a semicolon, a word such as "but" or "so", or a comma
-    or "and" before a new clause.
+    A negation reaches to the end of its clause: a full stop, a semicolon, a word such as "but" or "so", or a comma or
+    "and" before a new clause.
     """
 
     def __init__(self, text: str) -> None:
@@ -95,7 +95,7 @@ class Negations:
         self._outside: list[_Negation | None] = []
 
     def covers(self, end: int) -> bool:
-        """Return whether the phrase that ends at `end` is negated; call in text order."""
+        """Return whether the phrase ending at `end` is negated; call with rising `end`."""
         while self._next is not None and self._next.start() < end:
             self._read(self._next)
             self._next = next(self._marks, None)
@@ -123,7 +123,7 @@ class Negations:
             self._clause = mark.end()
 
     def _ends(self, kind: str, at: int) -> bool:
-        """Return whether the negation ends at the comma or "and" before `at`."""
+        """Return whether the comma or "and" before offset `at` ends the negation."""
         negation = self._negation
         if negation is None or _REGEX["subject_next"].match(self._text, at):
             return True

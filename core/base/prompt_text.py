@@ -1,4 +1,4 @@
-"""Escaping of untrusted text for a prompt: no line breaks, layout or turn frames."""
+"""Escaping of untrusted text for prompts: no line breaks, layout, turn markers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def escape_inline(text: str, limit: int) -> str:
 
 
 def escape_line(text: str, limit: int) -> str:
-    """`escape_inline` for the start of a line: opens no block, mimics no label."""
+    """Escape like `escape_inline`, also against Markdown blocks and fake labels."""
     line = escape_inline(text, limit)
     if _OPENER.match(line):
         return f"\\{line}"
@@ -50,7 +50,7 @@ def escape_line(text: str, limit: int) -> str:
 
 
 def escape_quoted(text: str, limit: int) -> str:
-    """`escape_inline` in double quotes."""
+    """Escape like `escape_inline`, in double quotes."""
     # Other backslashes stay single, since most of these texts are regexes.
     inner = _BEFORE_QUOTE.sub(lambda found: found[1] * 2 + found[2].replace('"', '\\"'), escape_inline(text, limit))
     return f'"{inner}"'
@@ -62,5 +62,5 @@ def escape_fences(line: str) -> str:
 
 
 def escape_delimiters(line: str) -> str:
-    """Escape the frames of conversation turns."""
+    """Escape tags and markers that begin or end a turn of a conversation."""
     return _INSTRUCTION.sub("[\\\\", _ROLE_TAG.sub("<\\\\", line))

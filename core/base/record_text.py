@@ -1,4 +1,4 @@
-"""Untrusted texts as single lines of records, and slugs for pattern IDs."""
+"""Conversion of untrusted texts to single lines of records, and to pattern IDs."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ _LABEL: Final = re.compile(r"\s*(?:attempt|iteration|step)\s+\d{1,6}\s*[:.-]\s*"
 
 
 def one_line(text: str, limit: int = MAX_LINE) -> str:
-    """Join `text` to one line of at most `limit` characters."""
+    """Return `text` as one line of at most `limit` characters."""
     whole = " ".join(replace_surrogates(text[: limit * 4]).split())
     return whole if len(whole) <= limit else f"{whole[: limit - 1]}…"
 
 
 def replace_surrogates(text: str) -> str:
-    """Replace lone surrogates, which cannot be encoded."""
+    """Replace lone surrogates, which UTF-8 cannot encode."""
     return text.encode("utf-8", "replace").decode()
 
 
 def strip_label(text: str) -> str:
-    """Join to one line and remove the label: `Attempt 2: guard` becomes `guard`."""
+    """Return `text` on one line without its label: `Attempt 2: guard` -> `guard`."""
     label = _LABEL.match(text)
     return one_line(text[label.end() :] if label else text)
 
 
 def make_slug(text: str, fallback: str) -> str:
-    """Slug of meaningful words: lower-case letters, digits, hyphens, at most 40."""
+    """Return a slug of the meaningful words, of `a-z`, `0-9` and `-`; 40 at most."""
     words: list[str] = []
     for word in _WORD.findall(text[: MAX_LINE * 2]):
         if len(word) > 1 and word.lower() not in _SMALL and word.lower() not in words:

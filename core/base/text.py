@@ -1,4 +1,4 @@
-"""Display of untrusted text, and safe matching of untrusted regexes."""
+"""Safe display of untrusted text, and safe matching of untrusted regexes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BLANK: Final = frozenset(
 
 
 class _Table(dict[int, str]):
-    """Table for `str.translate`, filled on demand."""
+    """Table for `str.translate` that computes and caches an entry on first use."""
 
     def __missing__(self, code: int) -> str:
         shown = self[code] = _shown(code)
@@ -53,7 +53,7 @@ def _shown(code: int) -> str:
 
 
 class _HiddenTable(dict[int, str]):
-    """Table that replaces hidden characters, and the marks of `_shown`, by `gap`."""
+    """Table that replaces hidden characters, and the signs of `_shown`, by `gap`."""
 
     def __init__(self, gap: str) -> None:
         super().__init__()
@@ -83,10 +83,10 @@ _LINE_TABLE: Final = {ord("\n"): "\N{SYMBOL FOR NEWLINE}", ord("\t"): " "}
 def visible(text: str, limit: int | None = None) -> str:
     """Make untrusted `text` safe for a terminal, and mask its secrets.
 
-    Control characters except newline and tab become control pictures; DEL, C1, lone surrogates and unassigned
-    characters U+FFFD; bidirectional and invisible characters one visible mark; variation selectors and skin tones are
-    dropped, since terminals disagree about their width. A text above `limit` characters is cut, and its last one is an
-    ellipsis.
+    Newlines and tabs stay; other control characters become control pictures. DEL, C1 controls, lone surrogates and
+    unassigned characters become U+FFFD. Each bidirectional or invisible character becomes a visible sign. Variation
+    selectors and skin tones are removed, because terminals disagree about their width. A text longer than `limit`
+    characters is cut and ends with an ellipsis.
     """
     text = _mask_and_cut(text, limit)
     if text.isascii() and text.isprintable():
@@ -95,7 +95,7 @@ def visible(text: str, limit: int | None = None) -> str:
 
 
 def visible_line(text: str, limit: int | None = None) -> str:
-    """`visible(text)` on one line: newlines become marks, tabs spaces."""
+    """Return `visible(text)` on one line: newlines become signs, tabs become spaces."""
     text = _mask_and_cut(text, limit)
     if text.isascii() and text.isprintable():
         return text
@@ -103,15 +103,15 @@ def visible_line(text: str, limit: int | None = None) -> str:
 
 
 def remove_hidden(text: str, gap: str = "") -> str:
-    """Remove hidden characters and their marks: `Ig\\u200bnore` becomes `Ignore`.
+    """Remove hidden characters and their signs: `Ig\u200bnore` becomes `Ignore`.
 
-    Each becomes `gap`; separators of lines or words become spaces; newlines and tabs stay.
+    Each is replaced by `gap`. Separators of lines or words become spaces; newlines and tabs stay.
     """
     return text if is_plain_ascii(text) else text.replace("\r\n", "\n").translate(_hidden_table(gap))
 
 
 def is_plain_ascii(text: str) -> bool:
-    """Whether `text` is printable ASCII with newlines and tabs, so nothing is hidden."""
+    """Return whether all of `text` is printable ASCII, newlines or tabs."""
     return text.isascii() and text.replace("\n", "").replace("\t", "").isprintable()
 
 
@@ -122,19 +122,19 @@ def _mask_and_cut(text: str, limit: int | None) -> str:
 
 
 def plural(count: int, noun: str, many: str | None = None) -> str:
-    """Count and noun: `1 loop`, `2 loops`, `3 entries`."""
+    """Format a count with its noun: `1 loop`, `2 loops`, `3 entries`."""
     return f"{count:,} {noun if count == 1 else many or noun + 's'}"
 
 
 def capitalized(sentence: str) -> str:
-    """The sentence with a capital first letter, unless it starts with an ID or a number."""
+    """Capitalize a sentence, unless it starts with an ID or a number."""
     return sentence[:1].upper() + sentence[1:] if sentence.partition(" ")[0].isalpha() else sentence
 
 
 class Matcher:
     """Safe matcher of the regex `source`: RE2, or the literal text if RE2 rejects it.
 
-    `problem` is the reason for literal matching, or None.
+    `problem` is why the text is matched literally; None for a regex.
     """
 
     __slots__ = ("_regex", "problem", "source")
@@ -153,7 +153,7 @@ class Matcher:
             self.problem = f"not a regex that can run safely ({reason}); matched as literal text"
 
     def matches(self, subject: str) -> bool:
-        """Whether the regex matches anywhere in the first `MAX_SUBJECT` characters."""
+        """Return whether the regex matches in the first `MAX_SUBJECT` characters."""
         subject = subject[:MAX_SUBJECT]
         if self._regex is None:
             return bool(self.source) and self.source in subject
@@ -165,7 +165,7 @@ class Matcher:
 
 @cache
 def _compiler() -> Callable[[str], Any]:
-    """Compiler with options, which take as long to create as compiling a short regex."""
+    """Return a compiler; its options take as long to create as a short regex."""
     import re2
 
     options = re2.Options()
@@ -176,5 +176,5 @@ def _compiler() -> Callable[[str], Any]:
 
 @lru_cache(maxsize=4096)
 def safe_matcher(source: str) -> Matcher:
-    """Cached safe matcher of a regex from a file."""
+    """Return the cached safe matcher of a regex from a file."""
     return Matcher(source)

@@ -21,9 +21,9 @@ _LAST: Final = timedelta(days=1) - timedelta(microseconds=1)
 
 
 def parse_past_time(text: str, now: datetime, *, end_of_day: bool) -> datetime:
-    """Parse `2026-11-15`, an ISO-8601 time or an age (`36h`, `7d`, `2w`) as UTC.
+    """Parse a past time in UTC: `2026-11-15`, ISO 8601 or an age (`36h`, `7d`, `2w`).
 
-    A date means the beginning of the day or, with `end_of_day`, its end; the end of today is `now`. Raises BadInput if
+    A date means the beginning of that day or, with `end_of_day`, its end; the end of today is `now`. Raises BadInput if
     the text is invalid or the time is in the future.
     """
     text = text.strip()

@@ -1,4 +1,4 @@
-"""Checks of arguments; each raises `BadInput` with the field and the value."""
+"""Validation of arguments; each check raises `BadInput` with field and value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHOWN_CHARS: Final = 80
 
 
 def format_value(value: object) -> str:
-    """`repr` of a value on one short line, for messages."""
+    """Format the `repr` of a value on one short line, for messages."""
     start = value[: _SHOWN_CHARS + 1] if isinstance(value, str) else value
     try:
         return visible_line(repr(start), _SHOWN_CHARS)
@@ -26,13 +26,13 @@ def format_value(value: object) -> str:
 
 
 def check_text(value: Any, field: str) -> None:
-    """`BadInput` unless `value` is a text."""
+    """Raise `BadInput` unless `value` is a string."""
     if not isinstance(value, str):
         raise BadInput(f"{field} must be a text, not {format_value(value)}")
 
 
 def check_texts(value: Any, field: str) -> None:
-    """`BadInput` unless `value` is a tuple or list of texts."""
+    """Raise `BadInput` unless `value` is a tuple or list of strings."""
     if not isinstance(value, tuple | list):
         raise BadInput(f"{field} must be texts, not {format_value(value)}")
     for text in value:
@@ -40,20 +40,20 @@ def check_texts(value: Any, field: str) -> None:
 
 
 def check_flag(value: Any, field: str) -> None:
-    """`BadInput` unless `value` is True or False."""
+    """Raise `BadInput` unless `value` is True or False."""
     if not isinstance(value, bool):
         raise BadInput(f"{field} must be true or false, not {format_value(value)}")
 
 
 def check_count(value: Any, field: str, most: int = MAX_COUNT) -> None:
-    """`BadInput` unless `value` is a whole number (not a bool) from 0 to `most`."""
+    """Raise `BadInput` unless `value` is an int (not a bool) from 0 to `most`."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
         limits = "of at least 0" if most == MAX_COUNT else f"from 0 to {most:,}"
         raise BadInput(f"{field} must be a whole number {limits}, not {format_value(value)}")
 
 
 def check_amount(value: Any, field: str, most: float = MAX_AMOUNT, *, least: float = 0) -> None:
-    """`BadInput` unless `value` is a number (not a bool) from `least` to `most`."""
+    """Raise `BadInput` unless `value` is a number (no bool) from `least` to `most`."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
         limits = (
             f"a finite number of at least {least:g}"
@@ -64,12 +64,12 @@ def check_amount(value: Any, field: str, most: float = MAX_AMOUNT, *, least: flo
 
 
 def check_choice(value: Any, field: str, choices: tuple[str, ...]) -> None:
-    """`BadInput` unless `value` is one of `choices`."""
+    """Raise `BadInput` unless `value` is one of `choices`."""
     if value not in choices:
         raise BadInput(f"{field} must be {' or '.join(choices)}, not {format_value(value)}")
 
 
 def check_half_life(days: Any, field: str = "half_life_days") -> None:
-    """`BadInput` unless `days` is a finite number of at least `MIN_HALF_LIFE`."""
+    """Raise `BadInput` unless `days` is a finite number of at least `MIN_HALF_LIFE`."""
     if isinstance(days, bool) or not isinstance(days, int | float) or not MIN_HALF_LIFE <= days <= MAX_AMOUNT:
         raise BadInput(f"{field} must be a number of days above 0, not {format_value(days)}")

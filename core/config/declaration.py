@@ -33,10 +33,10 @@ class Unit(StrEnum):
 
 
 class Setting(Struct, frozen=True):
-    """One setting, declared as `field: TYPE = Setting(default, help, ...)`.
+    """Declaration of one setting: `field: TYPE = Setting(default, help, ...)`.
 
-    `least` and `most` are the bounds of a number, or of the length of a text. `offered` is the range that an editor
-    offers, in the unit that it shows, where that is smaller than the bounds.
+    `least` and `most` are the bounds of a number, or of the length of a text. `offered` is the narrower range that an
+    editor offers, in the unit that it shows.
     """
 
     default: Any
@@ -54,25 +54,25 @@ class Setting(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Name in messages and files: `maturity.min_feedback`."""
+        """Full name in messages and files: `maturity.min_feedback`."""
         return f"{self.group}.{self.field}" if self.group else self.field
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The words of a setting that is a choice."""
+        """Return the allowed words of a `Literal` setting; empty for other types."""
         literals = (part for part in (self.kind, *get_args(self.kind)) if get_origin(part) is Literal)
         return tuple(word for literal in literals for word in get_args(literal))
 
     @property
     def editor_scale(self) -> float:
-        """Value per unit that an editor shows: milliseconds are edited as minutes."""
+        """Return the value of one unit in an editor, such as 60,000 ms for a minute."""
         return _MS_PER_MINUTE if self.unit is Unit.MS else 1.0
 
     def value(self, settings: Any) -> Any:
         return getattr(getattr(settings, self.group) if self.group else settings, self.field)
 
     def with_value(self, settings: Any, value: Any) -> Any:
-        """Copy of a `Settings` object with another value; BadInput if it is invalid."""
+        """Return a copy of `settings` with this value; raises BadInput if invalid."""
         if not self.group:
             return replace(settings, **{self.field: value})
         group = replace(getattr(settings, self.group), **{self.field: value})
@@ -99,7 +99,7 @@ class Setting(Struct, frozen=True):
             validation.check_choice(value, name, self.choices)
 
     def _check_line(self, value: Any, name: str) -> None:
-        """Accept one visible line, since it goes into files and prompts."""
+        """Raise `BadInput` unless `value` is one visible line, safe in files and prompts."""
         most = int(self.most)
         if not isinstance(value, str) or len(value.strip()) < self.least or visible_line(value, most) != value:
             limits = f"{self.least:g} to {most}" if self.least else f"at most {most}"
@@ -108,14 +108,14 @@ class Setting(Struct, frozen=True):
             )
 
     def text(self, settings: Any) -> str:
-        """Value as text; `parse` reads it back."""
+        """Format the value as text that `parse` can read."""
         value = self.value(settings)
         if isinstance(value, bool):
             return "on" if value else "off"
         return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
     def parse(self, text: str) -> Any:
-        """Parse the text of a value; BadInput if it is invalid."""
+        """Parse the text of a value; raises BadInput if it is invalid."""
         word = text.strip()
         value: Any = word
         if self.kind is bool:
@@ -133,7 +133,7 @@ class Setting(Struct, frozen=True):
 
 
 class _Declaring(StructMeta):
-    """Takes the defaults of the fields from their declarations."""
+    """Metaclass that takes the defaults of the fields from their declarations."""
 
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> Any:
         found = {field: value for field, value in namespace.items() if isinstance(value, Setting)}
@@ -145,7 +145,7 @@ class _Declaring(StructMeta):
 
 
 class SettingsGroup(Struct, frozen=True, kw_only=True, metaclass=_Declaring):
-    """Base of a group of settings; checks each value against its declaration."""
+    """Base class of a group of settings; checks each value against its declaration."""
 
     declarations: ClassVar[Mapping[str, Setting]]
 

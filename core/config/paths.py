@@ -1,4 +1,4 @@
-"""Folders and files of a project; an ID becomes part of a path only if valid."""
+"""Paths of a project; an ID is only used in a path if it is a valid component."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BEGIN_COMMAND = 'ralphdeck task init "what to do" --project'  # creates `.aiwg/r
 
 
 def is_safe_id(identifier: str) -> bool:
-    """Whether `identifier` is a valid path component."""
+    """Return whether `identifier` is a valid path component."""
     return SAFE_ID.fullmatch(identifier) is not None and ".." not in identifier
 
 
@@ -33,7 +33,7 @@ def safe_component(identifier: str) -> str:
 
 
 class _Below:
-    """A path below another one of `ProjectPaths`."""
+    """Property of `ProjectPaths`: a path below another of its properties."""
 
     def __init__(self, folder: str, name: str) -> None:
         self._folder, self._name = folder, name
@@ -45,7 +45,7 @@ class _Below:
 
 @dataclass(frozen=True)
 class ProjectPaths:
-    """Folders and files of one project; they may not exist."""
+    """Folders and files of one project; they need not exist."""
 
     project: Path
 
@@ -64,11 +64,11 @@ class ProjectPaths:
         return self.patterns / PATTERN_FILES[pattern_type]
 
     def relative(self, path: Path) -> str:
-        """`path` relative to the project with `/`, as in records and findings."""
+        """Return `path` relative to the project, with `/`, as in records and findings."""
         return path.relative_to(self.project).as_posix()
 
     def inside(self, relative: str) -> Path:
-        """Absolute path of a project-relative name; it must resolve inside `.aiwg`."""
+        """Return the absolute path of a project-relative name; it must be inside `.aiwg`."""
         try:
             path = (self.project / relative).resolve()
         except (OSError, RuntimeError, ValueError):  # link loop, NUL, lone surrogate
@@ -78,7 +78,7 @@ class ProjectPaths:
         return path
 
     def unlinked(self, relative: str) -> Path:
-        """`inside` for writing: no part below `.aiwg/ralph` may be a link."""
+        """Return the path from `inside` for writing; refuses links below `.aiwg/ralph`."""
         self.inside(relative)
         path = self.project / relative
         for part in (path, *path.parents):
@@ -90,7 +90,7 @@ class ProjectPaths:
 
 
 def relative_to_project(file: str, root: str) -> str:
-    """A file name relative to `root` if inside, with `/` and without `./`."""
+    """Normalize a file name: relative to `root` if inside it, with `/`, without `./`."""
     path = file.replace("\\", "/") if "\\" in file else file
     if root:
         path = path.removeprefix(f"{root.rstrip('/')}/") or path
@@ -98,7 +98,7 @@ def relative_to_project(file: str, root: str) -> str:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether `path` is a folder; True if permissions hide it."""
+    """Return whether `path` is a folder; True if permissions prevent the check."""
     try:
         return path.is_dir()
     except OSError:
@@ -106,7 +106,7 @@ def is_folder(path: Path) -> bool:
 
 
 def project_at(path: Path) -> ProjectPaths:
-    """Resolve a project folder, its `.aiwg`, or its `.aiwg/ralph`. Creates nothing."""
+    """Resolve a project folder, its `.aiwg` or its `.aiwg/ralph`; creates nothing."""
     path = _absolute(path)
     if not is_folder(path):
         raise ProjectNotFound(f"{path} is not a folder; give a project folder, its .aiwg or its .aiwg/ralph")
@@ -118,7 +118,7 @@ def project_at(path: Path) -> ProjectPaths:
 
 
 def find_project(start: Path) -> ProjectPaths:
-    """Find the nearest project (a folder with `.aiwg/ralph*`) at or above `start`."""
+    """Find the nearest folder with `.aiwg/ralph*`: `start` or one of its parents."""
     start = _absolute(start)
     for folder in (start, *start.parents):
         paths = ProjectPaths(folder)

@@ -1,7 +1,7 @@
 """All settings, each declared once (see `core.config.declaration.Setting`).
 
-`docs/settings.md` is generated from this module. Annotations are evaluated, as the
-declarations need the types.
+`docs/settings.md` is generated from this module. Annotations are evaluated at import, because the declarations need the
+types.
 """
 
 from functools import partial
@@ -85,7 +85,7 @@ class LearningSettings(SettingsGroup, frozen=True, kw_only=True):
 
 
 class MaturitySettings(SettingsGroup, frozen=True, kw_only=True):
-    """State of a pattern, from decayed totals of results (docs/scoring.md#states)."""
+    """State of a pattern, computed from decayed results (docs/scoring.md#states)."""
 
     min_feedback: float = _total(3.0, "Results needed to be more than a candidate", "min feedback")
     min_helpful: float = _total(5.0, "Successes needed to be proven", "min helpful")
@@ -105,7 +105,7 @@ class MaturitySettings(SettingsGroup, frozen=True, kw_only=True):
 
     @property
     def ratio_margin(self) -> float:
-        """Distance at which a decayed share of failures equals a threshold.
+        """Margin within which a share of failures counts as equal to a threshold.
 
         At least the decay of one minute, so that the order of results within a minute does not matter
         (docs/scoring.md#thresholds).
@@ -115,7 +115,7 @@ class MaturitySettings(SettingsGroup, frozen=True, kw_only=True):
 
 
 class AntiPatternSettings(SettingsGroup, frozen=True, kw_only=True):
-    """Inversion: a pattern that fails becomes a warning (docs/scoring.md#inversion)."""
+    """Inversion of a failing pattern into a warning (docs/scoring.md#inversion)."""
 
     min_observations: int = _count(3, "Results needed before an inversion is proposed", "min observations")
     failure_ratio_threshold: float = _share(0.6, "Share of failures at which an inversion is proposed", "failure ratio")
@@ -147,7 +147,7 @@ class ExtractionSettings(SettingsGroup, frozen=True, kw_only=True):
 
 
 class InjectionSettings(SettingsGroup, frozen=True, kw_only=True):
-    """Selection of what is injected into a loop (docs/retrieval.md)."""
+    """Selection of patterns and learnings to inject (docs/retrieval.md)."""
 
     enabled: bool = _setting(True, "Inject anything")
     top_k_patterns: int = _count(5, "Highest number of patterns", "patterns", offered=(1, float("inf")))
@@ -175,7 +175,7 @@ class InjectionSettings(SettingsGroup, frozen=True, kw_only=True):
 
 
 class PruningSettings(SettingsGroup, frozen=True, kw_only=True):
-    """Pruning; a pruned pattern is in `shared/archive` and can be restored."""
+    """Pruning: moves weak patterns to `shared/archive`; they can be restored."""
 
     min_success_rate: float = _share(0.5, "Success rate below which a pattern is pruned")
     min_usage_count: int = _count(3, "Uses needed before a pattern is pruned for its success rate")
@@ -185,7 +185,7 @@ class PruningSettings(SettingsGroup, frozen=True, kw_only=True):
 
 
 class CurationSettings(SettingsGroup, frozen=True, kw_only=True):
-    """Who decides."""
+    """Author of decisions."""
 
     actor: str = _setting(
         "", "Author of decisions, if neither `--by` nor $RALPHDECK_USER is given; empty: the user", most=80
@@ -193,7 +193,7 @@ class CurationSettings(SettingsGroup, frozen=True, kw_only=True):
 
 
 class DebugMemorySettings(SettingsGroup, frozen=True, kw_only=True):
-    """Days before a debug session is archived; if several apply, the longest counts."""
+    """Days until a debug session is archived; if several values apply, the longest."""
 
     default_days: int = _days(30, "Any session")
     on_escalation: int = _days(90, "An escalated session")
@@ -201,7 +201,7 @@ class DebugMemorySettings(SettingsGroup, frozen=True, kw_only=True):
 
 
 class ReviewSettings(SettingsGroup, frozen=True, kw_only=True):
-    """Questions of Review."""
+    """Selection of the questions in Review."""
 
     worthwhile_per_hour: float = _factor(1.0, "Failures per week that an hour of answering questions must prevent")
     soon_days: float = _days(14.0, "A state that decay alone changes within this time is borderline")
@@ -211,10 +211,10 @@ class ReviewSettings(SettingsGroup, frozen=True, kw_only=True):
 
 
 class ScanSettings(SettingsGroup, frozen=True, kw_only=True):
-    """Texts that give orders, by type and source (docs/safety.md#held-texts).
+    """Handling of texts that give orders, by type and source; see docs/safety.md.
 
-    `hold` keeps it out of every context until a person approves it, `block` until a person releases it for a reason,
-    `flag` only marks it. No setting allows what the scan blocks.
+    `hold` leaves the text out of every context until a person approves it, `block` until a person releases it with a
+    reason; `flag` only marks it. No setting allows a text that the scan blocks.
     """
 
     error_patterns: OrderPolicy = _option("hold", "Error patterns")
@@ -233,12 +233,12 @@ class ScanSettings(SettingsGroup, frozen=True, kw_only=True):
 
     @property
     def holds_other_texts(self) -> bool:
-        """Whether a text that gives orders and is not a pattern is left out of contexts."""
+        """Whether orders in texts that are not patterns are left out of contexts."""
         return self.other_texts == "hold"
 
 
 class WatchSettings(SettingsGroup, frozen=True, kw_only=True):
-    """How changes on disk are noticed."""
+    """Detection of file changes."""
 
     batch_seconds: float = _seconds(0.05, "Time for which changes are collected before they are read")
     sweep_seconds: float = _seconds(60.0, "Time between two sweeps that confirm the events", least=_MIN_SWEEP_SECONDS)
@@ -299,7 +299,7 @@ THRESHOLDS: Final = tuple(SETTINGS[f"{group}.{field}"] for group, fields in _FIE
 
 
 def find_threshold(name: str) -> Setting:
-    """Threshold by name, or by a field of one group only; raises BadInput."""
+    """Find a threshold by its full name, or by a unique field; raises BadInput."""
     found = [known for known in THRESHOLDS if name in (known.name, known.field)]
     if len(found) == 1:
         return found[0]
@@ -314,7 +314,7 @@ def find_threshold(name: str) -> Setting:
 
 
 def with_threshold(settings: Settings, name: str, text: str) -> Settings:
-    """`settings` with another value of a threshold; BadInput if it is invalid."""
+    """Return `settings` with one threshold changed; raises BadInput if it is invalid."""
     setting = find_threshold(name)
     changed: Settings = setting.with_value(settings, setting.parse(text))
     return changed

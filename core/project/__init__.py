@@ -1,1 +1,1 @@
-"""The open project: index, reader, decisions, notifications and the daemon."""
+"""The open project: reading, decisions, notifications and unattended watching."""

@@ -1,4 +1,4 @@
-"""Watch a project without a screen: report, extract and archive unattended."""
+"""Unattended watching of a project: reports, extracts and archives, without a UI."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from core.storage.watcher import WatchState
 
 
 class WatchEvent(Struct, frozen=True, kw_only=True):
-    """One event, as `watch` prints it."""
+    """Event that `watch` prints."""
 
     at: datetime
     what: str  # a kind of `NotificationKind`, or `watching`, `extracted`, `pruned`, `failed`
@@ -35,15 +35,15 @@ class WatchEvent(Struct, frozen=True, kw_only=True):
     severity: Severity = Severity.INFO
 
     def to_json(self) -> dict[str, Any]:
-        """The stable shape that `watch --json` prints."""
+        """Return the event as a dict with the stable keys of `watch --json`."""
         return {**asdict(self), "at": iso(self.at), "severity": self.severity.value}
 
 
 class Daemon(WatchLoop):
     """Watches a project, reports events, and extracts and archives unattended.
 
-    `report` receives each event, in the thread of `run`; an exception that it raises ends `run`. `extract`: from loops
-    when they end. `prune`: archive weak patterns when the pruning policy is due.
+    Calls `report` with each event in the thread of `run`; an exception that it raises ends `run`. With `extract`,
+    patterns are extracted from loops that end. With `prune`, weak patterns are archived when the pruning policy is due.
     """
 
     def __init__(
@@ -55,19 +55,19 @@ class Daemon(WatchLoop):
         self._known: WatchState | None = None
 
     def prepare(self) -> None:
-        """Catch up on the loops that ended while no process watched."""
+        """Queue the loops that ended while no process watched."""
         if self._extraction is not None:
             self._extraction.add_missed()
 
     def changed(self, before: ProjectState, after: ProjectState, delta: Delta) -> None:
-        """Report what happened; archive if that is due."""
+        """Report the changes; archive weak patterns if that is due."""
         for one in find_notifications(before, after, delta):
             self._emit(one.what.value, one.subject, one.text, one.severity)
         if self._prune:
             self._guarded(self._prune_due)
 
     def watching(self, state: WatchState) -> None:
-        """Report another mode; a change in the number of watches alone is not reported."""
+        """Report a changed watch mode; ignores a changed number of watches."""
         known, self._known = self._known, state
         if known is None or (known.mode, known.reason) != (state.mode, state.reason):
             text = f"watching by {state.mode.value}" + (f": {state.reason}" if state.reason else "")
@@ -75,7 +75,7 @@ class Daemon(WatchLoop):
             self._emit("watching", "", visible_line(text, 300), severity)
 
     def extracted(self, before: ProjectState, loop_id: str, decided: Decided | None) -> None:
-        """Report an extraction, and what followed from it."""
+        """Report an extraction and the changes that it caused."""
         if decided is None:
             self._emit("extracted", loop_id, f"nothing new in {visible_line(loop_id, 80)}")
             return
@@ -85,13 +85,13 @@ class Daemon(WatchLoop):
         self._emit_effects(before)
 
     def failed(self, error: Exception) -> None:
-        """Report a problem with a file; end at any other error."""
+        """Report a problem with a file; reraise any other error, which ends the loop."""
         if not isinstance(error, RalphdeckError):
             raise error
         self._emit("failed", "", visible_line(str(error), 400), Severity.ERROR)
 
     def _emit_effects(self, before: ProjectState) -> None:
-        """Report what followed from our own decision, but not the decision itself."""
+        """Report the changes that the daemon's own decision caused, but not the decision."""
         after = self.project.view
         changed = frozenset(after.snapshot.patterns) ^ frozenset(before.snapshot.patterns)
         for one in find_notifications(before, after, Delta(patterns=changed, decisions=True)):

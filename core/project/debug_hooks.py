@@ -1,8 +1,8 @@
 """The hooks of debug sessions (docs/debug-memory.md#hooks).
 
-`on_failure` collects what is known about new errors. The result is data for an agent: every text is one line of limited
-length and cannot pass for a heading or a conversation role (docs/safety.md). `on_success` writes the uses of patterns
-to the event log and the registry, and the lessons to the session's file; `on_escalation` writes the context of the
+`on_failure` collects known fixes for new errors. An agent reads the result, so every text in it is one line of limited
+length that cannot pass for a heading or a conversation role (docs/safety.md). `on_success` writes the uses of patterns
+to the event log and the registry, and the lessons to the session's file. `on_escalation` writes the context of the
 session.
 """
 
@@ -63,7 +63,7 @@ _VERDICTS: Final = {True: "verified", False: "did not help", None: "not verified
 
 
 class Advice(Struct, frozen=True, kw_only=True):
-    """Everything that is known about some errors."""
+    """Known fixes, fix templates and patterns for some errors."""
 
     errors: tuple[Failure, ...]  # the distinct errors, with the type and file from their messages
     fixes: tuple[KnownFix, ...] = ()
@@ -77,12 +77,12 @@ def on_failure(
 ) -> Advice:
     """Find known fixes, fix templates and error patterns for new errors.
 
-    Each error has a type, a message, and the file if known. A missing type is taken from a message such as `TypeError:
-    x is null`; without any type only messages are compared. Only failures in files that match `file_pattern` count, as
-    for LIKE in SQLite. `session` has the errors, and is not offered itself.
+    Each error has a type, a message, and the file if known. A missing type is read from a message such as `TypeError: x
+    is null`; without a type only messages are compared. Only failures in files that match `file_pattern` (syntax of
+    LIKE in SQLite) count. `session` is the ID of the session with these errors; its own fixes are not offered.
 
-    Raises BadInput if the file pattern is too long; Refused if the decisions cannot be read, so that it is unknown
-    which patterns are in quarantine.
+    Raises BadInput if the file pattern is too long, and Refused if the decisions cannot be read, because the patterns
+    in quarantine are then unknown.
     """
     if ledger_error(state):
         raise Refused(f"no fixes are offered because the decisions cannot be read: {ledger_error(state)}")
@@ -107,7 +107,7 @@ def on_failure(
 
 
 def _match(state: ProjectState, error: Failure) -> list[tuple[Pattern, Assessment]]:
-    """The injectable error patterns that match the message, best first."""
+    """Return the injectable error patterns that match the message, best first."""
     patterns, board, settings = state.snapshot.patterns, state.board, state.settings.injection
     text = f"{error.error_type}: {error.message}" if error.error_type else error.message
     if not error.message or not (settings.enabled and settings.include_error_patterns):
@@ -193,7 +193,7 @@ def _template_lines(template: FixTemplate, limit: int, orders: bool) -> list[str
 
 
 class SuccessResult(Struct, frozen=True, kw_only=True):
-    """The outcome of `on_success`."""
+    """Changes that `on_success` made or would make."""
 
     session_id: str
     file: str
@@ -209,13 +209,13 @@ class SuccessResult(Struct, frozen=True, kw_only=True):
 def on_success(
     project: Project, session_id: str, applied: Sequence[str] = (), *, dry_run: bool = False
 ) -> SuccessResult:
-    """Record that patterns helped, write lessons, and extract patterns.
+    """Record which patterns helped, write lessons, and extract patterns.
 
-    New patterns are added to the registry and get a review question. A second call changes nothing. `applied` are IDs
-    of registry patterns that helped. With `dry_run`, writes nothing and returns what would be done.
+    New patterns are added to the registry and get a review question. A second call changes nothing. `applied` has the
+    IDs of the registry patterns that helped. With `dry_run`, nothing is written, and the result is what would be done.
 
-    Raises UnknownRecord if the session or a pattern does not exist, Refused if the session did not succeed, Unwritable
-    if the event log cannot be written; nothing is done then.
+    Raises UnknownRecord if the session or a pattern does not exist, Refused if the session did not succeed, and
+    Unwritable if the event log cannot be written. In each case nothing is done.
     """
     state = project.view
     session = state.debug_session(session_id)
@@ -292,7 +292,7 @@ def _work_id(state: ProjectState, session: DebugSession) -> str:
 
 
 class EscalationCall(Struct, frozen=True, kw_only=True):
-    """A call for a human, and the file with the preserved context."""
+    """Call for human help, and the file with the preserved context of the session."""
 
     session_id: str
     file: Path
@@ -301,9 +301,9 @@ class EscalationCall(Struct, frozen=True, kw_only=True):
 def on_escalation(project: Project, session_id: str, *, reason: str = "") -> EscalationCall:
     """Preserve the context of a session and add a review question about it.
 
-    Each call has its own file; a new call for a session whose escalation was acknowledged asks again. Raises
-    UnknownRecord if the session does not exist, Refused if it has too many calls, Unwritable if the context cannot be
-    written.
+    Each call writes its own file. If the last escalation of the session was acknowledged, the question is asked again.
+    Raises UnknownRecord if the session does not exist, Refused if it has too many calls, Unwritable if the context
+    cannot be written.
     """
     session = project.view.debug_session(session_id)
     snapshot = project.view.snapshot

@@ -1,4 +1,4 @@
-"""An open project that decisions are made on: `decide(command)` is the only way."""
+"""An open project with decisions: all of them go through `decide(command)`."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ _TRIES: Final = 5  # attempts to make a decision while other processes keep deci
 
 
 class DecidingProject(ProjectReader):
-    """An open project that decisions are made on.
+    """Open project that makes decisions.
 
-    Each decision first reads the newest files, then writes, and is shown by `state` when `decide` returns.
+    Each decision reads the newest files and then writes. When `decide` returns, `state` includes the decision.
     """
 
     _known = 0  # number of decisions in the log when the present attempt began
 
     @cached_property
     def curator(self) -> Curator:
-        """Writes the decisions."""
+        """The curator, which writes the decisions."""
         return Curator(self.project, self.settings, by=self.by, ledger=self.ledger)
 
     def apply_pending(self) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ class DecidingProject(ProjectReader):
             return warnings
 
     def may(self, command: commands.PatternCommand) -> str:
-        """Why a command is refused at present, "" if it is allowed."""
+        """Return why a command would be refused now; "" if it is allowed."""
         return why_refused(command, self._view)
 
     def decide(
@@ -75,12 +75,12 @@ class DecidingProject(ProjectReader):
     ) -> Decided:
         """Make a decision.
 
-        `expected_state` is the state that the user looked at, None for the newest one. `progress` is called with
-        (patterns done, patterns in all).
+        `expected_state` is the state that the user saw; None means the newest one. `progress` is called with (patterns
+        done, patterns in all).
 
-        Raises Conflict if another decision was made about the same since `expected_state`, or the text of a pattern
-        changed; nothing is written then, but of many patterns only this one is refused. Raises RalphdeckError if the
-        decision is refused, invalid or cannot be written; see `Curator`.
+        Raises Conflict if the same pattern or question was decided, or the text of the pattern changed, since
+        `expected_state`. Nothing is written then; a bulk decision only leaves this pattern out. Raises RalphdeckError
+        if the decision is refused, invalid or cannot be written; see `Curator`.
         """
         expected = nullcontext() if expected_state is None else self.curator.deciding_on(self._expected(expected_state))
         with self._lock, expected:
@@ -137,7 +137,7 @@ class DecidingProject(ProjectReader):
         )
 
     def _reflection_approval(self, command: commands.ApproveReflection) -> commands.ApproveText:
-        """The approval of the text of a held reflection; raises if it is not held."""
+        """Return the approval of a held reflection; raises if the reflection is not held."""
         from core.retrieval.reflections import HELD_PREFIX, find_stop_reason
 
         name = visible_line(command.reflection_id, 80)
@@ -186,7 +186,7 @@ class DecidingProject(ProjectReader):
         append_events(self.project, *events)
 
     def import_plan(self, name: str, data: bytes) -> ImportPlan:
-        """What `ImportPatterns` would change; nothing is written."""
+        """Return what `ImportPatterns` would change, without writing."""
         from core.curation.exchange.import_file import read_import
         from core.curation.exchange.origins import known_origin
 
@@ -240,7 +240,7 @@ class DecidingProject(ProjectReader):
             self._append_events(*events)
 
     def pruning(self, policy: PruningSettings | None = None) -> tuple[Pruning, ...]:
-        """What a pruning policy, the project's own by default, would archive now."""
+        """Return what a pruning policy (default: that of the settings) would archive now."""
         with self._lock:
             return select_prunable(self._view.snapshot, self._view.board, policy or self.settings.pruning)
 
@@ -248,7 +248,7 @@ class DecidingProject(ProjectReader):
         return self.curator.write_records(rule, now=now, known=self._known, reason=command.reason)
 
     def _decide_any(self, decide: Callable[[datetime], Decided]) -> Decided:
-        """Run `decide` on the newest files, again if another process decided meanwhile."""
+        """Run `decide` on the newest files; repeat if another process decided meanwhile."""
         if self.is_readonly:
             check_writable(self.project.ledger)
         with self._lock:
@@ -270,7 +270,7 @@ class DecidingProject(ProjectReader):
             self.apply(touched)
 
     def _with_derived(self, decided: Decided) -> Decided:
-        """Update index and metrics, unless only overrides were written."""
+        """Update index and metrics unless only overrides changed; adds their warnings."""
         effects = (effect for decision in decided.decisions for effect in decision.effects)
         if not any(
             effect.insert is not None or effect.remove or {*effect.set, *effect.text, *effect.unset} - {OVERRIDE}

@@ -1,4 +1,4 @@
-"""Reads project files incrementally into immutable snapshots and deltas."""
+"""Incremental reading of project files into immutable snapshots and deltas."""
 
 from __future__ import annotations
 
@@ -50,10 +50,11 @@ _NOTHING: Final = ParsedFile()
 
 
 class Library:
-    """Reads a project: `load` first, then `apply` for changes. Thread-safe.
+    """Reads a project: first `load`, then `apply` for each change. Thread-safe.
 
-    The folders need not exist. With `cache`, parsed files are stored for the next start. `ledger` is parsed once for
-    both; `processes` are the system's by default. Every snapshot includes `findings`, the problems in the settings.
+    The folders need not exist. With `cache`, parsed files are stored for the next start. `ledger` is a shared reader,
+    so that the decision log is parsed only once. `processes` lists the running processes, by default those of the
+    system. Every snapshot includes `findings`, the problems in the settings.
     """
 
     def __init__(
@@ -98,14 +99,14 @@ class Library:
 
     @property
     def retry_paths(self) -> tuple[Path, ...]:
-        """Files that were torn when last read; `apply` them again soon."""
+        """Files that were incomplete when last read; `apply` them again soon."""
         with self._lock:
             return tuple(self._paths.project / file for file in self._torn)
 
     def load(
         self, progress: Callable[[int, int], None] | None = None, publish: Callable[[Snapshot], None] | None = None
     ) -> Snapshot:
-        """Read everything; first what lists show, newest first.
+        """Read all files, first those that lists show, newest first.
 
         `progress` is called with (files done, files in all), `publish` with partial snapshots (`complete` is False).
         """
@@ -140,7 +141,7 @@ class Library:
             return self._snapshot
 
     def apply(self, changed: Iterable[Path] | None) -> tuple[Snapshot, Delta]:
-        """Read `changed` paths of the project; None finds changes by a sweep."""
+        """Read the files in `changed`; None finds the changed files by a sweep."""
         with self._lock:
             if changed is None:
                 self._update(self._scan(), self._known.keys() | self._torn.keys())
@@ -158,24 +159,24 @@ class Library:
             return self._snapshot, delta
 
     def refresh(self, now: datetime) -> tuple[Snapshot, Delta]:
-        """Update what changes with time: ended processes, stale loops, torn files."""
+        """Update what changes with time: ended processes, stale loops, incomplete files."""
         with self._lock:
             delta = self._join(now, anew=True)
             return self._snapshot, delta
 
     def copies(self, pattern_id: str) -> tuple[Pattern, ...]:
-        """All records of an ID in pattern files and copies, the one in effect first."""
+        """Return all records of an ID in pattern files and copies, that in effect first."""
         return self._records.patterns.copies(pattern_id)
 
     def story(self, loop_id: str) -> LoopDetails:
-        """Read everything about one loop from disk; `UnknownRecord` without one."""
+        """Read the details of one loop from disk; raises UnknownRecord if there is none."""
         loop = self._snapshot.loops.get(loop_id)
         if loop is None:
             raise UnknownRecord(f"no loop {visible_line(loop_id, 120)!r} in {self._paths.project}")
         return read_loop_details(self._paths, loop)
 
     def _name(self, path: Path) -> str | None:
-        """The project-relative name of a path inside `.aiwg`."""
+        """Return the project-relative name of a path inside `.aiwg`."""
         try:
             name = self._paths.relative(path)
         except ValueError:
@@ -187,14 +188,14 @@ class Library:
         return scan(self._paths, self._closed)
 
     def _scope(self, name: str) -> set[str]:
-        """Known files that a changed path affects."""
+        """Return the known files that a change of a path affects."""
         known = self._known.keys() | self._torn.keys() if can_contain_records(name) else set()
         scope = {file for file in known if file.startswith(f"{name}/")}
         scope.update(file for file in (name, f"{loop_directory(name)}/") if file in self._known or file in self._torn)
         return scope
 
     def _update(self, found: Mapping[str, Stamp], scope: Iterable[str]) -> None:
-        """Forget files of `scope` that no longer exist, and read new or changed ones."""
+        """Read new and changed files of `scope`, and forget files that no longer exist."""
         for file in [file for file in scope if file not in found]:
             self._forget(file)
         for file, stamp in found.items():
@@ -244,7 +245,7 @@ class Library:
             self._spread(file, known.parsed, _NOTHING)
 
     def _spread(self, file: str, before: ParsedFile, after: ParsedFile) -> None:
-        """Replace what `file` contributed before."""
+        """Replace the records that `file` contributed before."""
         self._records.replace(file, before, after)
         if before.findings != after.findings:
             self._of_files = None
@@ -258,7 +259,7 @@ class Library:
             self._decisions = after.decisions
 
     def _join(self, now: datetime | None = None, *, complete: bool = True, anew: bool = False) -> Delta:
-        """Make the next snapshot if anything changed; else keep each mapping."""
+        """Publish the next snapshot if anything changed; unchanged mappings are reused."""
         now = now or self._clock()
         before = self._snapshot
         changed = self._records.join(
@@ -294,7 +295,7 @@ class Library:
         return delta
 
     def _ledger_findings(self) -> Iterator[Finding]:
-        """Findings on the file of the decision log: lost lines, or not a regular file."""
+        """Return findings on the decision log: lost lines, or not a regular file."""
         name = self._paths.relative(self._paths.ledger)
         known = self._known.get(name)
         if known is not None:

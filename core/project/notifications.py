@@ -1,4 +1,4 @@
-"""Notifications: what happened between two states of a project."""
+"""Notifications of what happened between two states of a project."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MAX_WORDS: Final = 50
 
 
 class NotificationKind(StrEnum):
-    """Kinds of notifications; the values are the stable ones of `watch --json`."""
+    """Kinds of notifications; the values are printed by `watch --json` and stable."""
 
     STARTED = "loop-started"
     ENDED = "loop-ended"
@@ -53,7 +53,7 @@ def find_notifications(
 ) -> list[Notification]:
     """List all notifications of a change, errors first.
 
-    `mine` are IDs of the user's own decisions; questions that result from them are not urgent.
+    `mine` has the IDs of the user's own decisions; questions that result from them are not urgent.
     """
     found = [*_loops(before, after, delta), *_patterns(before, after, delta)]
     known = {decision.id for decision in before.snapshot.decisions}
@@ -84,7 +84,7 @@ def find_notifications(
 
 
 def _asked(item: ReviewItem) -> tuple[str, str, str]:
-    """Identity of a question; a new escalation of the same session is a new question."""
+    """Return the identity of a question; each escalation of a session is a question."""
     call = item.escalated.call if item.escalated is not None else None
     return item.kind, item.subject, call.file if call is not None else ""
 
@@ -109,7 +109,7 @@ def _loops(before: ProjectState, after: ProjectState, delta: Delta) -> list[Noti
 
 
 def ended_word(status: LoopStatus) -> str:
-    """Past tense of a final loop status."""
+    """Return the past tense of a final loop status."""
     return _ENDED_WORDS.get(status, status.value)
 
 
@@ -129,7 +129,7 @@ def _patterns(before: ProjectState, after: ProjectState, delta: Delta) -> list[N
 
 
 def _scored(before: ProjectState, after: ProjectState, delta: Delta) -> set[str]:
-    """Patterns whose state evidence or decisions may have changed."""
+    """Return the patterns whose state may have changed by evidence or decisions."""
     if not (delta.loops or delta.events or delta.decisions or delta.attempts):
         return set()
     if before.board.ids != after.board.ids:

@@ -1,4 +1,4 @@
-"""One open project: its records, scores, decisions and event log."""
+"""One open project: records, scores, decisions and event log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from core.state.project_state import ProjectState
 
 
 class Project(DecidingProject):
-    """An open project. Its methods do file I/O: call them from a worker thread.
+    """Open project. Its methods do file I/O: call them from a worker thread.
 
     `ProjectReader` reads, `DecidingProject` decides; this class records events.
     """
@@ -31,7 +31,7 @@ class Project(DecidingProject):
     ) -> ProjectState:
         """Append events durably to the event log, then update records and metrics.
 
-        `counted` receives the result for the record of each pattern, `warnings` why the metrics could not be written.
+        `counted` receives the change of each pattern record, `warnings` the reasons if metrics could not be written.
         """
         touched = (self.project.patterns, self.project.events)
 
@@ -53,10 +53,10 @@ class Project(DecidingProject):
     def learn_strategies(
         self, work_id: str, *, counted: list[CountResult] | None = None, warnings: list[str] | None = None
     ) -> tuple[str, ...]:
-        """Count the decomposition strategies that finished work used; returns them.
+        """Count and return the decomposition strategies that finished work used.
 
-        A strategy without a pattern gets one; a text that is not one of the common strategies is held. See
-        docs/scoring.md, and `record` for `counted` and `warnings`.
+        A strategy without a pattern gets one. If its text is not one of the common strategies, it is held. See
+        docs/scoring.md; `counted` and `warnings` are those of `record`.
         """
         from core.extraction import strategies
 
@@ -121,7 +121,7 @@ class Project(DecidingProject):
 
 
 class Injected(NamedTuple):
-    """IDs that were recorded as injected into a loop."""
+    """Return the IDs that were recorded as injected into a loop."""
 
     patterns: tuple[str, ...]
     reflections: tuple[str, ...]

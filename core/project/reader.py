@@ -1,4 +1,4 @@
-"""An open project for reading; updates its state incrementally."""
+"""An open project for reading, with a state that is updated incrementally."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ _EVIDENCE: Final = attrgetter(
 
 
 class ProjectReader:
-    """An open project with its newest state.
+    """Open project for reading, with its newest state.
 
-    `by` is the reviewer's name in the ledger, `clock` returns the present moment in UTC. With `cache`, parsed files are
-    stored between runs. `findings` are problems in the settings. With `readonly`, what would write in the project
-    raises `ReadOnly`.
+    `by` is the reviewer's name in the ledger; `clock` returns the current time in UTC. With `cache`, parsed files are
+    stored between runs. `findings` are problems in the settings. With `readonly`, every write in the project raises
+    `ReadOnly`.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class ProjectReader:
         self._view = self._scored(self.library.snapshot)
 
     def now(self) -> datetime:
-        """The present moment, aware UTC."""
+        """Current time, as an aware UTC datetime."""
         return self._clock()
 
     @property
@@ -95,7 +95,7 @@ class ProjectReader:
     def load(
         self, progress: Callable[[int, int], None] | None = None, publish: Callable[[ProjectState], None] | None = None
     ) -> ProjectState:
-        """Read everything, newest first.
+        """Read all files, newest first.
 
         `progress` is called with (files done, files in all), `publish` with partial states.
         """
@@ -113,9 +113,9 @@ class ProjectReader:
             return self._view
 
     def search_next(self) -> Delta | None:
-        """Do one step of the searches for review questions, usually at most 10 ms.
+        """Do one step (at most about 10 ms) of the searches for review questions.
 
-        Returns what changed in the state, possibly nothing; None if nothing is left to search.
+        Returns the changes of the state, which may be none; None if nothing is left to search.
         """
         with self._lock:
             view = self._view
@@ -138,18 +138,18 @@ class ProjectReader:
             return Delta(decisions=True)
 
     def search_all(self) -> ProjectState:
-        """Do all steps of `search_next` at once, for commands that have no idle time."""
+        """Do all steps of `search_next`, for commands that have no idle time."""
         while self.search_next() is not None:
             pass
         return self._view
 
     def apply(self, changed: Iterable[Path] | None) -> tuple[ProjectState, Delta]:
-        """Read what changed (None: find changes by a sweep) and update the scores."""
+        """Read the files in `changed` (None: find them by a sweep) and update the scores."""
         with self._lock:
             return self._after(*self.library.apply(changed))
 
     def refresh(self) -> tuple[ProjectState, Delta]:
-        """Update what changes with time alone: liveness of loops, decay of evidence."""
+        """Update what changes with time alone: stale loops, decay of evidence."""
         with self._lock:
             return self._after(*self.library.refresh(self._clock()))
 
@@ -163,24 +163,24 @@ class ProjectReader:
         return made + self.task_embeddings.make(embeddable_work(self._view.snapshot), stop=stop)
 
     def story(self, loop_id: str) -> LoopDetails:
-        """The details of one loop, read from disk."""
+        """Read the details of one loop from disk."""
         return self.library.story(loop_id)
 
     def extraction(self, source_id: str, types: frozenset[PatternType] = ALL_TYPES) -> Extraction:
-        """What can be extracted from finished work or a recurring learning.
+        """Return the patterns that finished work, or a recurring learning, offers.
 
-        Raises UnknownRecord if no loop, task, session or learning has this ID; Refused if the work is not finished, or
-        the settings forbid it.
+        Raises UnknownRecord if no loop, task, session or learning has this ID, and Refused if the work is not finished
+        or the settings forbid extraction.
         """
         with self._lock:
             return self._offers.of(source_id, self._view, types, self.agent)
 
     def recurring(self) -> tuple[Cluster, ...]:
-        """Learnings that several loops reported; does not hold the lock."""
+        """Return the learnings that several loops reported, without holding the lock."""
         return self._offers.recurring(self._view.snapshot)
 
     def unfit_learnings(self) -> Mapping[str, str]:
-        """Why recurring learnings (the first `MOST_JUDGED`) give no candidate, by ID."""
+        """Return by ID why the first `MOST_JUDGED` recurring learnings give no candidate."""
         from core.extraction.offers import MAX_JUDGED
 
         found = {}
@@ -247,7 +247,7 @@ class ProjectReader:
         )
 
     def _affects_queue(self, delta: Delta, board: Scoreboard, now: datetime) -> bool:
-        """Whether a change may affect the queue; that of most running loops cannot."""
+        """Return whether a change may affect the queue; most of running loops cannot."""
         other = delta.patterns or delta.events or delta.decisions or delta.debug_sessions or delta.escalations
         return bool(other) or not board.has_same_evidence(self._view.board) or abs(now - self._queue_at) >= _QUEUE_AGE
 

@@ -19,7 +19,7 @@ REPORTED: Final = "reported"  # only known from the event log
 
 
 class Scored(Struct, frozen=True, kw_only=True):
-    """A finished loop or attempt."""
+    """Finished loop or attempt with its outcome and uses of patterns."""
 
     work_id: str
     kind: str  # `loop`, `attempt` or `reported`
@@ -29,12 +29,12 @@ class Scored(Struct, frozen=True, kw_only=True):
 
     @property
     def at(self) -> datetime:
-        """When it finished, UTC."""
+        """Time at which it finished, UTC."""
         return parse_moment(self.signals.timestamp, "timestamp")
 
 
 def scored(state: ProjectState, work_ids: Iterable[str] | None = None) -> tuple[Scored, ...]:
-    """The finished ones among these IDs (None: all), newest first."""
+    """Return the finished loops and attempts of these (None: of all), newest first."""
     wanted = list(state.board.finished() if work_ids is None else dict.fromkeys(work_ids))
     uses = applied(state, wanted)
     found = []
@@ -48,13 +48,13 @@ def scored(state: ProjectState, work_ids: Iterable[str] | None = None) -> tuple[
 
 
 def kind_of(state: ProjectState, work_id: str) -> str:
-    """Whether an ID is of a loop, of an attempt, or only in the event log."""
+    """Return the kind of a work item: loop, attempt, or only in the event log."""
     snapshot = state.snapshot
     return LOOP if work_id in snapshot.loops else ATTEMPT if work_id in snapshot.attempts else REPORTED
 
 
 def applied(state: ProjectState, work_ids: Iterable[str]) -> dict[str, tuple[Observation, ...]]:
-    """Uses of patterns by loop or attempt ID."""
+    """Return the uses of patterns by work item."""
     snapshot = state.snapshot
     found: dict[str, list[Observation]] = {work_id: [] for work_id in work_ids}
     owners = {work_id: work_id for work_id in found}

@@ -1,4 +1,4 @@
-"""Event loop of a process that watches a project, with unattended extraction."""
+"""Event loop that watches a project, with unattended extraction."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _ROUNDING: Final = 1e-6
 
 
 def is_wanted(settings: ExtractionSettings) -> bool:
-    """Whether the settings ask for extraction when a loop ends."""
+    """Return whether the settings enable extraction when a loop ends."""
     return settings.enabled and settings.auto_extract_on_completion
 
 
 class AutoExtraction:
-    """Extracts once from each loop that ended, even with several processes.
+    """Extracts patterns once from each loop that ended, even with several processes.
 
-    Review asks about every new pattern. The decisions are signed separately, so that undo never takes one for the
+    Review asks about every new pattern. The decisions have their own author, so that undo never takes one for the
     user's newest decision. Use it from one thread. `clock` returns monotonic seconds.
     """
 
@@ -48,7 +48,7 @@ class AutoExtraction:
         self._due: dict[str, float] = {}
 
     def add_missed(self) -> None:
-        """Add the loops that ended since the last unattended extraction."""
+        """Queue the loops that ended since the last unattended extraction."""
         snapshot = self._project.view.snapshot
         unattended = [d.at for d in snapshot.decisions if d.verb is Verb.EXTRACT and "hashes" in d.after]
         since = max(unattended, default=None)
@@ -57,7 +57,7 @@ class AutoExtraction:
                 self._due[loop.id] = self._clock()
 
     def add_ended(self, before: ProjectState, after: ProjectState, delta: Delta) -> None:
-        """Add the loops that ended between two states of the project."""
+        """Queue the loops that ended between two states of the project."""
         for loop_id in delta.loops:
             old, new = before.snapshot.loops.get(loop_id), after.snapshot.loops.get(loop_id)
             if new is None or new.status not in FINISHED:
@@ -68,14 +68,14 @@ class AutoExtraction:
                 self._due[loop_id] = self._clock() + SETTLING_SECONDS
 
     def seconds_left(self, most: float) -> float:
-        """Seconds until the next loop is due, 0 to `most`."""
+        """Return the seconds until the next queued loop is due, 0 to `most`."""
         next_due = min(self._due.values(), default=self._clock() + most)
         return max(min(next_due - self._clock(), most), 0.0)
 
     def extract_next(self) -> tuple[str, Decided | None] | None:
         """Extract from one loop that is due.
 
-        Returns the loop, and the decision or None if it had nothing new; None if no loop is due.
+        Returns (loop, decision), with None as decision if it had nothing new; None if no loop is due.
         """
         now = self._clock()
         loop_id = next((loop_id for loop_id, due in self._due.items() if due <= now), None)
@@ -97,7 +97,7 @@ class AutoExtraction:
             return loop_id, None
 
     def _is_done(self, loop: Loop) -> bool:
-        """Whether patterns were extracted since the loop ended, even if undone."""
+        """Return whether patterns were extracted since the loop ended, even if undone."""
         names = {loop.id, *loop.aliases}
         return any(
             decision.verb is Verb.EXTRACT
@@ -116,7 +116,7 @@ class BatchPacer:
         self._since = clock()
 
     def delay(self) -> float:
-        """Seconds until the next batch may be applied; 0 if it may be applied now."""
+        """Return the seconds until the next batch may be applied; 0 if it may be now."""
         now = self._clock()
         self._left = min(self._left + (now - self._since) * BATCHES_PER_SECOND, BATCH_BURST)
         self._since = now
@@ -124,12 +124,12 @@ class BatchPacer:
         return missing / BATCHES_PER_SECOND if missing > _ROUNDING else 0.0
 
     def count(self) -> None:
-        """Note that a batch was applied."""
+        """Count an applied batch."""
         self._left -= 1
 
 
 class WatchLoop:
-    """Runs jobs, reads and, with `extract`, extractions; subclasses report them."""
+    """Runs jobs, reads changes and, with `extract`, extracts; subclasses report it."""
 
     def __init__(self, project: Project, *, extract: bool = False) -> None:
         self.project = project
@@ -145,33 +145,33 @@ class WatchLoop:
     # Hooks of subclasses, called in the thread of `run`.
 
     def prepare(self) -> None:
-        """Called once before the first turn; file changes are already collected."""
+        """Prepare the first turn; file changes are already collected when this is called."""
 
     def changed(self, before: ProjectState, after: ProjectState, delta: Delta) -> None:
-        """The project was read again; the delta may be empty."""
+        """Handle a new state after files were read; the delta may be empty."""
         raise NotImplementedError
 
     def extracted(self, before: ProjectState, loop_id: str, decided: Decided | None) -> None:
-        """A loop that has ended was examined; `decided` is None if it had nothing new."""
+        """Handle an extraction from a loop that ended; None if the loop had nothing new."""
         raise NotImplementedError
 
     def watching(self, state: WatchState) -> None:
-        """The watch mode has changed, for example to polling."""
+        """Handle a change of the watch mode, for example to polling."""
         raise NotImplementedError
 
     def failed(self, error: Exception) -> None:
-        """One step failed; what this raises ends the loop."""
+        """Handle the error of one step; an exception that this raises ends the loop."""
         raise error
 
     def begin_turn(self, *, idle: bool) -> None:
-        """A turn begins; `idle` if it has neither jobs nor changes."""
+        """Handle the beginning of a turn; `idle` if it has neither jobs nor changes."""
 
     def idle(self) -> None:
-        """A turn without jobs and changes: by default, update times and scores."""
+        """Do the work of an idle turn, by default updating times and scores."""
         self._read(self.project.refresh)
 
     def seconds_left(self) -> float:
-        """Seconds until the next turn if nothing happens before."""
+        """Return the seconds until the next turn if nothing happens before."""
         return self._extraction.seconds_left(REFRESH_SECONDS) if self._extraction is not None else REFRESH_SECONDS
 
     # Called from any thread.
@@ -183,7 +183,7 @@ class WatchLoop:
             self._condition.notify()
 
     def stop(self) -> None:
-        """Let `run` return after the submitted jobs; may be called from a signal handler."""
+        """Make `run` return after the submitted jobs; safe in a signal handler."""
         self._stopped = True
         with self._condition:
             self._condition.notify()
@@ -225,7 +225,7 @@ class WatchLoop:
             self.extracted(before, *examined)
 
     def _next_work(self) -> tuple[Iterable[Callable[[], None]], set[Path], bool]:
-        """Wait for jobs or changes; the pacer delays changes only."""
+        """Wait for jobs or changes; only changes are delayed by the pacer."""
         with self._condition:
             if not (self._stopped or self._jobs or self._changed_paths or self._sweep):
                 self._condition.wait(self.seconds_left())

@@ -1,1 +1,1 @@
-"""Secrets in texts: patterns that find them, and masks that replace them."""
+"""Redaction of secrets: patterns that find them in texts, and masks for them."""

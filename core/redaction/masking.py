@@ -20,9 +20,9 @@ _MAX_CACHED: Final = 256  # longest text whose masked form is cached, since cell
 
 
 def mask_secrets(text: str) -> str:
-    """Replace secrets by marks such as `[secret: GitHub token, 40 characters]`.
+    """Replace secrets by masks such as `[secret: GitHub token, 40 characters]`.
 
-    Idempotent. About 1 us for a short text without hints.
+    Idempotent. Takes about 1 us for a short text without hints of a secret.
     """
     if len(text) < _SHORTEST:
         return text

@@ -1,4 +1,4 @@
-"""Names of secrets, and the search for values assigned to them."""
+"""Names of secrets, and the search for values that are assigned to them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REACH: Final = len("private_")  # characters of a name before the hint
 
 
 def find_assigned(rule: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """`rule.finditer(text)` for a rule that begins with a name, several times faster."""
+    """Yield the matches of a rule that begins with a name, faster than `finditer`."""
     place = 0
     for hint in _HINT.finditer(text):
         for start in range(max(hint.start() - _REACH, place), hint.start() + 1):
@@ -30,5 +30,5 @@ def find_assigned(rule: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
 
 
 def fold_case(text: str) -> str:
-    """Lower-case `text` for hints; a regex without case also matches a long s."""
+    """Lower-case `text` for hints; also folds the long s, which `(?i)s` matches."""
     return text.lower() if text.isascii() else text.lower().replace("\u017f", "s")

@@ -1,6 +1,6 @@
-"""Patterns of secrets and their search; entry point: `core.redaction.masking`.
+"""Patterns of secrets and the search for them; call `core.redaction.masking`.
 
-Every repeat is bounded or follows literal text, so that long texts take linear time.
+Every repeat is bounded or follows literal text, so that the search of long texts takes linear time.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _WITH_NAME: Final = ("credentials", "user and password")
 
 
 class Search:
-    """Search of one text; temporary marks, which no rule matches, replace secrets."""
+    """Search of one text; replaces secrets by temporary marks that no rule matches."""
 
     def __init__(self) -> None:
         self._found: list[tuple[str, str]] = []
@@ -111,7 +111,7 @@ class Search:
         return _TOKEN_RUN.sub(lambda run: "".join(self._tokens(text, *run.span())), text)
 
     def _tokens(self, text: str, place: int, end: int) -> Iterator[str]:
-        """Parts of a run with tokens replaced; a token begins at the start of a word."""
+        """Yield the parts of a run, with tokens at the start of a word replaced."""
         at = place
         while start := _TOKEN_START.search(text, at, end):
             at = start.end()
@@ -123,13 +123,13 @@ class Search:
         yield text[place:end]
 
     def _random(self, text: str, run: re.Match[str]) -> str:
-        """Replace a random value if the words before it name a credential."""
+        """Replace a random-looking value if the words before it name a credential."""
         if not is_credential(run[0], text[max(run.start() - NEAR, 0) : run.start()]):
             return run[0]
         return self._number("value", run[0])
 
     def _without_repeats(self, text: str) -> str:
-        """Replace further occurrences of found secrets."""
+        """Replace further occurrences of the secrets found so far."""
         values = {_repeated(kind, value): kind for kind, value in self._found if kind}
         known = [value for value in values if is_unique_value(value) and value in text]
         if not known:
@@ -139,7 +139,7 @@ class Search:
         return again.sub(lambda found: self._number(values[found[0]], found[0]), text)
 
     def _without_keys(self, text: str) -> Iterator[str]:
-        """Parts outside of private keys; an unterminated key extends to the end."""
+        """Yield the parts outside of private keys; a key may lack its end marker."""
         place = 0
         while block := REGEX["key_block"].search(text, place):
             end = REGEX["key_end"].search(text, block.end())
@@ -168,7 +168,7 @@ class Search:
         )
 
     def _replace_certain(self, kind: str, found: re.Match[str]) -> str:
-        """Replace values that certainly are secrets, except placeholders."""
+        """Replace values that are certainly secrets, except placeholders."""
         group = _group(found)
         is_none = (
             is_non_secret(found, group)
@@ -211,7 +211,7 @@ class Search:
 
 @cache
 def _token_patterns(first: str) -> re.Pattern[str]:
-    """Token patterns that may begin with a character, each in a numbered group."""
+    """Return the token patterns that may begin with a character, in numbered groups."""
     fitting = (
         f"(?P<t{at}>{pattern})"
         for at, (_, pattern) in enumerate(_TOKENS)
@@ -221,7 +221,7 @@ def _token_patterns(first: str) -> re.Pattern[str]:
 
 
 def _repeated(kind: str, value: str) -> str:
-    """Part of a secret that may be repeated: the password of a name and a password."""
+    """Return the part of a secret to search elsewhere: without the name of the user."""
     return (value.partition(":")[2] if kind in _WITH_NAME else value).strip(":\"'` ")
 
 

@@ -1,4 +1,4 @@
-"""Regular expressions in a YAML file beside the module that uses them."""
+"""Regular expressions from a YAML file beside the module that uses them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PART: Final = re.compile(r"\{([a-z_]+)\}")
 class RegexTable(dict[str, re.Pattern[str]]):
     """Regular expressions of a YAML file by name, each compiled on first use.
 
-    An expression may contain earlier ones, and the given `parts`, as `{name}`. Its line breaks are removed.
+    An expression may include earlier ones, and the given `parts`, as `{name}`. Its line breaks are removed.
     """
 
     def __init__(self, path: Path, **parts: str) -> None:
@@ -27,7 +27,7 @@ class RegexTable(dict[str, re.Pattern[str]]):
 
     @cached_property
     def sources(self) -> dict[str, str]:
-        """The expressions as text; the first access reads the file."""
+        """The source texts of the expressions; the first access reads the file."""
         import yaml  # not needed where no expression is used
 
         sources = dict(self._parts)
@@ -37,5 +37,5 @@ class RegexTable(dict[str, re.Pattern[str]]):
 
 
 def expand_parts(pattern: str, parts: Mapping[str, str]) -> str:
-    """Remove the line breaks of an expression and insert its parts for `{name}`."""
+    """Remove the line breaks of an expression and insert `parts` for `{name}`."""
     return _PART.sub(lambda part: parts[part[1]], pattern.replace("\n", ""))

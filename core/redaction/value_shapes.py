@@ -1,4 +1,4 @@
-"""Classification of possible secrets: placeholder, code, random token, public."""
+"""Classification of possible secrets: placeholder, code, random or public value."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _PREFIX: Final = 12
 
 
 def is_non_secret(found: re.Match[str], group: str) -> bool:
-    """Whether a value is masked, a type, a word, a placeholder or code."""
+    """Return whether a value is a mask, a type, a word, a placeholder or code."""
     value = found[group].rstrip(":.") if group == "bare" else found[group]
     if (
         any(mark in found[group] for mark in _MARKED)
@@ -57,7 +57,7 @@ def is_non_secret(found: re.Match[str], group: str) -> bool:
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether a value is a placeholder: `your-key`, `xxxx`, `AKIA...EXAMPLE`."""
+    """Return whether a value is a placeholder: `your-key`, `xxxx`, `AKIA...EXAMPLE`."""
     if REGEX["filler"].search(value) or REGEX["documented"].search(value) or REGEX["delimited"].search(value):
         return True
     if len(value) >= _LONG and len(set(value.lower())) < _MIN_DISTINCT:
@@ -68,12 +68,12 @@ def is_placeholder(value: str) -> bool:
 
 
 def is_sample_password(value: str) -> bool:
-    """Whether a password in an address is an example of documentation."""
+    """Return whether a password in a URL is an example from documentation."""
     return bool(value) and (value.lower() in _SAMPLE_PASSWORDS or is_placeholder(value))
 
 
 def is_random(value: str) -> bool:
-    """Whether a value looks random, unlike words, versions, paths and UUIDs."""
+    """Return whether a value looks random, unlike words, versions, paths and UUIDs."""
     if len(value) < _MIN_MIXED or REGEX["uuid"].fullmatch(value) or REGEX["slug"].fullmatch(value):
         return False
     bare = value.strip("=")
@@ -85,7 +85,7 @@ def is_random(value: str) -> bool:
 
 
 def is_credential(value: str, before: str) -> bool:
-    """Whether the `NEAR` characters before a random value name a credential."""
+    """Return whether the `NEAR` characters before a random value name a credential."""
     lower = fold_case(before)
     if not any(hint in lower for hint in NAME_HINTS):
         return False
@@ -99,14 +99,14 @@ def is_credential(value: str, before: str) -> bool:
 
 
 def is_unique_value(value: str) -> bool:
-    """Whether equal values are the same secret, unlike a password `postgres`."""
+    """Return whether a value is too special to occur by chance, unlike `postgres`."""
     if len(value) < _MIN_REPEATED:
         return False
     return len(value) >= _LONG_REPEATED or (any(map(str.isdigit, value)) and any(map(str.isalpha, value)))
 
 
 def is_basic_credential(value: str) -> bool:
-    """Whether a value is name and password in the encoding of `Basic` authentication."""
+    """Return whether a value is name and password in Base64 (`Basic` authentication)."""
     whole = value.rstrip("=.")[: len(value.rstrip("=.")) // 4 * 4]
     try:
         return b":" in b64decode(whole, validate=True)
@@ -131,6 +131,6 @@ def _is_random_segment(segment: str) -> bool:
 
 
 def entropy(value: str) -> float:
-    """Entropy in bits per character."""
+    """Return the entropy in bits per character."""
     total = len(value)
     return -sum(count / total * math.log2(count / total) for count in Counter(value).values()) if total else 0.0

@@ -1,1 +1,1 @@
-"""Which patterns fit a task, and the text that a loop gets."""
+"""Selection of patterns and learnings for a task, and rendering of the context."""

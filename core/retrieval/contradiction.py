@@ -1,6 +1,6 @@
-"""Comparison of similar sentences that may ask for the opposite.
+"""Detection of similar sentences that ask for the opposite.
 
-The comparison uses words, not grammar. In doubt it keeps two sentences apart.
+The comparison uses words, not grammar. In doubt it treats two sentences as different.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SMALL: Final = frozenset(
 
 @cache
 def _sides() -> dict[str, tuple[int, int]]:
-    """(axis, side) of each form of each word in `opposites.yaml`."""
+    """Return (axis, side) of each form of each word in `opposites.yaml`."""
     import yaml  # not needed where no demand is parsed
 
     sides = {}
@@ -50,7 +50,7 @@ def _sides() -> dict[str, tuple[int, int]]:
 
 
 class Demand(NamedTuple):
-    """The parts of a sentence in which two demands can differ."""
+    """Parts of a sentence in which two demands can differ."""
 
     negated: bool = False  # whether the sentence forbids something
     numbers: tuple[str, ...] = ()  # numbers that are part of the demand, sorted
@@ -71,7 +71,7 @@ class Demand(NamedTuple):
 
 
 def parse_demand(text: str) -> Demand:
-    """Parse what a sentence asks for."""
+    """Parse the demand that a sentence makes."""
     text = _REASON.sub("", text.lower().replace("\u2019", "'"))
     sides = _sides()
     found = dict.fromkeys(sides[word] for word in _WORD.findall(text) if word in sides)
@@ -89,12 +89,12 @@ def parse_demand(text: str) -> Demand:
 
 
 def split_unspaced(text: str) -> str:
-    """Split text of languages without spaces into pairs of characters."""
+    """Split text in languages without spaces into pairs of characters."""
     return _UNSPACED.sub(lambda run: f" {' '.join(map(''.join, pairwise(run[0])))} ", text)
 
 
 class Statement(NamedTuple):
-    """A learning in comparable form: its sorted words, and its demand."""
+    """Learning in comparable form: its sorted words and its demand."""
 
     words: str
     demand: Demand
@@ -106,6 +106,6 @@ class Statement(NamedTuple):
 
     @property
     def key(self) -> tuple[str, bool, str]:
-        """Unique and sortable."""
+        """Unique key for sorting."""
         negated, numbers, sides, order = self.demand
         return self.words, negated, f"{numbers} {sides} {[sorted(part) for part in order]}"

@@ -28,7 +28,7 @@ RELEVANCE: Final = 1.0  # relevance of a strategy for a decomposition task; its 
 
 
 class Strategies(Struct, frozen=True, kw_only=True):
-    """The decomposition sections of one context."""
+    """Decomposition sections of one context."""
 
     text: str = ""  # injected text, "" without strategies
     pattern_ids: tuple[str, ...] = ()  # patterns in the text, best first: warnings, then strategies that worked
@@ -36,12 +36,12 @@ class Strategies(Struct, frozen=True, kw_only=True):
 
     @property
     def tokens(self) -> int:
-        """Tokens of the text with the empty line before it."""
+        """Estimated tokens of the text and the empty line before it."""
         return count_tokens(f"\n{self.text}") if self.text else 0
 
 
 def find_strategy_rows(index: PatternIndex) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    """Find the rows of decomposition strategies and of warnings of such."""
+    """Return the rows of decomposition strategies and of warnings about strategies."""
     rows = index.tags.get(DECOMPOSITION_TAG, np.empty(0, np.int32))
     kinds = [code for code, kind in enumerate(PatternType) if kind in (PatternType.SUCCESS, PatternType.ANTI)]
     found: np.ndarray[tuple[int], np.dtype[np.int32]] = rows[np.isin(index.types[rows], kinds)]
@@ -53,7 +53,7 @@ def choose_strategies(
 ) -> Strategies:
     """Choose the best strategies and warnings within their share of the token budget.
 
-    At most `top_k_patterns` together, half of them warnings, ranked by score, then by uses.
+    Chooses at most `top_k_patterns` together, at most half of them warnings, ranked by score, then by uses.
     """
     if not settings.enabled or not settings.include_decomposition:
         return Strategies()
@@ -92,7 +92,7 @@ def choose_strategies(
 
 
 def render_strategies(chosen: list[Pattern], board: Scoreboard, limit: int) -> str:
-    """Render warnings, then strategies, each cut to `limit`, at most `MAX_CHARS`."""
+    """Render warnings, then strategies; cuts each to `limit`, at most `MAX_CHARS`."""
     observed = [
         ObservedPattern(
             id=pattern.id,

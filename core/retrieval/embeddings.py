@@ -1,4 +1,4 @@
-"""Vectors of patterns and tasks: in one array, loaded on first use, compared."""
+"""Embedding vectors of patterns and tasks, and the similarity computed from them."""
 
 from __future__ import annotations
 
@@ -52,20 +52,20 @@ ComparableWork = PastTask | Loop  # a record with a description to compare: a pa
 
 
 def encode_vectors(vectors: Floats32) -> Codes:
-    """Encode vectors as int8; keeps only the direction, within about 0.3 degrees."""
+    """Encode vectors as int8; changes the direction by at most about 0.3 degrees."""
     most = np.maximum(np.abs(vectors).max(axis=1, keepdims=True, initial=0.0), 1e-12)
     codes: Codes = np.rint(vectors / most * _STEPS).astype(np.int8)
     return codes
 
 
 def scale_closeness(closeness: Closeness) -> Floats:
-    """Cosines as similarity: `UNRELATED` and NaN are 0, `SAME` is 1."""
+    """Scale cosines to similarities 0..1; `UNRELATED` and NaN give 0, `SAME` gives 1."""
     return np.clip((np.nan_to_num(closeness).astype(np.float64) - UNRELATED) / (SAME - UNRELATED), 0.0, 1.0)
 
 
 @dataclass(frozen=True)
 class Vectors:
-    """Immutable vectors by the hash of their text."""
+    """Immutable vectors, each by the hash of its text."""
 
     codes: Codes  # encoded vectors (`encode_vectors`), shape (vectors, 384)
     places: Mapping[str, int]  # row in `codes` by hash
@@ -88,7 +88,7 @@ class Vectors:
         return np.sqrt(squares)
 
     def closeness(self, vector: Floats32) -> Floats32:
-        """Cosine of each vector and `vector` (length 1); NaN for a vector of length 0."""
+        """Return the cosine of each vector with `vector` (length 1); NaN for length 0."""
         dots = np.empty(len(self.codes), np.float32)
         for start in range(0, len(self.codes), _ROWS_AT_ONCE):
             end = start + _ROWS_AT_ONCE
@@ -100,7 +100,7 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True)
 class VectorSubject(Generic[Record]):
-    """Kind of records that vectors are computed of."""
+    """Kind of records that have vectors, such as patterns."""
 
     file: str  # file of the vectors, below `.aiwg/ralph`
     form: str  # version of `text`; vectors of another version are computed again
@@ -123,7 +123,7 @@ TASKS: Final[VectorSubject[ComparableWork]] = VectorSubject(
 
 
 class Coverage(NamedTuple):
-    """Number of records with vectors while some are still compared by words."""
+    """Number of records with vectors, while others are still compared by words."""
 
     made: int  # records with a vector
     needed: int  # records that should have one
@@ -142,10 +142,10 @@ def vector_file(paths: ProjectPaths, subject: VectorSubject[Record]) -> VectorFi
 
 
 class Embeddings(Generic[Record]):
-    """Semantic similarity of records to a text, by vectors; thread-safe.
+    """Vectors of the records of a project; compares records with a text. Thread-safe.
 
-    A vector belongs to a text: an edited record needs a new one, and is compared by its words until then. `embedder` is
-    the shared one by default.
+    A vector belongs to a text: an edited record needs a new vector, and is compared by its words until then. `embedder`
+    is the shared one by default.
     """
 
     def __init__(self, paths: ProjectPaths, subject: VectorSubject[Record], embedder: Embedder | None = None) -> None:
@@ -160,7 +160,7 @@ class Embeddings(Generic[Record]):
 
     @property
     def vectors(self) -> Vectors:
-        """All vectors; the first call reads the file (0.2 s for 100,000)."""
+        """All vectors; the first access reads the file (0.2 s for 100,000)."""
         with self._lock:
             if self._read is None:
                 self._read = Vectors.of(*self._file.read())
@@ -171,7 +171,7 @@ class Embeddings(Generic[Record]):
         return sum(self._subject.key(record) in known for record in records.values())
 
     def missing(self, records: Mapping[str, Record]) -> dict[str, str]:
-        """Texts without a vector, by key; none without the packages of the model."""
+        """Return the texts without a vector by key; empty if the model is not available."""
         if not is_available():
             return {}
         known = self.vectors.places
@@ -179,7 +179,7 @@ class Embeddings(Generic[Record]):
         return {key: self._subject.text(record) for key, record in keyed if key and key not in known}
 
     def coverage(self, records: Mapping[str, Record]) -> Coverage | None:
-        """Coverage of the records; None if no vector is missing, or without the model."""
+        """Return the coverage of the records; None if complete, or without the model."""
         missing = len(self.missing(records))
         if not missing:
             return None
@@ -189,7 +189,7 @@ class Embeddings(Generic[Record]):
     def supposing(self, records: Mapping[str, Record]) -> Embeddings[Record]:
         """Copy with the missing vectors of up to `MAX_ON_DEMAND` records, in memory only.
 
-        Returns `self` if more are missing or the model cannot be loaded.
+        Returns `self` if more vectors are missing or the model cannot be loaded.
         """
         missing = self.missing(records)
         if not 0 < len(missing) <= MAX_ON_DEMAND:
@@ -219,8 +219,8 @@ class Embeddings(Generic[Record]):
     ) -> int:
         """Compute and write the missing vectors (2-15 ms each); returns their number.
 
-        `records` are all of the project; vectors of other texts may be removed. `progress` is called with (vectors
-        computed, vectors to compute), first with 0; `stop` between batches, where True stops.
+        `records` must be all of the project, because other vectors may be removed. `progress` is called with (vectors
+        computed, vectors to compute), first with 0. `stop` is called between batches and returns True to stop.
 
         Raises ModelUnusable if the model cannot be loaded, Unwritable if the file cannot be written or another process
         is writing it.
@@ -246,9 +246,9 @@ class Embeddings(Generic[Record]):
             return made
 
     def closeness(self, text: str, ids: Sequence[str], records: Mapping[str, Record]) -> Closeness | None:
-        """Cosine of a text and each of `ids`; NaN for an ID without a vector.
+        """Return the cosine of a text with each of `ids`; NaN for an ID without a vector.
 
-        None if no record has a vector, or the model cannot be loaded.
+        Returns None if no record has a vector or the model cannot be loaded.
         """
         if not is_available():
             return None
@@ -266,7 +266,7 @@ class Embeddings(Generic[Record]):
         return np.append(vectors.closeness(vector), np.float32(np.nan))[rows]
 
     def _rows_of(self, vectors: Vectors, ids: Sequence[str], records: Mapping[str, Record]) -> NDArray[np.int64]:
-        """Row in `vectors` of each ID, -1 without one."""
+        """Return the row in `vectors` of each ID, -1 for an ID without a vector."""
         memo = self._rows
         if memo is None or memo[0] is not ids or memo[1] is not vectors:
             keys = (self._subject.key(records[id]) if id in records else "" for id in ids)

@@ -39,7 +39,7 @@ class PatternIndex:
 
     @classmethod
     def build(cls, patterns: Mapping[str, Pattern]) -> PatternIndex:
-        """Index all patterns: about 25 us each."""
+        """Index all patterns; takes about 25 us each."""
         postings: list[dict[Any, array[int]]] = [{}, {}, {}]
         counts = array("b")
         for row, pattern in enumerate(patterns.values()):
@@ -53,7 +53,7 @@ class PatternIndex:
         return cls(tuple(patterns), types, np.array(counts, np.int8), words, tags, facets, patterns)
 
     def updated(self, patterns: Mapping[str, Pattern], changed_ids: Iterable[str]) -> PatternIndex:
-        """Index of `patterns`, which differ from the present ones in `changed_ids`."""
+        """Return an index of `patterns`; only `changed_ids` differ from the old ones."""
         changed = set(changed_ids)
         if len(changed) * _REBUILD_SHARE > len(self.ids):
             return PatternIndex.build(patterns)
@@ -87,7 +87,7 @@ class PatternIndex:
 
     @cached_property
     def tags_by_word(self) -> Mapping[str, tuple[tuple[str, frozenset[str]], ...]]:
-        """Tags that contain a content word, each with all its words."""
+        """Return the tags that contain a content word, each with all its words."""
         found: dict[str, list[tuple[str, frozenset[str]]]] = {}
         for tag in self.tags:
             words = frozenset(content_words(tag))

@@ -44,7 +44,7 @@ _NOT_A_WORD: Final = re.compile(r"\W+")
 
 
 class ChosenPattern(Struct, frozen=True, kw_only=True):
-    """An injected pattern and its score."""
+    """Injected pattern and its score."""
 
     pattern_id: str
     type: PatternType
@@ -57,7 +57,7 @@ class ChosenPattern(Struct, frozen=True, kw_only=True):
 
 
 class OmittedPattern(Struct, frozen=True, kw_only=True):
-    """A pattern that is not injected, with the reason and its score."""
+    """Pattern that is not injected, with the reason and its score."""
 
     pattern_id: str
     reason: str
@@ -66,7 +66,7 @@ class OmittedPattern(Struct, frozen=True, kw_only=True):
 
 @dataclass
 class Ranking:
-    """Order of the relevant patterns; arrays have one entry per relevant pattern."""
+    """Ranking of the relevant patterns; arrays have one entry per relevant pattern."""
 
     _relevance: Relevance
     _index: PatternIndex
@@ -101,7 +101,7 @@ class Ranking:
         return bool(getattr(self._settings, _SWITCHES[kind][1]))
 
     def candidates(self) -> Iterator[ChosenPattern]:
-        """Patterns that may be injected, best first."""
+        """Injectable patterns, best first."""
         order = self._score
         if self._settings.order == "lower-bound":
             order = self._values * self._board.interval[0][self._rows] * self._multiplier
@@ -117,14 +117,14 @@ class Ranking:
             yield self._scored(self._id(place), int(self._rows[place]), float(self._values[place]), parts)
 
     def _tie_break(self, place: int) -> tuple[float, int, str]:
-        """Fewer iterations of a success pattern first, then more uses, then the ID."""
+        """Order equal scores by iterations of a success pattern, then most uses, then ID."""
         pattern = self._patterns[self._id(place)]
         average = pattern.average_iterations if pattern.type is PatternType.SUCCESS else None
         iterations = average if average and math.isfinite(average) and average > 0 else math.inf
         return iterations, -int(self._uses[place]), pattern.id
 
     def chosen_strategy(self, pattern_id: str) -> ChosenPattern:
-        """A decomposition strategy with its score for a decomposition task."""
+        """Return a decomposition strategy with its score for a decomposition task."""
         return self._scored(pattern_id, self._board.row(pattern_id), RELEVANCE, {STRATEGY_PART: RELEVANCE})
 
     def _scored(self, pattern_id: str, row: int, relevance: float, parts: dict[str, float]) -> ChosenPattern:
@@ -142,7 +142,7 @@ class Ranking:
         )
 
     def omitted(self, named: set[str]) -> list[OmittedPattern]:
-        """Patterns not in `named` that may not be injected, most relevant first."""
+        """Return patterns not in `named` that may not be injected, most relevant first."""
         places = np.flatnonzero(~self._eligible)
         if len(self._patterns) > LIST_ALL_UP_TO:
             places = places[np.argsort(-self._values[places], kind="stable")[:MAX_LEFT_OUT]]
@@ -164,7 +164,7 @@ class Ranking:
         return found
 
     def _reason(self, pattern_id: str) -> str:
-        """Reason why a pattern is injected into no task, "" if it may be."""
+        """Return why a pattern is not injected for any task; "" if it may be."""
         pattern, settings = self._patterns[pattern_id], self._settings
         if not settings.enabled:
             return "injection is switched off"
@@ -202,7 +202,7 @@ def _deprecated(assessment: Assessment) -> str:
 
 
 class Injection(Struct, frozen=True, kw_only=True):
-    """What is injected for a task, and what is left out."""
+    """Context for a task: what is injected and what is left out."""
 
     profile: TaskProfile
     context: str  # injected text, "" if nothing is injected
@@ -215,7 +215,7 @@ class Injection(Struct, frozen=True, kw_only=True):
 
 
 class InjectedContext(NamedTuple):
-    """The injected text alone."""
+    """Injected text, its size and its patterns."""
 
     context: str  # injected text, "" if nothing is injected
     tokens: int  # estimated size, see `count_tokens`
@@ -234,8 +234,8 @@ def prepare_injection(
 ) -> Injection:
     """Choose and render patterns and learnings for a task.
 
-    `closeness` is the result of `Embeddings.closeness` for the task; None compares patterns by words. `learned` keeps
-    its share of the budget. `strategies` are rendered last; the budgets of `settings` and `learned` exclude them.
+    `closeness` is the result of `Embeddings.closeness` for the task; None compares patterns by words. `learned` chooses
+    the learnings within its share of the budget. `strategies` are rendered last and not part of the budgets.
     """
     found = measure_relevance(profile, index, patterns, closeness)
     ranking = Ranking(found, index, patterns, board, settings)
@@ -276,7 +276,7 @@ def prepare_context(
     learned: ReflectionChoice | None = None,
     strategies: Strategies | None = None,
 ) -> InjectedContext:
-    """Context of `prepare_injection` alone, many times as fast."""
+    """Return only the context of `prepare_injection`, many times as fast."""
     selection = _Selection(patterns, board, settings, learned, strategies or Strategies())
     for candidate in Ranking(found, index, patterns, board, settings).candidates():
         if selection.is_full:
@@ -289,7 +289,7 @@ def prepare_context(
 
 @dataclass
 class _Selection:
-    """Builds the context candidate by candidate."""
+    """Context under construction; candidates are added one by one."""
 
     _patterns: Mapping[str, Pattern]
     _board: Scoreboard
@@ -309,11 +309,11 @@ class _Selection:
 
     @property
     def is_full(self) -> bool:
-        """Whether no further candidate can be added."""
+        """Return whether no further candidate can be added."""
         return len(self.items) >= self._top or self._too_long >= _MAX_TRIED
 
     def try_add(self, candidate: ChosenPattern) -> str:
-        """Add the next candidate, or return the reason why it is left out."""
+        """Add the next candidate, or return why it is left out."""
         pattern = self._patterns[candidate.pattern_id]
         original = self._originals.setdefault(_content(pattern), pattern.id)
         if original != pattern.id:
@@ -335,7 +335,7 @@ class _Selection:
 
     @cached_property
     def strategies(self) -> Strategies:
-        """Strategies after the patterns; none if the scan stops the combination."""
+        """Return strategies to add after the patterns; none if the whole would do harm."""
         added = self._added
         if not added.text or not self.context:
             return added
@@ -356,7 +356,7 @@ class _Selection:
 
 
 def _content(pattern: Pattern) -> tuple[str, ...]:
-    """Key of duplicates: signature and description without case and punctuation."""
+    """Return the key of duplicates: signature and description, normalized."""
     code = pattern.template_code if pattern.type is PatternType.TEMPLATE else ""
     texts = (pattern.error_type, pattern.error_pattern, pattern.description or pattern.title, code)
     return (pattern.type, *(_NOT_A_WORD.sub(" ", text).strip().lower() for text in texts))

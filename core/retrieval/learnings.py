@@ -46,7 +46,7 @@ _OUTDATED_SHARE: Final = 2  # if more than one in this number of rows is outdate
 
 
 class Learning(Struct, frozen=True, kw_only=True, gc=False):
-    """One learning and the task or loop that it comes from; all texts are untrusted."""
+    """Learning of a task or loop; all texts are untrusted."""
 
     id: str  # ID of the reflection; `<task>#<number>` for a key learning of the cross-task memory
     text: str  # the learning, one or more lines
@@ -59,7 +59,7 @@ class Learning(Struct, frozen=True, kw_only=True, gc=False):
 
 
 def is_key_learning(learning_id: str) -> bool:
-    """Whether a learning is a key learning of the cross-task memory."""
+    """Return whether a learning is a key learning of the cross-task memory."""
     return _NUMBER in learning_id
 
 
@@ -68,7 +68,7 @@ def memory_source(task_id: str) -> str:
 
 
 def iterate_learnings(source: str, snapshot: Snapshot) -> Iterator[tuple[Learning, str]]:
-    """Yield (learning, key of its task or loop) of a source; none if it was removed."""
+    """Yield (learning, key of its task or loop) of a source; nothing if removed."""
     if source.startswith(_MEMORY):
         memory = snapshot.memory_tasks.get(source.removeprefix(_MEMORY))
         for number, text in enumerate(memory.learnings if memory is not None else (), 1):
@@ -106,7 +106,7 @@ def iterate_learnings(source: str, snapshot: Snapshot) -> Iterator[tuple[Learnin
 
 
 def find_work(key: str, snapshot: Snapshot) -> ComparableWork | None:
-    """Find the task or loop with a key; None if it is unknown or has no description."""
+    """Return the task or loop with a key; None if unknown or without a description."""
     kind, _, id = key.partition("/")
     work: ComparableWork | None = snapshot.loops.get(id)
     if kind == "task":
@@ -129,12 +129,12 @@ def work_outcome(work: ComparableWork | None) -> Outcome:
 
 
 def describe_work(work: ComparableWork | None) -> tuple[str, Outcome]:
-    """Fields of a task or loop that its learnings depend on."""
+    """Return the fields of a task or loop that its learnings depend on."""
     return ("", Outcome.UNKNOWN) if work is None else (task_text(work), work_outcome(work))
 
 
 class LearningMatch(Struct, frozen=True, kw_only=True, gc=False):
-    """A learning that fits a task."""
+    """Learning that fits a task."""
 
     learning: Learning
     relevance: float  # 0..1, the weighted sum of the parts
@@ -151,7 +151,7 @@ class LearningMatch(Struct, frozen=True, kw_only=True, gc=False):
 
 @dataclass(frozen=True)
 class _Words:
-    """Words by row and rows by word; append-only."""
+    """Word index of numbered rows, in both directions; append-only."""
 
     sets: tuple[frozenset[str], ...] = ()
     rows: Mapping[str, Rows] = field(default_factory=dict)
@@ -165,7 +165,7 @@ class _Words:
         return _Words((*self.sets, *more), known)
 
     def count(self, word: str, live: NDArray[np.bool_]) -> int:
-        """Number of live rows that contain a word."""
+        """Return the number of live rows that contain a word."""
         found = self.rows.get(word)
         return 0 if found is None else int(np.count_nonzero(live[found]))
 
@@ -188,11 +188,11 @@ class LearningIndex:
 
     @classmethod
     def build(cls, snapshot: Snapshot) -> LearningIndex:
-        """Index all learnings: about 30 us each."""
+        """Index all learnings; takes about 30 us each."""
         return cls()._replaced(snapshot, [*snapshot.reflections, *map(memory_source, snapshot.memory_tasks)])
 
     def updated(self, snapshot: Snapshot) -> LearningIndex:
-        """Index of a newer snapshot; with the same `learnings` if none changed."""
+        """Return an index of a newer snapshot; shares `learnings` if none changed."""
         before = self.snapshot
         sources = set(_changed(before.reflections, snapshot.reflections))
         sources |= {memory_source(id) for id in _changed(before.memory_tasks, snapshot.memory_tasks)}
@@ -212,7 +212,7 @@ class LearningIndex:
         return LearningIndex.build(snapshot) if outdated * _OUTDATED_SHARE > len(made.learnings) else made
 
     def _replaced(self, snapshot: Snapshot, sources: Iterable[str]) -> LearningIndex:
-        """Copy with the learnings of some sources read again from a snapshot."""
+        """Return a copy in which the learnings of some sources are read again."""
         learnings, work_keys, rows_of = list(self.learnings), list(self.work_keys), dict(self._rows_of)
         works, work_rows = dict(self.works), dict(self._work_rows)
         sources_of: dict[str, set[str]] = {}
@@ -252,9 +252,9 @@ class LearningIndex:
         )
 
     def find_matches(self, profile: TaskProfile, closeness: Closeness | None = None) -> tuple[LearningMatch, ...]:
-        """Find the learnings that fit a task, most relevant first; at most `MAX_MATCHES`.
+        """Return the learnings that fit a task, best first; at most `MAX_MATCHES`.
 
-        `closeness` is the cosine of the task and each of `work_keys`, NaN where unknown; None compares words only.
+        `closeness` is the cosine of the task with each of `work_keys`, NaN where unknown; None compares words only.
         """
         if not self.learnings:
             return ()
@@ -296,7 +296,7 @@ class LearningIndex:
 
     @cached_property
     def _live_works(self) -> NDArray[np.bool_]:
-        """Mask of tasks and loops with a learning, which count for a word's rarity."""
+        """Mask of the tasks and loops with a learning, which count for a word's rarity."""
         live = np.zeros(len(self.work_keys), np.bool_)
         live[self._work_of[self._live]] = True
         return live
@@ -307,7 +307,7 @@ class LearningIndex:
         return np.fromiter((key in self.works for key in self.work_keys), np.bool_, len(self.work_keys))
 
     def _similar_by_words(self, asked: frozenset[str]) -> Iterator[tuple[int, float]]:
-        """(row, cosine) of tasks and loops that share words, weighted by idf."""
+        """Yield (row, cosine) of tasks and loops that share words, weighted by rarity."""
         live = self._live_works
         size = int(np.count_nonzero(live))
         squares: dict[str, float] = {}
@@ -330,7 +330,7 @@ class LearningIndex:
             yield row, min(float(shared[row]) / (length * other), 1.0)
 
     def _covered(self, asked: frozenset[str]) -> Floats:
-        """Share of the task's rare words that each learning contains."""
+        """Return the share of the task's rare words that each learning contains."""
         part = np.zeros(len(self.learnings))
         size = int(np.count_nonzero(self._live))
         weights = []
@@ -365,7 +365,7 @@ class LazyLearnings:
 
 
 def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
-    """IDs that were added, changed or removed."""
+    """Return the IDs that were added, changed or removed."""
     if before is not after:
         for id, record in after.items():
             known = before.get(id)

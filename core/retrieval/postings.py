@@ -1,4 +1,4 @@
-"""Rows of an index by key, such as a word."""
+"""Posting lists of an inverted index: the rows of each key, such as a word."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _Key = TypeVar("_Key")
 
 
 def index_rows(keys_of_rows: Iterable[Iterable[_Key]], first: int = 0) -> dict[_Key, Rows]:
-    """Rows by key; rows are numbered from `first`."""
+    """Return the rows by key; rows are numbered from `first`."""
     found: dict[_Key, array[int]] = {}
     for row, keys in enumerate(keys_of_rows, first):
         for key in keys:

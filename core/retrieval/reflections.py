@@ -49,7 +49,7 @@ _MAX_TITLE: Final = 120  # characters of the title of a task
 
 
 class ChosenReflection(Struct, frozen=True, kw_only=True):
-    """A learning of the section and its score."""
+    """Chosen learning and its score."""
 
     id: str  # with text and title, of the learning that represents its duplicates; untrusted
     text: str
@@ -68,7 +68,7 @@ class ChosenReflection(Struct, frozen=True, kw_only=True):
 
 
 class ReflectionLeftOut(Struct, frozen=True, kw_only=True):
-    """An omitted learning with the reason and its score."""
+    """Omitted learning with the reason and its score."""
 
     id: str
     text: str
@@ -77,7 +77,7 @@ class ReflectionLeftOut(Struct, frozen=True, kw_only=True):
 
 
 class ReflectionSection(Struct, frozen=True, kw_only=True):
-    """The Reflections section of one context."""
+    """Reflections section of one context."""
 
     chosen: tuple[ChosenReflection, ...] = ()  # best first
     left_out: tuple[ReflectionLeftOut, ...] = ()  # best first, at most `MAX_LEFT_OUT`
@@ -86,8 +86,8 @@ class ReflectionSection(Struct, frozen=True, kw_only=True):
 class ReflectionChoice:
     """Chooses reflections within their share of the budget, then within the rest.
 
-    `now` and `half_life_days` give the decay (docs/scoring.md#half-life). `orders` is whether texts that give orders
-    are held: `settings.scan.holds_other_texts`. `approved`: whether a person approved a held text.
+    `now` and `half_life_days` determine the decay (docs/scoring.md#half-life). `orders` is whether texts that give
+    orders are held: `settings.scan.holds_other_texts`. `approved` returns whether a person approved a held text.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class ReflectionChoice:
 
     @property
     def reserved_tokens(self) -> int:
-        """Tokens that the patterns must leave free."""
+        """Tokens that the patterns must leave free for reflections."""
         return count_tokens("\n" + render_reflections(self._chosen, self._settings)) if self._chosen else 0
 
     def finish(self, patterns: str, introduction: str, behind: str = "") -> tuple[str, ReflectionSection]:
@@ -199,7 +199,7 @@ def similar_reflections(
 ) -> tuple[ChosenReflection, ...]:
     """Find learnings of other work that the context of a task would contain.
 
-    Its own reflections are ignored. Without `embeddings` of tasks and loops, only words are compared.
+    Ignores learnings of the task itself. Without `embeddings` of tasks and loops, only words are compared.
     """
     others = dataclasses.replace(
         snapshot,
@@ -216,7 +216,7 @@ def similar_reflections(
 
 @lru_cache(4096)
 def find_stop_reason(text: str, limit: int, orders: bool) -> str:
-    """Reason to hold or block a text, whole or cut to `limit`; "" without one."""
+    """Return why the scan stops a text, whole or cut to `limit`; "" if it does not."""
 
     def shown(text: str) -> str:
         return visible_line(text.strip(), limit)
@@ -228,7 +228,7 @@ def find_stop_reason(text: str, limit: int, orders: bool) -> str:
 
 
 def render_reflections(chosen: Sequence[ChosenReflection], settings: InjectionSettings) -> str:
-    """Render the section, escaped as in `render_context`; "" without reflections."""
+    """Render the section, escaped like `render_context`; "" without reflections."""
     if not chosen:
         return ""
     blocks = (_block_text(number, one, settings) for number, one in enumerate(chosen, 1))
@@ -287,7 +287,7 @@ def _by_score(one: ChosenReflection | ReflectionLeftOut) -> tuple[float, str]:
 def _merge_duplicates(scored: Iterable[ChosenReflection]) -> Iterator[ChosenReflection]:
     """Merge duplicates into entries with all their sources, in order.
 
-    A task of the cross-task memory with the description of a loop or task in the entry does not count.
+    A source from the cross-task memory is ignored if another source of the entry has the same description.
     """
     texts = TextPool()
     groups: list[list[ChosenReflection]] = []

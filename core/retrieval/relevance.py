@@ -1,4 +1,4 @@
-"""Relevance of patterns: a weighted sum of parts (docs/retrieval.md#relevance)."""
+"""Relevance of patterns for a task: a weighted sum (docs/retrieval.md#relevance)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Relevance:
     decomposition: bool = False  # whether the task is a decomposition
 
     def parts_of(self, place: int, kind: PatternType) -> dict[str, float]:
-        """Contribution of each part to the relevance of the pattern at `place`."""
+        """Return what each part adds to the relevance of the pattern at `place`."""
         weights = (SEMANTIC_WEIGHTS if self.is_semantic[place] else WEIGHTS)[kind]
         return {name: float(self.parts[name][place] * weight) for name, weight in weights.items()}
 
@@ -81,8 +81,8 @@ def measure_relevance(
 ) -> Relevance:
     """Find patterns that share a meaning, word, error or tag with the task.
 
-    The category alone suffices for success and anti-patterns; the language alone never does. `closeness` is the cosine
-    of each row of the index; None if no pattern has a vector.
+    For success and anti-patterns, the same category is enough; the same language alone never is. `closeness` is the
+    cosine of each row of the index; None if no pattern has a vector.
     """
     size = len(index.ids)
     parts = {name: np.zeros(size) for name in RELEVANCE_PARTS}
@@ -113,7 +113,7 @@ def _mixed(parts: Mapping[str, Floats], kinds: NDArray[np.int8], is_semantic: ND
 
 
 def _add_words(part: Floats, profile: TaskProfile, index: PatternIndex) -> None:
-    """Weight each word by its idf, `log(1 + patterns / patterns with the word)`."""
+    """Weight each word by its rarity, `log(1 + patterns / patterns with the word)`."""
     size = max(len(index.rows), 1)
     known = []
     for word in profile.words:

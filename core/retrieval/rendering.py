@@ -39,8 +39,8 @@ def render_context(items: Sequence[Item], settings: InjectionSettings) -> str:
     r"""Render patterns, best first in each section; "" without patterns.
 
     Every field is one line, cut to `settings.max_field_chars`. A backslash escapes text that could pass for layout or
-    for the frame of a conversation: `\# heading`, `Fix\: label`, `<\system>`, `<\/system>`, `<\|im_end|>`, `[\INST]`.
-    In the code of a template only code fences and frames are escaped.
+    for a marker of a conversation: `\# heading`, `Fix\: label`, `<\system>`, `<\/system>`, `<\|im_end|>`, `[\INST]`. In
+    the code of a template, only code fences and conversation markers are escaped.
     """
     if not items:
         return ""
@@ -58,7 +58,7 @@ def count_tokens(text: str) -> int:
     """Estimate the number of tokens of `text` for a language model.
 
     The larger of 4/3 of the words and 1/4 of the UTF-8 bytes, rounded up: prose has about 3 words per 4 tokens, code
-    and other scripts about 4 bytes per token.
+    and other scripts have about 4 bytes per token.
     """
     words, size = len(text.split()), len(text.encode("utf-8", "replace"))
     return max(-(-4 * words // 3), -(-size // 4))
@@ -104,14 +104,14 @@ def _render_entry(number: int, pattern: Pattern, assessment: Assessment, limit: 
 
 
 def format_heading(number: int, name: str, detail: str, limit: int) -> str:
-    """First line of an entry: number, name in bold, detail in parentheses."""
+    """Format the first line of an entry: number, bold name, detail in parentheses."""
     # A single asterisk or backslash at either end would break the bold text.
     escaped = name.replace("\\", "\\\\").replace("*", "\\*")
     return f"{number}. **{escape_inline(escaped, limit)}** ({detail})"
 
 
 def _source(pattern: Pattern, assessment: Assessment, limit: int) -> list[str]:
-    """One source loop by its ID, more as the number of uses."""
+    """Format the source: the ID of a single loop, or the number of uses."""
     if pattern.type is PatternType.ANTI:
         return []
     count, noun = assessment.uses, "previous loop"

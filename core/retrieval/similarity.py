@@ -1,7 +1,7 @@
 """Similarity of patterns by their words (docs/retrieval.md#similarity).
 
-Two patterns of one type are compared by signature and description with sorted words: `token_sort_ratio` of rapidfuzz,
-0..1. Only pairs that share enough of their rarer words are compared.
+Two patterns of the same type are compared by signature and description, with sorted words: `token_sort_ratio` of
+rapidfuzz, 0..1. Pairs that share too few of their rarer words are not compared.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WORD: Final = re.compile(r"\\[A-Za-z]|(\w+)")
 
 
 def measure_similarity(one: Pattern, other: Pattern) -> float:
-    """Similarity of two patterns, 0..1; 0 for different types or task categories."""
+    """Return the similarity, 0..1; 0 for different types or task categories."""
     if one.type is not other.type or not _same_task(one, other):
         return 0.0
     text = _text(one)
@@ -42,12 +42,12 @@ def measure_similarity(one: Pattern, other: Pattern) -> float:
 
 
 def cap_similarity(value: float) -> float:
-    """Similarity for display, below 1, since not all fields are compared."""
+    """Limit a similarity for display to below 1, since not all fields are compared."""
     return min(value, _MAX_DISPLAYED)
 
 
 def _same_task(one: Pattern, other: Pattern) -> bool:
-    """Whether both are for one category; else equal steps are not duplicates."""
+    """Return whether both patterns are for one task category; if not, they differ."""
     return one.type is not PatternType.SUCCESS or one.category == other.category
 
 
@@ -60,14 +60,14 @@ class SimilarityIndex:
 
     @classmethod
     def build(cls, patterns: Mapping[str, Pattern]) -> SimilarityIndex:
-        """Index all patterns: about 15 us each."""
+        """Index all patterns; takes about 15 us each."""
         texts: dict[PatternType, dict[str, str]] = {kind: {} for kind in PatternType}
         for id, pattern in patterns.items():
             texts[pattern.type][id] = _text(pattern)
         return cls(patterns, {kind: TextBlock.build(found) for kind, found in texts.items()})
 
     def updated(self, patterns: Mapping[str, Pattern], changed_ids: Iterable[str]) -> SimilarityIndex:
-        """Index of `patterns`, which differ from the present ones in `changed_ids`."""
+        """Return an index of `patterns`; only `changed_ids` differ from the old ones."""
         changed = set(changed_ids)
         if len(changed) * _REBUILD_SHARE > len(self._patterns):
             return SimilarityIndex.build(patterns)
@@ -80,11 +80,11 @@ class SimilarityIndex:
         return SimilarityIndex(patterns, blocks)
 
     def nearest(self, pattern: Pattern, threshold: float) -> tuple[tuple[str, float], ...]:
-        """(ID, similarity) of other patterns above `threshold`, best first."""
+        """Return (ID, similarity) of other patterns above `threshold`, best first."""
         return self._sorted(pattern, self._blocks[pattern.type].nearest(_text(pattern), threshold))
 
     def some_nearest(self, pattern: Pattern, threshold: float) -> tuple[tuple[str, float], ...]:
-        """`nearest` of an indexed pattern with limited comparisons: 300 us at any size."""
+        """Like `nearest` for an indexed pattern, with limited comparisons: 300 us."""
         return self._sorted(pattern, self._blocks[pattern.type].some_nearest(pattern.id, threshold))
 
     def _sorted(self, pattern: Pattern, found: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
@@ -92,7 +92,7 @@ class SimilarityIndex:
         return tuple(sorted(others, key=lambda hit: (-hit[1], hit[0])))
 
     def pairs(self, threshold: float) -> tuple[tuple[str, str, float], ...]:
-        """(lower ID, higher ID, similarity) above `threshold`; seconds for 10,000."""
+        """Return (lower ID, higher ID, similarity) above `threshold`; takes seconds."""
         patterns = self._patterns
         found = [
             pair
@@ -122,7 +122,7 @@ class TextBlock:
         return cls(list(texts), list(texts.values()), {id: row for row, id in enumerate(texts)}, postings)
 
     def updated(self, texts: Mapping[str, str], changed: set[str]) -> TextBlock:
-        """Copy with `texts` added or replaced, and other IDs in `changed` removed."""
+        """Return a copy with `texts` added or replaced; the rest of `changed` is removed."""
         outdated = changed & self.rows.keys()
         if not outdated and not texts:
             return self
@@ -141,15 +141,15 @@ class TextBlock:
         return block
 
     def nearest(self, text: str, threshold: float, after: int = -1) -> list[tuple[str, float]]:
-        """(ID, similarity) above `threshold` in the rows beyond `after`."""
+        """Return (ID, similarity) above `threshold` of the rows beyond `after`."""
         rows, _ = self._find_candidates(text, threshold)
         return self._compare(text, rows[rows > after], threshold)
 
     def some_nearest(self, id: str, threshold: float) -> list[tuple[str, float]]:
-        """(ID, similarity) above `threshold` of at most `_MAX_COMPARED` candidates.
+        """Return (ID, similarity) above `threshold` among `_MAX_COMPARED` candidates.
 
-        Prefers candidates that share most of the rarer words, then the following rows (cyclic), so that of thousands
-        of similar texts each one is found from some other.
+        Prefers candidates that share most of the rarer words. Among equals the following rows come first (cyclic), so
+        that each of thousands of similar texts is found from some other text.
         """
         row = self.rows[id]
         rows, shared = self._find_candidates(self.texts[row], threshold)
@@ -162,13 +162,13 @@ class TextBlock:
         return [(self.ids[row], ratio) for row, ratio in zip(rows, ratios, strict=True) if ratio > threshold]
 
     def pairs(self, threshold: float) -> Iterator[tuple[str, str, float]]:
-        """All pairs above `threshold`, each once, the lower ID first."""
+        """Yield all pairs above `threshold`, each once, the lower ID first."""
         for id, row in self.rows.items():
             for other, ratio in self.nearest(self.texts[row], threshold, after=row):
                 yield min(id, other), max(id, other), ratio
 
     def _find_candidates(self, text: str, threshold: float) -> tuple[Rows, NDArray[np.intp]]:
-        """Rows that share enough of the rarer words, and the number of shared words."""
+        """Return rows that share enough of the rarer words, and how many they share."""
         nothing = np.empty(0, np.int32)
         words = set(text.split())
         # Equally rare words are taken in alphabetical order, so that the result does not depend on the hash seed.
@@ -184,10 +184,10 @@ class TextBlock:
 
 
 class TextPool:
-    """Growing list of `sorted_words`, each compared with a limited number.
+    """Growing list of `sorted_words`; each text is compared with a limited number.
 
-    Thousands of similar texts cost no more than thousands of different ones. If more than some dozens share a word,
-    the earliest ones are compared.
+    So thousands of similar texts take no longer than thousands of different ones. If more than some dozens share a
+    word, only the earliest ones are compared.
     """
 
     def __init__(self) -> None:
@@ -201,7 +201,7 @@ class TextPool:
         self._texts.append(text)
 
     def find_similar(self, text: str, threshold: float) -> list[tuple[int, float]]:
-        """(row, similarity) of texts above `threshold`, in order; about 100 us."""
+        """Return (row, similarity) of texts above `threshold`, in order; about 100 us."""
         rows = self._find_candidates(text)
         ratios = _ratios(text, [self._texts[row] for row in rows], threshold) if rows else []
         return [(row, ratio) for row, ratio in zip(rows, ratios, strict=True) if ratio > threshold]
@@ -224,7 +224,7 @@ class TextPool:
 
 
 def _ratios(text: str, others: list[str], threshold: float) -> list[float]:
-    """Similarity of texts with sorted words, 0..1; 0 below `threshold`."""
+    """Return similarities of texts with sorted words, 0..1; 0 below `threshold`."""
     from rapidfuzz import fuzz, process
 
     found = process.cdist([text], others, scorer=fuzz.ratio, score_cutoff=threshold * 100, dtype=np.float64)
@@ -232,7 +232,7 @@ def _ratios(text: str, others: list[str], threshold: float) -> list[float]:
 
 
 def _text(pattern: Pattern) -> str:
-    """Sorted words of the fields that are compared."""
+    """Return the sorted words of the compared fields."""
     match pattern.type:
         case PatternType.ERROR:
             parts = [pattern.error_type, pattern.error_pattern, pattern.description]
@@ -246,5 +246,5 @@ def _text(pattern: Pattern) -> str:
 
 
 def sorted_words(text: str) -> str:
-    """Sorted lower-case words of the first `MAX_CHARS` characters, as one text."""
+    """Return the sorted lower-case words of the first `MAX_CHARS` characters."""
     return " ".join(sorted(filter(None, _WORD.findall(text[:MAX_CHARS].lower()))))

@@ -1,4 +1,4 @@
-"""Category, languages, errors and words of a task (docs/retrieval.md#task)."""
+"""Task analysis: category, languages, errors, words (docs/retrieval.md#task)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CATEGORIES: Final = (
 
 
 def _stem(word: str) -> str:
-    """Stem of an English word, without plural and verb endings and silent e."""
+    """Return the stem of an English word: no plural or verb ending, no silent e."""
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
     if not word.endswith(("ss", "us", "is", "eed")):
@@ -74,7 +74,7 @@ _MEMO: Final = _Memo()
 
 
 def content_words(text: str) -> set[str]:
-    """Stems of meaningful words in the first `MAX_CHARS`, with `camelCase` parts."""
+    """Return stems of meaningful words in the first `MAX_CHARS`, `camelCase` split."""
     return set().union(*map(_MEMO.__getitem__, _WORD.findall(text[:MAX_CHARS])))
 
 
@@ -122,7 +122,7 @@ def analyse_task(text: str) -> TaskProfile:
 
 
 def is_decomposition(text: str) -> bool:
-    """Whether a task is to split work: "decompose", "split into tasks" ..."""
+    """Return whether a task is to split work: "decompose", "split into tasks" ..."""
     return _REGEX["decomposition"].search(text[:MAX_CHARS]) is not None
 
 

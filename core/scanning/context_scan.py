@@ -1,4 +1,4 @@
-"""Check of a rendered context for combined harm (docs/safety.md#context)."""
+"""Scan of a rendered context for harm by combination (docs/safety.md#context)."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _LAYOUT_RULE: Final = "fake-layout"
 
 
 def find_combined_harm(context: str, patterns: Iterable[Pattern], *, orders: bool = True) -> str:
-    """Describe harm that a context does but none of its patterns alone; "" for none.
+    """Describe harm of a context that none of its patterns does alone; "" if none.
 
-    The text of each pattern was judged before, by the scan or a person. `orders` is whether rules of the tier held
-    count, by the policy for these texts.
+    The scan or a person judged the text of each pattern before. `orders` is whether rules of severity `held` count, by
+    the policy for these texts.
     """
     plain = _without_layout(context)
     readings = "\n".join(list_readings(plain))
@@ -58,9 +58,9 @@ def _counts(severity: Severity, orders: bool) -> bool:
 
 
 def find_harm_when_cut(pattern: Pattern, limit: int, *, orders: bool = True) -> str:
-    """Describe harm of a pattern cut to `limit`, as by a lost warning; "" for none.
+    """Describe harm of a pattern cut to `limit`, as by a lost warning; "" if none.
 
-    The text as a whole was judged before. `limit` is for each field, in characters.
+    The whole text was judged before. `limit` is for each field, in characters.
     """
     judged = min((one.severity.rank for one in pattern.suspicions), default=Severity.FLAGGED.rank)
     anti = pattern.type is PatternType.ANTI
@@ -82,8 +82,8 @@ def _scan_cut(text: str, limit: int, avoided: bool) -> tuple[Suspicion, ...]:
 def withhold_combined_harm(text: str, before: str = "", *, orders: bool = True) -> str:
     """Replace lines that do harm only together with the lines before them.
 
-    Each line was judged before. Only items of lists are replaced; their number or label stays. `before` is text in
-    front, which is not changed.
+    Each line was judged before. Only list items are replaced; their number or label stays. `before` is preceding text,
+    which is not changed.
     """
     read = _without_layout(before)[-_SPAN:]
     if all(map(is_clean, list_readings(f"{read} {_without_layout(text)}"))):
@@ -101,7 +101,7 @@ def withhold_combined_harm(text: str, before: str = "", *, orders: bool = True) 
 
 
 def find_completed_harm(context: str, before: str, *, orders: bool = True) -> str:
-    """Describe harm of a context with the text before it, not of either; "" for none."""
+    """Describe harm that only a context with the text before it does; "" if none."""
     return _find_across(_without_layout(before)[-_SPAN:], _without_layout(context)[:_SPAN], orders)
 
 
@@ -131,7 +131,7 @@ def _own(text: str) -> tuple[tuple[Rule, str], ...]:
 
 
 def _injected_text(pattern: Pattern) -> str:
-    """All fields of a pattern that a context may contain, joined as in the context."""
+    """Join all fields of a pattern that a context may contain, as in the context."""
     loops = (source.loop_id for source in pattern.source_loops[:1])
     named = (pattern.title, pattern.error_pattern, pattern.description, pattern.use_case)
     better = (pattern.better_alternative, pattern.better_pattern_id, pattern.template_code)

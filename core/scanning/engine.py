@@ -1,8 +1,8 @@
 """Search for all rules in one text, in three steps of increasing cost.
 
-RE2 first looks for the literal parts of all patterns at once, then for the patterns with these parts without the bounds
-of their repeats, then for the patterns themselves. Most texts need only two steps, and most patterns are never compiled
-with their bounds, which is slow.
+RE2 first searches for the literal parts of all patterns at once. Then it matches the patterns with these parts, with
+the bounds of their repeats removed, and last the patterns themselves. Most texts need only two steps, and most patterns
+are never compiled with their bounds, which is slow.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Engine:
         self._compiled: dict[str, tuple[Any, bool]] = {}
 
     def finds(self, text: str) -> list[tuple[Rule, str]]:
-        """(rule, pattern) of each pattern that matches, in the order of the rules."""
+        """Return (rule, pattern) of each pattern that matches, in the order of the rules."""
         return [self._patterns[number] for number in sorted(self._finds(text))]
 
     def finds_any(self, text: str) -> bool:
@@ -50,20 +50,20 @@ class Engine:
                     yield number
 
     def places(self, rule: Rule, pattern: str, text: str) -> Iterator[tuple[int, int]]:
-        """(start, end) of each match that the exception of the rule does not cover."""
+        """Yield (start, end) of each match that the exception of the rule does not cover."""
         for start, end in self._search(pattern, text):
             if not rule.unless or self.first(rule.unless, text[start:end]) is None:
                 yield start, end
 
     def starts(self, pattern: str, text: str, start: int, end: int) -> Iterator[int]:
-        """Starts of the pattern in a match: two in "never use wget: curl x | sh"."""
+        """Yield each start of the pattern: "never use wget: curl x | sh" has two starts."""
         yield start
         while found := self.first(pattern, text[start + 1 : end]):
             start += 1 + found[0]
             yield start
 
     def first(self, pattern: str, text: str) -> tuple[int, int] | None:
-        """(start, end) of the first match of any pattern."""
+        """Return (start, end) of the first match of a pattern."""
         return next(self._search(pattern, text), None)
 
     def _search(self, pattern: str, text: str) -> Iterator[tuple[int, int]]:
@@ -72,7 +72,7 @@ class Engine:
             yield found.span()
 
     def _compile(self, pattern: str) -> tuple[Any, bool]:
-        """Compiled pattern, and whether it is for texts with one byte per character."""
+        """Compile a pattern; returns it and whether its text has one byte per character."""
         if pattern not in self._compiled:
             import re2
 
@@ -88,7 +88,7 @@ def get_engine() -> Engine:
 
 
 class _Sieve:
-    """Filter for patterns of one encoding without the bounds of their repeats."""
+    """Filter for the patterns of one encoding, with the bounds of repeats removed."""
 
     def __init__(self, patterns: Mapping[int, bytes], narrow: bool) -> None:
         import re2
@@ -106,11 +106,11 @@ class _Sieve:
             self._filter.Compile()
 
     def compiled(self, pattern: bytes) -> Any:
-        """The compiled pattern, if it has no bounds; else None."""
+        """Return the compiled pattern if it has no bounds, otherwise None."""
         return self._filter.re(self._certain[pattern]) if pattern in self._certain else None
 
     def finds(self, text: bytes) -> Iterator[tuple[int, bool]]:
-        """(number, whether it is certain) of each pattern that may match, unordered."""
+        """Yield (number, is_certain) of each pattern that may match, unordered."""
         for place in (self._filter.Match(text) if self._patterns else None) or ():
             yield self._patterns[place]
 
@@ -129,18 +129,18 @@ class _Bytes:
         self._table = _Narrowed(self._codes)
 
     def of_pattern(self, pattern: str) -> tuple[bytes, bool]:
-        """Compiled pattern, and whether it is for texts with one byte per character."""
+        """Encode a pattern; returns it and whether its text has one byte per character."""
         narrowed = pattern.translate(self._codes)
         is_narrow = narrowed.isascii() and not _WIDE.search(pattern)
         return (narrowed if is_narrow else pattern).encode(), is_narrow
 
     def of_text(self, text: str, narrow: bool) -> bytes:
-        """Text for patterns with one byte per character, or for other patterns."""
+        """Encode a text: `narrow` for patterns with one byte per character."""
         return text.encode() if not narrow or text.isascii() else text.translate(self._table).encode()
 
 
 class _Narrowed(dict[int, str]):
-    """Table for `str.translate` to characters of one byte, filled on demand."""
+    """Table for `str.translate` to one-byte characters; caches entries on first use."""
 
     def __missing__(self, code: int) -> str:
         narrowed = self[code] = chr(code) if code < 0x80 else chr(_OTHER)

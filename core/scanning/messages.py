@@ -1,4 +1,4 @@
-"""Suspicions in words, and texts withheld because of them."""
+"""Descriptions of suspicions, and notes that replace withheld texts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def describe_rule(suspicion: Suspicion) -> str:
 
 
 def describe_suspicions(suspicions: Iterable[Suspicion]) -> str:
-    """Describe the worst suspicions, in words that follow "this text"."""
+    """Describe the most severe suspicions, in words that follow "this text"."""
     found = tuple(suspicions)
     worst = min((one.severity.rank for one in found), default=0)
     severe = [one for one in found if one.severity.rank == worst]
@@ -36,11 +36,11 @@ def describe_suspicions(suspicions: Iterable[Suspicion]) -> str:
 def find_withhold_reason(
     text: str, shown: Callable[[str], str] = str, *, orders: bool = True, avoided: bool = False, happened: bool = False
 ) -> str:
-    """Reason, after "this text", to withhold a text of no pattern; "" without one.
+    """Return why to withhold a text that is not a pattern, or "" if it is safe.
 
-    Scans the text and its rendered form: a cut may remove a warning, and joined lines may form an order. `shown`
-    renders a text for the agent. `orders` is whether texts that give orders are withheld:
-    `settings.scan.holds_other_texts`. See `scan_text` for `avoided` and `happened`.
+    The reason follows "this text". Scans the text and its rendered form, because a cut may remove a warning, and joined
+    lines may form an order. `shown` renders a text for the agent. `orders` is whether texts that give orders are
+    withheld: `settings.scan.holds_other_texts`. See `scan_text` for `avoided` and `happened`.
     """
     for version in dict.fromkeys((text, shown(text))) if text else ():
         for one in scan_text(version, avoided=avoided, happened=happened)[:1]:
@@ -52,7 +52,7 @@ def find_withhold_reason(
 def render_if_safe(
     text: str, shown: Callable[[str], str] = str, *, orders: bool = True, avoided: bool = False, happened: bool = False
 ) -> str:
-    """`shown(text)`, or a note if `find_withhold_reason` returns a reason."""
+    """Return `shown(text)`, or a note if `find_withhold_reason` returns a reason."""
     does = find_withhold_reason(text, shown, orders=orders, avoided=avoided, happened=happened)
     if does:
         return shown(withheld_note(does))
@@ -60,5 +60,5 @@ def render_if_safe(
 
 
 def withheld_note(does: str) -> str:
-    """Note in the place of a withheld text."""
+    """Format the note that replaces a withheld text."""
     return f"(left out: this text {does})"

@@ -1,4 +1,4 @@
-"""Normalization of texts: compatible forms, nothing hidden, one alphabet."""
+"""Normalization of texts: compatible forms, no hidden characters, one alphabet."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ _MIN_PRINTABLE: Final = 0.95
 
 
 def normalize_text(text: str, gap: str = "") -> str:
-    """Normalize to NFKC without hidden characters, look-alikes and accents.
+    """Normalize to NFKC, without accents, hidden and look-alike characters.
 
-    `gap` replaces a hidden character.
+    `gap` replaces each hidden character.
     """
     if text.isascii():
         return remove_hidden(text, gap)
@@ -61,12 +61,12 @@ def normalize_text(text: str, gap: str = "") -> str:
 
 
 def list_readings(text: str) -> tuple[str, ...]:
-    """Normalized `text`; also with spaces for hidden characters, if it has any."""
+    """List `text` normalized; if it has hidden characters, also with spaces for them."""
     return (text,) if is_plain_ascii(text) else tuple(dict.fromkeys((normalize_text(text), normalize_text(text, " "))))
 
 
 def list_decoded(text: str) -> list[str]:
-    """Other readings of a normalized text: joined words, digits as letters, decoded."""
+    """List further readings: with joined words, digits as letters, or decoded parts."""
     # Both "1gn0r3" and "&#105;gnore" become "ignore".
     spelled = (
         _LEET.sub(lambda found: found[0].translate(_LEET_TO_LATIN), text),
@@ -78,7 +78,7 @@ def list_decoded(text: str) -> list[str]:
 
 
 def find_odd_characters(text: str) -> Iterator[tuple[str, str]]:
-    """(`bidi`, `hidden-text`, `invisible` or `lookalike`, excerpt) of odd characters."""
+    """List (rule ID, excerpt) of hidden, bidirectional and look-alike characters."""
     if text.isascii():
         return
     for kind, odd in _ODD.items():

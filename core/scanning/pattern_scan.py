@@ -24,7 +24,7 @@ _MAX_TRIGGER: Final = 2_000  # characters of a trigger that are checked
 
 
 def scan_pattern(kind: PatternType, title: str, text: Mapping[str, Any]) -> tuple[Suspicion, ...]:
-    """Find what a pattern might do to an agent; less than 10 us for a clean one.
+    """Find possible harm of a pattern to an agent; less than 10 us for a clean one.
 
     `text` has the fields by name, as `core.sources.patterns.content_hash` takes them.
     """
@@ -53,7 +53,7 @@ def scan_pattern(kind: PatternType, title: str, text: Mapping[str, Any]) -> tupl
 
 
 def is_broad(trigger: str) -> bool:
-    """Whether a regex or a branch of it matches nearly everything."""
+    """Return whether a regex or a branch of it matches nearly everything."""
     branches = _NOT_LITERAL.sub("", trigger[:_MAX_TRIGGER]).split("|")
     return any(len(branch) < _MIN_LITERAL for branch in branches) and (
         len(branches) == 1 or any(not branch for branch in branches)
@@ -72,7 +72,7 @@ def _fields(text: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _across(kind: PatternType, joined: str) -> Iterator[Suspicion]:
-    """Matches that span several fields."""
+    """Return matches that span several fields."""
     made = get_engine()
     for plain in list_readings(joined[:MAX_SCANNED]):
         for rule, pattern in made.finds(plain):

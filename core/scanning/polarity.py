@@ -24,11 +24,11 @@ class Polarity(IntEnum):
 
 
 def classify_polarity(text: str, start: int, end: int, *, avoided: bool, happened: bool = False) -> Polarity:
-    """Classify the part of a text from `start` to `end`.
+    """Classify the part from `start` to `end` as an instruction or a warning.
 
-    `avoided`: the text names something to avoid: a negation in it is an instruction ("building without ..."), and so is
-    an order, unless the text begins with it ("Commit with ...", the name of an approach). `happened`: the text
-    describes a failure: as `avoided`, and any order is an instruction.
+    `avoided`: the text names something to avoid. A negation in it is then an instruction ("building without ..."), and
+    so is an order, unless the text begins with it ("Commit with ...", the name of an approach). `happened`: the text
+    describes a failure. It is treated like `avoided`, and any order is an instruction.
     """
     clause = _REGEX["break"].split(text[max(start - _REACH, 0) : start])[-1]
     negations = list(_REGEX["negation"].finditer(clause))
@@ -58,7 +58,7 @@ def classify_polarity(text: str, start: int, end: int, *, avoided: bool, happene
 
 
 def _is_bad(text: str, start: int, end: int) -> bool:
-    """Whether the words after the part, which is not an order, call it bad."""
+    """Return whether the words after the part, which is not an order, call it bad."""
     if not _REGEX["bad"].match(text, end):
         return False
     sentence = _REGEX["sentence"].split(text[max(start - _SENTENCE_REACH, 0) : start])[-1]
@@ -68,7 +68,7 @@ def _is_bad(text: str, start: int, end: int) -> bool:
 
 
 def _is_mention(text: str, start: int, end: int) -> bool:
-    """Whether a changelog entry or an example in parentheses only mentions the part."""
+    """Return whether the part is only mentioned in a changelog or in parentheses."""
     sentence = _REGEX["mention_break"].split(text[max(start - _SENTENCE_REACH, 0) : start])[-1]
     if not (_REGEX["changelog"].match(sentence) or _REGEX["example"].search(sentence)):
         return False
@@ -82,7 +82,7 @@ def _is_mention(text: str, start: int, end: int) -> bool:
 
 
 def _orders(text: str, start: int, end: int, happened: bool) -> bool:
-    """Whether a text about a failure orders the reader to do the part."""
+    """Return whether a text about a failure orders the reader to do the part."""
     before = text[max(start - _SENTENCE_REACH, 0) : start]
     if not _REGEX["points"].search(before):
         before = _REGEX["sentence"].split(before)[-1]

@@ -1,11 +1,11 @@
 r"""The rules of the safety scan, loaded from `rule_tables/*.yaml`.
 
-A table has `parts`, named pieces of regular expressions that patterns of this and of later tables use as `{name}`, and
-`rules`, the fields of `Rule`. Line breaks in a pattern are removed. `phrases` adds patterns for other languages from
-`rule_tables/languages.yaml`.
+In a table, `parts` are named pieces of regular expressions, which patterns of this and later tables include as
+`{name}`. `rules` has the fields of `Rule`. Line breaks in a pattern are removed. `phrases` adds patterns for other
+languages from `rule_tables/languages.yaml`.
 
-RE2 has no look-around, so `unless` gives the exceptions of a rule. `\W+(?:\w+\W+){0,3}?` is a gap of few words.
-Patterns are matched without case in normalized text, see `core.scanning.normalization`.
+RE2 has no look-around, so the exceptions of a rule are in `unless`. `\W+(?:\w+\W+){0,3}?` is a gap of few words.
+Patterns match case-insensitively in normalized text, see `core.scanning.normalization`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _VERB_LAST: Final = frozenset({"Turkish"})  # languages in ASCII letters that ma
 
 
 class Rule(Struct, frozen=True):
-    """A kind of harm that a text could do to an agent."""
+    """Kind of harm that a text could do to an agent."""
 
     id: str  # name in files and JSON
     meaning: str  # what the text does, in words that follow "this text"
@@ -55,7 +55,7 @@ _OTHER: Final = (BIDI, TAGS, INVISIBLE, LOOKALIKE, SECRET, BROAD, LONG, COUNTS) 
 
 @cache
 def load_rules() -> tuple[Rule, ...]:
-    """All rules with patterns, most severe first; read on the first call (15 ms)."""
+    """Return all rules with patterns, most severe first; loads them once (15 ms)."""
     languages = _read("languages")
     phrases = {
         "secret_requests": _request_patterns(languages["secret_requests"]),
@@ -95,10 +95,10 @@ def _read(name: str) -> dict[str, Any]:
 
 
 def _override_patterns(table: dict[str, list[str]]) -> list[tuple[str, ...]]:
-    """Patterns of orders to ignore instructions, by language.
+    """Build patterns of orders to ignore instructions, by language.
 
-    The verb, the word for "all" or "previous" and the word for "instructions" must be close together; where the verb
-    may be last depends on the language.
+    The verb, the word for "all" or "previous" and the word for "instructions" must be close together. The language
+    determines whether the verb may come last.
     """
     found: list[tuple[str, ...]] = []
     for language, words in table.items():
@@ -111,7 +111,7 @@ def _override_patterns(table: dict[str, list[str]]) -> list[tuple[str, ...]]:
 
 
 def _request_patterns(table: dict[str, list[str]]) -> tuple[str, ...]:
-    """Patterns of requests to show secrets, one per language."""
+    """Build patterns of requests to show secrets, one per language."""
     found = []
     for words in table.values():
         verbs, secrets = map(normalize_text, words)

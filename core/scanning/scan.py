@@ -1,4 +1,4 @@
-"""Scan of one text: matching rules, severity, and stopped sentences."""
+"""Scan of one text: matching rules, severity and stopped sentences."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _LABEL: Final = re.compile(r"\s*(?:- )?(?:\d{1,2}\. )?(?:[A-Z][a-z]{2,11}: )?") 
 
 
 def scan_text(text: str, field: str = "", *, avoided: bool = False, happened: bool = False) -> tuple[Suspicion, ...]:
-    """Find what a text might do to an agent: each rule once, most severe first.
+    """Find possible harm of a text: each matching rule once, most severe first.
 
-    Scans the first `MAX_SCANNED` characters. `field` is the name for the suspicions. `avoided`: the text names
+    Scans the first `MAX_SCANNED` characters. `field` is the field name in the suspicions. `avoided`: the text names
     something to avoid, as an anti-pattern does. `happened`: it describes a failure, as an error message does.
     """
     found = [(LONG, LONG.severity, "")] if len(text) > MAX_SCANNED else []
@@ -45,7 +45,7 @@ def scan_text(text: str, field: str = "", *, avoided: bool = False, happened: bo
 
 
 def scan_whole_text(text: str) -> tuple[tuple[Suspicion, ...], str]:
-    """Scan a text of any length, also for secrets; returns it masked as well."""
+    """Scan a text of any length, also for secrets; returns it with secrets masked."""
     starts = range(0, max(len(text), 1), MAX_SCANNED - _OVERLAP)
     found = [one for start in starts for one in scan_text(text[start : start + MAX_SCANNED])]
     masked = mask_secrets(text)
@@ -55,7 +55,7 @@ def scan_whole_text(text: str) -> tuple[tuple[Suspicion, ...], str]:
 
 
 def keep_worst(suspicions: Iterable[Suspicion]) -> tuple[Suspicion, ...]:
-    """The first of the most severe suspicions of each rule, most severe first."""
+    """Return the first of the most severe suspicions of each rule, most severe first."""
     found: dict[str, Suspicion] = {}
     for one in suspicions:
         known = found.get(one.rule)
@@ -70,12 +70,12 @@ def sort_suspicions(suspicions: Iterable[Suspicion]) -> tuple[Suspicion, ...]:
 
 
 def is_clean(text: str) -> bool:
-    """Whether no rule matches a normalized text, and it has no signs of hidden text."""
+    """Return whether no rule matches normalized text without signs of hidden text."""
     return not get_engine().finds_any(text) and get_engine().first(_TRICK, text) is None
 
 
 def _find_in_readings(text: str) -> Iterator[tuple[str, list[tuple[Rule, str]]]]:
-    """(reading, matches) of each reading: plain, with joined words, decoded."""
+    """Yield (reading, matches) of each reading: plain, with joined words, decoded."""
     made = get_engine()
     for plain in list_readings(text):
         finds = made.finds(plain)
@@ -89,7 +89,7 @@ def _find_in_readings(text: str) -> Iterator[tuple[str, list[tuple[Rule, str]]]]
 def _judge(
     text: str, finds: Iterable[tuple[Rule, str]], avoided: bool, happened: bool
 ) -> Iterator[tuple[Rule, Severity, str]]:
-    """(rule, severity, words) of each match that is not a warning."""
+    """Return (rule, severity, words) of each match that is not a warning."""
     made = get_engine()
     for rule, pattern in finds:
         for count, (start, end) in enumerate(made.places(rule, pattern, text)):
@@ -107,7 +107,7 @@ def _judge(
 
 
 def find_matches(text: str) -> tuple[tuple[Rule, str], ...]:
-    """(rule, words) of each match of a rule that stops texts, warnings included."""
+    """Return (rule, words) of the matches of rules that stop texts, with warnings."""
     made = get_engine()
     return tuple(
         (rule, plain[start:end])
@@ -119,9 +119,9 @@ def find_matches(text: str) -> tuple[tuple[Rule, str], ...]:
 
 
 def find_stopped_sentences(text: str, rules: Collection[str]) -> tuple[tuple[int, int], ...]:
-    """Find (start, end) of each sentence that some rules (IDs) block or hold.
+    """Find (start, end) of each sentence that rules block or hold, given their IDs.
 
-    Returns the whole text, of one or more lines, if a rule matches only across sentences.
+    Returns the range of the whole text, of one or more lines, if a rule matches only across sentences.
     """
     edges = [0, *(end.end() for end in _SENTENCE_END.finditer(text)), len(text)]
     found = [(start, end) for start, end in pairwise(edges) if _is_stopped(text[start:end], rules)]

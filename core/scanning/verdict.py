@@ -1,4 +1,4 @@
-"""Effect of the scan on a pattern, by the policy and by decisions."""
+"""Effect of the scan on a pattern, given the policy and the decisions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BY_TYPE: Final = {
 
 
 def find_stopping_severity(pattern: Pattern, curation: CurationState, settings: ScanSettings) -> Severity | None:
-    """Severity that keeps the text out of contexts; None if the scan does not.
+    """Return the severity that keeps a pattern out of contexts, None without one.
 
     A release or promotion of the same text approves a held text; a blocked text needs a release with a reason.
     """
@@ -32,18 +32,18 @@ def find_stopping_severity(pattern: Pattern, curation: CurationState, settings: 
 
 
 def highest_severity(pattern: Pattern, curation: CurationState, settings: ScanSettings) -> Severity | None:
-    """Highest severity under the policy, before decisions; None without suspicions."""
+    """Return the highest severity under the policy, before decisions; None if clean."""
     found = [apply_policy(one, pattern, curation, settings) for one in pattern.suspicions]
     return min(found, key=lambda severity: severity.rank, default=None)
 
 
 def stops_orders(pattern: Pattern, curation: CurationState, settings: ScanSettings) -> bool:
-    """Whether the policy withholds texts of this type and source that give orders."""
+    """Return whether the policy withholds orders in texts of this type and source."""
     return _order_severity(pattern, curation, settings).stops
 
 
 def apply_policy(one: Suspicion, pattern: Pattern, curation: CurationState, settings: ScanSettings) -> Severity:
-    """Severity of a suspicion of a pattern; the policy replaces the severity `held`."""
+    """Return the severity of a suspicion; the policy replaces the severity `held`."""
     return _order_severity(pattern, curation, settings) if one.severity is Severity.HELD else one.severity
 
 

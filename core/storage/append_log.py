@@ -1,4 +1,4 @@
-"""An append-only file of JSON lines that survives kill -9 and concurrent writers.
+"""Append-only file of JSON lines that survives crashes and concurrent writers.
 
 See docs/reliability.md#append-logs.
 """
@@ -61,10 +61,10 @@ class IncrementalLines(ABC):
 
 
 class AppendLog:
-    """Appends batches of lines; `append` writes and syncs a whole batch or nothing.
+    """Append-only file; `append` writes and syncs a whole batch of lines or nothing.
 
-    Writers exclude each other by `flock` on a sibling `.lock` file. Readers take no lock, because they only see whole
-    lines appear at the end. One object may be shared between threads.
+    Writers exclude each other by `flock` on a sibling `.lock` file. Readers take no lock, because only whole lines
+    appear at the end. Threads may share one object.
     """
 
     def __init__(self, path: Path, *, lock_seconds: float = WAIT_SECONDS) -> None:
@@ -76,10 +76,10 @@ class AppendLog:
         self._depth = 0
 
     def read(self, offset: int = 0) -> tuple[bytes, int]:
-        """Read the whole lines after byte `offset`; returns them and their end.
+        """Read the whole lines after byte `offset`; returns them and the next offset.
 
-        Leaves out an incomplete last line and an incomplete batch. A file that is missing or shorter than `offset`
-        gives `(b"", 0)`. Raises Unwritable if the file exists but cannot be read.
+        Leaves out an incomplete last line and an incomplete batch. Returns `(b"", 0)` for a file that is missing or
+        shorter than `offset`. Raises Unwritable if the file exists but cannot be read.
         """
         try:
             handle = open_regular(self.path, os.O_RDONLY)
@@ -103,7 +103,7 @@ class AppendLog:
         return whole, offset + len(whole)
 
     def _read_batch(self) -> tuple[int, int]:
-        """Offset and length of the batch that is being appended; both 0 without one."""
+        """Return (offset, length) of the batch that is being appended; both 0 if none is."""
         try:
             handle = open_regular(self._batch_path, os.O_RDONLY)
         except OSError:
@@ -116,7 +116,7 @@ class AppendLog:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock out all other writers; may be nested. Raises Unwritable on failure."""
+        """Lock out all other writers; can be nested. Raises Unwritable on failure."""
         if not self._mutex.acquire(timeout=self._lock_seconds):
             raise Unwritable(f"another thread has kept {self.path} locked for {self._lock_seconds:g} s")
         try:
@@ -135,8 +135,8 @@ class AppendLog:
     def append(self, lines: Sequence[bytes]) -> None:
         """Append `lines` (without line ends), all or none.
 
-        They are on disk on return. Repairs the file first. Raises Unwritable for disk, permission or lock; the end of
-        the file is unchanged then.
+        Repairs the file first. When this returns, the lines are on disk. Raises Unwritable if disk, permissions or lock
+        prevent it; the end of the file is then unchanged.
         """
         data = b"".join(line + b"\n" for line in lines)
         with self._open_locked(os.O_APPEND | os.O_CREAT) as handle:
@@ -167,7 +167,7 @@ class AppendLog:
 
     @contextmanager
     def _open_locked(self, flags: int) -> Iterator[int]:
-        """A descriptor of the file, with the lock held and `OSError` as `Unwritable`."""
+        """Lock and open the file; converts `OSError` to `Unwritable`."""
         with self.locked():
             try:
                 handle = open_regular(self.path, os.O_RDWR | flags)
@@ -199,8 +199,8 @@ class AppendLog:
     def _repair_end(self, handle: int) -> None:
         """Make the file end with a whole line.
 
-        A complete record without a line end gets one (an editor may have removed it). Anything else after the last line
-        end was never acknowledged: it is moved to `<name>.torn-<n>`.
+        A complete record without a line end gets one, because an editor may have removed it. Any other text after the
+        last line end was never acknowledged; it is moved to `<name>.torn-<n>`.
         """
         size = os.fstat(handle).st_size
         end = _end_of_last_line(handle, size)
@@ -239,7 +239,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def append_bytes(handle: int, data: bytes) -> None:
-    """Write and sync; after a failure the file is truncated to its old length."""
+    """Write and sync; after a failure, the file is truncated to its old length."""
     size = os.fstat(handle).st_size
     try:
         rest = memoryview(data)
@@ -252,7 +252,7 @@ def append_bytes(handle: int, data: bytes) -> None:
 
 
 def _end_of_last_line(handle: int, size: int) -> int:
-    """Offset after the last line feed in the first `size` bytes."""
+    """Return the offset after the last line feed in the first `size` bytes."""
     end = size
     while end > 0:
         start = max(end - _BLOCK, 0)

@@ -1,4 +1,4 @@
-"""Replace a file while other programs write it too, without losing changes.
+"""Atomic replacement of files that other programs change too; no change is lost.
 
 See docs/reliability.md#replacing-files.
 """
@@ -65,12 +65,12 @@ def rewrite(path: Path, change: Change, *, merge: Merge, retry_seconds: Sequence
 
     `path` is a regular file, or a free name in an existing folder. The new version is written beside the file, synced
     and swapped in. If another program replaced the file at the last moment, the swap returns its version, which is
-    merged in. Afterwards the file is read again: a slower writer, who had read the old version, may have put it back;
-    then the change is applied again. A file that cannot be parsed is probably half written; it is read again after each
-    of `retry_seconds`.
+    merged in. Then the file is read again: if a slower writer, who had read the old version, put it back, the change is
+    applied again. A file that cannot be parsed is probably half written; it is read again after each of
+    `retry_seconds`.
 
-    Raises Conflict if the file could not be parsed or other programs kept changing it, Unwritable for disk or
-    permission; the file is unchanged then.
+    Raises Conflict if the file could not be parsed or other programs kept changing it, Unwritable if disk or
+    permissions prevent writing. The file is then unchanged.
     """
     displaced: list[tuple[bytes, int]] = []  # base of a version that a swap displaced, and its descriptor
     try:
@@ -130,12 +130,12 @@ def _rewrite(
 
 
 def take_theirs(_base: bytes | None, theirs: bytes, _present: bytes | None) -> bytes:
-    """A `Merge` that keeps the other version; `rewrite` reapplies the change."""
+    """`Merge` that keeps the other program's version; `rewrite` reapplies the change."""
     return theirs
 
 
 def put(path: Path, data: bytes) -> None:
-    """Replace a file that only the caller writes; OSError leaves it unchanged."""
+    """Replace a file that only the caller writes; an OSError leaves it unchanged."""
     draft = _write_draft(path, data, None)
     try:
         draft.replace(path)
@@ -145,7 +145,7 @@ def put(path: Path, data: bytes) -> None:
 
 
 def rename_to_free(folder: int, name: str, other: int, new_name: str) -> None:
-    """Move a file to another folder in one step; FileExistsError if it exists."""
+    """Move a file to another folder in one step; FileExistsError if the name exists."""
     if _renameat2 is not None:
         if _renameat2(folder, os.fsencode(name), other, os.fsencode(new_name), _RENAME_NOREPLACE) == 0:
             return
@@ -173,8 +173,8 @@ def _create(path: Path, data: bytes) -> None:
 def _swap(path: Path, present: bytes, wanted: bytes) -> int | None:
     """Replace `present` by `wanted`; does nothing if the file has changed.
 
-    If another program replaced the file at the same moment, returns a descriptor of its version, which is in place
-    again, although the new version was readable for some microseconds. Else returns None.
+    If another program replaced the file at the same moment, its version is put back, although the new version was
+    readable for some microseconds. Then returns a descriptor of its version, otherwise None.
     """
     draft = _write_draft(path, wanted, path.stat())
     try:
@@ -233,7 +233,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Swap two files in one step; False if the file system does not support it."""
+    """Swap two files in one step; returns False if the file system cannot."""
     if _renameat2 is None:
         return False
     if _renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0:
@@ -264,7 +264,7 @@ def export_file(name: str, project: ProjectPaths, suffixes: Collection[str] = ()
 
 
 def is_there(file: Path) -> bool:
-    """Whether the file exists; False where `write_file` will report the reason."""
+    """Return whether the file exists; False where `write_file` will report the error."""
     try:
         return file.exists()
     except OSError:
@@ -274,7 +274,7 @@ def is_there(file: Path) -> bool:
 def write_file(file: Path, data: bytes) -> None:
     """Write a file completely or not at all; an existing file keeps its permissions.
 
-    Raises BadInput if it is not a regular file, Unwritable for disk or permission.
+    Raises BadInput if it is not a regular file, Unwritable if disk or permissions prevent writing.
     """
     try:
         file = file.resolve()

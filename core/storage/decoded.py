@@ -1,8 +1,8 @@
-"""Result types shared by the JSON and YAML readers.
+"""Result types that the JSON and YAML readers share.
 
-A problem is *torn* if the bytes are not a document at all (empty, cut short, unreadable). A writer is probably busy, so
-the caller keeps the last good value and reads the file again (docs/reliability.md#torn-files). Every other problem
-accompanies a value that can be used.
+A document is *torn* if its bytes cannot be decoded (empty, cut short, unreadable). A writer is probably busy, so the
+caller keeps the last good value and reads the file again (docs/reliability.md#torn-files). All other problems come with
+a usable value.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BOM: Final = b"\xef\xbb\xbf"
 
 
 class Problem(Struct, frozen=True, gc=False):
-    """A defect of one document."""
+    """Defect of one document."""
 
     code: str  # stable kebab-case word, as in `Finding`
     message: str  # for people
@@ -28,12 +28,12 @@ class Problem(Struct, frozen=True, gc=False):
     torn: bool = False  # whether the bytes are not a document, so that the last good value stays
 
     def finding(self, file: str) -> Finding:
-        """This problem as a finding in `file` (project-relative)."""
+        """Return this problem as a finding in `file` (project-relative)."""
         return Finding(file, self.place, self.severity, self.code, self.message)
 
 
 class Decoded(Struct, frozen=True, gc=False):
-    """A decoded document; `value` is usable unless `failed`."""
+    """Decoded document; `value` is usable unless `failed`."""
 
     value: Any = None
     problems: tuple[Problem, ...] = ()
@@ -41,22 +41,22 @@ class Decoded(Struct, frozen=True, gc=False):
 
     @property
     def torn(self) -> bool:
-        """Whether the last good value should stay."""
+        """Whether the document is torn, so that the last good value should stay."""
         return self.failed and any(problem.torn for problem in self.problems)
 
 
 class Line(Struct, frozen=True, gc=False):
-    """One line of a JSONL file: its number from 1 and its value."""
+    """Line of a JSONL file: its number, counted from 1, and its value."""
 
     number: int
     value: Any
 
 
 def duplicate_key_message(key: str) -> str:
-    """Message for a key that occurs twice in one object."""
+    """Return the message for a key that occurs twice in one object."""
     return f"key {visible_line(key, 60)!r} occurs twice in one object; the last one counts"
 
 
 def encoding_problem(name: str) -> Problem:
-    """Problem of a file in another encoding than UTF-8 that was read nevertheless."""
+    """Return the problem that a file is not in UTF-8, but was read."""
     return Problem("bad-encoding", f"is {name}, not UTF-8; read all the same", severity=Severity.WARNING)

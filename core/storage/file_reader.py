@@ -1,4 +1,4 @@
-"""Read untrusted files with size limits, and decode them by their name."""
+"""Reading of untrusted files with size limits, and decoding by file name."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MAX_TIMESTAMP: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
 
 class Stamp(Struct, frozen=True, array_like=True, gc=False):
-    """Identifies one version of a file; inode or time alone do not. Times in ns."""
+    """Version of a file; inode or time alone do not identify it. Times are in ns."""
 
     inode: int
     size: int
@@ -53,12 +53,12 @@ class Stamp(Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def modified_at(self) -> datetime:
-        """The mtime in UTC, limited to the years that `datetime` supports."""
+        """Modification time in UTC, limited to the years that `datetime` supports."""
         return datetime.fromtimestamp(min(max(self.mtime_ns / 1e9, 0), _MAX_TIMESTAMP), UTC)
 
 
 class RawFile(Struct, frozen=True, gc=False):
-    """The bytes of a file, and its stamp just before they were read."""
+    """Bytes of a file, and its stamp from just before they were read."""
 
     data: bytes
     stamp: Stamp
@@ -67,7 +67,7 @@ class RawFile(Struct, frozen=True, gc=False):
 def read_file(path: Path | str, root: Path, limit: int = MAX_BYTES) -> RawFile | Problem | None:
     """Read a regular file of at most `limit` bytes; None if it does not exist.
 
-    Follows a symbolic link only to a place inside `root`. Refuses FIFOs, devices and folders without blocking.
+    Follows a symbolic link only inside `root`. Refuses FIFOs, devices and folders without blocking.
     """
     descriptor = open_file(path, root)
     if not isinstance(descriptor, int):
@@ -104,7 +104,7 @@ def decode(file: str, data: bytes, *, every: bool = False) -> Decoded:
     """Decode a file by its name, in UTF-8 or an encoding that can be detected.
 
     `.jsonl` gives a list of `Line`s, `.yaml` and `.yml` a YAML document, any other name a JSON document. With `every`,
-    several YAML documents give a list of all instead of the first.
+    a file of several YAML documents gives a list of all, instead of the first.
     """
     data, encoding = as_utf8(data)
     if file.endswith(".jsonl"):
@@ -122,10 +122,10 @@ def decode(file: str, data: bytes, *, every: bool = False) -> Decoded:
 
 
 def encoding_of(data: bytes) -> str:
-    """Name of the codec of a text; `utf-8` unless another one is certain.
+    """Return the codec of a text; `utf-8` unless another one is certain.
 
-    UTF-16 and UTF-32 are detected by their byte order mark or zero bytes, Windows-1252 (and so Latin-1) if no byte
-    sequence is UTF-8 and all other bytes are letters or punctuation inside words.
+    UTF-16 and UTF-32 are detected by their byte order mark or zero bytes. Windows-1252 (which includes Latin-1) is
+    assumed if no bytes beyond ASCII are valid UTF-8, and all of them are letters or punctuation inside words.
     """
     for mark, codec in _MARKS:
         if data.startswith(mark):
@@ -142,7 +142,7 @@ def encoding_of(data: bytes) -> str:
 
 
 def as_utf8(data: bytes) -> tuple[bytes, str]:
-    """A text in UTF-8 and the name of its encoding; "" if none was converted."""
+    """Convert a text to UTF-8; returns it and its old encoding, "" if not converted."""
     codec = encoding_of(data)
     if codec == UTF8:
         return data, ""
@@ -154,7 +154,7 @@ def as_utf8(data: bytes) -> tuple[bytes, str]:
 
 
 def _is_windows_1252(data: bytes) -> bool:
-    """Whether the bytes beyond ASCII are plausible as Windows-1252, not as UTF-8."""
+    """Return whether the text is plausible as Windows-1252, but not as UTF-8."""
     if _MULTIBYTE.search(data) or len(_HIGH.findall(data)) < len(_ANY_HIGH.findall(data)):
         return False
     try:

@@ -1,4 +1,4 @@
-"""The hash chain of the decision log, which reveals accidents and careless edits.
+"""Hash chain of the decision log, which reveals accidents and careless edits.
 
 See docs/safety.md#log.
 
@@ -7,8 +7,8 @@ Each line ends with its number and the hash of everything since the last line wi
 log, records the number and hash that the next line will have. A crash may leave the anchor behind the log, never ahead
 of it.
 
-The chain has no secret key: a program that can write the log can recompute chain and anchor. Such an edit is only
-detected with a head that was saved elsewhere, see `core.ledger.verify`.
+The chain has no secret key: a program that can write the log can recompute chain and anchor. Only a comparison with a
+head that was saved elsewhere detects such an edit, see `core.ledger.verify`.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ UNANCHORED: Final = b'{"kind":"unanchored"}'  # a line recording that the anchor
 
 
 class Place(NamedTuple):
-    """An end of the log, or the number and hash that a line contains."""
+    """Position in the chain: the number and hash that a line has or must have."""
 
     line: Annotated[int, msgspec.Meta(ge=0, lt=_MAX_LINES)]  # number of its last line; 0 if it is empty
     chain: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]  # the hash that the next line must contain
 
 
 class Chain:
-    """The hash chain of the lines so far."""
+    """State of the hash chain after the lines read so far."""
 
     def __init__(self) -> None:
         self.lines = 0
@@ -74,12 +74,12 @@ class Chain:
 
 
 def unlinked(line: bytes) -> bytes:
-    """The JSON object of a line, without its link."""
+    """Return the JSON object of a line, without its link."""
     return line[:-_MAX_LINK_BYTES] + _LINK.sub(b"}", line[-_MAX_LINK_BYTES:])
 
 
 def linked(documents: list[bytes], place: Place) -> tuple[list[bytes], Place]:
-    """Link JSON objects as lines after a place; returns them and their end."""
+    """Link JSON objects as lines after a place; returns the lines and their end."""
     lines = []
     for document in documents:
         line = b'%b,"line":%d,"chain":"%b"}' % (document[:-1], place.line + 1, place.chain.encode())
@@ -93,7 +93,7 @@ def anchor_of(ledger: Path) -> Path:
 
 
 def read_anchor(ledger: Path) -> Place | None:
-    """The end of the log when last written; None if the anchor is unusable."""
+    """Read the recorded end of the log; None if the anchor is unusable."""
     try:
         handle = open_regular(anchor_of(ledger), os.O_RDONLY)
     except OSError:
@@ -106,29 +106,28 @@ def read_anchor(ledger: Path) -> Place | None:
 
 
 def write_anchor(ledger: Path, place: Place) -> None:
-    """Record the end of the log; on failure the anchor stays behind."""
+    """Record the end of the log; on failure, the anchor stays behind."""
     with suppress(OSError):
         put(anchor_of(ledger), msgspec.json.encode(place) + b"\n")
 
 
 def end_of(anchor: Place | None, found: Place) -> Place:
-    """The place that the next line must follow.
+    """Return the place that the next line must follow.
 
-    If lines at the end are missing or changed, the next line follows the original ones, so that the break stays
-    visible.
+    If lines at the end are missing or changed, this is the end of the original lines, so that the break stays visible.
     """
     return anchor if anchor is not None and anchor.line >= found.line else found
 
 
 class ChainBreak(NamedTuple):
-    """A line (from 1) that differs from what was written; `what` is for people."""
+    """Line (from 1) that differs from what was written; `what` describes how."""
 
     line: int
     what: str
 
 
 class ChainCheck:
-    """Checks the lines of a decision log incrementally."""
+    """Incremental check of the lines of a decision log."""
 
     def __init__(self) -> None:
         self.chain = Chain()
@@ -158,10 +157,10 @@ class ChainCheck:
 
 
 def last_lines(places: Sequence[Place], anchor: Place | None, *, is_begun: bool) -> list[ChainBreak]:
-    """Breaks that only the anchor shows at the end of a decision log.
+    """Return breaks at the end of the log that only the anchor reveals.
 
-    `places` are those of `ChainCheck`; `anchor` was read before the log, None without one. `is_begun` is whether any
-    line has a hash.
+    `places` are those of `ChainCheck`. `anchor` must have been read before the log; None without an anchor. `is_begun`
+    is whether any line has a hash.
     """
     end = places[-1]
     if anchor == end:
@@ -189,7 +188,7 @@ def _is_object(line: bytes) -> bool:
 
 
 def _broken(number: int, first: int, link: Place, before: Place) -> ChainBreak:
-    """The break shown by a link that does not match the lines since `first`."""
+    """Return the break shown by a link that does not match the lines since `first`."""
     ahead = link.line - before.line - 1
     if ahead > 0:
         return ChainBreak(number, f"{plural(ahead, 'line')} before it {'is' if ahead == 1 else 'are'} missing")

@@ -1,7 +1,7 @@
 """File events of folders from the operating system, through watchdog.
 
-On Linux watchdog 7.1 only logs an overflow of the kernel's queue, and ignores a refused watch (limit reached) of any
-folder but the first; `_Inotify` reports both.
+On Linux, watchdog 7.1 only logs an overflow of the kernel's queue, and ignores that a watch was refused (limit reached)
+for any folder but the first. `_Inotify` reports both.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ _WHOLE: Final = (events.FileClosedEvent, events.FileMovedEvent)
 
 
 class Listener(Protocol):
-    """Receives events in watchdog's threads, so it must return at once."""
+    """Receives events in watchdog's threads, so its methods must return at once."""
 
     def changed(self, path: Path, *, whole: bool = False) -> None:
-        """A file or folder changed; `whole` if its writer has finished."""
+        """Handle a change of a file or folder; `whole` if its writer has finished."""
 
     def lost(self) -> None:
-        """The system dropped events, so anything may have changed."""
+        """Handle lost events: the system dropped some, so anything may have changed."""
 
     def refused(self, error: OSError) -> None:
-        """The system refuses to watch more folders, so changes will be missed."""
+        """Handle a refused watch: changes in some folders will be missed."""
 
 
 class FolderEvents(events.FileSystemEventHandler):
-    """Watches folders and all below, not links; raises OSError if refused."""
+    """Watches folders recursively, not links; raises OSError if the system refuses."""
 
     def __init__(self, folders: Sequence[Path], listener: Listener) -> None:
         _silence_watchdog()
@@ -81,7 +81,7 @@ class FolderEvents(events.FileSystemEventHandler):
 
     @property
     def alive(self) -> bool:
-        """False after a watched folder was deleted, or watchdog gave up."""
+        """Whether events can arrive; False if a watched folder was deleted."""
         threads = [self._observer, *self._observer.emitters]
         if self._inotify is not None:
             threads.append(self._inotify)

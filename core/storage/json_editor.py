@@ -1,4 +1,4 @@
-"""Edit JSON as text, so that all that an edit does not name keeps its bytes.
+"""Editing of JSON as text, so that unchanged parts keep their bytes.
 
 Numbers (`1.0`, `1e400`, forty digits), escapes, key order, duplicate keys, indentation and line ends of other programs
 survive, because unchanged text is never written again.
@@ -38,7 +38,7 @@ class BadJson(ValueError):
 
 
 class JsonText:
-    """A JSON document, or JSON lines, open for edits."""
+    """JSON document, or JSON lines, open for edits."""
 
     def __init__(self, data: bytes) -> None:
         """Parse `data`; raises BadJson if it is not JSON that can be edited."""
@@ -64,7 +64,7 @@ class JsonText:
             self.value, self.is_lines = records, True
 
     def encode(self) -> bytes:
-        """The document as bytes, in its original encoding."""
+        """Return the document as bytes, in its original encoding."""
         text = (_BOM if self._has_bom else "") + self._text
         try:
             return text.encode(self._encoding)
@@ -76,13 +76,13 @@ class JsonText:
         return self._text[start : value_end(self._text, start)]
 
     def texts(self, path: Path) -> list[str]:
-        """The text of each item of the list at `path`."""
+        """Return the text of each item of the list at `path`."""
         return [self._text[child.value : child.end] for child in children_of(self._text, self._find(path))]
 
     def set(self, path: Path, key: str, value: Any, text: str | None = None) -> None:
         """Set the member `key` of the object at `path`; a new member comes last.
 
-        `text` is the JSON text of `value`, if its spelling matters.
+        `text` is the JSON text of `value` to write, if its spelling matters.
         """
         container = self._at(path)
         assert isinstance(container, dict)
@@ -96,7 +96,7 @@ class JsonText:
         container[key] = self._parsed(value)
 
     def append(self, path: Path, value: Any, text: str | None = None) -> None:
-        """Append `value` to the list at `path`; in JSON lines, `()` appends a record."""
+        """Append `value` to the list at `path`; `()` appends a record to JSON lines."""
         container = self._at(path)
         assert isinstance(container, list)
         if self.is_lines and not path:
@@ -185,7 +185,7 @@ class JsonText:
         self.value = [self.value]
 
     def _spelling(self, start: int, key: str | int) -> str | int:
-        """The spelling of a key in the object at `start`."""
+        """Return the text of a key as written in the object at `start`."""
         return key
 
     def _written(self, value: Any) -> Any:
@@ -204,7 +204,7 @@ class JsonText:
         return value_at(self.value, path)
 
     def _parse_lines(self) -> list[Any] | None:
-        """The records of JSON lines; None if the text is anything else."""
+        """Parse the records of JSON lines; None if the text is not JSON lines."""
         records = []
         for line in self._text.split("\n"):
             if not line.strip():
@@ -219,7 +219,7 @@ class JsonText:
         return records if len(records) > 1 else None
 
     def _spans(self, path: Path, indexes: Collection[int]) -> dict[int, Child]:
-        """Offsets of some items of a list; cached, because finding them reads all."""
+        """Return the offsets of some items of a list; cached, because the search is slow."""
         wanted = (path, frozenset(indexes))
         if self._known_spans is None or self._known_spans[0] is not self._text or self._known_spans[1] != wanted:
             children = enumerate(children_of(self._text, self._find(path)))
@@ -247,7 +247,7 @@ class JsonText:
         return start
 
     def _line_start(self, number: int) -> int:
-        """Offset of the top value, or of a record of JSON lines."""
+        """Return the offset of the top value, or of a record of JSON lines."""
         position = 0
         for _ in range(number):
             position = self._text.index("\n", skip_space(self._text, position)) + 1
@@ -271,7 +271,7 @@ class JsonText:
         self._fill(start, name, value, colon, written)
 
     def _sibling_text(self, start: int, children: list[Child], key: str | None, value: Any, written: str | None) -> str:
-        """A comma and a further child of the container at `start`, laid out like it."""
+        """Format a comma and a further child, laid out like the other children."""
         text = self._text
         colon = colon_style(text, children)
         name = "" if key is None else json.dumps(key, ensure_ascii=self._ascii) + colon
@@ -304,7 +304,7 @@ class JsonText:
         self._splice(start + 1, value_end(text, start) - 1, inside)
 
     def _replacement(self, start: int, old: Child, value: Any) -> str:
-        """Text of `value` that replaces `old`, a member of the object at `start`."""
+        """Return the text of `value`, to replace `old` in the object at `start`."""
         text = self._text
         children = self._children(start)
         lead = text[start + 1 : children[0].start]
@@ -317,14 +317,14 @@ class JsonText:
         return self._dump(value, (indent, self._unit(indent, closing)), colon)
 
     def _unit(self, indent: str, closing: str) -> str:
-        """Indentation of one level, from that of a child and of the closing bracket."""
+        """Return the indentation of one level, from a child's and the closing bracket's."""
         if indent.startswith(closing) and indent != closing:
             return indent[len(closing) :]
         first = _FIRST_INDENT.search(self._text)
         return first[1] if first else "  "
 
     def _dump(self, value: Any, layout: tuple[str, str] | None, colon: str, comma: str | None = None) -> str:
-        """`value` as JSON; `layout` is (first indentation, one level), None for one line."""
+        """Dump `value` as JSON; `layout` is (first indent, one level), None for one line."""
         if layout is None:
             comma = comma or (", " if colon.endswith(" ") else ",")
             return json.dumps(value, ensure_ascii=self._ascii, separators=(comma, colon), allow_nan=False)
@@ -334,12 +334,12 @@ class JsonText:
 
 
 def value_at(value: Any, path: Path) -> Any:
-    """The part of a parsed document at a path."""
+    """Return the part of a parsed document at a path."""
     return reduce(getitem, path, value)
 
 
 def parse_value(text: str) -> Any:
-    """Parse a value, as of `text_at`; BadJson if invalid or nested too deeply."""
+    """Parse a value like that of `text_at`; BadJson if invalid or nested too deeply."""
     if is_nested_deeper(text.encode(errors="replace")):
         raise BadJson("nested too deeply")
     try:
@@ -349,7 +349,7 @@ def parse_value(text: str) -> Any:
 
 
 def _encode_char(char: str, encoding: str) -> bytes:
-    """A character in an encoding, or as a JSON escape if the encoding lacks it."""
+    """Encode a character, as a JSON escape if the encoding lacks it."""
     try:
         return char.encode(encoding)
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Decode untrusted JSON and JSONL with limits, and locate values in valid JSON."""
+"""Decoding of untrusted JSON and JSONL with limits; location of values in text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FIRST_COLON: Final = re.compile(r'"[ \t]*:[ \t]*')
 
 
 def is_nested_deeper(data: bytes, levels: int = MAX_DEPTH) -> bool:
-    """Whether valid JSON is nested deeper than `levels`; without recursion."""
+    """Return whether valid JSON is nested deeper than `levels`; not recursive."""
     if data.count(b"[") + data.count(b"{") <= levels:
         return False
     if b"\\" in data:
@@ -42,7 +42,7 @@ def is_nested_deeper(data: bytes, levels: int = MAX_DEPTH) -> bool:
 def decode_json(data: bytes) -> Decoded:
     """Decode one JSON document.
 
-    NaN, Infinity and numbers out of range become null, lone surrogates U+FFFD.
+    NaN, Infinity and numbers out of range become null; lone surrogates become U+FFFD.
     """
     data = data.removeprefix(BOM)
     if not data.strip(b" \t\r\n\0"):
@@ -60,9 +60,9 @@ def decode_json(data: bytes) -> Decoded:
 
 
 def decode_jsonl(data: bytes) -> tuple[list[Line], tuple[Problem, ...]]:
-    """Decode every complete line, and report the lines that are not JSON.
+    """Decode every complete line; reports the lines that are not JSON.
 
-    A last line without a line feed is still being written: it is skipped without a problem.
+    A last line without a line feed is still being written; it is skipped without a problem.
     """
     lines: list[Line] = []
     problems: list[Problem] = []
@@ -84,7 +84,7 @@ def _failed(problem: Problem) -> Decoded:
 
 
 def _count_quotes(data: bytes) -> int:
-    """Number of string delimiters."""
+    """Count the quotation marks that delimit strings."""
     if b"\\" in data:
         data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
     return data.count(b'"')
@@ -107,7 +107,7 @@ def _decode_valid_lines(complete: bytes) -> list[Any] | None:
 
 
 def _decode_tolerantly(data: bytes) -> Decoded:
-    """Decode with Python's decoder, which accepts more and names every defect."""
+    """Decode with Python's decoder, which accepts more and locates every defect."""
     problems: dict[str, Problem] = {}
 
     def note(code: str, message: str) -> None:
@@ -159,7 +159,7 @@ def _decode_tolerantly(data: bytes) -> Decoded:
 
 
 class Child(NamedTuple):
-    """A member of an object or an item of a list, as offsets into the text."""
+    """Member of an object or item of a list, as offsets into the text."""
 
     key: str | None
     start: int
@@ -178,18 +178,18 @@ DECODER: Final = json.JSONDecoder(parse_int=_integer)
 
 
 def skip_space(text: str, position: int) -> int:
-    """Offset of the first character at or after `position` that is not white space."""
+    """Skip white space; returns the offset of the next character."""
     match = _SPACE.match(text, position)
     return match.end() if match else position
 
 
 def value_end(text: str, position: int) -> int:
-    """Offset after the value at `position`."""
+    """Return the offset after the value at `position`."""
     return int(DECODER.raw_decode(text, position)[1])
 
 
 def children_of(text: str, start: int) -> Iterator[Child]:
-    """The children of the object or list at offset `start`."""
+    """Return the children of the object or list at offset `start`."""
     closing = "}" if text[start] == "{" else "]"
     position = skip_space(text, start + 1)
     while text[position] != closing:
@@ -205,7 +205,7 @@ def children_of(text: str, start: int) -> Iterator[Child]:
 
 
 def first_child_value(text: str, start: int, step: str | int) -> int:
-    """Offset of the first child with a key or index; reads nothing after it."""
+    """Return the offset of the first child with a key or index; reads no further."""
     position = skip_space(text, start + 1)
     if isinstance(step, int):
         for _ in range(step):
@@ -220,14 +220,14 @@ def first_child_value(text: str, start: int, step: str | int) -> int:
 
 
 def find_child(children: list[Child], step: str | int) -> tuple[Child, int]:
-    """The child with a key (the last one, as parsers do) or index, and its index."""
+    """Return a child and its index, found by key (the last of equal keys) or index."""
     if isinstance(step, int):
         return children[step], step
     return next((child, index) for index, child in reversed(list(enumerate(children))) if child.key == step)
 
 
 def colon_style(text: str, children: list[Child]) -> str:
-    """Text between key and value of the children, or of the first member."""
+    """Return the text between key and value of the children, or of the first member."""
     for child in reversed(children):
         if child.key is not None:
             between = text[value_end(text, child.start) : child.value]

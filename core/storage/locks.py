@@ -1,7 +1,7 @@
 """File locks and read-only folders.
 
-Locks are `flock` for own files, and lease files that other programs can read. Every write under `.aiwg` opens its file,
-or takes its lock, here, so that nothing is written in a read-only folder.
+Locks are `flock` for the program's own files, and lease files that other programs can read. Every write under `.aiwg`
+opens its file or takes its lock with this module, so that nothing is written in a read-only folder.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def open_regular(path: Path, flags: int) -> int:
 def file_lock(path: Path, seconds: float = WAIT_SECONDS) -> Iterator[None]:
     """Lock `path` against other processes and threads.
 
-    The system releases the lock when a process dies. Raises Unwritable if it was not available for `seconds`, or cannot
-    be created.
+    The system releases the lock when a process dies. Raises Unwritable if the lock was not available for `seconds`, or
+    cannot be created.
     """
     handle = _locked(path, seconds)
     if handle is None:
@@ -64,7 +64,7 @@ def file_lock(path: Path, seconds: float = WAIT_SECONDS) -> Iterator[None]:
 
 
 def _locked(path: Path, seconds: float) -> int | None:
-    """A descriptor that holds the lock until it is closed; None after a timeout."""
+    """Lock the file; the lock ends when the descriptor is closed. None at a timeout."""
     check_writable(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -100,10 +100,10 @@ def lease(
 ) -> Iterator[None]:
     """Hold the lease file `path`: JSON with `pid`, `timestamp` and `leaseExpiry`.
 
-    The file appears complete, by link(); its times are epoch milliseconds. A lease that expired, was written more than
-    `LEASE_SECONDS` ago, or whose process is gone, is taken over. It is not renewed: programs that use `guard`, which is
-    locked meanwhile and released when a process dies, exclude each other by that lock alone, however long the holder
-    takes. `clock` returns epoch seconds.
+    The file appears complete, by link(); its times are epoch milliseconds. A lease is taken over if it expired, was
+    written more than `LEASE_SECONDS` ago, or its process ended. It is not renewed. Programs that use `guard` exclude
+    each other by a lock on that file alone, however long the holder takes; the system releases it when a process dies.
+    `clock` returns epoch seconds.
 
     Raises Conflict if another program held it too long, Unwritable if it cannot be created.
     """
@@ -125,7 +125,7 @@ def lease(
 
 
 def _take_lease(path: Path, now: float) -> int | None:
-    """A descriptor of the new lease file; None while another lease is valid."""
+    """Return a descriptor of the new lease file; None while another lease is valid."""
     content = {"pid": os.getpid(), "timestamp": int(now * 1000), "leaseExpiry": int((now + LEASE_SECONDS) * 1000)}
     draft = draft_of(path)
     try:
@@ -164,7 +164,7 @@ def _drop_lease(path: Path, held: int) -> None:
 
 
 def _is_dead(path: Path, now: float) -> bool:
-    """Whether a lease exists whose holder must be gone."""
+    """Return whether a lease exists whose holder cannot be running."""
     try:
         with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
             made = os.fstat(file.fileno()).st_mtime
@@ -184,7 +184,7 @@ def _is_dead(path: Path, now: float) -> bool:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process with this ID runs on this machine."""
+    """Return whether a process with this ID runs on this machine."""
     if pid <= 0:
         return False
     try:
@@ -197,7 +197,7 @@ def is_alive(pid: int) -> bool:
 
 
 def draft_of(path: Path) -> Path:
-    """A new name beside `path` for its next version; readers ignore `*.tmp-*`."""
+    """Return a new name beside `path` for its next version; readers ignore `*.tmp-*`."""
     return path.with_name(f".{path.name}.tmp-{os.getpid()}-{os.urandom(4).hex()}")
 
 

@@ -1,8 +1,8 @@
-"""A file that caches embedding vectors.
+"""File that caches embedding vectors.
 
-A header line names the model; then follow records of one size: the SHA-256 of the text, one signed byte per dimension,
-and the CRC-32 of both. The content is neither trusted nor needed: a file with another header reads as empty, a damaged
-record is skipped, and missing vectors are computed again.
+A header line names the model. Then follow records of one size: the SHA-256 of the text, one signed byte per dimension,
+and the CRC-32 of both. The content is not trusted and can be recomputed: a file with another header counts as empty, a
+damaged record is skipped, and missing vectors are computed again.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _MAX_UNWANTED_SHARE: Final = 0.25  # a file with a larger share of unused vector
 
 
 class VectorFile:
-    """The vectors of one project from one model.
+    """Vectors of one project from one model.
 
-    `file` is a path below `.aiwg/ralph`. `model` names the model and the preparation of texts; vectors of another one
+    `file` is a path below `.aiwg/ralph`. `model` names the model and the preparation of texts; vectors of another model
     are discarded.
     """
 
@@ -48,7 +48,7 @@ class VectorFile:
         self._record = _HASH_BYTES + dimensions + _CHECK_BYTES
 
     def read(self) -> Stored:
-        """All undamaged vectors; never raises because of the file's content."""
+        """Read all undamaged vectors; never raises because of the file's content."""
         return self._decoded(self._data())
 
     def _data(self) -> bytes:
@@ -82,7 +82,7 @@ class VectorFile:
         """Lock the file and yield a function that appends vectors durably.
 
         First rewrites the file if it is damaged, or if too many of its vectors are not in `wanted`. Raises Unwritable
-        if another process is adding vectors, the folder is a link or the file is full, and for disk or permission.
+        if another process is adding vectors, the folder is a link, the file is full, or disk or permissions prevent it.
         """
         folder = self.path.parent
         with self._as_unwritable():

@@ -34,7 +34,7 @@ _Identity = tuple[int, int] | None
 
 @dataclass(frozen=True, slots=True)
 class FileChanges:
-    """A batch of possible changes."""
+    """Batch of possible changes."""
 
     paths: frozenset[Path]  # absolute files, and folders with everything below; may no longer exist
     sweep: bool  # whether anything may have changed, so that every file must be checked
@@ -57,12 +57,12 @@ class WatchState:
 
 
 class Watcher:
-    """Calls `on_change` for possible changes of the project's loops until stopped.
+    """Calls `on_change` for possible changes of the project's files until stopped.
 
-    `on_change` is called from one thread and may take its time: changes meanwhile are in the next batch. There is at
-    most one batch per `settings.batch_seconds`. `sweep` is set at the start, when events were lost, when a folder
-    appeared, vanished or was replaced, and at regular intervals. The watcher reads no files: the callee finds out
-    whether and how a file changed.
+    One thread calls `on_change`, which may take its time: later changes go into the next batch. There is at most one
+    batch per `settings.batch_seconds`. `sweep` is set at the start, when events were lost, when a folder appeared,
+    vanished or was replaced, and at regular intervals. The watcher reads no files: the callee finds out whether and how
+    a file changed.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Watcher:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop watching; waits for the threads, except within `on_change`."""
+        """Stop watching; waits for the threads, unless called from `on_change`."""
         with self._wake:
             self._stopping = True
             self._wake.notify()
@@ -125,8 +125,8 @@ class Watcher:
     def retry(self, torn: Iterable[Path]) -> None:
         """Report torn files again soon.
 
-        `torn` are all files that the caller knows to be torn. A file that stays torn from call to call is reported
-        after each of `settings.retry_seconds`, then only with an event or a sweep.
+        `torn` are all files that the caller knows to be torn. A file that stays torn is reported after each of
+        `settings.retry_seconds`, and later only with an event or a sweep.
         """
         delays = self._settings.retry_seconds
         with self._wake:
@@ -144,8 +144,8 @@ class Watcher:
     def changed(self, path: Path, *, whole: bool = False) -> None:
         """Handle an event for `path`.
 
-        `whole` if its writer has finished, so that its batch can be sent at once. A stream of events still gives one
-        batch per `batch_seconds`.
+        `whole` is whether its writer has finished, so that its batch can be sent at once. A stream of events still
+        gives one batch per `batch_seconds`.
         """
         with self._wake:
             now, batch = time.monotonic(), self._settings.batch_seconds
@@ -215,7 +215,7 @@ class Watcher:
         return self._mode[0] is WatchMode.POLLING
 
     def _take(self, now: float, *, sweep: bool) -> FileChanges | None:
-        """The batch that is due; None if none is."""
+        """Return the batch that is due; None if none is."""
         with self._wake:
             while self._retries and self._retries[0][0] <= now:
                 self._dirty.add(heapq.heappop(self._retries)[1])
@@ -233,7 +233,7 @@ class Watcher:
             return changes
 
     def _supervise(self, now: float) -> None:
-        """Watch the present folders if they changed; sweep after each such change."""
+        """Watch the present folders again if they changed; sweep after each such change."""
         if self._refusal is None:
             identities = tuple(_identity(folder) for folder in self._folders)
             if self._events is not None:
@@ -270,7 +270,7 @@ class Watcher:
                 self._refusal = error
 
     def _poll(self, error: OSError, now: float) -> None:
-        """Continue without events; releases all watches, which other programs need."""
+        """Poll instead of using events; releases all watches, which other programs need."""
         self._disarm()
         self._polling_until = now + _RETRY_EVENTS_SECONDS
         reason = f"{error.strerror or error}; checking every {self._settings.poll_seconds:g} s instead"
@@ -283,7 +283,7 @@ class Watcher:
 
 
 def _identity(folder: Path) -> _Identity:
-    """Device and inode of a folder; None for anything else, such as a link."""
+    """Return device and inode of a folder; None for anything else, such as a link."""
     try:
         status = os.lstat(folder)
     except OSError:

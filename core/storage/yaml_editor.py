@@ -1,4 +1,4 @@
-"""Edit YAML as text; everything that an edit does not name keeps its bytes.
+"""Editing of YAML as text, so that unchanged parts keep their bytes.
 
 Implements the part of the interface of `JsonText` that debug sessions need.
 """
@@ -22,7 +22,7 @@ _UNSAFE: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 class YamlText:
-    """A YAML file open for edits."""
+    """YAML file open for edits."""
 
     def __init__(self, data: bytes) -> None:
         """Parse `data`; BadJson if it is invalid, Refused if it cannot be edited."""
@@ -118,12 +118,12 @@ class YamlText:
 
 
 def _flow(value: Any) -> str:
-    """A value on one line, as JSON without the characters that YAML forbids."""
+    """Format a value on one line, as JSON without the characters that YAML forbids."""
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 def _end(node: yaml.Node) -> int:
-    """Offset after a node; PyYAML's end mark of a block is that of the next node."""
+    """Return the offset after a node; for PyYAML a block ends where the next begins."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]
         return _end(last[1] if isinstance(last, tuple) else last)
@@ -135,7 +135,7 @@ def _end(node: yaml.Node) -> int:
 
 
 def _member(key: str, value: Any, column: int) -> str:
-    """The lines of `key: value` in a block mapping at a column."""
+    """Format `key: value` as lines of a block mapping at a column."""
     name = key if key.isidentifier() else _flow(key)
     if isinstance(value, dict | list) and value:
         return f"{name}:\n{_block(value, column + _STEP)}"
@@ -143,14 +143,14 @@ def _member(key: str, value: Any, column: int) -> str:
 
 
 def _item(value: Any, column: int) -> str:
-    """The lines of `- value` in a block list at a column."""
+    """Format `- value` as lines of a block list at a column."""
     if isinstance(value, dict | list) and value:
         return f"- {_block(value, column + _STEP).lstrip(' ')}"
     return f"- {_flow(value)}"
 
 
 def _block(value: dict[str, Any] | list[Any], column: int) -> str:
-    """The indented lines of a non-empty collection."""
+    """Format a non-empty collection as indented lines."""
     lead = " " * column
     if isinstance(value, dict):
         return "\n".join(f"{lead}{_member(key, item, column)}" for key, item in value.items())

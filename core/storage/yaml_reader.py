@@ -1,4 +1,4 @@
-"""Decode untrusted YAML to plain strings with limits and without raising."""
+"""Decoding of untrusted YAML to plain strings, with limits; raises nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?")
 
 
 class _UnsupportedYaml(Exception):
-    """A YAML document that is refused; its argument is the problem."""
+    """YAML document that is refused; the argument is the problem."""
 
 
 def decode_yaml(data: bytes, *, every: bool = False, typed: bool = False) -> Decoded:
@@ -26,8 +26,8 @@ def decode_yaml(data: bytes, *, every: bool = False, typed: bool = False) -> Dec
 
     Plain `null`, `~` and nothing are None. Scalars do not become booleans, numbers or times, so that IDs, tags and
     versions keep their spelling; `core.sources.normalize` converts where a number is expected. Aliases are refused,
-    tags are ignored. With `every`, several documents (`---`) give a list of all, up to the first that cannot be read.
-    With `typed`, plain numbers, `true` and `false` get their type, as in JSON.
+    tags are ignored. With `every`, returns a list of all documents (separated by `---`) up to the first that cannot be
+    read. With `typed`, plain numbers, `true` and `false` get their type, as in JSON.
     """
     if not data.removeprefix(BOM).strip(b" \t\r\n\0"):
         return Decoded(problems=(Problem("empty", "is empty", torn=True),), failed=True)
@@ -58,7 +58,7 @@ def decode_yaml(data: bytes, *, every: bool = False, typed: bool = False) -> Dec
 
 
 def _build(events: Iterator[yaml.Event], problems: list[Problem], typed: bool) -> Any:
-    """Build the value of one document with an explicit stack instead of recursion."""
+    """Build the value of one document, with an explicit stack instead of recursion."""
     root: list[Any] = []
     stack: list[list[Any] | _Mapping] = [root]
     for event in events:
@@ -87,7 +87,7 @@ def _build(events: Iterator[yaml.Event], problems: list[Problem], typed: bool) -
 
 
 class _Mapping:
-    """A YAML mapping under construction; `key` is None when a key is next."""
+    """YAML mapping under construction; `key` is None when a key comes next."""
 
     def __init__(self) -> None:
         self.record: dict[str, Any] = {}
