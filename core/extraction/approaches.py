@@ -34,7 +34,7 @@ _VERB: Final = re.compile(r"(?:passes|pass|succeeds|succeed|exits|reports|is)$")
 
 
 def find_approaches(material: Material) -> Iterator[Proposal]:
-    """Yield the approach of a completed loop, else of its last successful attempt."""
+    """Yield the approach of a completed loop, or of the last successful attempt."""
     found = _of_loop(material) or _of_attempt(material)
     if found is not None and material.goal.strip() and _is_detailed(found):
         yield _proposal(material, found)
@@ -56,7 +56,7 @@ def _is_detailed(found: _Approach) -> bool:
 
 
 class _Approach(NamedTuple):
-    """The steps that reached a goal; `where` names the records."""
+    """The steps that reached a goal; `where` names the records they are from."""
 
     description: str
     steps: list[str]
@@ -133,7 +133,7 @@ def _proposal(material: Material, found: _Approach) -> Proposal:
 
 
 def task_pattern(task: str) -> str:
-    """Return an RE2 pattern for similar tasks; "" for a task of too few words."""
+    """Return an RE2 pattern for similar tasks; "" if `task` has too few words."""
     words = [found[0] for found in _WORD.finditer(one_line(task))]
     content = [word for word in words[1:] if content_words(word)][: _TASK_WORDS - 1]
     if len(content) < _TASK_WORDS - 1:
@@ -145,9 +145,9 @@ def task_pattern(task: str) -> str:
 
 
 def _steps(iterations: Sequence[Iteration]) -> tuple[list[str], str]:
-    """Return the steps that helped, in order, and the iterations that they are from.
+    """Return the steps that helped, in order, and a text that names their iterations.
 
-    External loops record no actions; the result or the learnings of an iteration take their place.
+    External loops record no actions; the result or the learnings of an iteration are used instead.
     """
     steps: dict[str, str] = {}
     failed = _failed_steps(iterations)
@@ -181,7 +181,7 @@ def _plain(step: str) -> str:
 
 
 def _is_worse(before: Iteration, after: Iteration) -> bool:
-    """Return whether more tests fail, or the quality is lower, than before."""
+    """Return whether more tests fail, or the quality is lower, than in `before`."""
     if has_passed(after):
         return False
     if before.quality is not None and after.quality is not None:
@@ -201,7 +201,7 @@ def _tools(iterations: Sequence[Iteration], loop: Loop) -> list[str]:
 
 
 def _benefits(material: Material, count: int) -> list[str]:
-    """Return what successful iterations and reflections teach, else a count."""
+    """Return the learnings of successful iterations and reflections, or a default."""
     learned = [text for iteration in material.iterations if has_passed(iteration) for text in iteration.learnings]
     learned += [reflection.text for reflection in material.reflections if reflection.kind == "success_pattern"]
     benefits = list(dict.fromkeys(filter(None, map(strip_label, learned))))[:_MAX_BENEFITS]

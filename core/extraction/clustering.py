@@ -1,4 +1,4 @@
-"""Recurring learnings: nearly the same statement in reflections of several loops."""
+"""Recurring learnings: similar learnings in reflections of several loops."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ Steps: TypeAlias = Generator[None, None, _Result]
 
 
 class Member(NamedTuple):
-    """A reflection and its loop, or its task where the loop is unknown."""
+    """A reflection, and the ID of its loop, or of its task if the loop is unknown."""
 
     source: str
     reflection: Reflection
 
 
 class Cluster(Struct, frozen=True, kw_only=True):
-    """Reflections of at least two loops that are similar to a central one.
+    """Similar reflections of at least two loops.
 
-    `sources` are the IDs of their loops, or of tasks without a known loop, in the order of their first reflection.
+    `sources` are the IDs of their loops, or of tasks whose loop is unknown, in the order of their first reflection.
     """
 
     id: str  # derived from the oldest reflection, so that it stays the same while others join
@@ -51,18 +51,18 @@ class Cluster(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The learning of the central reflection; untrusted."""
+        """Learning of the central reflection; untrusted."""
         return self.central.learning
 
 
 def cluster_reflections(reflections: Iterable[Reflection], loop_of_task: Mapping[str, str]) -> tuple[Cluster, ...]:
-    """Find the learnings that recur, those of most loops first, in any input order.
+    """Find the recurring learnings, those of the most loops first.
 
-    A learning joins a cluster if it is similar to the central one and has the same demand, see
-    `core.retrieval.contradiction`; so no chain of small differences joins different learnings. The learnings that are
-    most similar to many others become central. Drafts, and reflections without loop and task, are ignored.
-    Each reflection is compared with a bounded number of others: 10,000 of them take a few seconds.
-    `loop_of_task` has the loop that a task records, where known: both are one source.
+    A learning joins a cluster if it is similar to the central one and asks for the same (see
+    `core.retrieval.contradiction`). So no chain of small differences joins different learnings. Learnings that are
+    similar to many others become central. The order of the reflections does not matter. Drafts, and reflections without
+    loop and task, are ignored. Each reflection is compared with a bounded number of others: 10,000 reflections take a
+    few seconds. `loop_of_task` maps a task to its loop, if known, so that both count as one source.
     """
     return run_all(_cluster_steps(reflections, loop_of_task))
 
@@ -110,7 +110,7 @@ def _cluster_steps(reflections: Iterable[Reflection], loop_of_task: Mapping[str,
 
 
 def _group(counts: Mapping[Statement, int]) -> Steps[list[list[Statement]]]:
-    """Group similar, counted statements; each group begins with its central one."""
+    """Group similar statements; the first statement of each group is its central one."""
     ordered = sorted(counts, key=lambda statement: (-counts[statement], statement.key))
     everything = TextPool()
     for statement in ordered:
@@ -137,7 +137,7 @@ def _group(counts: Mapping[Statement, int]) -> Steps[list[list[Statement]]]:
 
 
 def _similar(statement: Statement, texts: TextPool, statements: Sequence[Statement]) -> Iterator[tuple[int, float]]:
-    """Yield row in `texts` and similarity of the nearly equal `statements`."""
+    """Yield row and similarity of the statements in `texts` that are nearly equal."""
     for row, ratio in texts.find_similar(statement.words, MIN_SIMILARITY):
         if not statement.demand.differs(statements[row].demand):
             yield row, ratio

@@ -41,17 +41,17 @@ _ROLES: Final = (
 
 
 class Template(Struct, frozen=True, kw_only=True):
-    """Code with placeholders; `placeholders` in the order of their first use."""
+    """Code with placeholders, which are listed in the order of their first use."""
 
     code: str
     placeholders: tuple[str, ...] = ()
 
 
 def make_template(diff: str, message: str) -> Template | None:
-    """Generalise the added code of a diff; None if it adds no code or too much.
+    """Generalize the added code of a diff; None if it adds no code or too much.
 
-    `diff` is a unified diff, or only its lines with `+` in front; untrusted. The names that `message`, the message of
-    the fixed error, quotes become placeholders.
+    `diff` is a unified diff, or only its lines that start with `+`; untrusted. The names that are quoted in `message`,
+    the message of the fixed error, become placeholders.
     """
     code = replace_surrogates(_added(diff))
     if not code:
@@ -95,14 +95,14 @@ def _added(diff: str) -> str:
 
 
 def _line(line: str) -> str:
-    """Replace sentences and imported modules of a line by placeholders."""
+    """Replace string literals with sentences, and imported modules, by placeholders."""
     if _IMPORT.match(line):
         return _TEXT.sub(lambda found: f"{found[0][0]}{{{{module}}}}{found[0][-1]}", line)
     return _TEXT.sub(lambda found: f"{found[0][0]}{{{{message}}}}{found[0][-1]}" if " " in found[0] else found[0], line)
 
 
 def _names(code: str, message: str) -> list[tuple[str, str]]:
-    """Return the names specific to this error with their placeholders, longest first."""
+    """Return names that only this error contains, with placeholders, longest first."""
     roles: dict[str, str] = {}
     for found in _TESTED.finditer(code):
         roles.setdefault(found[1] or found[2], "variable")

@@ -1,6 +1,6 @@
-"""Extraction from the records of finished work, and from recurring learnings.
+"""Extraction of patterns from finished work and from recurring learnings.
 
-See docs/extraction.md, for recurring learnings docs/extraction.md#recurring-learnings.
+See docs/extraction.md and docs/extraction.md#recurring-learnings.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _MAX_TRACE: Final = 10
 def extract(
     material: Material, known: KnownPatterns, settings: ExtractionSettings, types: Collection[PatternType] = ALL_TYPES
 ) -> Extraction:
-    """Extract candidate patterns of some types; a pure function of its arguments."""
+    """Extract candidate patterns of the given types from a loop, task or session."""
     logged = (repair for attempt in reversed(material.attempts) for repair in find_attempt_repairs(attempt))
     repairs = (*find_repairs(material), *islice(logged, MAX_PROPOSALS), *find_reflected_repairs(material))
     fixed = sorted(repairs, key=lambda repair: not repair.diff)[:MAX_PROPOSALS]  # those with code first
@@ -86,7 +86,7 @@ def _found(
 
 
 def _failures(material: Material, repair: Repair) -> int:
-    """Count how often the same fix was tried without success."""
+    """Count how often the same fix failed."""
     tried = repair.description.casefold()
     failed = sum(describe_action(one).casefold() == tried and not has_passed(one) for one in material.iterations)
     runs = ((run, held) for one in material.sessions for run, held in zip(one.executions, one.verdicts, strict=True))
@@ -131,7 +131,7 @@ def _has_error(material: Material) -> bool:
 
 
 def find_error_patterns(material: Material, repairs: Iterable[Repair]) -> Iterator[tuple[Proposal, Repair]]:
-    """Yield a pattern for each repair, with the repair."""
+    """Yield an error pattern for each repair, with the repair."""
     for repair in repairs:
         error, at = repair.error, repair.at or find_end(material)
         category, description, language, tags = _describe(material, repair)
@@ -156,7 +156,7 @@ def find_error_patterns(material: Material, repairs: Iterable[Repair]) -> Iterat
 
 
 def find_code_templates(material: Material, repairs: Iterable[Repair]) -> Iterator[Proposal]:
-    """Yield a template for each repair whose code has placeholders."""
+    """Yield a code template for each repair whose code contains placeholders."""
     for repair in repairs:
         code = make_template(repair.diff, repair.error.message)
         if code is None or not code.placeholders:
@@ -190,7 +190,7 @@ def extract_recurring_lesson(
 ) -> Extraction:
     """Extract a candidate from a recurring learning, or explain why there is none.
 
-    `descriptions` are those of loops and tasks by ID; `known` are the registry, and the errors and tasks of all loops.
+    `descriptions` are those of loops and tasks, by ID. `known` has the errors and tasks of all loops.
     """
     tasks = [one_line(descriptions[source]) for source in cluster.sources if descriptions.get(source)]
     proposal = _compared(_propose(cluster, tasks, known, settings), cluster, known, settings)
@@ -243,7 +243,7 @@ def _error_pattern(learning: str, error: Sighting, cluster: Cluster, tasks: list
 
 
 def _origin(cluster: Cluster) -> dict[str, Any]:
-    """Return sources (each with its first reflection), time and trace of a proposal."""
+    """Return sources, time and trace of a proposal."""
     first = {member.source: member.reflection for member in reversed(cluster.members)}
     places = ((source, describe_place(first[source])) for source in cluster.sources[:_MAX_TRACE])
     trace = [f"{one_line(source, 80)} {place}".strip() for source, place in places]
@@ -254,7 +254,7 @@ def _origin(cluster: Cluster) -> dict[str, Any]:
 
 
 def _common_error(cluster: Cluster) -> Sighting | None:
-    """Return the error beside the learning that most sources, at least two, record."""
+    """Return the error that most sources, at least two, recorded with the learning."""
     found: dict[str, tuple[Sighting, set[str]]] = {}
     for source, one in cluster.members:
         for text in (one.observation, one.analysis):
@@ -266,7 +266,7 @@ def _common_error(cluster: Cluster) -> Sighting | None:
 
 
 def _steps(cluster: Cluster) -> list[str]:
-    """Return the action items, those of the central reflection first."""
+    """Return the action items; those of the central reflection are first."""
     items = (one_line(item) for one in _central_first(cluster) for item in one.actions)
     return list(dict.fromkeys(filter(None, items)))[:_MAX_STEPS]
 
@@ -276,13 +276,13 @@ def _central_first(cluster: Cluster) -> tuple[Reflection, ...]:
 
 
 def _category(learning: str, tasks: list[str]) -> str:
-    """Return the category of most tasks, else that of the learning."""
+    """Return the most frequent category of the tasks, or that of the learning."""
     found = Counter(filter(None, (analyse_task(task).category for task in tasks)))
     return found.most_common(1)[0][0] if found else analyse_task(learning).category or "implementation"
 
 
 def _compared(proposal: Proposal, cluster: Cluster, known: KnownPatterns, settings: ExtractionSettings) -> Proposal:
-    """Compare with the registry; refuse a pattern that already has all these loops."""
+    """Compare with the registry; refuse a pattern that already has all these sources."""
     if proposal.refused:
         return proposal
     pattern = parse_pattern(proposal.type, proposal.slug, proposal.record)

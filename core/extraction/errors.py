@@ -51,7 +51,7 @@ class Sighting(Struct, frozen=True, kw_only=True):
 
 
 def classify_error_type(name: str, message: str) -> str:
-    """Return the error type by the name of an error, else by its message."""
+    """Return the error type by the name of an error, or else by its message."""
     if name in ERROR_TYPES and name != "Other":
         return name
     if name in _TYPES:
@@ -64,7 +64,7 @@ def classify_error_type(name: str, message: str) -> str:
 
 
 def parse_error(failure: Failure, where: str, iteration: int | None, at: datetime | None) -> Sighting | None:
-    """Parse a failure; None if its message has no specific content."""
+    """Parse a failure; None if its message is not specific."""
     text = failure.message.strip()[:_MAX_TEXT]
     name, message, location = split_error(text)
     signature = generalize_message(message)
@@ -84,7 +84,7 @@ def parse_error(failure: Failure, where: str, iteration: int | None, at: datetim
 
 
 def find_errors(iteration: Iteration) -> Iterator[Sighting]:
-    """Yield the errors of an iteration, from its fields, else from its result text."""
+    """Yield the errors of an iteration from its fields, or else from its result text."""
     where = f"iteration {iteration.number}" if iteration.number is not None else "an iteration without a number"
     failures: Iterable[Failure] = iteration.failures
     if not failures and iteration.outcome is not Outcome.SUCCESS and (message := extract_message(iteration.result)):

@@ -40,7 +40,7 @@ _FAILED: Final = frozenset({LoopStatus.FAILED, LoopStatus.LIMIT})
 def find_anti_patterns(
     material: Material, repairs: Sequence[Repair], settings: ExtractionSettings
 ) -> Iterator[Proposal]:
-    """Yield the mistakes of a loop, else the whole approach if the loop failed."""
+    """Yield the mistakes of a loop, or its whole approach if it failed without one."""
     found = [
         *_repeated_errors(material, repairs, settings.repeated_error_count),
         *_refuted_fixes(material),
@@ -52,7 +52,7 @@ def find_anti_patterns(
 
 
 def detect_failure_mode(text: str) -> str:
-    """Return the failure mode in a description; `incorrect_fix` by default."""
+    """Return the failure mode that a text describes; `incorrect_fix` by default."""
     text = text[:_MAX_TEXT]
     if _SCOPE.search(text):
         return "scope_creep"
@@ -133,7 +133,7 @@ def _repeated_errors(material: Material, repairs: Sequence[Repair], least: int) 
 
 
 def _series(material: Material, least: int) -> Iterator[tuple[Sequence[Sighting], Iterable[str]]]:
-    """Yield the occurrences of each repeated error, and the actions against it."""
+    """Yield the occurrences of each repeated error, and the attempts to fix it."""
     met: dict[str, dict[str, Sighting]] = defaultdict(dict)
     for error in _sightings(material):
         met[error.signature].setdefault(error.where, error)
@@ -169,7 +169,7 @@ def _refuted_fixes(material: Material) -> Iterator[Proposal]:
 
 
 def _scope_creep(material: Material, settings: ExtractionSettings) -> Iterator[Proposal]:
-    """Yield scope creep: more and more changed files, or a text that mentions it."""
+    """Yield scope creep: more and more changed files, or a text that reports it."""
     mentioned = [
         (iteration, text)
         for iteration in material.iterations
@@ -256,9 +256,9 @@ def _whole_approach(material: Material) -> Iterator[Proposal]:
 
 
 def _sightings(material: Material) -> Iterable[Sighting]:
-    """Return the errors of the iterations, else of debug sessions or the error log.
+    """Return the errors of the iterations, or of debug sessions, or of the error log.
 
-    These contain the same errors; together they would count twice.
+    The sources contain the same errors, so only the first one with errors is used.
     """
     if of_iterations := [error for iteration in material.iterations for error in find_errors(iteration)]:
         return of_iterations

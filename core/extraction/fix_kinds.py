@@ -32,7 +32,7 @@ _PROPERTY: Final = re.compile(r"\bpropert|\breading\b|\battribute\b|\baccess|nil
 
 
 def fix_category(description: str, diff: str, cause: str, message: str) -> str:
-    """Return the fix category by the added code, else the root cause, else the words."""
+    """Return the category of a fix by its code, its root cause, or its description."""
     code = added_lines(diff)
     for category, signs in _IN_CODE.items():
         if code and signs.search(code):
@@ -45,7 +45,7 @@ def fix_category(description: str, diff: str, cause: str, message: str) -> str:
 
 
 def fix_description(description: str, category: str, message: str) -> str:
-    """Describe a fix in its own words unless these only name the category."""
+    """Return the description of a fix; a standard one if it is too vague."""
     text = one_line(description)
     if category in ("add_null_check", "add_import") and (not text or _IN_WORDS[category].search(text)):
         if category == "add_import":
@@ -59,13 +59,13 @@ def fix_description(description: str, category: str, message: str) -> str:
 
 
 def make_tags(language: str, category: str, error_type: str, places: Iterable[str]) -> list[str]:
-    """Return the known tags among language, kind of fix and domain."""
+    """Return the tags that are known: language, kind of fix, and domain."""
     kind = _TABLES["tags"].get(category) or _TABLES["tags"].get(error_type, "")
     return list(dict.fromkeys(filter(None, (language, kind, detect_domain(places)))))
 
 
 def detect_domain(places: Iterable[str]) -> str:
-    """Return the domain tag of paths and texts; the last part of a path has priority."""
+    """Return the domain tag of paths and texts; the end of a path has priority."""
     for place in places:
         is_path = "/" in place and " " not in place
         for part in reversed(PurePosixPath(place[-300:]).parts if is_path else (place[:300],)):

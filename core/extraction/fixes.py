@@ -1,4 +1,4 @@
-"""Repairs: errors and what fixed them; docs/extraction.md#error-patterns."""
+"""Repairs: errors and their fixes; docs/extraction.md#error-patterns."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MAX_CODE: Final = 100
 
 
 class Repair(Struct, frozen=True, kw_only=True):
-    """One error, and the change after which it was gone and the tests passed."""
+    """An error, and the change after which it was gone and the tests passed."""
 
     error: Sighting
     description: str  # the change in the words of the loop
@@ -50,7 +50,7 @@ class Repair(Struct, frozen=True, kw_only=True):
 
 
 def find_repairs(material: Material) -> tuple[Repair, ...]:
-    """Return all repairs, those with code first."""
+    """Return all repairs; those with code are first."""
     found = [
         *(repair for session in material.sessions for repair in _of_session(session)),
         *_of_iterations(material.iterations),
@@ -66,12 +66,12 @@ def has_passed(iteration: Iteration) -> bool:
 
 
 def describe_action(iteration: Iteration) -> str:
-    """Return what an iteration did in its own words, or ""."""
+    """Return the iteration's own description of what it did, or ""."""
     return strip_label(iteration.fix.description if iteration.fix and iteration.fix.description else iteration.action)
 
 
 def _of_iterations(iterations: Sequence[Iteration]) -> Iterator[Repair]:
-    """Yield errors of an iteration that the next one fixed for good."""
+    """Yield the errors of each iteration that the next one fixed permanently."""
     errors_of = [tuple(find_errors(iteration)) for iteration in iterations]
     last_pass = max((index for index, iteration in enumerate(iterations) if has_passed(iteration)), default=-1)
     last = {error.signature: index for index, errors in enumerate(errors_of) for error in errors}
@@ -95,7 +95,7 @@ def _of_iterations(iterations: Sequence[Iteration]) -> Iterator[Repair]:
 
 
 def _fixing(iterations: Sequence[Iteration], index: int) -> Iterator[int]:
-    """Yield the index of the iteration that fixed the errors of `index`."""
+    """Yield the index of the iteration that fixed the errors of iteration `index`."""
     here = iterations[index]
     if here.fix is not None and here.fix.verified is not False and has_passed(here):
         yield index
@@ -110,7 +110,7 @@ def _fixing(iterations: Sequence[Iteration], index: int) -> Iterator[int]:
 
 
 def _of_session(session: DebugSession) -> Iterator[Repair]:
-    """Yield failures whose fix was verified or that the next run did not show."""
+    """Yield failures whose fix was verified, or that the next run did not repeat."""
     runs = session.executions
     followings = (*runs[1:], None)  # longer than the runs where there are none
     for execution, following, held in zip(runs, followings, session.verdicts, strict=False):
@@ -167,10 +167,10 @@ def _of_log(errors: Sequence[Event], resolved: Sequence[Event], iterations: Sequ
 
 
 def find_attempt_repairs(logged: LoggedAttempt) -> Iterator[Repair]:
-    """Yield the errors of commands that file changes fixed.
+    """Yield the errors of commands that were fixed by changes to files.
 
-    The command must pass in the end, and the error must not occur again in the attempt. The changes are those before
-    the next run of the command.
+    The command must pass later, and the error must not occur again in the attempt. The fix consists of the changes
+    before the next run of the command.
     """
     actions = logged.actions
     commands = [parse_command(action) for action in actions]
@@ -206,7 +206,7 @@ def find_attempt_repairs(logged: LoggedAttempt) -> Iterator[Repair]:
 
 
 def find_repeated_errors(logged: LoggedAttempt, least: int) -> Iterator[tuple[Sequence[Sighting], Sequence[str]]]:
-    """Yield each error with at least `least` occurrences, and the changes in between."""
+    """Yield each error with at least `least` occurrences, and the changes between."""
     met = group_pairs(
         (error.signature, (place, error))
         for place, action in enumerate(logged.actions)
@@ -219,7 +219,7 @@ def find_repeated_errors(logged: LoggedAttempt, least: int) -> Iterator[tuple[Se
 
 
 def list_tools(actions: Iterable[Action]) -> tuple[str, ...]:
-    """Return the tools of successful actions, each once: `Edit`, `Bash (npm test)`."""
+    """Return the tools of successful actions, each once, e.g. `Bash (npm test)`."""
     used: dict[str, None] = {}
     for action in actions:
         name = one_line(action.tool or action.type, 80)
@@ -235,19 +235,19 @@ def list_files(actions: Iterable[Action]) -> tuple[str, ...]:
 
 
 def describe_changes(changes: Iterable[Action]) -> list[str]:
-    """Describe changes by their recorded reasons, each once; else by their files."""
+    """Return the recorded reasons of changes, each once, or else the changed files."""
     changes = tuple(changes)
     reasons = dict.fromkeys(filter(None, (strip_label(action.reasoning) for action in changes)))
     return list(reasons)[-_MAX_REASONS:] or [f"Change {file}" for file in list_files(changes)[-_MAX_REASONS:]]
 
 
 def describe_attempt(attempt: Attempt) -> str:
-    """Return `task-001, attempt 2`."""
+    """Describe an attempt as `task-001, attempt 2`."""
     return f"{attempt.task_id}, attempt {attempt.number}"
 
 
 def _recurs(error: Sighting, place: int, last: Iterable[tuple[int, str]]) -> bool:
-    """Return whether one of the last errors contains this one."""
+    """Return whether one of the latest errors contains this one."""
     again = safe_matcher(error.signature)
     newest = sorted((other for other in last if other[0] > place), reverse=True)[:MAX_LATER_RUNS]
     return any(again.matches(message) for _, message in newest)
@@ -259,7 +259,7 @@ def _sighting(attempt: Attempt, action: Action) -> Sighting | None:
 
 
 def _message(action: Action) -> str:
-    """Return the line that names the error of an action, else its first error line."""
+    """Return the line with the error of an action, or else its first error line."""
     lines = [_MARK.sub("", part.strip()) for text in (action.error, action.output) for part in _lines_of(text)]
     named = next((found for part in lines if (found := extract_message(part))), "")
     if named:

@@ -1,4 +1,4 @@
-"""Records of a loop, task or debug session; docs/extraction.md#material."""
+"""Records that patterns are extracted from; docs/extraction.md#material."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class Materials:
-    """Collects material from one snapshot; reads further files on demand."""
+    """Collects material from one snapshot; reads further files when needed."""
 
     def __init__(self, paths: ProjectPaths, snapshot: Snapshot) -> None:
         self._paths = paths
         self._snapshot = snapshot
 
     def read(self, source_id: str) -> Material:
-        """Return the material of a loop (by any ID), task or session, else UnknownRecord."""
+        """Return the material of a loop, task or debug session; raises UnknownRecord."""
         snapshot = self._snapshot
         if source_id in snapshot.loops:
             return self._of_loop(snapshot.loops[source_id])
@@ -99,7 +99,7 @@ class Materials:
 
     @cached_property
     def _ids(self) -> Mapping[str, str]:
-        """Loop ID by ID or alias."""
+        """Loop IDs by ID and alias."""
         return {alias: loop.id for loop in self._snapshot.loops.values() for alias in (*loop.aliases, loop.id)}
 
     @cached_property
@@ -126,7 +126,7 @@ class Materials:
 
     @cached_property
     def _links(self) -> Mapping[str, str]:
-        """Loop ID by task ID."""
+        """Loop IDs by task ID."""
         links = link_tasks(self._snapshot.tasks, self._snapshot.loops)
         return {task_id: link.loop_id for task_id, link in links.items()}
 
@@ -144,7 +144,7 @@ class Materials:
         return group_pairs((source, record) for record in records if (source := self._source(record)))
 
     def _source(self, record: _Record) -> str:
-        """Return the loop that a record belongs to, else its task, else ""."""
+        """Return the ID of the loop that a record belongs to, or of its task, or ""."""
         own = (record.loop_id, "" if isinstance(record, Event) else record.task_id)
         names = [name for name in own if name]
         found = next((self._ids[name] for name in names if name in self._ids), "")

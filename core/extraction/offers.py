@@ -1,4 +1,4 @@
-"""Extractions on demand, with cached indexes."""
+"""Extraction on request, with cached indexes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _STEP_SECONDS: Final = 0.01  # duration of one step of the clustering
 
 
 class Offers:
-    """Extracts from the records of one project; not thread-safe except where noted."""
+    """Extracts patterns from the records of one project; not generally thread-safe."""
 
     def __init__(self, project: ProjectPaths, settings: ExtractionSettings) -> None:
         self._project = project
@@ -38,11 +38,11 @@ class Offers:
         self._unfit: tuple[Snapshot, dict[str, str]] | None = None
 
     def of(self, source_id: str, view: ProjectState, types: frozenset[PatternType], agent: str = "") -> Extraction:
-        """Extract from a loop, task, debug session or recurring learning.
+        """Extract patterns from a loop, task, debug session or recurring learning.
 
-        `source_id` may be a unique prefix of the ID of a loop. The contributor is `agent`; "" for the agent in the
-        files. Raises UnknownRecord for an unknown ID, and Refused if the loop or task has not ended, or the settings
-        forbid it.
+        `source_id` may be a unique prefix of a loop ID. `agent` is the contributor; if "", the agent in the files is.
+        Raises UnknownRecord for an unknown ID, and Refused if the loop or task has not ended, or the settings forbid
+        extraction.
         """
         if not self._settings.enabled:
             raise Refused("extraction is switched off by the settings (extraction.enabled)")
@@ -64,7 +64,7 @@ class Offers:
         return extract(replace(materials.read(source_id), agent=agent), known, self._settings, types)
 
     def recurring(self, snapshot: Snapshot) -> tuple[Cluster, ...]:
-        """Return the recurring learnings; may take seconds if not cached. Thread-safe."""
+        """Return the recurring learnings; takes seconds if not cached. Thread-safe."""
         key = _cache_key(snapshot)
         if (found := self._cached(key)) is None:
             found = cluster_snapshot(snapshot)
@@ -72,10 +72,10 @@ class Offers:
         return found
 
     def gather(self, snapshot: Snapshot) -> tuple[Cluster, ...] | None:
-        """Compute `recurring` for `_STEP_SECONDS`; None if it is not done yet.
+        """Work on `recurring` for `_STEP_SECONDS`; return None if it is not finished.
 
-        A started computation continues even if records changed, since it would never end while loops are running. So
-        the result may be out of date.
+        A computation that has started continues even if records change; otherwise it would never finish while loops are
+        running. So the result may be out of date.
         """
         key = _cache_key(snapshot)
         if (found := self._cached(key)) is not None:
@@ -97,7 +97,7 @@ class Offers:
         return known[1] if known is not None and known[0] == key else None
 
     def why_unfit(self, cluster: Cluster, view: ProjectState) -> str:
-        """Return why a recurring learning gives no candidate, else ""; cached."""
+        """Return why a recurring learning gives no candidate, or "" if it does; cached."""
         if not self._settings.enabled:
             return ""
         snapshot = view.snapshot
@@ -113,7 +113,7 @@ class Offers:
         return extract_recurring_lesson(cluster, materials.descriptions, known, self._settings)
 
     def _of_snapshot(self, view: ProjectState) -> tuple[Materials, KnownPatterns]:
-        """Return the indexes, computed once per snapshot."""
+        """Return the indexes of the current snapshot; computed once per snapshot."""
         if self._indexed is None or self._indexed[0] is not view.snapshot:
             known = KnownPatterns.of(view.snapshot, view.similarity, view.board.results)
             self._indexed = view.snapshot, Materials(self._project, view.snapshot), known
@@ -121,5 +121,5 @@ class Offers:
 
 
 def _cache_key(snapshot: Snapshot) -> tuple[object, ...]:
-    """Return the records from which recurring learnings are computed."""
+    """Return the records that the recurring learnings depend on."""
     return snapshot.reflections, snapshot.tasks, snapshot.memory_tasks, snapshot.loops.keys()

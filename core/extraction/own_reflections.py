@@ -27,25 +27,25 @@ class WarnedApproach(NamedTuple):
 
 
 def parse_warning(learning: str) -> str:
-    """Return what a learning warns of; "" for others or a double negative."""
+    """Return the approach that a learning warns against; "" if it is not a warning."""
     found = _WARNING.match(learning)
     rest = learning[found.end() :] if found else ""
     return "" if not rest or polarity_lint(rest) else rest[0].upper() + rest[1:]
 
 
 def describe_place(one: Reflection) -> str:
-    """Return `iteration 2` or `attempt 2`; "" if unknown."""
+    """Return e.g. `iteration 2` or `attempt 2`; "" if unknown."""
     places = (("attempt", one.attempt), ("iteration", one.iteration))
     return next((f"{label} {number}" for label, number in places if number is not None), "")
 
 
 def describe_reflection(one: Reflection) -> str:
-    """Return `reflection on iteration 2`."""
+    """Return e.g. `reflection on iteration 2`."""
     return f"reflection on {place}" if (place := describe_place(one)) else "reflection"
 
 
 def find_reflected_repairs(material: Material) -> Iterator[Repair]:
-    """Yield errors in reflections and what was recommended, if the goal was reached."""
+    """Yield errors with the fix that a reflection recommends, if the goal was reached."""
     is_completed = material.loop is not None and material.loop.status is LoopStatus.COMPLETED
     if not is_completed and all(logged.attempt.outcome is not Outcome.SUCCESS for logged in material.attempts):
         return
@@ -69,7 +69,7 @@ def find_warnings(material: Material) -> list[WarnedApproach]:
 
 
 def find_reflected_steps(material: Material) -> list[str]:
-    """Return the steps in reflections on success, oldest first."""
+    """Return the steps in reflections on successes, oldest first."""
     steps: dict[str, None] = {}
     for one in reversed(tuple(_usable(material))):
         if one.kind == "success_pattern" or one.trigger == "success":
@@ -79,7 +79,7 @@ def find_reflected_steps(material: Material) -> list[str]:
 
 
 def find_reason(material: Material, iteration: int | None) -> str:
-    """Return the reason of a failure from the reflection on an iteration, or ""."""
+    """Return why an iteration failed, according to its reflections, or ""."""
     if iteration is None:
         return ""
     own = (one for one in _usable(material) if one.iteration == iteration)
@@ -87,7 +87,7 @@ def find_reason(material: Material, iteration: int | None) -> str:
 
 
 def _usable(material: Material) -> Iterator[Reflection]:
-    """Yield the reflections to learn from, newest first."""
+    """Yield the reflections that contain a lesson and did not mislead, newest first."""
     return (one for one in material.reflections if one.teaches and one.effectiveness != "unhelpful")
 
 

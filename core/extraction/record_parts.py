@@ -1,4 +1,4 @@
-"""Construction of pattern records; the parts that all pattern types share."""
+"""Construction of pattern records: the parts that all pattern types share."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def make_proposal(
 ) -> Proposal:
     """Propose a pattern that was used once, at `at`.
 
-    Fields that are None, and tags that are "", are left out. `more_fields` follow the counts.
+    Fields that are None, and tags that are "", are left out. `more_fields` are inserted after the counts.
     """
     record_type, counts = _NEW_RECORDS[kind]
     found = {
@@ -55,13 +55,13 @@ def make_proposal(
 
 
 def make_source(loop_id: str, at: datetime | None, *, by: str = "", **fields: Any) -> dict[str, Any]:
-    """Make an entry of `source_loops`; fields that are None or "" are left out."""
+    """Return an entry of `source_loops`, without fields that are None or ""."""
     entry = {"loop_id": loop_id, **fields, "timestamp": format_timestamp(at), "contributed_by": one_line(by) or None}
     return {name: value for name, value in entry.items() if value is not None}
 
 
 def find_contributor(material: Material, agent: str = "") -> str:
-    """Return the contributor: who reported, else the loop's agent, else `agent`."""
+    """Return the first known agent: reporter, loop, `agent`, task, newest attempt."""
     names = (
         material.agent,
         material.loop.agent if material.loop else "",
@@ -73,12 +73,12 @@ def find_contributor(material: Material, agent: str = "") -> str:
 
 
 def format_timestamp(at: datetime | None) -> str | None:
-    """Format a time for pattern files, to the second."""
+    """Format a time in UTC, without fractions of seconds, for pattern files."""
     return None if at is None else at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def find_end(material: Material) -> datetime | None:
-    """Return when the work ended, if known."""
+    """Return when the work ended, or None if unknown."""
     loop, task = material.loop, material.task
     if end := (loop.ended_at if loop else None) or (task.completed_at if task else None):
         return end
@@ -88,7 +88,7 @@ def find_end(material: Material) -> datetime | None:
 
 
 def parse_pattern(kind: PatternType, slug: str, record: dict[str, Any]) -> Pattern:
-    """Parse a record without ID to a pattern with the ID ""."""
+    """Parse a record that has no ID yet; the pattern gets the ID ""."""
     key = "template_id" if kind is PatternType.TEMPLATE else "pattern_id"
     data = msgspec.json.encode({"patterns": [{key: f"{ID_PREFIXES[kind]}-{slug}-000", **record}]})
     found = read_patterns("", data).patterns

@@ -1,4 +1,4 @@
-"""Selection of proposals: no broad triggers, no duplicates; docs/extraction.md."""
+"""Selection of proposals: narrow triggers, no duplicates; docs/extraction.md."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _STEPS: Final = 3  # number of steps, the last ones, that describe the alternati
 
 
 def narrow_trigger(proposal: Proposal, error: Sighting, known: KnownPatterns, settings: ExtractionSettings) -> Proposal:
-    """Keep names in a trigger that matches too many known messages, or refuse it."""
+    """Add names to a trigger that matches too many known messages, or refuse it."""
     if len(known.messages) < settings.min_known_messages:
         return proposal
     signature = proposal.record["error_signature"]
@@ -58,7 +58,7 @@ def drop_broad_task(proposal: Proposal, known: KnownPatterns, settings: Extracti
 
 
 def remove_duplicates(proposals: Iterable[Proposal], settings: ExtractionSettings) -> tuple[Proposal, ...]:
-    """Remove proposals that repeat an earlier one, whose trace gets theirs."""
+    """Remove proposals that repeat an earlier one, and add their trace to it."""
     unique: list[tuple[Proposal, Pattern]] = []
     for proposal in proposals:
         pattern = parse_pattern(proposal.type, proposal.slug, proposal.record)
@@ -75,7 +75,7 @@ def remove_duplicates(proposals: Iterable[Proposal], settings: ExtractionSetting
 def compare_with_registry(
     proposal: Proposal, loop_id: str, known: KnownPatterns, settings: ExtractionSettings
 ) -> Proposal:
-    """Classify a proposal: new pattern, further use of a pattern, or already known."""
+    """Mark a proposal as new, as a use of a registered pattern, or as already known."""
     if proposal.refused:
         return proposal
     pattern = parse_pattern(proposal.type, proposal.slug, proposal.record)
@@ -91,9 +91,9 @@ def compare_with_registry(
 
 
 def refuse_ineffective(proposal: Proposal, known: KnownPatterns, settings: ExtractionSettings) -> Proposal:
-    """Refuse a proposal with a low success rate, uses of its duplicate included.
+    """Refuse a proposal with a low success rate, including uses of its duplicate.
 
-    See docs/extraction.md#threshold. Anti-patterns are about failures, so no rate is too low for them.
+    See docs/extraction.md#threshold. An anti-pattern describes failures, so it is never refused for its rate.
     """
     if proposal.type is PatternType.ANTI:
         return proposal
@@ -140,7 +140,7 @@ def _is_same_lesson(new: Pattern, known: Pattern, loop_id: str) -> bool:
 
 
 def add_alternatives(proposals: Sequence[Proposal]) -> tuple[Proposal, ...]:
-    """Add the approach that reached the goal to the anti-patterns of its loop."""
+    """Add the successful approach of a loop to its anti-patterns, as the alternative."""
     success = next((one for one in proposals if one.type is PatternType.SUCCESS), None)
     if success is None or (success.refused and not success.known_as):
         return tuple(proposals)
@@ -158,7 +158,7 @@ def add_alternatives(proposals: Sequence[Proposal]) -> tuple[Proposal, ...]:
 def link_alternatives(
     records: Mapping[str, dict[str, Any]], types: Mapping[str, PatternType]
 ) -> dict[str, dict[str, Any]]:
-    """Link the anti-patterns and the success pattern of one loop, by ID."""
+    """Link the anti-patterns and the success pattern of one loop, by pattern ID."""
     success = next((id for id in records if types[id] is PatternType.SUCCESS), None)
     if success is None:
         return dict(records)
@@ -196,23 +196,23 @@ class KnownPatterns:
 
     @cached_property
     def messages(self) -> tuple[str, ...]:
-        """Known error messages, each once."""
+        """Known error messages, without duplicates."""
         return _distinct(self._messages)
 
     @cached_property
     def tasks(self) -> tuple[str, ...]:
-        """Descriptions of loops and tasks, each once."""
+        """Descriptions of loops and tasks, without duplicates."""
         return _distinct(self._tasks)
 
     def share(self, regex: str) -> float:
-        """Return the share, 0..1, of all known error messages that a regex matches."""
+        """Return the share (0..1) of all known error messages that a regex matches."""
         if regex not in self._shares:
             self._shares[regex] = _share(regex, self.messages)
         return self._shares[regex]
 
     @cached_property
     def of_loop(self) -> dict[str, list[Pattern]]:
-        """Patterns by ID of their source loops."""
+        """Patterns by the IDs of their source loops."""
         patterns = self.patterns.values()
         return group_pairs((id, one) for one in patterns for id in {source.loop_id for source in one.source_loops})
 

@@ -25,7 +25,7 @@ _SPACES: Final = re.compile(r"\s+")
 
 
 def parse_strategies(text: str) -> tuple[str, ...]:
-    """Return the common strategies in a report, else a short report itself."""
+    """Return the common strategies in a report; if none, the report itself if short."""
     if found := extract_strategies(text):
         return tuple(found)
     name = _SPACES.sub(" ", text).strip()
@@ -33,7 +33,7 @@ def parse_strategies(text: str) -> tuple[str, ...]:
 
 
 def find_used_strategies(work_id: str, snapshot: Snapshot, board: Scoreboard) -> tuple[str, ...]:
-    """Return the strategies in a reported outcome, else in the description."""
+    """Return the strategies in a reported outcome, or else in the description."""
     found = board.outcome(work_id)
     if found is not None and found[0].strategy.strip():
         return parse_strategies(found[0].strategy)
@@ -46,19 +46,19 @@ def find_used_strategies(work_id: str, snapshot: Snapshot, board: Scoreboard) ->
 
 
 def list_work_ids(source_id: str, snapshot: Snapshot) -> tuple[str, ...]:
-    """Return the loop with this ID, and the attempts at its tasks or at this task."""
+    """Return the ID of the loop, and of the attempts at its tasks or at this task."""
     tasks = {source_id, *(task.id for task in snapshot.tasks.values() if task.loop_id == source_id)}
     attempts = sorted(id for id, attempt in snapshot.attempts.items() if attempt.task_id in tasks)
     return (*([source_id] if source_id in snapshot.loops else []), *attempts)
 
 
 def is_common(name: str) -> bool:
-    """Return whether a strategy is a common one, whose text is known to be harmless."""
+    """Return whether a strategy is a common one, whose text is known to be safe."""
     return name in load_expressions()
 
 
 def find_strategies(names: Iterable[str], patterns: Mapping[str, Pattern]) -> tuple[dict[str, Pattern], list[str]]:
-    """Return the patterns by strategy, and the strategies without a pattern."""
+    """Return the patterns by strategy name, and the names without a pattern."""
     known = {
         _key(pattern.description or pattern.title): pattern
         for pattern in patterns.values()
@@ -69,7 +69,7 @@ def find_strategies(names: Iterable[str], patterns: Mapping[str, Pattern]) -> tu
 
 
 def propose_strategies(work_id: str, names: Sequence[str]) -> Extraction:
-    """Propose patterns for new strategies, without counts: their uses are events."""
+    """Propose patterns for new strategies. They have no counts: uses are events."""
     proposals = []
     for name in names:
         record = {
@@ -90,9 +90,9 @@ def propose_strategies(work_id: str, names: Sequence[str]) -> Extraction:
 def make_use_events(
     work_id: str, patterns: Iterable[Pattern], snapshot: Snapshot, board: Scoreboard, now: datetime, by: str
 ) -> Iterator[Event]:
-    """Yield the uses of strategies by a work item that are not recorded yet.
+    """Yield events for the uses of strategies that are not recorded yet.
 
-    Its result is the outcome of the work item; a neutral outcome without success is a failure of the strategy.
+    The result is that of the work item. A neutral outcome without success counts as a failure of the strategy.
     """
     outcome = board.outcome(work_id)
     if outcome is None:

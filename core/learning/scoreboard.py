@@ -257,14 +257,14 @@ class Scoreboard(Scores):
         return None if signals is None else (signals, score_outcome(signals, self.now, self.settings.learning))
 
     def results(self, pattern_id: str) -> tuple[int, int]:
-        """Return successes and failures of a pattern; (0, 0) for an unknown one."""
+        """Return successes and failures of a pattern; zeros for an unknown one."""
         if pattern_id not in self:
             return 0, 0
         row = self.row(pattern_id)
         return int(self.successes[row]), int(self.failures[row])
 
     def results_since_pin(self, pattern_id: str) -> tuple[int, int]:
-        """Return successes and failures since the pin; (0, 0) without a pin."""
+        """Return successes and failures since the pin; zeros without a pin."""
         row = self.row(pattern_id)
         return int(self._columns.good_since_pin[row]), int(self._columns.bad_since_pin[row])
 

@@ -1,1 +1,1 @@
-"""Metrics: effect of shared patterns, upcoming changes, review of patterns."""
+"""Metrics: effectiveness of patterns, upcoming changes, and review coverage."""

@@ -1,4 +1,4 @@
-"""Failure causes: root causes of debug sessions, failure modes, error types."""
+"""Causes of failures: root causes, failure modes and error types."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _UNKNOWN: Final = frozenset({"", "unknown", "other"})  # names without informati
 class Cause(Struct, frozen=True, kw_only=True):
     """A cause of failures.
 
-    `kind` is `root cause` (counted once a debug session), `failure mode` (once an outcome) or `error` (once a debug
-    session, or an error that was reported).
+    `kind` is `root cause` (counted once per debug session), `failure mode` (once per outcome) or `error` (once per
+    debug session, and once per reported error).
     """
 
     kind: str
@@ -36,7 +36,7 @@ class Cause(Struct, frozen=True, kw_only=True):
 
 
 def top_causes(snapshot: Snapshot, since: datetime, now: datetime) -> tuple[Cause, ...]:
-    """Causes since a time, the most frequent first; at most `MAX_CAUSES`."""
+    """Return the most frequent causes since a time, at most `MAX_CAUSES`."""
     occurrences = (*_of_sessions(snapshot.debug_sessions.values(), since), *_of_events(snapshot.events, since))
     informative = (one for one in occurrences if one[1].lower() not in _UNKNOWN)
     found: dict[tuple[str, str], Cause] = {}

@@ -1,6 +1,6 @@
-"""All metrics at one moment, by week, for the screen, the command and exports.
+"""All metrics at one moment, by week; docs/metrics.md#upcoming-changes.
 
-See docs/metrics.md#upcoming-changes.
+The screen, the command and the exports show them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _NO_ANSWERS: Final = TURNS | {Verb.NOTE}
 
 
 class Week(Struct, frozen=True, kw_only=True):
-    """Evidence of one week for all registered patterns."""
+    """Evidence of one week on all registered patterns."""
 
     start: datetime  # Monday, 00:00 UTC
     good: int  # uses that worked and uses that failed
@@ -68,7 +68,7 @@ class Week(Struct, frozen=True, kw_only=True):
 
 
 class SuccessRate(NamedTuple):
-    """Success rate of a span of time, with its interval, 0..1."""
+    """Success rate of a period, with its interval, 0..1."""
 
     good: int
     results: int
@@ -82,7 +82,7 @@ class SuccessRate(NamedTuple):
 
 
 class Trend(NamedTuple):
-    """Success rates before and since the middle of the weeks since the first result."""
+    """Success rates before and after `since`, the middle of the weeks with results."""
 
     since: datetime
     before: SuccessRate
@@ -90,12 +90,12 @@ class Trend(NamedTuple):
 
     @property
     def is_significant(self) -> bool:
-        """Whether the intervals do not overlap; stricter than a test of the difference."""
+        """Whether the intervals are disjoint; stricter than a test of the difference."""
         return self.before.high < self.after.low or self.after.high < self.before.low
 
 
 def list_week_starts(now: datetime, weeks: int) -> tuple[datetime, ...]:
-    """Mondays, 00:00 UTC, of the last `weeks` weeks with the current one, in order."""
+    """Return the Mondays (00:00 UTC) of the last `weeks` weeks, the current one last."""
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     monday = today - timedelta(days=today.weekday())
     return tuple(monday - WEEK * back for back in range(weeks - 1, -1, -1))
@@ -104,7 +104,7 @@ def list_week_starts(now: datetime, weeks: int) -> tuple[datetime, ...]:
 def count_weekly(board: Scoreboard, registry: Flags, starts: Sequence[datetime]) -> tuple[Week, ...]:
     """Count the evidence of each week; evidence dated in the future counts as now.
 
-    `registry` are the rows of the board that count, `starts` Mondays from `list_week_starts`.
+    `registry` selects the rows of the board to count; `starts` are Mondays from `list_week_starts`.
     """
     places = find_weeks(board, starts)
     use_times = board.use_times
@@ -128,7 +128,7 @@ def count_weekly(board: Scoreboard, registry: Flags, starts: Sequence[datetime])
 
 
 def list_used(board: Scoreboard, registry: Flags, start: datetime) -> tuple[str, ...]:
-    """Patterns used or injected in the week from `start`, by number of uses."""
+    """Return the patterns used or injected in the week from `start`, most used first."""
     places = find_weeks(board, (start,))
     use_times = board.use_times
     counted = (places == 0) & registry[use_times.rows]
@@ -139,14 +139,14 @@ def list_used(board: Scoreboard, registry: Flags, start: datetime) -> tuple[str,
 
 
 def find_weeks(board: Scoreboard, starts: Sequence[datetime]) -> Ints:
-    """Number of the week of each entry of `use_times`; -1 or less outside."""
+    """Return the week number of each entry of `use_times`; negative if outside."""
     at = np.minimum(board.use_times.at, board.now.timestamp())
     places = np.floor((at - starts[0].timestamp()) / WEEK.total_seconds()).astype(np.int64)
     return np.where(places < len(starts), places, -1)
 
 
 def compute_trend(weeks: Sequence[Week], level: float) -> Trend | None:
-    """Compare the success of both halves of the weeks; None if one has no result."""
+    """Compare the success rates of two halves of the weeks; None without results."""
     first = next((n for n, week in enumerate(weeks) if week.results), len(weeks))
     known = weeks[first:]
     middle = (len(known) + 1) // 2
@@ -160,7 +160,7 @@ def _share(weeks: Sequence[Week], level: float) -> SuccessRate | None:
 
 
 class WeekAhead(Struct, frozen=True, kw_only=True):
-    """Changes of one week if no evidence is added."""
+    """Changes of state in one week if no evidence is added."""
 
     start: datetime  # Monday, or now for the rest of the current week; `end` is the next Monday
     end: datetime
@@ -172,7 +172,7 @@ class WeekAhead(Struct, frozen=True, kw_only=True):
 
 
 def find_upcoming(board: Scoreboard, registry: Flags, weeks: int) -> tuple[WeekAhead, ...]:
-    """Find changes in `weeks` weeks from the current one on; pinned patterns stay."""
+    """Find the changes of state in the next `weeks` weeks if no evidence is added."""
     bounds = [board.now, *(list_week_starts(board.now, 1)[0] + WEEK * n for n in range(1, weeks + 1))]
     found = []
     before = board.state_codes
@@ -188,7 +188,7 @@ def find_upcoming(board: Scoreboard, registry: Flags, weeks: int) -> tuple[WeekA
 
 
 def count_changes(weeks: Sequence[WeekAhead]) -> dict[StateChange, int]:
-    """Number of patterns per change in all weeks, in a fixed order."""
+    """Return the number of patterns per change of state, in a fixed order."""
     counts: Counter[StateChange] = Counter()
     for week in weeks:
         counts.update({change: len(ids) for change, ids in week.changes.items()})
@@ -196,7 +196,7 @@ def count_changes(weeks: Sequence[WeekAhead]) -> dict[StateChange, int]:
 
 
 def _order(change: StateChange) -> tuple[int, int]:
-    """Sort key: the largest loss first."""
+    """Sort key: changes from the best state first."""
     return -STATES.index(change[0]), STATES.index(change[1])
 
 
@@ -210,12 +210,12 @@ class CoverageWeek(Struct, frozen=True, kw_only=True):
 
     @property
     def share(self) -> float | None:
-        """`reviewed / injected`, 0..1; None without injections."""
+        """Share of reviewed injections, 0..1; None without injections."""
         return self.reviewed / self.injected if self.injected else None
 
 
 class OpenKind(Struct, frozen=True, kw_only=True):
-    """The open questions of one kind."""
+    """All open questions of one kind."""
 
     kind: str
     count: int
@@ -230,9 +230,9 @@ def compute_coverage(
     curation: CurationState,
     starts: Sequence[datetime],
 ) -> tuple[CoverageWeek, ...]:
-    """Compute weekly coverage; a pin does not cover a text edited after it.
+    """Compute the review coverage per week; an edit after a pin revokes its review.
 
-    `registry` are the rows of the board that count, `starts` Mondays from `list_week_starts`.
+    `registry` selects the rows of the board to count; `starts` are Mondays from `list_week_starts`.
     """
     effective = [decision for decision in decisions if decision.id not in curation.undone]
     since = _reviewed_since(board, effective)
@@ -256,7 +256,7 @@ def compute_coverage(
 
 
 def _reviewed_since(board: Scoreboard, effective: Iterable[Decision]) -> Floats:
-    """Time of the first review of each row, epoch seconds; infinity without one."""
+    """Return the first review of each row in epoch seconds; infinity without one."""
     since = np.full(len(board.ids), np.inf)
     for decision in effective:
         if decision.verb in REVIEW_VERBS:
@@ -269,7 +269,7 @@ def _reviewed_since(board: Scoreboard, effective: Iterable[Decision]) -> Floats:
 
 
 def count_questions(queue: Sequence[ReviewItem]) -> tuple[OpenKind, ...]:
-    """Count the questions, given by priority, by kind; highest expected impact first."""
+    """Count the questions of each kind; `queue` is sorted by priority."""
     kinds = group_pairs((item.kind, item) for item in queue)
     whole = sum(item.impact for item in queue) or 1.0
     found = []
@@ -280,13 +280,13 @@ def count_questions(queue: Sequence[ReviewItem]) -> tuple[OpenKind, ...]:
 
 
 def count_first_half(queue: Sequence[ReviewItem]) -> int:
-    """Number of first questions with half of the impact; urgent ones do not count."""
+    """Return how many of the first non-urgent questions have half of the impact."""
     sums = list(accumulate(item.impact for item in queue if not item.is_urgent))
     return bisect_left(sums, sums[-1] / 2) + 1 if sums and sums[-1] else 0
 
 
 class Dashboard(Struct, frozen=True, kw_only=True):
-    """Metrics of some weeks before and after a moment."""
+    """Metrics of a number of weeks before and after a moment."""
 
     now: datetime
     weeks: int  # number of weeks, back and ahead
@@ -307,7 +307,7 @@ class Dashboard(Struct, frozen=True, kw_only=True):
 def build_dashboard(view: ProjectState, by: str, weeks: int = DEFAULT_WEEKS) -> Dashboard:
     """Compute all metrics at the time of a project state.
 
-    `by` is the name of the reviewer in the decision log; `weeks` the number of weeks back and ahead, at least 1.
+    `by` is the name of the reviewer in the decision log. `weeks` is the number of weeks in both directions, at least 1.
     """
     snapshot, board = view.snapshot, view.board
     registry = select_registered(board, snapshot.patterns)
@@ -336,5 +336,5 @@ def build_dashboard(view: ProjectState, by: str, weeks: int = DEFAULT_WEEKS) -> 
 
 
 def select_registered(board: Scoreboard, patterns: Mapping[str, Pattern]) -> Flags:
-    """Mask of registered rows; copies in other folders would count twice."""
+    """Return a mask of registered rows; copies in other folders count only once."""
     return np.fromiter((not patterns[id].copy_folder for id in board.ids), np.bool_, len(board.ids))

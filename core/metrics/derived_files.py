@@ -1,7 +1,7 @@
-"""Effectiveness metrics and pattern index in files; docs/metrics.md#derived-files
+"""Files with effectiveness and the pattern index; docs/metrics.md#derived-files.
 
 A file is written only if a value changes. Unknown keys are preserved, and a file that is not a JSON object is not
-touched.
+changed.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ _Update = Callable[[JsonText], None]
 
 
 def metrics_path(paths: ProjectPaths) -> Path:
-    """File of the effectiveness metrics."""
+    """Path of the file with the effectiveness metrics."""
     return paths.ralph / "shared" / "effectiveness-metrics.json"
 
 
 def index_path(paths: ProjectPaths) -> Path:
-    """File of the index of patterns."""
+    """Path of the file with the index of patterns."""
     return paths.ralph / "memory" / "patterns-index.json"
 
 
 def write_derived(
     paths: ProjectPaths, settings: Settings, snapshot: Snapshot, board: Scoreboard, now: datetime
 ) -> tuple[str, ...]:
-    """Update index and metrics; returns errors, which do not affect the records."""
+    """Update index and metrics; return errors, which do not affect the records."""
     of_index = _write_index(paths, settings, snapshot.patterns, now)
     return of_index + write_metrics(paths, settings, snapshot, board, now)
 
@@ -68,7 +68,7 @@ def write_metrics(
 
 
 def _set_known(document: JsonText, path: tuple[str, ...], values: Mapping[str, Any]) -> bool:
-    """Set known values at `path` and remove the others; return whether any changed."""
+    """Set the values at `path`, remove keys whose value is None; return if changed."""
     here = document.value
     for step in path:
         here = here[step]
@@ -118,7 +118,7 @@ def _write_index(
 
 
 def _update(paths: ProjectPaths, settings: Settings, path: Path, update: _Update) -> tuple[str, ...]:
-    """Edit or create a file that contains a JSON object; return errors."""
+    """Edit or create a file that contains a JSON object; return the errors."""
 
     def change(data: bytes | None) -> bytes:
         document = JsonText(b"{\n}\n" if data is None else data)
@@ -139,7 +139,7 @@ def _update(paths: ProjectPaths, settings: Settings, path: Path, update: _Update
 
 
 def _unusable(paths: ProjectPaths, path: Path) -> str | None:
-    """Reason, as the end of a sentence, why a file cannot be edited; None if it can."""
+    """Return why a file cannot be edited, as the end of a sentence, or None."""
     paths.inside(paths.relative(path))
     raw = read_file(path, paths.aiwg, MAX_PATTERN_BYTES)
     if raw is None or isinstance(raw, Problem):
@@ -156,7 +156,7 @@ def _make_folder(paths: ProjectPaths, folder: Path) -> None:
 
 
 def read_recorded_metrics(paths: ProjectPaths) -> dict[str, dict[str, Any]]:
-    """Metrics recorded in the metrics and pattern files, by file and `group.key`."""
+    """Return the metrics in the metrics and pattern files, by file and `group.key`."""
     recorded = {}
     raw = read_file(metrics_path(paths), paths.aiwg, MAX_PATTERN_BYTES)
     value = None if raw is None or isinstance(raw, Problem) else decode_json(raw.data).value

@@ -1,7 +1,7 @@
-"""Effectiveness of shared patterns (docs/metrics.md#effectiveness).
+"""Effectiveness of shared patterns; docs/metrics.md#effectiveness.
 
-A loop had patterns injected if its state or an event names at least one. Only completed loops are compared, by their
-number of iterations: a loop that was given up early is not a fast one.
+A loop has injected patterns if its state or an event names at least one. Only completed loops are compared, by their
+number of iterations, because an abandoned loop is not a fast one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TYPE_KEYS: Final = {
 
 
 class UsageStats(Struct, frozen=True):
-    """`pattern_usage_stats` of the pattern files: applications with a result."""
+    """`pattern_usage_stats` of the pattern files: uses with a result."""
 
     total_applications: int
     successful_applications: int
@@ -49,7 +49,7 @@ class UsageStats(Struct, frozen=True):
 
 
 class Benefit(Struct, frozen=True):
-    """`cross_loop_benefit` of the pattern files; averages of completed loops only."""
+    """`cross_loop_benefit` of the pattern files: averages over completed loops."""
 
     loops_with_pattern_injection: int
     loops_without_pattern_injection: int
@@ -59,7 +59,7 @@ class Benefit(Struct, frozen=True):
 
 
 class EffectivenessMetrics(Struct, frozen=True):
-    """`effectiveness_metrics` of the pattern files, in their order and rounding."""
+    """`effectiveness_metrics` of the pattern files, with the same order and rounding."""
 
     total_patterns: int
     patterns_by_type: dict[str, int]
@@ -69,7 +69,7 @@ class EffectivenessMetrics(Struct, frozen=True):
 
 
 class Group(NamedTuple):
-    """Iterations of completed loops of one task category, with and without."""
+    """Iterations of completed loops of one task category, with and without patterns."""
 
     category: str
     having: tuple[int, ...]
@@ -79,8 +79,8 @@ class Group(NamedTuple):
 class Comparison(Difference, frozen=True, kw_only=True):
     """Iterations with and without patterns, compared within each task category.
 
-    The difference is in iterations; a negative one is an improvement. `groups` are the categories that have loops with
-    and without, by name; "" for tasks without a known category.
+    The difference is in iterations; a negative one is an improvement. `groups` are the categories with both kinds of
+    loops, sorted by name; "" for tasks of an unknown category.
     """
 
     groups: tuple[Group, ...] = ()
@@ -89,12 +89,12 @@ class Comparison(Difference, frozen=True, kw_only=True):
 
     @property
     def loops(self) -> tuple[int, int]:
-        """Number of compared loops with and without."""
+        """Number of compared loops (with, without)."""
         return sum(len(group.having) for group in self.groups), sum(len(group.lacking) for group in self.groups)
 
     @property
     def verdict(self) -> str:
-        """`-2.0 iterations`, or how many more loops the comparison needs."""
+        """Text such as `-2.0 iterations`, or how many more loops the comparison needs."""
         if self.is_conclusive and self.difference is not None:
             return f"{self.difference:+.1f} iterations"
         return format_inconclusive(self.needed, "loop")
@@ -121,7 +121,7 @@ def compute_effectiveness(snapshot: Snapshot, board: Scoreboard, now: datetime) 
 
 
 def compute_benefit(having: int, lacking: int, average_with: float | None, average_without: float | None) -> Benefit:
-    """Averages and the improvement in percent: (without - with) / without * 100."""
+    """Compute averages and improvement in percent: (without - with) / without * 100."""
     improvement = None
     if average_with is not None and average_without:
         improvement = (average_without - average_with) / average_without * 100
@@ -130,31 +130,31 @@ def compute_benefit(having: int, lacking: int, average_with: float | None, avera
 
 
 def count_states(snapshot: Snapshot, board: Scoreboard) -> dict[str, int]:
-    """Number of registered patterns per state."""
+    """Count the registered patterns per state."""
     found = Counter(STATES[board.state_codes[board.row(pattern.id)]] for pattern in _registry(snapshot))
     return {state.value: found[state] for state in Maturity}
 
 
 def compare_injection(snapshot: Snapshot, settings: Settings) -> Comparison:
-    """Compare loops with injected patterns and loops without."""
+    """Compare loops with and without injected patterns."""
     return _compare(snapshot, *_by_injection(snapshot), settings)
 
 
 def compare_reflections(snapshot: Snapshot, settings: Settings) -> Comparison:
-    """Compare loops with injected reflections and loops without."""
+    """Compare loops with and without injected reflections."""
     having = _known(snapshot, loops_with_reflections(snapshot.events))
     return _compare(snapshot, having, snapshot.loops.keys() - having, settings)
 
 
 def compare_pattern(snapshot: Snapshot, board: Scoreboard, pattern_id: str, settings: Settings) -> Comparison:
-    """Compare loops that applied a pattern and loops without injected patterns."""
+    """Compare loops that applied a pattern with loops without injected patterns."""
     used = {one.loop_id for one in board.observations(pattern_id) if one.kind in ("applied", "feedback")}
     _, lacking = _by_injection(snapshot)
     return _compare(snapshot, _known(snapshot, used), lacking, settings)
 
 
 def compare_groups(groups: Iterable[Group], settings: Settings) -> Comparison:
-    """Compare the groups that have loops with and without; see `Comparison`."""
+    """Compare the groups that contain both kinds of loops; see `Comparison`."""
     both = tuple(sorted(group for group in groups if group.having and group.lacking))
     total = sum(len(group.having) + len(group.lacking) for group in both)
     least = settings.extraction.min_usage_count_for_evaluation
@@ -182,7 +182,7 @@ def compare_groups(groups: Iterable[Group], settings: Settings) -> Comparison:
 
 
 def _scatter(group: Group) -> float:
-    """Sum of squared distances from the averages with and without."""
+    """Return the sum of squared deviations from the averages of both kinds of loops."""
     both = (group.having, group.lacking)
     return sum(sum((count - sum(counts) / len(counts)) ** 2 for count in counts) for counts in both)
 
@@ -205,19 +205,19 @@ def _category(task: str) -> str:
 
 
 def _registry(snapshot: Snapshot) -> list[Pattern]:
-    """Registered patterns; one that only exists in another folder is not shared."""
+    """Return the shared patterns: those that do not only exist in another folder."""
     return [pattern for pattern in snapshot.patterns.values() if not pattern.copy_folder]
 
 
 def _by_injection(snapshot: Snapshot) -> tuple[set[str], set[str]]:
-    """IDs of the loops with injected patterns, and of the other loops."""
+    """Return the IDs of loops with injected patterns, and of loops without."""
     reported = {event.loop_id for event in snapshot.events if event.kind in _INJECTING and event.pattern_id}
     having = {loop.id for loop in snapshot.loops.values() if loop.injected} | _known(snapshot, reported)
     return having, snapshot.loops.keys() - having
 
 
 def _known(snapshot: Snapshot, names: set[str]) -> set[str]:
-    """IDs of the loops with these IDs or aliases."""
+    """Return the IDs of the loops with these IDs or aliases."""
     found = names & snapshot.loops.keys()
     if names - found:
         found |= {loop.id for loop in snapshot.loops.values() if not names.isdisjoint(loop.aliases)}
@@ -225,7 +225,7 @@ def _known(snapshot: Snapshot, names: set[str]) -> set[str]:
 
 
 def _completed(snapshot: Snapshot) -> Mapping[str, int]:
-    """Iterations of completed loops, without loops reported as failed."""
+    """Return the iterations of completed loops, without loops reported as failed."""
     reported = {
         event.loop_id: event.success
         for event in snapshot.events
@@ -239,6 +239,6 @@ def _completed(snapshot: Snapshot) -> Mapping[str, int]:
 
 
 def _to_places(value: float, places: int) -> float:
-    """Round half up, as the pattern files do."""
+    """Round half up to a number of decimal places, as in the pattern files."""
     scale: float = 10.0**places
     return round_half_up(value * scale) / scale

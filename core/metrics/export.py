@@ -18,12 +18,12 @@ _NAME_CHARS: Final = 80
 
 
 def export_metrics(found: Dashboard, suffix: str, project: str) -> bytes:
-    """Render the metrics of a project in the format of a suffix in `FORMATS`."""
+    """Render the metrics of a project; `suffix` is a key of `FORMATS`."""
     return FORMATS[suffix](found, build_figures(found), visible_line(project, _NAME_CHARS)).encode()
 
 
 def to_csv(found: Dashboard, figures: Sequence[Figure], project: str) -> str:
-    """Write one line per value; rates are 0..1. No text cell starts like a formula."""
+    """Render one line per value; rates are 0..1. No text cell starts like a formula."""
     file = io.StringIO()
     out = csv.writer(file, lineterminator="\n")
     out.writerow(_COLUMNS)
@@ -42,7 +42,7 @@ def _cell(text: str) -> str:
 
 
 def to_markdown(found: Dashboard, figures: Sequence[Figure], project: str) -> str:
-    """Render a report: the takeaway and the table of each section."""
+    """Render a report: for each section, the takeaway and a table."""
     weeks = f"As of {found.now:%Y-%m-%d %H:%M} UTC, {plural(found.weeks, 'week')} back and ahead"
     head = f"# Metrics of {_escaped(project)}\n\n{weeks}; intervals hold {found.level * 100:g} %.\n"
     return "\n".join([head, *map(section_markdown, figures)])

@@ -1,4 +1,4 @@
-"""Selection of the patterns that the policy prunes (docs/metrics.md#pruning)."""
+"""Selection of patterns to prune; docs/metrics.md#pruning."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PruneRule(StrEnum):
 
 
 class Pruning(Struct, frozen=True):
-    """A pattern that the policy prunes."""
+    """A pattern that the policy prunes, and why."""
 
     pattern_id: str
     reason: str  # in words, for the archive
@@ -36,9 +36,9 @@ class Pruning(Struct, frozen=True):
 def select_prunable(snapshot: Snapshot, board: Scoreboard, settings: PruningSettings) -> tuple[Pruning, ...]:
     """Select the patterns to prune at the time of the board, in file order.
 
-    Pinned patterns stay, even if their text was edited since; so do patterns in quarantine, held patterns, patterns
-    with an open or rejected inversion, unregistered copies, and patterns without any date. The rate of an anti-pattern
-    is the share of failures of the approach that it warns of.
+    The policy never prunes pinned patterns (even if their text was edited since), patterns in quarantine, held
+    patterns, patterns with an open or rejected inversion, unregistered copies, and patterns without any date. The rate
+    of an anti-pattern is the share of failures of the approach that it warns of.
     """
     oldest = board.now - timedelta(days=settings.max_age_days)
     known = board.successes + board.failures
@@ -65,7 +65,7 @@ def select_prunable(snapshot: Snapshot, board: Scoreboard, settings: PruningSett
 
 
 def _is_protected(pattern: Pattern, assessment: Assessment, curation: CurationState) -> bool:
-    """Whether a decision or a pending question has precedence over the policy."""
+    """Return whether a decision or an open question protects the pattern."""
     arrival, verdict = curation.arrivals.get(pattern.id), curation.inversions.get(pattern.id)
     is_unread = arrival is not None and arrival.blocks and arrival.waits(pattern.content_hash)
     is_rejected = verdict is not None and verdict.verdict == "rejected"

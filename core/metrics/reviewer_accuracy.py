@@ -1,4 +1,4 @@
-"""Decisions that later results confirm; docs/metrics.md#reviewer-accuracy."""
+"""Decisions confirmed by later results; docs/metrics.md#reviewer-accuracy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _END: Final = datetime.max.replace(tzinfo=UTC)
 
 
 class Share(Struct, frozen=True, kw_only=True):
-    """How many decisions of one kind were confirmed."""
+    """Number of decisions of one kind that later results confirm."""
 
     made: int  # decisions, without undone ones
     followed: int  # decisions followed by enough results, see `ReviewerAccuracy.follow_up`
@@ -33,17 +33,17 @@ class Share(Struct, frozen=True, kw_only=True):
 
     @property
     def missing(self) -> int:
-        """Number of further followed decisions until there is a rate; 0 if there is one."""
+        """Number of followed decisions that are missing for a rate."""
         return max(MIN_FOLLOWED - self.followed, 0)
 
     @property
     def rate(self) -> float | None:
-        """`held / followed`, 0..1; None while `missing`."""
+        """Share of confirmed decisions, 0..1; None if too few are followed by results."""
         return None if self.missing else self.held / self.followed
 
 
 class ReviewerAccuracy(Struct, frozen=True, kw_only=True):
-    """Confirmed decisions of one person."""
+    """Share of one person's decisions that later results confirm."""
 
     by: str  # name of the person in the decision log
     promotions: Share  # confirmed if the later results do not call for deprecation
@@ -53,10 +53,10 @@ class ReviewerAccuracy(Struct, frozen=True, kw_only=True):
 
 
 def measure_accuracy(view: ProjectState, by: str) -> ReviewerAccuracy:
-    """Compare a person's decisions in effect with later results of the patterns.
+    """Compare a person's decisions with later results of the patterns.
 
-    Only results in the event log or in loops count, since recorded counts have no time. The rule for a contradicted
-    pin applies (docs/scoring.md#thresholds).
+    Only decisions in effect, and results in the event log or in loops, count: recorded counts have no time. A decision
+    is refuted by the rule for contradicted pins (docs/scoring.md#thresholds).
     """
     limits = view.settings.maturity
     follow_up = math.ceil(limits.min_feedback)
@@ -80,7 +80,7 @@ def measure_accuracy(view: ProjectState, by: str) -> ReviewerAccuracy:
 
 
 def _judged(decisions: Iterable[Decision], undone: frozenset[str], by: str) -> Iterator[tuple[Decision, datetime]]:
-    """Decisions of a person in effect, each with the time of the next on its pattern."""
+    """Yield a person's decisions, each with the time of the next one on its pattern."""
     in_effect = (one for one in decisions if one.verb in _VERDICTS and one.id not in undone)
     verdicts = group_pairs((decision.subject, decision) for decision in in_effect)
     for own in verdicts.values():

@@ -1,6 +1,6 @@
-"""Metrics as figures: rows of numbers under a heading, with a one-line takeaway.
+"""Sections of the metrics: rows of numbers, with a one-line takeaway.
 
-The screen, the CLI, CSV and Markdown all render these figures.
+The screen, the command line, CSV and Markdown all render these figures.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Kind(Enum):
 
 
 class Goal(Struct, frozen=True):
-    """Link of a row: a screen, with a filter of its list or the key of a record."""
+    """Target of a row's link: a screen, with a filter of its list or a record's key."""
 
     place: str
     filter: str = ""
@@ -84,7 +84,7 @@ def value_text(figure: Figure, value: float) -> str:
 
 
 def reach_text(figure: Figure, row: Row) -> str:
-    """Format the interval of a row, `0.23 – 0.91`; "" without one."""
+    """Format the interval of a row as `0.23 – 0.91`; "" without one."""
     if row.low is None or row.high is None:
         return ""
     write = format_decimal if figure.percent else (lambda value: value_text(figure, value))
@@ -104,7 +104,7 @@ def _load_texts() -> _Texts:
 
 
 def build_figures(found: Dashboard) -> tuple[Figure, ...]:
-    """All sections in order."""
+    """Build the figures of all sections, in order."""
     words = {
         "weeks": found.weeks,
         "level": f"{found.level * 100:g} %",
@@ -167,7 +167,7 @@ def _values(value: float | None) -> tuple[float, ...]:
 def _week_rows(
     found: Dashboard, cells: Sequence[tuple[tuple[float, ...], int]], intervals: Sequence[Week] = ()
 ) -> tuple[Row, ...]:
-    """Rows of past weeks, oldest first, from (values, count) of each week."""
+    """Build a row per past week, oldest first, from (values, count) of each week."""
     return tuple(
         Row(
             label=_format_day(week.start, found.now),
@@ -316,7 +316,7 @@ def _describe_share(name: str, share: Share) -> str:
 
 
 def _format_day(day: datetime, now: datetime) -> str:
-    """`2 Nov`, with the year if it is not this year."""
+    """Format a date as `2 Nov`, with the year if it is not the current one."""
     return f"{day.day} {day:%b}" if day.year == now.year else f"{day.day} {day:%b %Y}"
 
 
