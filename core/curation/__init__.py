@@ -1,1 +1,1 @@
-"""What a person decides: ledger, decisions, undo, review queue."""
+"""Decisions of reviewers: commands, rules, undo, import and export."""

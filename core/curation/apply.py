@@ -1,4 +1,4 @@
-"""Applies effects of decisions; see docs/curation.md#pending-effects."""
+"""Apply the effects of decisions; see docs/curation.md#pending-effects."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _ARCHIVE_NAME: Final = re.compile(r"\d{4}-\d{2}-patterns\.json")
 
 
 def pattern_path(paths: ProjectPaths, file: str) -> Path:
-    """Path of a pattern file that curation may write, by project-relative name.
+    """Return the path of a writable pattern file, by its project-relative name.
 
     Raises `BadInput` if it is neither a JSON file in `shared/patterns` nor an archive, if a link leads out of that
-    folder, or if it would be a new file that no pattern type is written to.
+    folder, or if it does not exist and is not the file of a pattern type.
     """
     path = paths.inside(file)
     name = paths.relative(paths.archive)
@@ -45,7 +45,7 @@ def pattern_path(paths: ProjectPaths, file: str) -> Path:
 
 
 class FreeIds:
-    """Allocates IDs that no pattern file and no archive contains; reads them once."""
+    """Allocates pattern IDs that no file or archive contains; reads the files once."""
 
     def __init__(self, paths: ProjectPaths, taken: Iterable[str] = ()) -> None:
         self._highest: dict[str, int] = {}
@@ -78,7 +78,7 @@ class FreeIds:
         raise Conflict(f"no free ID begins with {prefix}-{slug}")
 
     def like(self, identifier: str) -> str:
-        """Allocate the next ID with the same type and slug as a used one."""
+        """Allocate the next ID with the same type and slug as `identifier`."""
         match = _NUMBERED.fullmatch(identifier)
         return self.next(match[1], match[2]) if match else self.next(ID_PREFIXES[PatternType.ERROR], "renamed")
 
@@ -86,8 +86,9 @@ class FreeIds:
 def apply_pending(paths: ProjectPaths, settings: Settings, ledger: Ledger) -> Outcomes:
     """Apply the effects of all pending decisions to the pattern files.
 
-    Effects are applied to a file in ledger order. Returns what was not done as planned; what cannot be written stays
-    pending. Nothing is raised if a file cannot be written or the ledger cannot be read.
+    Effects are applied to a file in ledger order. Returns a message for each effect that was not applied as planned; it
+    stays pending if the file cannot be written. Raises nothing if a file cannot be written or the ledger cannot be
+    read.
     """
     try:
         if not ledger.pending():
@@ -132,7 +133,7 @@ def _apply_all(paths: ProjectPaths, settings: Settings, ledger: Ledger) -> Outco
 
 
 class _Work:
-    """Orders effects: a record moves by inserting it before removing it."""
+    """Orders effects so that a moved record is inserted before it is removed."""
 
     def __init__(self, todo: set[tuple[str, str]]) -> None:
         self.applied: dict[str, list[str]] = {}
@@ -148,7 +149,7 @@ class _Work:
         )
 
     def stays(self, step: Step) -> bool:
-        """Whether a record stays because inserting it elsewhere failed."""
+        """Whether a record must stay because inserting it elsewhere failed."""
         return step.effect.remove and step.decision_id in self._failed
 
     def done(self, file: str, steps: Sequence[Step], outcomes: Sequence[Outcome], left: Sequence[Step]) -> None:
@@ -162,7 +163,7 @@ class _Work:
 
 
 def _apply_to_file(paths: ProjectPaths, settings: Settings, file: str, steps: Sequence[Step]) -> tuple[Outcomes, bool]:
-    """Apply steps to one file; returns the outcomes and whether all are finished."""
+    """Apply steps to one file; return the outcomes and whether all are finished."""
     usable = [step for step in steps if step.effect.type in LIST_OF]
     text = f"the decision log contains an unknown pattern type for {visible_line(file, 120)}"
     unknown = (Outcome(step.decision_id, text, False) for step in steps if step.effect.type not in LIST_OF)
@@ -176,7 +177,7 @@ def _apply_to_file(paths: ProjectPaths, settings: Settings, file: str, steps: Se
 
 
 def steps_of(decision: Decision, file: str, known: Mapping[str, Decision]) -> list[Step]:
-    """The effects of a decision on one file; `known` are all decisions by ID."""
+    """Return the effects of a decision on one file; `known` has all decisions by ID."""
     reversed_effects: Sequence[Effect] = ()
     if decision.verb in TURNS and decision.subject in known:
         subject = known[decision.subject]

@@ -1,4 +1,4 @@
-"""What a decision rule reads (`Case`) and what it returns (`Draft`)."""
+"""The input (`Case`) and the result (`Draft`) of a decision rule."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from core.records.decisions import CurationState, Effect, Pin, Verb
 from core.records.patterns import Maturity, Pattern
 
 DECIDED_TEXT: Final = "seen_text"
-"""Key in `after` of a decision: the keys of the record that held the text that was decided about."""
+"""Key in `after` of a decision: the keys of the record that held the text when the decision was made."""
 
 
 class Case(Struct, frozen=True, kw_only=True):
-    """One pattern, as the user saw it, at the moment of a decision.
+    """A pattern at the moment of a decision, as the user saw it.
 
-    `state` is the fold of the ledger now, and may be newer than what the user saw. `written` is the `override` in the
-    pattern's record that no pin explains, as JSON text. Curation writes the pattern's file only if `writable`, and
-    never a copy. `anti_file` is the project-relative file for anti-patterns. `text` returns the keys of the record that
-    hold the text of `pattern`, {} if they are not available. `label` replaces the pattern's ID in messages.
+    `state` is the current state of the ledger; it may be newer than what the user saw. `written` is the JSON text of an
+    `override` in the record that no pin explains, None if there is none. `writable` is whether curation writes the
+    pattern's file; it never writes copies. `anti_file` is the project-relative file for anti-patterns. `text` returns
+    the keys of the record that hold the text, {} if they are not available. `label` replaces the pattern's ID in
+    messages.
     """
 
     pattern: Pattern
@@ -48,37 +49,37 @@ class Case(Struct, frozen=True, kw_only=True):
 
     @property
     def pin(self) -> Pin | None:
-        """The pin in effect, stale or not."""
+        """The pin in effect, even if stale; None if the pattern is not pinned."""
         return self.state.pins.get(self.pattern.id)
 
     @property
     def was_reset(self) -> bool:
-        """Whether a person reset this pattern, which the rules deprecate."""
+        """Whether a person reset this pattern although the rules deprecate it."""
         is_reset = self.pin is None and self.pattern.id in self.state.reset
         return is_reset and self.assessment.computed is Maturity.DEPRECATED
 
     @property
     def effective(self) -> Maturity:
-        """Pinned state for this text, candidate under a stale pin, else computed."""
+        """The pinned state, candidate if the pin is stale, or the computed state."""
         if self.pin is not None:
             fresh = self.pin.content_hash == self.pattern.content_hash
             return self.pin.state if fresh else Maturity.CANDIDATE
         return self.assessment.state if self.assessment.pin is None else self.assessment.computed
 
     def recorded(self, state: Maturity) -> dict[str, Any]:
-        """The pattern for `Decision.before` and `.after`."""
+        """Return the values of this pattern to store in `Decision.before` or `.after`."""
         found = self.assessment
         counts = {"successes": found.successes, "failures": found.failures}
         content_hash = self.pattern.content_hash
         return {"state": state.value, "computed": found.computed.value, "content_hash": content_hash} | counts
 
     def recorded_with_text(self, state: Maturity) -> dict[str, Any]:
-        """The pattern for `Decision.after`, with its text for a later restoration."""
+        """Return `recorded` with the pattern's text, so that it can be restored later."""
         text = self.text()
         return {**self.recorded(state), DECIDED_TEXT: text} if text else self.recorded(state)
 
     def draft(self, verb: Verb, summary: str, after: dict[str, Any], **more: Any) -> Draft:
-        """A decision on this pattern; `more` are further fields of `Draft`."""
+        """Make a draft about this pattern; `more` has further fields of `Draft`."""
         before = self.recorded(self.effective)
         more = {"before": before, **more}
         return Draft(verb=verb, subject=self.pattern.id, summary=summary, reason=self.reason, after=after, **more)
@@ -87,8 +88,8 @@ class Case(Struct, frozen=True, kw_only=True):
 class Draft(Struct, frozen=True, kw_only=True):
     """A decision that the rules allow, before it is written; see `Decision`.
 
-    `summary` is one line: `promoted X: established → proven`. `warnings` are for the user. `ledger_only`: it changes a
-    pattern whose file curation does not write. `quoted` has IDs of other patterns whose text it copies.
+    `summary` is one line: `promoted X: established → proven`. `warnings` are shown to the user. `ledger_only` is set if
+    curation does not write the pattern's file. `quoted` has the IDs of other patterns whose text the decision copies.
     """
 
     verb: Verb
@@ -105,12 +106,12 @@ class Draft(Struct, frozen=True, kw_only=True):
 
 
 def change(before: str, after: str) -> str:
-    """A change of state in messages: `established → proven`, or `stays proven`."""
+    """Describe a change of state: `established → proven`, or `stays proven`."""
     return f"stays {after}" if before == after else f"{before} → {after}"
 
 
 def since(pin: Pin | None) -> str:
-    """Who set a pin and when, for the end of a sentence: ` (by ana on 3 May 2026)`."""
+    """Describe who set a pin and when, e.g. ` (by ana on 3 May 2026)` or ` by rule`."""
     if pin is None:
         return " by rule"
     return f" (by {visible_line(pin.by, 40)} on {format_day(pin.at)})"

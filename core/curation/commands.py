@@ -17,14 +17,17 @@ from core.records.patterns import PatternType
 
 
 class More(Struct, frozen=True):
-    """Evidence that ends a snooze: `count` beyond `known`."""
+    """The evidence that ends a snooze: `count` more than the `known` number."""
 
     known: int
     count: int
 
 
 class Command(Struct, frozen=True, kw_only=True):
-    """A decision to be made; refused if its review `question` (ID) was dismissed."""
+    """A decision to be made; its `reason` is stored in the ledger.
+
+    `question` is the ID of the review question that it answers, or "". It is refused if that was dismissed meanwhile.
+    """
 
     verb: ClassVar[Verb]
     reason: str = ""
@@ -36,20 +39,20 @@ class PatternCommand(Command, frozen=True):
 
 
 class Promote(PatternCommand, frozen=True, kw_only=True):
-    """Pin a pattern as proven; `re_enable` resets a deprecated one first."""
+    """Pin a pattern as proven; `re_enable` resets a deprecated pattern first."""
 
     verb = Verb.PROMOTE
     re_enable: bool = False
 
 
 class Deprecate(PatternCommand, frozen=True):
-    """Pin a pattern as deprecated; needs a reason."""
+    """Pin a pattern as deprecated; requires a reason."""
 
     verb = Verb.DEPRECATE
 
 
 class Reset(PatternCommand, frozen=True):
-    """Remove the pin: the evidence decides the state again."""
+    """Remove the pin, so that the evidence decides the state again."""
 
     verb = Verb.RESET
 
@@ -57,8 +60,8 @@ class Reset(PatternCommand, frozen=True):
 class AcceptInversion(PatternCommand, frozen=True, kw_only=True):
     """Write an anti-pattern and deprecate the pattern.
 
-    `text` is that of the anti-pattern, `better` the ID of the pattern to use instead, "" for none; None for the
-    proposed.
+    `text` is the text of the anti-pattern, `better` the ID of the pattern to use instead ("" for no pattern). None
+    takes the proposed value.
     """
 
     verb = Verb.ACCEPT_INVERSION
@@ -73,7 +76,7 @@ class RejectInversion(PatternCommand, frozen=True):
 
 
 class Snooze(PatternCommand, frozen=True, kw_only=True):
-    """Ask again about a pattern at a time or after further uses."""
+    """Ask about a pattern again at a time or after a number of further uses."""
 
     verb = Verb.SNOOZE
     until: datetime | None = None
@@ -88,19 +91,19 @@ class Note(PatternCommand, frozen=True, kw_only=True):
 
 
 class Quarantine(PatternCommand, frozen=True):
-    """Keep a pattern out of every context until its text is released; needs a reason."""
+    """Keep a pattern out of every context until it is released; requires a reason."""
 
     verb = Verb.QUARANTINE
 
 
 class Release(PatternCommand, frozen=True):
-    """Allow the present text of a quarantined or held pattern to be injected."""
+    """Allow the current text of a quarantined or held pattern to be injected."""
 
     verb = Verb.RELEASE
 
 
 class RestoreText(PatternCommand, frozen=True):
-    """Put back the text that the decision in effect was about."""
+    """Restore the text for which the pin of a pattern was set."""
 
     verb = Verb.EDIT
 
@@ -112,13 +115,13 @@ class Archive(PatternCommand, frozen=True):
 
 
 class Bulk(Command, frozen=True):
-    """The same decision about many patterns: one act, one undo."""
+    """The same decision about many patterns; one undo reverses all."""
 
     commands: tuple[PatternCommand, ...]
 
 
 class JudgeReports(Command, frozen=True, kw_only=True):
-    """A verdict on suspicious harmful reports of one source; None: the present ones."""
+    """Judge suspicious reports of a source; without a `burst`, the current ones."""
 
     source: str
     burst: Burst | None = None
@@ -133,7 +136,7 @@ class CountReports(JudgeReports, frozen=True):
 
 
 class SnoozeQuestion(Command, frozen=True, kw_only=True):
-    """Ask a question again at a time or with more evidence; see `ReviewItem`."""
+    """Ask a question again at a time or after more evidence; see `ReviewItem`."""
 
     verb = Verb.SNOOZE
     key: str
@@ -168,10 +171,10 @@ class ApproveReflection(Command, frozen=True):
 
 
 class Extract(Command, frozen=True):
-    """Add patterns of a loop, a task, a debug session or a recurring learning.
+    """Extract patterns from a loop, task, debug session or recurring learning.
 
-    Only candidates of these `types`. Raises `Conflict` if the extraction is not the `expected` one that the user saw.
-    After an `unattended` one, Review asks about what is new. `by` signs, if not who opened the project.
+    Adds only candidates of these `types`. Raises `Conflict` if the result is not the `expected` one that the user saw.
+    If it is `unattended`, Review asks about each new pattern. `by` signs it, "" for the user who opened the project.
     """
 
     verb = Verb.EXTRACT
@@ -183,7 +186,7 @@ class Extract(Command, frozen=True):
 
 
 class ImportPatterns(Command, frozen=True):
-    """Import a file of patterns, named without folders; new texts are quarantined."""
+    """Import a file `name` (without folders); new texts are quarantined."""
 
     verb = Verb.IMPORT
     name: str
@@ -199,7 +202,7 @@ class Merge(Command, frozen=True):
 
 
 class PrunePatterns(Command, frozen=True):
-    """Archive what a pruning policy selects; None for the policy of the project."""
+    """Archive the patterns that a policy selects; None uses the project's policy."""
 
     verb = Verb.ARCHIVE
     policy: PruningSettings | None = None
@@ -215,8 +218,8 @@ class Restore(Command, frozen=True):
 class Undo(Command, frozen=True, kw_only=True):
     """Undo the newest act, or the decision or act with an ID.
 
-    With an ID it is refused if a later decision rests on it. `any_author` also undoes the newest decision of another
-    person.
+    Undo by ID is refused if a later decision depends on that one. `any_author` allows undoing the newest decision of
+    another person.
     """
 
     verb = Verb.UNDO
@@ -225,7 +228,7 @@ class Undo(Command, frozen=True, kw_only=True):
 
 
 class Redo(Command, frozen=True):
-    """Repeat what was undone last; possible until something new is decided."""
+    """Repeat the act that was undone last; possible until a new decision is made."""
 
     verb = Verb.REDO
 
@@ -234,7 +237,10 @@ _OF_VERB: Final = {kind.verb: kind for kind in PatternCommand.__subclasses__()}
 
 
 def command_for(verb: Verb, pattern_id: str, typed: str = "", **fields: Any) -> PatternCommand:
-    """Command of a verb about one pattern, else `BadInput`; `typed`: reason or note."""
+    """Make the command of a verb about one pattern.
+
+    `typed` is the reason, or the text of a note. Raises `BadInput` if the verb is not about one pattern.
+    """
     if verb not in _OF_VERB:
         raise BadInput(f"{verb.value} is not a decision about one pattern")
     field = "text" if verb is Verb.NOTE else "reason"
@@ -242,5 +248,5 @@ def command_for(verb: Verb, pattern_id: str, typed: str = "", **fields: Any) -> 
 
 
 def bulk(verb: Verb, pattern_ids: Iterable[str], typed: str = "", **fields: Any) -> Bulk:
-    """One decision about many patterns, each named once; see `command_for`."""
+    """Make one command for many patterns, each only once; see `command_for`."""
     return Bulk(tuple(command_for(verb, id, typed, **fields) for id in dict.fromkeys(pattern_ids)))

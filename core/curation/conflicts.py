@@ -17,10 +17,10 @@ from core.records.decisions import TURNS, Decision
 
 
 class ExpectedState(NamedTuple):
-    """What the user saw when deciding.
+    """The state that the user saw when deciding.
 
-    `decisions` is the number of decisions in the ledger. `has_changed` returns whether the text of a pattern (by ID)
-    has changed since, or the pattern is new.
+    `decisions` is the number of decisions in the ledger. `has_changed` returns whether a pattern (by ID) is new or its
+    text has changed since.
     """
 
     decisions: int
@@ -28,7 +28,7 @@ class ExpectedState(NamedTuple):
 
 
 def check_texts(draft: Draft, expected: ExpectedState) -> None:
-    """`Conflict` if a text that a decision is about, or quotes, has changed."""
+    """Raise `Conflict` if a text that the decision is about, or quotes, has changed."""
     if draft.verb in TURNS:
         return
     for pattern_id in sorted(affected_ids(draft).union(draft.quoted)):
@@ -39,9 +39,10 @@ def check_texts(draft: Draft, expected: ExpectedState) -> None:
 def check_decisions(
     draft: Draft, by: str, news: Sequence[Decision], known: Mapping[str, Decision], now: datetime
 ) -> None:
-    """`Conflict` if the subject of `draft` was decided on since its author saw it.
+    """Raise `Conflict` if a newer decision is about the subject of `draft`.
 
-    `news` are the decisions since, oldest first. Notes and snoozes conflict only with an identical decision.
+    `news` has the decisions that the author of `draft` has not seen, oldest first. Notes and snoozes conflict only with
+    an identical decision.
     """
     mine = _all_affected(draft, known)
     for decision in reversed(news):
@@ -54,9 +55,9 @@ def check_decisions(
 
 
 def check_newest(by: str, news: Sequence[Decision], known: Mapping[str, Decision], now: datetime) -> None:
-    """`Conflict` if another author decided since, for undo and redo of the newest.
+    """Raise `Conflict` if another author decided since; used by undo and redo.
 
-    The user's own decisions may be undone faster than they are shown.
+    The user's own decisions do not conflict: they may be undone before the screen shows them.
     """
     for decision in reversed(news):
         if decision.by != by:
@@ -64,13 +65,13 @@ def check_newest(by: str, news: Sequence[Decision], known: Mapping[str, Decision
 
 
 def _all_affected(decided: Decision | Draft, known: Mapping[str, Decision]) -> set[str]:
-    """IDs that a decision, and the one that it undoes or redoes, is about."""
+    """Return the IDs affected by a decision and by the one it undoes or redoes."""
     other = known.get(decided.subject) if decided.verb in TURNS else None
     return affected_ids(decided) | (affected_ids(other) if other else set())
 
 
 def newer_decision_text(about: Collection[str], first: int, decisions: Sequence[Decision], now: datetime) -> str:
-    """Newest decision on these IDs after the `first` decisions, in words, or ""."""
+    """Describe the newest decision on these IDs after the `first` ones, or ""."""
     news = decisions[first:]
     known = {decision.id: decision for decision in decisions} if news else {}
     for decision in reversed(news):

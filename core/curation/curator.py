@@ -26,7 +26,7 @@ from core.records.patterns import ID_PREFIXES, Maturity, Pattern, PatternType
 
 
 class Target(NamedTuple):
-    """The pattern of a command, as the user saw it; `propose` makes its inversion."""
+    """The pattern of a command, as the user saw it; `propose` creates its inversion."""
 
     pattern: Pattern
     assessment: Assessment
@@ -49,18 +49,18 @@ class _Act(NamedTuple):
 class Curator(DecisionWriter):
     """Makes decisions on one project; see `DecisionWriter`.
 
-    Decisions about whole records depend on all records: `known` is the number of decisions (`settled_count`) from
-    before the caller read the files, and `StaleDecision` is raised if there are more now.
+    Decisions about whole records depend on all records. `known` is the number of decisions (`settled_count`) from
+    before the caller read the files; `StaleDecision` is raised if there are more now.
 
-    Raises `Refused` if a rule forbids the decision, `BadInput` for an unusable value, `Unwritable` or `Conflict` if the
-    ledger cannot be written or no ID is free; then nothing is decided. A pattern file that cannot be written is not an
-    error, see `Decided.written`.
+    Raises `Refused` if a rule forbids the decision, `BadInput` for an invalid value, and `Unwritable` or `Conflict` if
+    the ledger cannot be written or no ID is free; then no decision is made. A pattern file that cannot be written is
+    not an error, see `Decided.written`.
     """
 
     def decide(
         self, command: Command, find: FindTarget, *, now: datetime, known: int, progress: Progress | None = None
     ) -> Decided:
-        """Carry out a command; `write_records` decides about other records."""
+        """Carry out a command, except those that `write_records` handles."""
         act = _Act(self._unit(), find, now, known)
         match command:
             case commands.Undo():
@@ -78,11 +78,11 @@ class Curator(DecisionWriter):
         return self._append(lambda state, _id: rule(cleaned, state, now), now)
 
     def write_records(self, rule: BatchRule, *, now: datetime, known: int, reason: str = "") -> Decided:
-        """Decide about whole records; `rule` gets the newest ones."""
+        """Make a decision about whole records; `rule` receives the current records."""
         return self._append(self._with_batch(rule, reason, self._unit(), now, known), now)
 
     def _decide_many(self, many: Sequence[PatternCommand], act: _Act, progress: Progress | None) -> Decided:
-        """Decide the same about many patterns in one act."""
+        """Make the same decision about many patterns in one act."""
         verbs = {command.verb for command in many}
         if len(verbs) > 1 or not all(VERBS[verb].is_bulk for verb in verbs):
             raise BadInput(f"cannot decide {', '.join(sorted(verbs))} about many patterns at once")
@@ -113,7 +113,7 @@ class Curator(DecisionWriter):
         return replace(decided, summary=f"{VERBS[verb].past} {count:,}{of} patterns{skipped}")
 
     def _makes(self, command: PatternCommand, target: Target, act: _Act, *, is_bulk: bool) -> Sequence[Make]:
-        """Decisions of one command of many; re-enabling resets, then promotes."""
+        """Return the decisions of one of many commands; two for reset and promote."""
         if isinstance(command, Promote):
             if command.re_enable and target.assessment.state is Maturity.DEPRECATED:
                 promote = self._with_case(command, target, act, rules.promote_after_reset)
@@ -193,7 +193,7 @@ class Curator(DecisionWriter):
         return draft
 
     def _decision_fields(self, state: CurationState, identifier: str, now: datetime, reason: str) -> dict[str, Any]:
-        """Fields that `Case` and `Batch` share."""
+        """Return the fields that `Case` and `Batch` share."""
         return {"state": state, "id": identifier, "at": now.astimezone(UTC), "by": self._by, "reason": reason}
 
 

@@ -1,4 +1,4 @@
-"""How decisions are shown to people: verb, subject and what changed."""
+"""Texts that describe a decision to people: verb, subject and change."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from core.records.decisions import TURNS, WAS_HELD, Decision, Verb, verb_info
 WAS_QUARANTINED: Final = "quarantined"
 """Key in `before` of a release: the pattern was in quarantine."""
 ABOUT: Final = "about"
-"""Key in `after` of a decision on a question whose ID is too long to read: a short name."""
+"""Key in `after` of a decision: a short name for a question whose ID is too long to read."""
 
 
 def verb_text(decision: Decision) -> str:
-    """The verb of a decision: `promote`, `acknowledge`, `accept inversion`."""
+    """Return the verb of a decision: `promote`, `acknowledge`, `accept inversion`."""
     return verb_info(decision).word
 
 
 def subject_text(decision: Decision) -> str:
-    """The subject of a decision: its short name if it has one, else its ID."""
+    """Return the short name of a decision's subject, or its ID if it has none."""
     about = decision.after.get(ABOUT)
     return shorten_id(about if isinstance(about, str) and about else decision.subject)
 
 
 def about_text(decision: Decision, known: Mapping[str, Decision]) -> str:
-    """Subject of a decision; for undo and redo, of the decision in `known`."""
+    """Describe the subject of a decision; for undo and redo, the original decision."""
     other = known.get(decision.subject) if decision.verb in TURNS else None
     return f"{verb_text(other)} {subject_text(other)}" if other else subject_text(decision)
 
 
 def changed(decision: Decision) -> str:
-    """What a decision changed: `established → proven`, `8 patterns`, or nothing."""
+    """Describe what a decision changed: `established → proven`, `8 patterns`, or ""."""
     merged = decision.after.get("merged")
     if isinstance(merged, str):
         return f"with {shorten_id(merged)}"

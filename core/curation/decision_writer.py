@@ -31,19 +31,19 @@ _SHARED: Final = [name for name in Decision.__struct_fields__ if name in Draft._
 _TRIES: Final = 3
 """Attempts to write pending effects to pattern files before continuing without them."""
 MAX_TEXT: Final = 10_000
-"""Longest reason, note or rewritten text, in characters."""
+"""Maximum length of a reason, note or rewritten text, in characters."""
 MOST_WARNINGS: Final = 6
-"""Warnings listed for one act; further ones are counted."""
+"""Maximum number of warnings listed for one act; further ones are only counted."""
 Make = Callable[[CurationState, str], Draft]
-"""Makes a decision from the fold of the ledger and the decision's ID."""
+"""Drafts a decision, given the state of the ledger and the ID of the decision."""
 Makes = Sequence[tuple[str, Sequence[Make]]]
-"""By pattern ID, the decisions about it, of which all or none are made."""
+"""Pairs of a pattern ID and the decisions about it, of which all or none are made."""
 Progress = Callable[[int, int], None]
 """Called with (patterns done, patterns in all)."""
 
 
 class Refusal(NamedTuple):
-    """Why nothing was decided about a pattern; `is_done`: it is already in effect."""
+    """Why a decision on a pattern was not made; `is_done` if already in effect."""
 
     pattern_id: str
     why: str
@@ -53,10 +53,9 @@ class Refusal(NamedTuple):
 class Decided(Struct, frozen=True, kw_only=True):
     """A decision that is in the ledger, or the decisions of one act.
 
-    `decision` is the last one; `group` has all of an act on many patterns, in the order of the ledger, and `refused`
-    the patterns about which nothing was decided. `written`: whether the pattern files contain all effects. If not, the
-    decision is still in effect, and the file is written with the next decision. `summary` is one line: `promoted 12 of
-    14 patterns`.
+    `decision` is the last one. `group` has all decisions of an act on many patterns, in ledger order, and `refused` the
+    patterns without a decision. `written` is whether the pattern files contain all effects. If not, the decision is
+    still in effect, and the next decision writes the file. `summary` is one line: `promoted 12 of 14 patterns`.
     """
 
     decision: Decision
@@ -68,15 +67,15 @@ class Decided(Struct, frozen=True, kw_only=True):
 
     @property
     def decisions(self) -> tuple[Decision, ...]:
-        """The decisions of the act, also if it is only one."""
+        """All decisions of the act, also if there is only one."""
         return self.group or (self.decision,)
 
 
 class DecisionWriter:
     """Writes decisions of `by` into the ledger of one project, and undoes them.
 
-    Every decision is checked against the present ledger, including what other processes wrote, and is durable in it
-    before the pattern files are updated.
+    Every decision is checked against the current ledger, including decisions of other processes. It is durable in the
+    ledger before the pattern files are updated.
     """
 
     def __init__(self, paths: ProjectPaths, settings: Settings, *, by: str, ledger: Ledger | None = None) -> None:
@@ -88,9 +87,9 @@ class DecisionWriter:
 
     @contextmanager
     def deciding_on(self, expected: ExpectedState) -> Iterator[None]:
-        """Within the block, decide for a user who saw this state.
+        """Within the block, decide for a user who saw the state `expected`.
 
-        Raises `Conflict` if a later decision is about the same, or if the text of a pattern changed since.
+        A decision raises `Conflict` if a later one has the same subject, or if the text of a pattern changed since.
         """
         before, self._expected_state = self._expected_state, expected
         try:
@@ -112,13 +111,14 @@ class DecisionWriter:
         return self._ledger
 
     def apply_pending(self) -> tuple[str, ...]:
-        """Write effects missing from files, e.g. after a crash; returns warnings."""
+        """Write pending effects to files, e.g. after a crash; return warnings."""
         return tuple(dict.fromkeys(outcome.text for outcome in self._apply_pending()))
 
     def settled_count(self) -> int:
-        """The number of decisions when the pattern files contain all their effects.
+        """Write pending effects, then return the number of decisions.
 
-        A caller that reads the files afterwards sees what these decisions did. What cannot be written is skipped.
+        A caller that reads the files afterwards sees the effects of these decisions. Effects that cannot be written are
+        skipped.
         """
         for _ in range(_TRIES):
             decisions, settled = self._ledger.status()
@@ -128,11 +128,11 @@ class DecisionWriter:
         return decisions
 
     def undo(self, *, now: datetime, decision_id: str = "", any_author: bool = False) -> Decided:
-        """Undo the newest decision in effect with all of its act; see `commands.Undo`."""
+        """Undo the newest decision in effect, with its whole act; see `commands.Undo`."""
         return self._turn(Verb.UNDO, now, decision_id, any_author=any_author)
 
     def redo(self, *, now: datetime) -> Decided:
-        """Repeat what was undone last; see `commands.Redo`."""
+        """Repeat the act that was undone last; see `commands.Redo`."""
         return self._turn(Verb.REDO, now, any_author=True)
 
     def _turn(self, verb: Verb, now: datetime, name: str = "", *, any_author: bool) -> Decided:
@@ -159,7 +159,7 @@ class DecisionWriter:
         return self._decide(draft, now)
 
     def _check_conflicts(self, draft: Draft, now: datetime) -> Draft:
-        """Return the draft; `Conflict` if its subject changed, see `deciding_on`."""
+        """Return the draft; raise `Conflict` if its subject changed, see `deciding_on`."""
         if news := self._news():
             check_decisions(draft, self._by, news, self._ledger.by_id(), now)
         if self._expected_state is not None:
@@ -167,7 +167,7 @@ class DecisionWriter:
         return draft
 
     def _news(self) -> Sequence[Decision]:
-        """The decisions that the user has not seen."""
+        """Return the decisions that the user has not seen."""
         return () if self._expected_state is None else self._ledger.decisions()[self._expected_state.decisions :]
 
     def _append_group(self, makes: Makes, now: datetime, unknown: list[Refusal], progress: Progress | None) -> Decided:
@@ -204,7 +204,7 @@ class DecisionWriter:
         return replace(decided, refused=tuple(refused), warnings=tuple(warnings))
 
     def _decide(self, make: Callable[[CurationState, str], dict[str, Draft]], now: datetime) -> Decided:
-        """Append the drafts by decision ID that `make` returns for fold and act ID."""
+        """Append the drafts, by decision ID, that `make` returns for state and act ID."""
         now = now.astimezone(UTC)
         self._apply_pending()
         act = f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03d}-{secrets.token_hex(4)}"
@@ -236,7 +236,7 @@ class DecisionWriter:
 
 
 def clean(text: str, what: str) -> str:
-    """Strip typed text and replace lone surrogates; `BadInput` if it is too long."""
+    """Strip text and replace lone surrogates; raise `BadInput` if it is too long."""
     text = text.encode("utf-8", "replace").decode().strip()
     if len(text) > MAX_TEXT:
         raise BadInput(f"{what} is {len(text):,} characters long; at most {MAX_TEXT:,} are allowed")
@@ -244,7 +244,7 @@ def clean(text: str, what: str) -> str:
 
 
 def _storable(draft: Draft) -> Draft:
-    """Return the draft; `BadInput` if it contains a lone surrogate."""
+    """Return the draft; raise `BadInput` if it contains a lone surrogate."""
     try:
         msgspec.json.encode(draft)
     except UnicodeEncodeError:
@@ -253,5 +253,5 @@ def _storable(draft: Draft) -> Draft:
 
 
 def _ids(act: str) -> Iterator[str]:
-    """IDs of the decisions of one act, in order."""
+    """Return IDs for the decisions of one act, in order."""
     return (f"{act}-{number:04d}" for number in count(1))

@@ -1,4 +1,4 @@
-"""Applies the effects of decisions to one pattern file; idempotent."""
+"""Apply the effects of decisions to one pattern file, idempotently."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _GROWING: Final = frozenset(
 class Step(NamedTuple):
     """One effect of one decision.
 
-    For undo and redo `expected` is the effect that is reversed: what another program changed since then stays. Else
+    For undo and redo, `expected` is the effect to reverse, so that later changes by other programs stay; otherwise
     None.
     """
 
@@ -46,7 +46,7 @@ class Step(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """A message about one decision; `done`: its effect is in the file nevertheless."""
+    """A message about one decision; `done` if its effect is in the file anyway."""
 
     decision_id: str
     text: str
@@ -59,9 +59,9 @@ Allocate = Callable[[str], str]
 
 
 def apply_steps(data: bytes | None, steps: Sequence[Step], allocate: Allocate) -> tuple[bytes | None, Outcomes]:
-    """Return the file after all `steps`, and what could not be done as planned.
+    """Return the file after all `steps`, and messages about unexpected results.
 
-    `data` is None if the file does not exist. The steps are in ledger order, all for this file. Raises `BadJson` if the
+    `data` is None if the file does not exist. All steps are about this file, in ledger order. Raises `BadJson` if the
     file cannot be parsed.
     """
     document: JsonText | None = None if data is None else RecordText(data)
@@ -117,7 +117,7 @@ def _insert(document: JsonText, steps: Sequence[Step], allocate: Allocate) -> It
 
 
 def _is_same(here: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether a record is the inserted one, apart from `_GROWING` keys."""
+    """Whether a record equals the inserted one, apart from `_GROWING` keys."""
     return all(here.get(key, _MISSING) == value for key, value in new.items() if key not in _GROWING)
 
 
@@ -200,10 +200,10 @@ def _edit(document: JsonText, record: Record, step: Step) -> Sequence[Outcome]:
 
 
 def _merge_into(document: JsonText, record: Record, effect: Effect) -> None:
-    """Apply an effect decided on the values `effect.seen` to the present values.
+    """Apply an effect that was decided on `effect.seen` to the current values.
 
     Counts and list entries that were added since remain. The effect was already applied if the entries that it adds to
-    lists are there; an effect without such entries is applied again.
+    lists are there. An effect without such entries is applied again.
     """
     added = _added_entries(effect)
     present = {key: record.value.get(key) for key in added}
@@ -224,7 +224,7 @@ def _merge_into(document: JsonText, record: Record, effect: Effect) -> None:
 
 
 def _subtract(record: Record, expected: Effect) -> dict[str, Any]:
-    """Present counts and lists without what `expected` added, if still there."""
+    """Return the current counts and lists without what `expected` added to them."""
     added = _added_entries(expected)
     is_applied = any(len(_more(items, record.value.get(key))) < len(items) for key, items in added.items())
     reverted: dict[str, Any] = {}
@@ -243,7 +243,7 @@ def _subtract(record: Record, expected: Effect) -> dict[str, Any]:
 
 
 def _added_entries(effect: Effect) -> dict[str, list[Any]]:
-    """By key, the list entries that an effect adds."""
+    """Return the list entries that an effect adds, by key."""
     return {key: _more(value, effect.seen.get(key)) for key, value in effect.set.items() if isinstance(value, list)}
 
 

@@ -1,4 +1,4 @@
-"""Merges counts and lineage of two records; see docs/curation.md#merge.
+"""Merge counts and lineage of two records; see docs/curation.md#merge.
 
 A loop that both records name counts as one use.
 """
@@ -39,7 +39,7 @@ class Tally:
 
     @classmethod
     def of(cls, recorded_counts: RecordedCounts) -> Tally:
-        """The recorded counts; zero if there are none."""
+        """Return the recorded counts; zero if there are none."""
         counts = UseCounts.of_record(recorded_counts)
         return cls(counts.successes, counts.failures, counts.uses) if counts else cls()
 
@@ -59,24 +59,24 @@ class Tally:
         return Tally(self.successes + other.successes, self.failures + other.failures, self.uses + other.uses)
 
     def __or__(self, other: Tally) -> Tally:
-        """The larger of each count: both count the same uses."""
+        """Return the larger of each count, for two counts of the same uses."""
         successes, failures = max(self.successes, other.successes), max(self.failures, other.failures)
         return Tally(successes, failures, max(self.uses, other.uses, successes + failures))
 
     def __and__(self, other: Tally) -> Tally:
-        """The smaller of each count, also of uses without a result."""
+        """Return the smaller of each count, also of uses without a result."""
         successes, failures = min(self.successes, other.successes), min(self.failures, other.failures)
         unknown = min(tally.uses - tally.successes - tally.failures for tally in (self, other))
         return Tally(successes, failures, successes + failures + unknown)
 
     def __sub__(self, other: Tally) -> Tally:
-        """What is left, nothing below 0."""
+        """Return the difference of each count, at least 0."""
         successes, failures = max(self.successes - other.successes, 0), max(self.failures - other.failures, 0)
         return Tally(successes, failures, max(self.uses - other.uses, successes + failures))
 
 
 def check_pair(target: Pattern, other: Pattern) -> None:
-    """Refuse to merge anything but two patterns of one type."""
+    """Raise `Refused` unless these are two different patterns of one type."""
     if target.id == other.id or target.type is not other.type:
         one, two = visible_line(target.id, 80), visible_line(other.id, 80)
         raise Refused(f"{one} and {two} are not two patterns of one type")
@@ -85,9 +85,9 @@ def check_pair(target: Pattern, other: Pattern) -> None:
 def merged(
     target: Mapping[str, Any], other: Mapping[str, Any], pattern_type: PatternType, now: datetime
 ) -> dict[str, Any]:
-    """Keys of `target` that change when `other`, possibly without ID, is merged in.
+    """Return the keys of `target` that change when `other` is merged into it.
 
-    `now` dates the effectiveness snapshot if no record has a last use.
+    `other` may lack an ID. `now` dates the effectiveness snapshot if no record has a last use.
     """
     one, two = as_read(target, pattern_type), as_read(other, pattern_type)
     ours, theirs = Tally.of(one.recorded_counts), Tally.of(two.recorded_counts)
@@ -111,7 +111,7 @@ def merged(
 
 
 def as_read(record: Mapping[str, Any], pattern_type: PatternType) -> Pattern:
-    """Parse a record as a pattern file; a missing ID is replaced by a placeholder."""
+    """Parse a record like a pattern file; a missing ID becomes a placeholder."""
     named = record if any(record.get(key) for key in _ID_KEYS) else {"id": "pattern", **record}
     data = json.dumps({"patterns": [named]}).encode()
     found = read_patterns(f"{pattern_type.value}-patterns.json", data).patterns
@@ -121,9 +121,9 @@ def as_read(record: Mapping[str, Any], pattern_type: PatternType) -> Pattern:
 def count_changes(
     record: Mapping[str, Any], total: Tally, pattern_type: PatternType, last_used: datetime
 ) -> dict[str, Any]:
-    """Keys that set the counts of `record` to `total`; {} if it has them.
+    """Return the keys that set the counts of `record` to `total`; {} if equal.
 
-    The point is dated by the last use, so that old uses do not look like new ones.
+    The new point of the trend is dated by the last use, so that old uses do not look like new ones.
     """
     pattern = as_read(record, pattern_type)
     if total == Tally.of(pattern.recorded_counts):
@@ -151,7 +151,7 @@ def count_changes(
 
 
 def lineage_changes(target: Mapping[str, Any], other: Mapping[str, Any], pattern_type: PatternType) -> dict[str, Any]:
-    """Keys of `target` that change with the lineage of `other`."""
+    """Return the keys of `target` that change with the lineage of `other`."""
     one, two = as_read(target, pattern_type), as_read(other, pattern_type)
     changes: dict[str, Any] = {}
     loops = _joined_loops(target.get("source_loops"), other.get("source_loops"), pattern_type)
@@ -172,7 +172,7 @@ def lineage_changes(target: Mapping[str, Any], other: Mapping[str, Any], pattern
 def united_origins(
     target: Mapping[str, Any], other: Mapping[str, Any], unite: Callable[[Tally, Tally], Tally] = Tally.__or__
 ) -> dict[str, dict[str, int]]:
-    """The shares of other projects in both records, combined per project."""
+    """Combine the shares of other projects in both records, per project."""
     found = {name: Tally.of_share(value) for name, value in origins_of(target).items()}
     for name, value in origins_of(other).items():
         found[name] = unite(found.get(name, Tally()), Tally.of_share(value))
@@ -180,7 +180,7 @@ def united_origins(
 
 
 def origins_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The shares of a record by project, {} if it has none."""
+    """Return the shares of a record by project, {} if it has none."""
     value = record.get(ORIGINS)
     return value if isinstance(value, dict) else {}
 
@@ -190,7 +190,7 @@ def shares_a_loop(one: Pattern, other: Pattern) -> bool:
 
 
 def _united(ours: Tally, theirs: Tally, one: Pattern, two: Pattern) -> Tally:
-    """Sum of both counts; uses of common loops count once, as failed in doubt."""
+    """Add both counts; a common loop counts once, as a failure if results differ."""
     shared = _shared(one, two), _shared(two, one)
     number = min(*map(len, shared), ours.uses, theirs.uses)
     failed = min(max(sum(loop.outcome == "failure" for loop in loops) for loops in shared), number)
@@ -203,7 +203,7 @@ def _united(ours: Tally, theirs: Tally, one: Pattern, two: Pattern) -> Tally:
 
 
 def _shared(one: Pattern, two: Pattern) -> list[SourceLoop]:
-    """The source loops of `one` that `two` has too; a missing time matches any time."""
+    """Return source loops of `one` that `two` has too; an unknown time matches any."""
     times: dict[str, set[datetime | None]] = {}
     for loop in two.source_loops:
         times.setdefault(loop.loop_id, set()).add(loop.at)
@@ -216,7 +216,7 @@ def _shared(one: Pattern, two: Pattern) -> list[SourceLoop]:
 
 
 def _joined_loops(mine: Any, new: Any, pattern_type: PatternType) -> list[Any] | None:
-    """The list `mine` with entries of `new` in its form; None if none are new."""
+    """Return `mine` with the new entries of `new` in its form; None if none are new."""
     target = mine if isinstance(mine, list) else [mine] if isinstance(mine, str) else []
     plain = all(isinstance(entry, str) for entry in target) if target else pattern_type is PatternType.TEMPLATE
     known: dict[str, set[datetime | None]] = {}
@@ -233,7 +233,7 @@ def _joined_loops(mine: Any, new: Any, pattern_type: PatternType) -> list[Any] |
 
 
 def _entries(value: Any) -> Iterable[tuple[Any, str, datetime | None]]:
-    """(entry as an object, loop ID, time) of each entry that names a loop."""
+    """Yield (entry as an object, loop ID, time) of each entry that names a loop."""
     for entry in value if isinstance(value, list) else [value]:
         if isinstance(entry, str) and entry:
             yield {"loop_id": entry}, entry, None

@@ -1,4 +1,4 @@
-"""Records of pattern files and archives, for decisions that write them whole."""
+"""Records of pattern files and archives, for decisions on whole records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from core.storage.json_editor import BadJson, JsonText, Path
 from core.storage.locks import open_regular
 
 MAX_STORED_TEXT: Final = 64 << 10
-"""Longest text, in characters of JSON, that is stored with the decision on it."""
+"""Maximum length of a text, in characters of JSON, that is stored with a decision."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Stored:
 
 
 class Registry:
-    """The pattern files and archives of the project; each is read once, on first use."""
+    """The pattern files and archives of a project, each read once on first use."""
 
     def __init__(self, paths: ProjectPaths) -> None:
         self._paths = paths
@@ -52,7 +52,7 @@ class Registry:
         self._texts: dict[tuple[str, Path], list[str]] = {}
 
     def record(self, pattern: Pattern) -> Stored:
-        """The record of a pattern; `Refused` if the file or the ledger cannot store it."""
+        """Return a pattern's record; raise `Refused` if file or ledger cannot store it."""
         if pattern.is_unnamed:
             place = f"{visible_line(pattern.file, 120)} at {visible_line(pattern.pointer, 80) or 'the top'}"
             raise Refused(f"the record in {place} has no ID and cannot be changed; give it one first")
@@ -63,7 +63,10 @@ class Registry:
         return found
 
     def find(self, file: str, pattern_id: str) -> Stored | None:
-        """The record of an ID in one file, else None; may raise `Refused` as `record`."""
+        """Return the record of an ID in one file; None if it cannot be changed there.
+
+        Raises `Refused` if the ledger cannot store it exactly.
+        """
         read = self._read(file)
         if read is None or pattern_id not in read[1]:
             return None
@@ -73,7 +76,7 @@ class Registry:
         return Stored(file, record.value, self._text(file, document, record.path))
 
     def _text(self, file: str, document: JsonText, path: Path) -> str:
-        """JSON text of a record; a list of records is split only once."""
+        """Return the JSON text of a record; a list of records is split only once."""
         if document.is_lines or not path or not isinstance(path[-1], int):
             return document.text_at(path)
         parent = (file, path[:-1])
@@ -82,7 +85,7 @@ class Registry:
         return self._texts[parent][path[-1]]
 
     def records(self, patterns: Iterable[Pattern]) -> dict[str, dict[str, Any]]:
-        """Records by pattern ID, of the patterns whose files curation writes."""
+        """Return records by pattern ID, for the patterns whose files can be written."""
         found = {}
         for pattern in patterns:
             read = None if pattern.copy_folder else self._read(pattern.file)
@@ -91,7 +94,7 @@ class Registry:
         return found
 
     def written(self, pattern: Pattern, key: str) -> str | None:
-        """JSON text of a key in the record of a pattern; None if it is missing."""
+        """Return the JSON text of a key in a pattern's record; None if it is missing."""
         document, records = self._read(pattern.file) or (None, {})
         record = records.get(pattern.id)
         if document is None or record is None or key not in record.value:
@@ -99,11 +102,11 @@ class Registry:
         return document.text_at((*record.path, key))
 
     def archives(self) -> tuple[str, ...]:
-        """The archive files, newest month first; project-relative."""
+        """Return the archive files, newest month first; project-relative."""
         return tuple(self._paths.relative(path) for path in sorted(self._paths.archive.glob("*.json"), reverse=True))
 
     def _read(self, file: str) -> tuple[JsonText, dict[str, Record]] | None:
-        """A file and the first record of each ID; None if it cannot be written."""
+        """Return a file and the first record of each ID; None if it cannot be written."""
         if file not in self._files:
             try:
                 document = _read(pattern_path(self._paths, file))
@@ -118,7 +121,7 @@ class Registry:
 
 
 def check_keepable(record: dict[str, Any], pattern_id: str) -> None:
-    """Refuse a record that the ledger cannot store exactly."""
+    """Raise `Refused` if the ledger cannot store a record exactly."""
     try:
         same = msgspec.json.decode(msgspec.json.encode(record)) == record
     except (msgspec.MsgspecError, ValueError, TypeError, RecursionError):
@@ -139,7 +142,7 @@ def _read(path: FilePath) -> JsonText:
 
 
 class UnitOfWork:
-    """The files of one act of deciding, each read once; the ledger is locked."""
+    """The files read for one act, each once, while the ledger is locked."""
 
     def __init__(self, paths: ProjectPaths, ledger: Ledger) -> None:
         self._paths = paths
@@ -171,7 +174,7 @@ class UnitOfWork:
         return self._writable[pattern.file]
 
     def text(self, pattern: Pattern) -> dict[str, Any]:
-        """Keys of the record that hold the text; {} if it changed or is not storable."""
+        """Return the text keys of a record; {} if they changed or cannot be stored."""
         try:
             record = self.registry.records((pattern,))[pattern.id]
             found = text_of(record, pattern.type)
@@ -183,7 +186,7 @@ class UnitOfWork:
         return found if is_same and len(json.dumps(found)) <= MAX_STORED_TEXT else {}
 
     def written_override(self, pattern: Pattern) -> str | None:
-        """JSON text of a foreign override in the record, for undo; None if there is none."""
+        """Return the JSON text of an override by another program, for undo, or None."""
         try:
             if not self._is_overridden(pattern.file):
                 return None
@@ -195,7 +198,7 @@ class UnitOfWork:
             return None
 
     def _is_overridden(self, file: str) -> bool:
-        """Whether a file contains an override at all; otherwise it need not be parsed."""
+        """Whether a file contains any override; if not, it is not parsed."""
         if file not in self._overridden:
             try:
                 data = pattern_path(self._paths, file).read_bytes()

@@ -1,4 +1,4 @@
-"""Pure decision rules that write whole records; see docs/curation.md."""
+"""Decision rules that write whole records, without I/O; see docs/curation.md."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PRUNE: Final = "prune"
 
 
 class Batch(Struct, frozen=True, kw_only=True):
-    """Context of such a decision: its ID, time, author and reason, and the records."""
+    """Context of a decision on whole records: ID, time, author, reason, records."""
 
     paths: ProjectPaths
     registry: Registry
@@ -48,11 +48,11 @@ class Batch(Struct, frozen=True, kw_only=True):
     reason: str
 
     def file_of(self, kind: PatternType) -> str:
-        """The file for new patterns of a type."""
+        """Return the file for new patterns of a type."""
         return self.paths.relative(self.paths.pattern_file(kind.value))
 
     def archive_file(self) -> str:
-        """The archive file of this month; `Refused` if a link leads out of the project."""
+        """Return this month's archive; `Refused` if a link leads out of the project."""
         file = self.paths.relative(self.paths.archive / f"{self.at:%Y-%m}-patterns.json")
         try:
             pattern_path(self.paths, file)
@@ -67,7 +67,7 @@ class Batch(Struct, frozen=True, kw_only=True):
 
 
 class Changes:
-    """Collects effects and their inverse record by record."""
+    """Collects the effects of a decision and their inverse, record by record."""
 
     def __init__(self) -> None:
         self._effects: list[Effect] = []
@@ -88,7 +88,7 @@ class Changes:
         self._inverse.insert(0, effect(insert=record, keep_id=True))
 
     def present(self, stored: Stored, kind: PatternType, identifier: str) -> dict[str, Any]:
-        """A record with the keys set so far."""
+        """Return a record with the keys set so far."""
         _, _, keys = self._set.get((stored.file, identifier), (kind, stored, {}))
         return {**stored.value, **keys}
 
@@ -102,7 +102,7 @@ class Changes:
         self._unset[stored.file, identifier] = tuple(key for key in unset if key in stored.value)
 
     def draft_fields(self) -> dict[str, Any]:
-        """`effects` and `inverse` of a `Draft`."""
+        """Return `effects` and `inverse` of a `Draft`."""
         effects, inverse = list(self._effects), list(self._inverse)
         for (file, identifier), (kind, stored, keys) in self._set.items():
             effect = partial(Effect, file=file, type=kind.value, pattern_id=identifier)
@@ -115,9 +115,9 @@ class Changes:
 
 
 def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern], *, unattended: bool) -> Draft:
-    """Add new patterns, and uses of known ones, without refused proposals.
+    """Add new patterns, and uses of known ones, from the accepted proposals.
 
-    `patterns` is the registry by ID. `unattended`: no person has read the proposals, so Review asks about them.
+    `patterns` is the registry by ID. If `unattended`, no person has read the proposals, so Review asks about them.
     """
     changes, source = Changes(), extraction.source_id
     joined: list[str] = []
@@ -151,7 +151,7 @@ def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern
 
 
 def _discovery(record: Mapping[str, Any], kind: PatternType, source_id: str, at: datetime) -> dict[str, str | None]:
-    """The loop and time of a discovery; a debug session may belong to a loop."""
+    """Return loop and time of a discovery; a debug session may belong to a loop."""
     pattern = as_read(record, kind)
     first = pattern.source_loops[:1]
     times = filter(None, (pattern.last_used, *(loop.at for loop in first)))
@@ -159,7 +159,7 @@ def _discovery(record: Mapping[str, Any], kind: PatternType, source_id: str, at:
 
 
 def import_patterns(batch: Batch, plan: ImportPlan, patterns: Mapping[str, Pattern]) -> Draft:
-    """Import patterns by a plan for the present registry; new text is quarantined."""
+    """Import patterns as planned for the current registry; quarantine new texts."""
     changes = Changes()
     texts: list[str] = []
     joined: list[str] = []
@@ -242,6 +242,6 @@ def restore(batch: Batch, pattern_id: str, patterns: Mapping[str, Pattern]) -> D
 
 
 def with_id(kind: PatternType, identifier: str, record: Mapping[str, Any]) -> dict[str, Any]:
-    """The record with this ID as its first key."""
+    """Return the record with this ID as its first key."""
     key = "template_id" if kind is PatternType.TEMPLATE else "pattern_id"
     return {key: identifier, **{name: value for name, value in record.items() if name != key}}

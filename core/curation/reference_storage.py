@@ -43,11 +43,11 @@ class _EventStore:
         self._mutex = threading.Lock()
 
     def events(self, kind: str) -> list[Event]:
-        """All events of one kind, oldest first; invalid lines are skipped."""
+        """Return all events of one kind, oldest first; invalid lines are skipped."""
         return [event for event in self._read() if event.kind == kind]
 
     def add(self, event: Event, *more: Event) -> None:
-        """Append events, unless the first exists; `BadInput` if of another kind."""
+        """Append events unless the first one exists; `BadInput` if its kind differs."""
         if not event.id:
             raise BadInput("id must name the event, it is empty")
         known = next((known for known in self._read() if known.id == event.id), None)

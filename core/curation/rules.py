@@ -39,9 +39,9 @@ _MAX_SLUG: Final = 60
 
 
 def promote(case: Case, _command: PatternCommand) -> Draft:
-    """Pin as proven; see docs/curation.md#promote.
+    """Pin a pattern as proven; see docs/curation.md#promote.
 
-    A promotion that later evidence contradicts can be repeated: it then covers that evidence.
+    A promotion that later evidence contradicts can be repeated; the new pin then covers that evidence.
     """
     if case.effective is Maturity.DEPRECATED and not (case.was_reset and case.pin is None):
         raise Refused(f"{case.name} is deprecated{since(case.pin)}; reset it first")
@@ -57,7 +57,7 @@ def promote(case: Case, _command: PatternCommand) -> Draft:
 
 
 def promote_among_many(case: Case, command: PatternCommand) -> Draft:
-    """Promote one of several patterns; held or quarantined ones are refused."""
+    """Promote one of many patterns; refuse a held or quarantined one."""
     if case.assessment.held:
         raise Refused(f"{case.name} is held: read it and approve it first")
     if case.assessment.quarantined:
@@ -73,7 +73,7 @@ def promote_after_reset(case: Case, command: PatternCommand) -> Draft:
 
 
 def deprecate(case: Case, _command: PatternCommand) -> Draft:
-    """Pin as deprecated, with a reason."""
+    """Pin a pattern as deprecated; requires a reason."""
     if not case.reason:
         raise BadInput(f"deprecating {case.name} needs a reason")
     if case.effective is Maturity.DEPRECATED and case.pin is not None and not case.assessment.contradicted:
@@ -94,7 +94,7 @@ def reset(case: Case, _command: PatternCommand) -> Draft:
 
 
 def accept_inversion(case: Case, proposal: Inversion, text: str, next_id: Callable[[str], str]) -> Draft:
-    """Deprecate the pattern and write an anti-pattern; `next_id`: free ID of a slug."""
+    """Deprecate the pattern and write an anti-pattern; `next_id` makes ID from slug."""
     if not text:
         raise BadInput(f"the anti-pattern for {case.name} needs a text")
     _check_invertible(case)
@@ -115,7 +115,7 @@ def accept_inversion(case: Case, proposal: Inversion, text: str, next_id: Callab
 
 
 def _anti_pattern_record(case: Case, proposal: Inversion, text: str, anti_id: str) -> dict[str, Any]:
-    """The record of an anti-pattern made of the pattern; see docs/file-formats.md."""
+    """Make the record of the anti-pattern; see docs/file-formats.md."""
     pattern = case.pattern
     sources = {source.loop_id: source for source in pattern.source_loops}
     source_loops = []
@@ -170,7 +170,7 @@ def snooze(case: Case, command: commands.Snooze) -> Draft:
 
 
 def snooze_end(until: datetime | None, more: int | None, at: datetime) -> str:
-    """When a snooze ends, in words; `BadInput` if it never begins or has no end."""
+    """Describe when a snooze ends; raise `BadInput` if the end is missing or past."""
     if until is not None and until <= at:
         raise BadInput(f"cannot snooze until {iso(until)}: it is not in the future")
     if more is not None and more < 1:
@@ -187,7 +187,7 @@ def snoozed_fields(until: datetime | None, beyond: int | None) -> dict[str, Any]
 
 
 def quarantine(case: Case, _command: PatternCommand) -> Draft:
-    """Quarantine a pattern; a pin on its present text prevents it."""
+    """Quarantine a pattern; refused if its current text is pinned."""
     if not case.reason:
         raise BadInput(f"quarantining {case.name} needs a reason")
     if _is_quarantined(case) or _is_blocked(case):
@@ -199,9 +199,9 @@ def quarantine(case: Case, _command: PatternCommand) -> Draft:
 
 
 def release(case: Case, _command: PatternCommand) -> Draft:
-    """Allow the present text to be injected; a changed text is withheld again.
+    """Allow the current text to be injected; a changed text is withheld again.
 
-    A blocked text is released only with a reason, a held one is approved without.
+    Releasing a blocked text requires a reason; approving a held one does not.
     """
     arrival = case.state.arrivals.get(case.pattern.id)
     waits = arrival is not None and arrival.waits(case.pattern.content_hash)
@@ -230,11 +230,11 @@ PATTERN_RULES: Final[Mapping[type[PatternCommand], Callable[[Case, Any], Draft]]
     commands.Quarantine: quarantine,
     commands.Release: release,
 }
-"""Rules that need no more than the case and the command."""
+"""Rules that need only the case and the command."""
 
 
 def why_refused(command: PatternCommand, state: ProjectState) -> str:
-    """Why a command is refused, "" if allowed; a missing reason does not count.
+    """Return why a command is refused, "" if allowed; ignores a missing reason.
 
     Raises `UnknownRecord` if the pattern does not exist.
     """
@@ -262,7 +262,7 @@ def why_refused(command: PatternCommand, state: ProjectState) -> str:
 
 
 def override_of(pin: Pin) -> dict[str, Any]:
-    """The `override` that shows a pin in the record of its pattern."""
+    """Return the `override` that shows a pin in the record of its pattern."""
     at, state = iso(pin.at), pin.state.value
     return {"state": state, "reason": pin.reason, "by": pin.by, "at": at, "decision": pin.decision_id}
 
@@ -274,7 +274,7 @@ def _is_quarantined(case: Case) -> bool:
 
 
 def _stopped(case: Case) -> Severity | None:
-    """Scan result that withholds this text, unless a person decided otherwise."""
+    """Return the scan result that withholds this text, unless a person approved it."""
     if case.pin is not None and case.pin.content_hash == case.pattern.content_hash:
         return None
     return find_stopping_severity(case.pattern, case.state, case.settings.scan)
@@ -304,7 +304,7 @@ def _pin_draft(case: Case, verb: Verb, state: Maturity, *, warnings: tuple[str, 
 
 
 def _override_changes(case: Case, override: dict[str, Any] | None) -> dict[str, Any]:
-    """Fields of a `Draft` that sets `override` in the record; None removes it."""
+    """Return `Draft` fields that set `override` in the record; None removes it."""
     if not case.writable:
         return {"ledger_only": True}
     before = override_of(case.pin) if case.pin is not None else case.written
@@ -312,7 +312,7 @@ def _override_changes(case: Case, override: dict[str, Any] | None) -> dict[str, 
 
 
 def _override_effect(case: Case, override: dict[str, Any] | str | None) -> Effect:
-    """Set `override` in the record (a string is JSON text); None removes it."""
+    """Make an effect that sets `override` (a string is JSON text); None removes it."""
     keys: dict[str, Any] = {"unset": (OVERRIDE,)}
     if override is not None:
         keys = {"text" if isinstance(override, str) else "set": {OVERRIDE: override}}

@@ -18,7 +18,7 @@ from core.state.project_state import ProjectState
 
 
 def approved_text(decision: Decision, pattern: Pattern) -> dict[str, Any]:
-    """Text keys of the record at the time of a decision; {} if not stored."""
+    """Return the text keys of the record when it was decided on; {} if not stored."""
     stored = decision.after.get(DECIDED_TEXT)
     if decision.subject == pattern.id and isinstance(stored, dict):
         return stored
@@ -27,7 +27,7 @@ def approved_text(decision: Decision, pattern: Pattern) -> dict[str, Any]:
 
 
 def find_approved_pattern(state: ProjectState, pattern_id: str) -> Pattern | None:
-    """The pattern with the text that its pin is about; None if not pinned or stored."""
+    """Return the pattern with the text of its pin; None if not pinned or not stored."""
     pattern, pin = state.pattern(pattern_id), state.assessment(pattern_id).pin
     if pin is None:
         return None
@@ -37,7 +37,7 @@ def find_approved_pattern(state: ProjectState, pattern_id: str) -> Pattern | Non
 
 
 def restore_text(case: Case, approved: Mapping[str, Any], stored: Stored) -> Draft:
-    """Restore the text that the pin on the pattern is about; see `approved_text`."""
+    """Restore the text for which the pattern was pinned; see `approved_text`."""
     if case.pin is None:
         raise Refused(f"{case.name} is not pinned, so it has no approved text")
     if not approved:

@@ -13,7 +13,7 @@ from core.curation.decision_text import subject_text, verb_text
 from core.records.decisions import TURNS, CurationState, Decision, Verb
 
 ALONE: Final = frozenset({Verb.NOTE, Verb.SNOOZE})
-"""Verbs that no later decision rests on, and that rest on no earlier one."""
+"""Verbs of decisions that depend on no other decision, and on which no other depends."""
 _ON_MANY: Final = frozenset({Verb.EXTRACT, Verb.IMPORT, Verb.ARCHIVE})
 """Verbs whose subject is a source or a policy, not a pattern."""
 _RE_ENABLED: Final = {Verb.RESET, Verb.PROMOTE}
@@ -21,7 +21,7 @@ _RE_ENABLED: Final = {Verb.RESET, Verb.PROMOTE}
 
 
 def last_act(verb: Verb, state: CurationState) -> tuple[str, ...]:
-    """Decisions that undo (or redo) reverses next, in that order, else `Refused`."""
+    """Return the decisions to undo (or redo) next, in order; `Refused` if none."""
     candidates = state.undoable if verb is Verb.UNDO else state.redoable
     if not candidates:
         raise Refused(f"there is nothing to {verb}")
@@ -30,7 +30,7 @@ def last_act(verb: Verb, state: CurationState) -> tuple[str, ...]:
 
 
 def check_own(newest: Decision, by: str) -> None:
-    """`Refused` if another person made the newest decision; the message helps."""
+    """Raise `Refused`, with advice, if another person made the newest decision."""
     if newest.by != by:
         raise Refused(
             f"the newest decision was made by {shorten_id(newest.by)}: {verb_text(newest)} "
@@ -40,10 +40,10 @@ def check_own(newest: Decision, by: str) -> None:
 
 
 def named_act(name: str, state: CurationState, decisions: Sequence[Decision]) -> tuple[str, ...]:
-    """Decisions that undo reverses for the ID of one or of their act, last first.
+    """Return the decisions to undo for the ID of a decision or act, last first.
 
     Raises `UnknownRecord` if no decision or act has this ID, and `Refused` if it is already undone or a later decision
-    rests on it.
+    depends on it.
     """
     named = [one for one in decisions if name in (one.id, one.group)]
     if not named:
@@ -68,7 +68,7 @@ def named_act(name: str, state: CurationState, decisions: Sequence[Decision]) ->
 
 
 def affected_ids(decided: Decision | Draft) -> set[str]:
-    """IDs of what a decision is about; a later decision on one of these rests on it."""
+    """Return the IDs that a decision affects; later decisions on them depend on it."""
     found = {effect.pattern_id for effect in decided.effects}
     for key in ("patterns", "joined"):
         names = decided.after.get(key)
@@ -77,7 +77,7 @@ def affected_ids(decided: Decision | Draft) -> set[str]:
 
 
 def reversal(verb: Verb, decision: Decision, by: str) -> Draft:
-    """The draft of undo (or redo) of one decision by `by`."""
+    """Make the draft with which `by` undoes (or redoes) one decision."""
     is_undo = verb is Verb.UNDO
     before, after = (decision.after, decision.before) if is_undo else (decision.before, decision.after)
     state = f"→ {after.get('state')}" if before.get("state") != after.get("state") else ""
@@ -93,7 +93,7 @@ def reversal(verb: Verb, decision: Decision, by: str) -> Draft:
 
 
 def summary(verb: Verb, decisions: list[Decision], by: str) -> str:
-    """What undo (or redo) of the decisions of one act did, in one line."""
+    """Describe in one line what the undo (or redo) of one act did."""
     verbs = {decision.verb for decision in decisions}
     what = "re-enable" if verbs == _RE_ENABLED else "decide" if len(verbs) > 1 else verb_text(decisions[0])
     subjects = {decision.subject for decision in decisions}

@@ -1,8 +1,8 @@
-"""Updates counts in pattern records; see docs/curation.md#use-counts.
+"""Update counts in pattern records; see docs/curation.md#use-counts.
 
-The event log is written first and is authoritative. Counts are set to the evidence, not incremented, so that writing
-is idempotent and the next report completes what a crash left undone. Therefore a `counted` event stores once for each
-record what its own counts contained before (see `core.learning.evidence`).
+The event log is written first and is authoritative. Counts are set to the evidence, not incremented, so that writing is
+idempotent and the next report completes what a crash left undone. To this end, a `counted` event stores once for each
+record which uses its own counts already contained (see `core.learning.evidence`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _COUNTERS: Final = frozenset({"successful_applications", "failed_applications"})
 
 
 class CountResult(Struct, frozen=True, kw_only=True):
-    """The new counts of one record (`uses` without a result too), or the `problem`."""
+    """New counts of a record (`uses` include those without result), or `problem`."""
 
     pattern_id: str
     file: str
@@ -57,7 +57,7 @@ class CountResult(Struct, frozen=True, kw_only=True):
 
 Known = tuple[Snapshot, Scoreboard]
 Read = Callable[[], Known]
-"""Reads the present pattern files and event log."""
+"""Reads the current pattern files and event log."""
 
 
 def record_events(
@@ -65,8 +65,8 @@ def record_events(
 ) -> tuple[CountResult, ...]:
     """Append events, then update the records of the patterns that they are about.
 
-    All or none are written; they are durable on return, even if a record cannot be updated. Raises `BadInput` as
-    `append_events`, and `Unwritable` if the event log cannot be written.
+    All or no events are written, durably, even if a record cannot be updated. Raises `BadInput` like `append_events`,
+    and `Unwritable` if the event log cannot be written.
     """
     snapshot, _ = read()
     counted: list[CountResult] = []
@@ -104,9 +104,9 @@ def record_events(
 def brought_counts(
     snapshot: Snapshot, board: Scoreboard, pattern_ids: Iterable[str], decision: Decision
 ) -> tuple[Event, ...]:
-    """The `counted` events for records into which a decision brought counts.
+    """Make `counted` events for records into which a decision brought counts.
 
-    Without them a use reported later would be taken for one of these counts.
+    Without them, a use reported later would be mistaken for one that is already counted.
     """
     return tuple(
         Event(
@@ -124,7 +124,7 @@ def brought_counts(
 
 
 def _affected_patterns(snapshot: Snapshot, events: Iterable[Event]) -> tuple[str, ...]:
-    """IDs of patterns whose counts the events may change, sorted."""
+    """Return the sorted IDs of patterns whose counts the events may change."""
     found = set()
     for event in events:
         if event.kind not in _RESULTS:
@@ -140,10 +140,10 @@ def _affected_patterns(snapshot: Snapshot, events: Iterable[Event]) -> tuple[str
 
 
 def _first_counts(known: Known, pattern_ids: Iterable[str], now: datetime, by: str, *, dated: bool) -> Iterator[Event]:
-    """The missing `counted` events of records with (`dated`) or without a last use.
+    """Yield missing `counted` events of records with (`dated`) or without a last use.
 
-    A record with a last use is checked after the report is logged, since the reporter may already have counted the
-    use in the record. A record without one cannot contain a use that is reported later.
+    A record with a last use is checked after the report is logged, since the reporter may already have counted the use
+    in the record. A record without one cannot contain a use that is reported later.
     """
     snapshot, board = known
     for pattern_id in pattern_ids:
@@ -157,7 +157,7 @@ def _first_counts(known: Known, pattern_ids: Iterable[str], now: datetime, by: s
 
 
 def _observations_from_record(board: Scoreboard, pattern_id: str) -> tuple[Observation, ...]:
-    """Observations from the record alone, also of patterns merged into it."""
+    """Return observations from the record alone, also of patterns merged into it."""
     found = (one for one in board.observations(pattern_id) if one.source in _FROM_RECORD)
     return tuple(replace(one, pattern_id=pattern_id) for one in found)
 
@@ -274,7 +274,7 @@ class _Writer:
             _append(document, record, "source_loops", entries)
 
     def _agent(self, pattern_id: str, use: Observation, loop: Loop | None, names: set[str]) -> str:
-        """The agent that reported the use, or of its loop or attempt; "" if unknown."""
+        """Return the agent that reported the use, or of its loop or task; "" if unknown."""
         attempt = self._snapshot.attempts.get(use.loop_id)
         task = self._snapshot.tasks.get(attempt.task_id) if attempt else None
         sources = (*self._events(pattern_id, names), loop, attempt, task)
@@ -295,7 +295,7 @@ def _append(document: JsonText, record: Record, key: str, entries: Sequence[Any]
 
 
 def _entry(pattern: Pattern, use: Observation, loop: Loop | None, agent: str) -> dict[str, Any]:
-    """An entry of `source_loops` for the pattern's type, without unknown values."""
+    """Make an entry of `source_loops` for the pattern's type, without unknown values."""
     entry: dict[str, Any] = {"loop_id": use.loop_id, "timestamp": iso(use.at)}
     if pattern.type is PatternType.SUCCESS:
         result = {True: "success", False: "failure", None: None}[use.success]

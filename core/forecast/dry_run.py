@@ -1,7 +1,7 @@
-"""Dry run: makes a decision in memory and scores the result.
+"""Dry run: make a decision in memory and score the result.
 
-The ledger is the snapshot's, extended in memory. The code that writes pattern files is applied to the text of the
-affected records alone, and the usual reader parses the result. So a forecast and the decision itself cannot differ.
+Decisions are appended to a copy of the ledger in memory. The code that writes pattern files is applied to the affected
+records alone, and the usual reader parses the result. So a forecast cannot differ from the decision.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from core.storage.json_editor import BadJson
 
 
 class DryRun(NamedTuple):
-    """A decision, and the state after it with the previous queue and offers."""
+    """A decision, and the state after it; queue and offers are those from before."""
 
     decided: Decided
     state: ProjectState
@@ -71,9 +71,9 @@ def dry_run(project: Project, command: Command, state: ProjectState | None = Non
 
 
 def _embeddings(view: ProjectState, after: Snapshot) -> Embeddings[Pattern] | None:
-    """Embeddings that include new texts, as the next injection would make them.
+    """Return embeddings that include new texts, as the next injection would.
 
-    While older texts lack vectors none are made: the new texts would be ranked by a different method than the others.
+    While older texts lack vectors, none are added: the new texts would be ranked by a different method than the others.
     """
     known = view.snapshot.patterns
     new = {id: pattern for id, pattern in after.patterns.items() if known.get(id) is not pattern}
@@ -83,7 +83,7 @@ def _embeddings(view: ProjectState, after: Snapshot) -> Embeddings[Pattern] | No
 
 
 class _Stage(Project):
-    """A project that keeps in memory what it writes."""
+    """A project whose writes stay in memory."""
 
     def __init__(self, project: Project, state: ProjectState) -> None:
         super().__init__(project.project, state.settings, by=project.by, clock=lambda: state.now, cache=False)
@@ -95,7 +95,7 @@ class _Stage(Project):
         self._view = state
 
     def extraction(self, source_id: str, types: frozenset[PatternType] = ALL_TYPES) -> Extraction:
-        """What the real project extracts."""
+        """Return what the real project extracts."""
         return self._real.extraction(source_id, types)
 
     def _append_events(self, *events: Event) -> None:
@@ -122,11 +122,10 @@ class _MemoryLibrary(Library):
         """IDs of patterns whose records changed since the last `apply`."""
 
     def add_events(self, events: Iterable[Event]) -> None:
-        """Append events."""
         self._all_events = (*self._all_events, *events)
 
     def copies(self, pattern_id: str) -> tuple[Pattern, ...]:
-        """All present records of an ID."""
+        """Return all current records of an ID."""
         changed = self._changed.get(pattern_id)
         return self._all_copies(pattern_id) if changed is None else changed
 
@@ -137,7 +136,7 @@ class _MemoryLibrary(Library):
         self.touched.add(pattern_id)
 
     def apply(self, changed: Iterable[Path] | None) -> tuple[Snapshot, Delta]:
-        """The snapshot with everything added so far; `changed` is ignored."""
+        """Return the snapshot with everything added so far; `changed` is ignored."""
         before = self._snapshot
         patterns = dict(before.patterns)
         moved = set()
@@ -180,7 +179,7 @@ class _MemoryLedger(Ledger):
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """No lock is needed in memory."""
+        """Do nothing: memory needs no lock."""
         yield
 
     def append(self, *decisions: Decision) -> None:
@@ -241,11 +240,11 @@ class _DryUnit(UnitOfWork):
         return _RecordRegistry(self._paths)
 
     def written_override(self, pattern: Pattern) -> str | None:
-        """Not looked up: only undo needs it."""
+        """Return None: only undo needs the override."""
         return None
 
     def text(self, pattern: Pattern) -> dict[str, Any]:
-        """Not looked up: only restoring a text needs it."""
+        """Return {}: only restoring a text needs it."""
         return {}
 
 
@@ -266,7 +265,7 @@ class _RecordRegistry(Registry):
 
 
 def _text(paths: ProjectPaths, file: str, copies: Collection[Pattern]) -> bytes | None:
-    """Text of a pattern file with only these records; all of it if not sliceable."""
+    """Read only these records of a file, or all of it; None if it does not exist."""
     raw = read_file(paths.inside(file), paths.aiwg, MAX_PATTERN_BYTES)
     if isinstance(raw, Problem):
         raise Unwritable(f"cannot read {visible_line(file, 160)}: it {raw.message}")

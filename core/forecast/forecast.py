@@ -32,22 +32,22 @@ from core.state.project_state import ProjectState
 from core.state.review_items import DUPLICATE, ReviewItem
 
 SHOWN: Final[tuple[str, ...]] = (*STATES, QUARANTINE, HELD)
-"""The shown states: quarantine and held count as states."""
+"""The states as shown to users, including quarantine and held."""
 SUPPOSED: Final = "supposed"
-"""The reason of a dry run if one is required; no context shows it."""
+"""Placeholder reason for a dry run that requires one; no context shows it."""
 _NAMED: Final = 80
-"""Length of an ID in refusals."""
+"""Maximum length of an ID in refusals."""
 
 Stop = Callable[[], bool]
-"""Called between contexts; returns whether to stop."""
+"""Called between contexts; returns True to stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Merger:
-    """The result of merging two patterns; `target` stays.
+    """The result of merging two patterns; `target` is kept.
 
     `before` has the assessments of both, the kept one first; `after` and `lineage` are those of the result. `saved` is
-    how many estimated tokens a context with the result is shorter than one with both.
+    the estimated number of tokens by which a context gets shorter than with both.
     """
 
     target: Pattern
@@ -64,7 +64,7 @@ class ContextChange:
     """A context that would change.
 
     `kind`, `id` and `title` are those of the recipient (see `Recipient`). `before` and `after` are the exact texts, ""
-    if nothing is injected; `tokens` those of both, estimated.
+    if nothing is injected; `tokens` has the estimated tokens of both.
     """
 
     kind: str
@@ -77,10 +77,10 @@ class ContextChange:
 
 @dataclass(frozen=True, slots=True)
 class PatternRank:
-    """How often one pattern is injected, and its rank.
+    """How often a pattern is injected, and its rank by score.
 
-    `given` is the number of compared contexts that contain it. `rank` is its rank by score among all patterns, from 1;
-    equal scores share the best rank. It is None if the pattern does not exist.
+    `given` is the number of compared contexts that contain it. `rank` starts at 1, and equal scores share the best
+    rank; None if the pattern does not exist.
     """
 
     given: int
@@ -92,11 +92,11 @@ class Forecast:
     """The effect of a decision.
 
     `action` is that of the answer, "" for a decision that answers no question. `loops`, `paused` and `tasks` are the
-    numbers of compared contexts of running loops, paused loops and past tasks; `changed` has those that would change,
-    in this order; `tokens` are of all contexts before and after. `turned` has the patterns whose shown state (`SHOWN`)
-    would change, `added` and `removed` the IDs of those that would enter or leave the registry, `places` the ranks
-    before and after by pattern ID. `by_words` is the embedding coverage if vectors are missing: contexts can still
-    change when they are made.
+    numbers of compared contexts of running loops, paused loops and past tasks. `changed` has those that would change,
+    in this order; `tokens` are the totals before and after. `turned` has (ID, before, after) of patterns whose shown
+    state (`SHOWN`) would change, `added` and `removed` the IDs that would enter or leave the registry, `places` the
+    ranks before and after by pattern ID. `by_words` is the embedding coverage if vectors are missing, which can still
+    change contexts when computed.
     """
 
     action: str = ""
@@ -120,7 +120,7 @@ class Forecast:
 class BulkForecast:
     """The effect of one decision about many patterns.
 
-    `refused` has reasons and `turned` state changes (before, after), each with the number of patterns, the most
+    `refused` has (reason, number of patterns) and `turned` (state before, state after, number of patterns), the most
     frequent first.
     """
 
@@ -134,7 +134,7 @@ class BulkForecast:
 def forecast_bulk(
     project: Project, verb: Verb, pattern_ids: Sequence[str], stop: Stop = lambda: False
 ) -> BulkForecast | None:
-    """Dry-run a bulk verb about many patterns; None if it was stopped."""
+    """Forecast a verb about many patterns by a dry run; None if `stop` ended it."""
     state, asked = project.view, len(set(pattern_ids))
     try:
         found = Forecaster(project)._effect(state, bulk(verb, pattern_ids, SUPPOSED), stop)
@@ -167,10 +167,10 @@ class Forecaster:
     def forecast(
         self, state: ProjectState, item: ReviewItem, answer: Answer, typed: str = "", stop: Stop = lambda: False
     ) -> Forecast | None:
-        """Dry-run an answer and compare the contexts; None if it was stopped.
+        """Dry-run an answer and compare the contexts; None if `stop` ended it.
 
         Contexts are cached while `state` stays the same. `typed` is the reason, or the text of a rewrite, if already
-        typed. Raises `RalphdeckError` if the answer is refused; the message is why.
+        typed. Raises `RalphdeckError`, with the reason as message, if the answer is refused.
         """
         about = tuple(id for id in (item.subject, item.other) if id) if item.is_about_pattern else ()
         if not answer.matters:
@@ -193,7 +193,7 @@ class Forecaster:
     def _effect(
         self, state: ProjectState, command: Command, stop: Stop, about: tuple[str, ...] = ()
     ) -> tuple[Forecast, DryRun] | None:
-        """Dry-run a decision; compare contexts, and ranks of patterns in `about`."""
+        """Dry-run a decision; compare contexts, and the ranks of patterns in `about`."""
         by_words = state.coverage
         run = dry_run(self._project, command, state)
         after, same = run.state, same_texts(state, run.state)
@@ -229,7 +229,7 @@ def _of_readers(readers: tuple[Recipient, ...], **found: Any) -> Forecast:
 
 
 def _readers(state: ProjectState, about: tuple[str, ...]) -> tuple[Recipient, ...]:
-    """The context recipients; if there are none, the topic of the first pattern."""
+    """Return the context recipients; if there are none, the topic of a pattern."""
     found = list_recipients(state.snapshot)
     pattern = state.snapshot.patterns.get(about[0]) if about and not found else None
     if pattern is None:
@@ -238,13 +238,13 @@ def _readers(state: ProjectState, about: tuple[str, ...]) -> tuple[Recipient, ..
 
 
 def shown_codes(board: Scoreboard) -> Codes:
-    """The shown state of every row; indices into `SHOWN`."""
+    """Return the shown state of every row as an index into `SHOWN`."""
     is_withheld = np.where(board.held, SHOWN.index(HELD), SHOWN.index(QUARANTINE))
     return np.where(board.quarantined, is_withheld, board.state_codes).astype(np.int8)
 
 
 def _turned(state: ProjectState, after: ProjectState) -> Iterator[tuple[str, str, str]]:
-    """Patterns that exist before and after and change their state, in registry order."""
+    """Yield (ID, before, after) of patterns that change their shown state."""
     ids = after.board.ids
     if ids != state.board.ids:
         ids = tuple(id for id in ids if id in state.board)
@@ -263,7 +263,7 @@ def _rank(state: ProjectState, pattern_id: str, given: list[tuple[str, ...]]) ->
 
 
 def _merger(state: ProjectState, after: ProjectState, item: ReviewItem, answer: Answer) -> Merger | None:
-    """The result of a merge; another answer than `accept` keeps the other pattern."""
+    """Return the result of a merge; only `accept` keeps the subject of the question."""
     if item.kind != DUPLICATE:
         return None
     ids = (item.subject, item.other) if answer.action == "accept" else (item.other, item.subject)
@@ -280,6 +280,6 @@ def _merger(state: ProjectState, after: ProjectState, item: ReviewItem, answer: 
 
 
 def _tokens(state: ProjectState, *pattern_ids: str) -> int:
-    """Estimated tokens of a context with just these patterns, whatever their states."""
+    """Estimate the tokens of a context of these patterns, whatever their states."""
     items = [(state.pattern(id), state.assessment(id)) for id in pattern_ids]
     return count_tokens(render_context(items, state.settings.injection))

@@ -35,7 +35,7 @@ from core.storage.hash_chain import NOT_AS_WRITTEN
 from core.storage.yaml_reader import decode_yaml
 
 MAX_BYTES: Final = 64 << 10
-"""Largest policy that is read."""
+"""Maximum size of a policy, in bytes."""
 _MAX_UNKNOWN: Final = 5
 _NAME_CHARS: Final = 80
 _SWITCH: Final = {"on": True, "off": False}
@@ -46,35 +46,35 @@ _NOT_NEEDED: Final = frozenset({None, PATTERN_COPIES, METRICS, ACTIONS, ESCALATI
 
 
 class Policy(Struct, frozen=True, kw_only=True):
-    """The policy of a project: rules on or off, or limits (None: no limit)."""
+    """The policy of a project: rules (True if on) and limits (None: no limit)."""
 
     no_quarantined: bool = True
-    """No quarantined pattern is injected."""
+    """Forbids the injection of quarantined patterns."""
     no_critical: bool = True
-    """No text that the scan blocks or holds is injected, unless a person released or approved it."""
+    """Forbids the injection of texts that the scan blocks or holds, unless a person approved them."""
     no_single_loop: bool = True
-    """No pattern is proven by the results of a single loop; promoted patterns are exempt."""
+    """Forbids patterns that are proven by the results of a single loop; promoted patterns are exempt."""
     log_verified: bool = True
-    """The hash chain of the log of decisions is intact."""
+    """Requires an intact hash chain of the decision log."""
     max_tokens: int | None = 2000
-    """Tokens, as estimated, of the contexts of running and paused loops and of the last tasks."""
+    """Maximum estimated tokens in the context of a running or paused loop or past task."""
     max_questions: int | None = None
-    """Open questions in Review."""
+    """Maximum number of pending questions in Review."""
     max_blocked: int | None = None
-    """Patterns in quarantine."""
+    """Maximum number of patterns in quarantine."""
     max_held: int | None = None
-    """Patterns that are held until a person approves them."""
+    """Maximum number of patterns that are held until a person approves them."""
     max_unreconciled: int | None = None
-    """Patterns whose records and evidence disagree."""
+    """Maximum number of patterns whose records and evidence disagree."""
     max_errors: int | None = None
-    """Files or records that cannot be used."""
+    """Maximum number of files or records that cannot be used."""
 
 
 class RuleResult(Struct, frozen=True, kw_only=True):
     """The result of one rule; `passed` is None if it is off.
 
-    `text` is displayable. `subjects` are IDs of patterns, loops or tasks that violate it, or unreadable files;
-    untrusted.
+    `text` is safe to display. `subjects` are the patterns, loops or tasks (by ID) that violate the rule, or unreadable
+    files; untrusted.
     """
 
     rule: str
@@ -99,7 +99,7 @@ def read_policy(name: str, data: bytes) -> Policy:
 
 
 def rule_name(field: str) -> str:
-    """The name of a rule in a policy file: `max-tokens`."""
+    """Return the name of a rule in a policy file: `max-tokens`."""
     return field.replace("_", "-")
 
 
@@ -127,9 +127,9 @@ def _value(file: str, key: str, value: Any) -> Any:
 
 
 def check(policy: Policy, state: ProjectState, paths: ProjectPaths) -> tuple[RuleResult, ...]:
-    """Check every rule; one fails if files that it needs are unreadable.
+    """Check every rule; a rule fails if files that it needs are unreadable.
 
-    If the policy counts questions, `state` has all that could be asked in Review.
+    If the policy limits questions, the queue of `state` must contain all of them.
     """
     checker = _Checker(policy, state, paths)
     return tuple(checker.result(field) for field in Policy.__struct_fields__)
@@ -166,7 +166,7 @@ class _Checker:
 
     @cached_property
     def _unread(self) -> list[Finding]:
-        """One finding for each unreadable file, folder or part of the decision log."""
+        """Return a finding for each unreadable file, folder or part of the decision log."""
         snapshot = self._state.snapshot
         found = {
             finding.file: finding
@@ -188,7 +188,7 @@ class _Checker:
         return plural(len(self._contexts), "context") + " of running and paused loops and last tasks"
 
     def _given(self) -> Iterator[str]:
-        """IDs of patterns that may be injected, by state or in one of the contexts."""
+        """Yield IDs of patterns that may be injected, by state or in one of the contexts."""
         board = self._state.board
         yield from _ids(board, board.injectable)
         yield from (id for _, given in self._contexts for id in given.pattern_ids)
@@ -241,7 +241,7 @@ class _Checker:
         return broken, f"{self._contexts_text}, the longest of {most:,} tokens, at most {limit:,}"
 
     def _counted(self, field: str) -> tuple[list[str], str, str]:
-        """What a limit counts: subjects, and the noun in singular and plural."""
+        """Return what a limit counts: subjects, and the noun in singular and plural."""
         state, board = self._state, self._state.board
         match field:
             case "max_questions":

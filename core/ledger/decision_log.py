@@ -38,8 +38,8 @@ class AppliedLine(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", t
 class DecisionLog(IncrementalLines):
     """The lines of a decision log that were parsed so far.
 
-    `by_id` has the decisions, oldest first, `records` the other records in the order in which they were first saved,
-    `pending` the decisions by (decision ID, file) whose effects may not be in that file yet.
+    `by_id` has the decisions, oldest first, `records` the other records in the order of their first saving, and
+    `pending` the decisions by (decision ID, file) whose effects may be missing from that file.
     """
 
     def reset(self) -> None:
@@ -149,7 +149,7 @@ def line_of(record: Record) -> dict[str, Any]:
 
 
 def record_of(line: Mapping[str, Any]) -> Record | None:
-    """Decode a line; None for one of another kind, `ValueError` if it is invalid."""
+    """Decode a line; None if it is of another kind, `ValueError` if it is invalid."""
     if line.get("kind") == _PATTERN:
         return ObservedPattern(**asdict(msgspec.convert(line.get("record"), _PatternLine)))
     if line.get("kind") == _MATURITY:
@@ -158,5 +158,5 @@ def record_of(line: Mapping[str, Any]) -> Record | None:
 
 
 def key_of(record: Record) -> tuple[type[Record], str]:
-    """Key of a record; a second record with the same key replaces the first."""
+    """Return the key of a record; a later record with the same key replaces it."""
     return type(record), record.id if isinstance(record, ObservedPattern) else record.pattern_id

@@ -1,4 +1,4 @@
-"""Compute the state that all decisions result in."""
+"""Compute the state that results from all decisions."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _BURST_VERDICTS: Final = {Verb.REVOKE: "revoked", Verb.CONFIRM: "confirmed"}
 def fold(decisions: Iterable[Decision]) -> CurationState:
     """Compute the state after `decisions`, oldest first.
 
-    Undo removes a decision as if it had never been made, redo restores it in its place, and any new decision ends the
-    chance to redo, as in an editor. An invalid undo or redo (in a log that was merged by hand) changes nothing.
+    Undo removes a decision as if it had never been made, and redo restores it in its place. Any new decision clears
+    what could be redone, as in an editor. An invalid undo or redo (in a log that was merged by hand) changes nothing.
     """
     made: dict[str, Decision] = {}
     undoable: dict[str, None] = {}
@@ -185,7 +185,7 @@ class _State:
 
 
 def _make_pin(decision: Decision, state: Maturity, text: str, successes: str, failures: str) -> Pin:
-    """The pin that a decision sets; the last three arguments are keys in its `after`."""
+    """Make the pin that a decision sets; the last arguments are keys in its `after`."""
     return Pin(
         state=state,
         at=decision.at,

@@ -34,7 +34,7 @@ _R = TypeVar("_R", bound=Record)
 
 
 class LedgerStorage(Storage):
-    """TinyDB storage over an append-only log, which other processes append to too."""
+    """TinyDB storage over a log to which this and other processes only append."""
 
     def __init__(self, file: AppendLog) -> None:
         self.file = file
@@ -43,7 +43,7 @@ class LedgerStorage(Storage):
         self._mutex = threading.Lock()
 
     def read(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """All documents by line number, decoded from the file for each query."""
+        """Return all documents by line number, decoded from the file for each query."""
         lines: list[Line] = decode_jsonl(self.file.read()[0])[0]
         return {TABLE: {str(line.number): line.value for line in lines if isinstance(line.value, dict)}}
 
@@ -52,7 +52,7 @@ class LedgerStorage(Storage):
         raise BadInput("the ledger is append-only: entries are never changed or removed")
 
     def append(self, documents: Iterable[Mapping[str, Any]]) -> list[int]:
-        """Append documents durably; returns their line numbers.
+        """Append documents durably; return their line numbers.
 
         Raises `BadInput` if a text is not valid Unicode (a lone surrogate), and `Unwritable` if the file cannot be
         written.
@@ -81,7 +81,7 @@ class LedgerStorage(Storage):
             return list(range(last - count + 1, last + 1))
 
     def refresh(self) -> None:
-        """Parse what was appended; everything if the file was replaced or truncated."""
+        """Parse the appended lines; all lines if the file was replaced or truncated."""
         with self._mutex:
             try:
                 status = self.file.path.stat()
@@ -148,7 +148,7 @@ class Ledger:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Lock out other writers during a decision; `Unwritable` if that is impossible."""
+        """Hold the write lock of the log; `Unwritable` if it cannot be locked."""
         try:
             self._paths.inside(FILE)
         except BadInput as error:
@@ -162,13 +162,13 @@ class Ledger:
             self.table.insert_multiple({"kind": "decision", **msgspec.to_builtins(one)} for one in decisions)
 
     def mark_applied(self, files: Mapping[str, Iterable[str]]) -> None:
-        """Record by decision ID the project-relative files that contain its effects."""
+        """Record, by decision ID, the project-relative files that contain its effects."""
         lines = [AppliedLine(decision=key, files=tuple(names)) for key, names in files.items()]
         with self.exclusive():
             self.table.insert_multiple(msgspec.to_builtins(line) for line in lines)
 
     def save_record(self, record: Record) -> None:
-        """Save a record durably; it replaces the one with its ID.
+        """Save a record durably; it replaces the saved one with the same ID.
 
         Raises `BadInput` if a text is not valid Unicode, and `Unwritable`, leaving the log unchanged, if that fails.
         """
@@ -176,21 +176,21 @@ class Ledger:
             self.table.insert(line_of(record))
 
     def records(self, kind: type[_R]) -> list[_R]:
-        """The saved records of one type, in the order of their first saving."""
+        """Return the saved records of one type, in the order of their first saving."""
         return [record for record in list(self._log().records.values()) if isinstance(record, kind)]
 
     def decisions(self) -> tuple[Decision, ...]:
         return self._log().decisions
 
     def by_id(self) -> Mapping[str, Decision]:
-        """All decisions by ID; a view that grows with the log."""
+        """Return all decisions by ID, as a view that grows with the log."""
         return MappingProxyType(self._log().by_id)
 
     def __contains__(self, decision_id: object) -> bool:
         return isinstance(decision_id, str) and decision_id in self._log().by_id
 
     def decision(self, decision_id: str) -> Decision:
-        """The decision with an ID, else `UnknownRecord`."""
+        """Return the decision with an ID; raise `UnknownRecord` if there is none."""
         try:
             return self._log().by_id[decision_id]
         except KeyError:
@@ -203,11 +203,11 @@ class Ledger:
         return self._folded[1]
 
     def pending(self) -> tuple[tuple[Decision, str], ...]:
-        """Decisions and the files that may lack their effects, oldest decision first."""
+        """Return decisions and the files that may lack their effects, oldest first."""
         return tuple((decision, file) for (_, file), decision in self._log().pending.items())
 
     def status(self) -> tuple[int, bool]:
-        """Number of decisions, and whether all effects are in the pattern files, at once."""
+        """Return the number of decisions, and whether the files have all their effects."""
         log = self._log()
         return len(log.by_id), not log.pending
 

@@ -20,14 +20,14 @@ from core.storage.file_reader import MAX_PATTERN_BYTES, Stamp, read_file
 from core.storage.hash_chain import Chain, ChainBreak, Place, last_lines, read_anchor
 
 MAX_HEADS_BYTES: Final = 1 << 20
-"""Maximum size of a file of heads."""
+"""Maximum size of a file of heads, in bytes."""
 
 
 class Verification(Struct, frozen=True, kw_only=True):
-    """The result of checking every line and `heads`, saved ends of the log.
+    """The result of verifying a decision log against `heads`, its saved ends.
 
-    `linked` is the number of lines with a hash, `decisions` that of valid decisions. `problems` are in the order of the
-    lines; empty if the chain is intact and contains every head.
+    `linked` is the number of lines with a hash, `decisions` that of valid decisions. `problems` are in line order;
+    empty if the chain is intact and contains every head.
     """
 
     lines: int
@@ -60,7 +60,7 @@ def verify_ledger(paths: ProjectPaths, heads: Sequence[Head] = ()) -> Verificati
 
 
 def verify(data: bytes, anchor: Place | None, heads: Sequence[Head] = ()) -> Verification:
-    """Verify every line of a decision log, and `heads`, ends saved elsewhere.
+    """Verify every line of a decision log, and that it contains the saved `heads`.
 
     An incomplete last line, left by a crash, is ignored. `anchor` was read before `data`; None if there is none.
     """
@@ -84,9 +84,9 @@ def verify(data: bytes, anchor: Place | None, heads: Sequence[Head] = ()) -> Ver
 def end_findings(
     paths: ProjectPaths, stamp: Stamp | None, places: Sequence[Place], *, is_chained: bool
 ) -> Iterator[Finding]:
-    """Findings where the end of the decision log differs from its anchor.
+    """Yield findings if the end of the decision log differs from its anchor.
 
-    `stamp` is that of the log as it was read, None if there was none. `places` and `is_chained`: see `DecisionLog`.
+    `stamp` is that of the log when it was read, None without a file. `places`, `is_chained`: see `DecisionLog`.
     """
     anchor = read_anchor(paths.ledger)
     if _is_unchanged(stamp, paths):  # else the anchor may be ahead of the lines that were read
@@ -95,7 +95,7 @@ def end_findings(
 
 
 def _is_unchanged(stamp: Stamp | None, paths: ProjectPaths) -> bool:
-    """Whether the log still has this stamp; for None, whether it does not exist."""
+    """Whether the log still has this stamp; None means that it did not exist."""
     try:
         return Stamp.of(paths.ledger.lstat()) == stamp
     except FileNotFoundError:
@@ -107,8 +107,8 @@ def _is_unchanged(stamp: Stamp | None, paths: ProjectPaths) -> bool:
 class Head(Struct, frozen=True, kw_only=True):
     """The end of a decision log at one moment, stored as a line of JSON.
 
-    `project` is its random ID, 16 hex digits, "" if it could not be created; `lines` the number of the last line, 0 for
-    an empty log; `hash` what the next line must contain, dependent on every line before.
+    `project` is the random ID of the project, 16 hex digits, "" if it could not be created. `lines` is the number of
+    the last line, 0 for an empty log. `hash` depends on every line before; the next line must contain it.
     """
 
     kind: Literal["ralphdeck-log-head"]
@@ -146,14 +146,14 @@ def read_heads(data: bytes, name: str) -> tuple[Head, ...]:
 
 
 def check_project(heads: Sequence[Head], project: str, name: str) -> None:
-    """`BadInput` if a head is of another project; `project` is "" if it has no ID."""
+    """Raise `BadInput` if a head is of another project; an empty `project` fits all."""
     for head in heads:
         if project and head.project and head.project != project:
             raise BadInput(f"{name} is the head of project {head.project}, and this is project {project}")
 
 
 def missing_heads(heads: Sequence[Head], places: Sequence[Place]) -> Iterator[ChainBreak]:
-    """Breaks where the decision log does not contain a head; see `ChainCheck`."""
+    """Yield a break for each head that the decision log does not contain."""
     known, end = set(places), places[-1].line
     for head in heads:
         if head.place in known:

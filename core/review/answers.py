@@ -1,4 +1,4 @@
-"""Possible answers to a review question, with command and effect in words."""
+"""Possible answers to a review question; each has a command and its effect."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
 
 SNOOZE_DAYS: Final = 7
-"""Length of a snooze without a date."""
+"""Length of a snooze without a date, in days."""
 SNOOZE_EVIDENCE: Final = 3
-"""New evidence that ends a snooze until there is new evidence."""
+"""Number of new results that end a snooze without a date."""
 TOO_BROAD: Final = "its trigger fits nearly everything"
 """Default reason to quarantine a pattern with a broad trigger."""
 CONFIRMED: Final = "confirmed in review"
@@ -49,8 +49,8 @@ class Answer:
 
     `action` is the ID of the TUI action that gives it: `accept`, `reject`, `rewrite`, `promote`, `deprecate`, `reset`,
     `restore_text`, `quarantine`, `archive`, `snooze` or `snooze_evidence`. `label` has one to three words, `effect` can
-    follow an arrow. `command` lacks typed text, and is refused without if it `needs_reason`. `matters`: it can change
-    what is injected, unlike a snooze or a dismissal. `why_not` is why it is refused at present, "" if it is allowed.
+    follow an arrow. `command` lacks typed text and, if it `needs_reason`, is refused without. `matters`: it can change
+    what is injected, unlike a snooze. `why_not` is why it is refused at present, "" if it is allowed.
     """
 
     action: str
@@ -62,7 +62,7 @@ class Answer:
     why_not: str = ""
 
     def with_text(self, typed: str) -> Command:
-        """The command with the typed reason, or the typed text of an inversion."""
+        """Return the command with the typed reason, or typed text of an inversion."""
         if not typed:
             return self.command
         is_rewrite = self.action == "rewrite" and isinstance(self.command, commands.AcceptInversion)
@@ -74,7 +74,7 @@ _reject: Final = partial(Answer, "reject")
 
 
 def answers(item: ReviewItem, state: ProjectState) -> tuple[Answer, ...]:
-    """All answers in the order in which they are offered; `accept` comes first.
+    """Return all answers in the order of display; `accept` comes first.
 
     Raises `UnknownRecord` if the pattern that the question is about no longer exists.
     """
@@ -82,19 +82,19 @@ def answers(item: ReviewItem, state: ProjectState) -> tuple[Answer, ...]:
 
 
 def answer(item: ReviewItem, state: ProjectState, action: str) -> Answer | None:
-    """The answer of an action; None if this question has no such answer."""
+    """Return the answer of an action; None if this question has no such answer."""
     return next((one for one in answers(item, state) if one.action == action), None)
 
 
 def question_of(decision: Decision) -> str:
-    """ID of the question that a decision answers."""
+    """Return the ID of the question that a decision answers."""
     if decision.verb is Verb.MERGE:
         return duplicate_question_id(decision.subject, str(decision.after.get("merged", "")))
     return extraction_question_id(decision.subject) if decision.verb is Verb.EXTRACT else decision.subject
 
 
 def _proposals(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
-    """The answers that are specific to the kind of question."""
+    """Yield the answers that are specific to the kind of question."""
     subject, name = item.subject, visible_line(item.subject, 80)
     if item.burst is not None:
         yield _accept("discard", "these reports never count", commands.DiscardReports(source=subject, burst=item.burst))
@@ -135,7 +135,7 @@ def _proposals(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
 
 
 def _dismissal(item: ReviewItem, action: str, label: str, summary: str) -> Answer:
-    """Do not ask again; `summary` is shown in the log."""
+    """Make an answer that dismisses the question; the log shows `summary`."""
     dismiss = commands.Dismiss(key=item.question_key, summary=summary, about=item.about)
     return Answer(action, label, "not asked again", dismiss, matters=False)
 
@@ -145,7 +145,7 @@ _RELEASE_WORDS: Final = {
     kinds.HELD: (APPROVE.word, "this exact text may be injected"),
     kinds.EXTRACTED: (APPROVE.word, "not asked again"),
 }
-"""Label and effect of accepting a text that no person has approved."""
+"""Label and effect of an answer that accepts a text that no person has approved."""
 
 
 def _new_text(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
@@ -168,7 +168,7 @@ def _inversion(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
 
 
 def _doubtful_pin(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
-    """Remove a pin or keep it: whichever the question asks for is `accept`."""
+    """Yield answers that remove and keep a pin; `accept` is what the question asks."""
     assessment = state.assessment(item.subject)
     why = "its text has changed" if item.kind == kinds.STALE_PIN else "later evidence contradicts it"
     can_keep = assessment.pin is not None and assessment.pin.state is not Maturity.ESTABLISHED
@@ -183,7 +183,7 @@ def _doubtful_pin(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
 
 
 def _same_pin(id: str, action: str, state: ProjectState) -> Answer:
-    """Make the same decision again, for the present text and evidence."""
+    """Make an answer that repeats the decision for the current text and evidence."""
     pin = state.assessment(id).pin
     if pin is not None and pin.state is Maturity.DEPRECATED:
         command = commands.Deprecate(id, reason=pin.reason or CONFIRMED)
@@ -194,7 +194,7 @@ def _same_pin(id: str, action: str, state: ProjectState) -> Answer:
 
 
 def _borderline(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
-    """Re-enable a pattern that the rules deprecate, or keep it as it is."""
+    """Yield answers that re-enable a deprecated pattern, or keep a state."""
     id, name = item.subject, visible_line(item.subject, 80)
     if state.assessment(id).state is Maturity.DEPRECATED:
         effect = f"proven: x{state.settings.maturity.multiplier_proven:g} until reset"
@@ -206,7 +206,7 @@ def _borderline(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
 
 
 def _pattern_decisions(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
-    """Decisions on the pattern that `accept` and `reject` do not already make."""
+    """Yield decisions on the pattern that `accept` and `reject` do not already make."""
     if not item.is_about_pattern or item.kind == kinds.DUPLICATE:
         return
     id, assessment = item.subject, state.assessment(item.subject)
@@ -247,7 +247,7 @@ def _reset_effect(assessment: Assessment) -> str:
 
 
 def snooze_command(item: ReviewItem, *, until: datetime | None = None, evidence: int | None = None) -> Command:
-    """The command that asks a question again at a time or with more evidence."""
+    """Make the command that asks a question again at a time or with more evidence."""
     if item.question_key == item.subject:  # about the pattern as a whole
         return commands.Snooze(item.subject, until=until, uses=evidence)
     more = None if evidence is None else commands.More(item.evidence, evidence)

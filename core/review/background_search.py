@@ -1,4 +1,4 @@
-"""Searches for extraction offers, duplicates and held reflections when idle."""
+"""Search for extraction offers, duplicates and held reflections when idle."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ _MOST_COMPARED: Final = 20_000
 _AT_ONCE: Final = 32
 """Patterns compared in one step, about 10 ms."""
 _MOST_SIMILAR: Final = 8
-"""Most similar patterns stored per pattern."""
+"""Maximum number of similar patterns stored per pattern."""
 MAX_TEXTS: Final = 100
-"""Held reflections that are asked about at a time."""
+"""Maximum number of held reflections that are asked about at a time."""
 _PAUSE: Final = timedelta(minutes=1)
-"""Shortest time between two searches for held reflections."""
+"""Minimum time between two searches for held reflections."""
 
 
 class BackgroundSearch:
-    """Searches step by step; not thread-safe.
+    """Searches for offers and duplicates step by step; not thread-safe.
 
-    `offers` has possible extractions by loop, `alike` pairs of similar patterns with their similarity, best first.
+    `offers` has possible extractions by loop, `alike` has (ID, ID, similarity 0..1) of similar patterns, best first.
     """
 
     def __init__(self, settings: ExtractionSettings) -> None:
@@ -57,7 +57,7 @@ class BackgroundSearch:
         self._is_complete = True
 
     def doubt(self) -> None:
-        """Search all offers again, since the registry changed."""
+        """Search for all offers again, since the registry changed."""
         for loop_id in self._offered:
             self._searched_loops.pop(loop_id, None)
 
@@ -68,7 +68,10 @@ class BackgroundSearch:
     def look(
         self, snapshot: Snapshot, similarity: LazySimilarity, extraction: Callable[[str], Extraction]
     ) -> bool | None:
-        """Do one step; whether the result changed, None if nothing is left to search."""
+        """Do one step; whether the result changed, None if nothing is left to search.
+
+        `similarity` is that of the patterns of `snapshot`; if `extraction` raises `RalphdeckError`, nothing is offered.
+        """
         ended = (loop for loop in snapshot.loops.values() if loop.status.ended)
         candidates = tuple(islice(ended, OFFERED_LOOPS)) if self._settings.enabled else ()
         if removed := self.offers.keys() - {loop.id for loop in candidates}:
@@ -125,7 +128,7 @@ class BackgroundSearch:
 
 
 class HeldTexts:
-    """Held reflections, those of the first readers first; one thread at a time."""
+    """Finds held reflections that loops or tasks would get; not thread-safe."""
 
     def __init__(self) -> None:
         self.found: tuple[HeldText, ...] = ()
@@ -159,7 +162,7 @@ class HeldTexts:
         return changed
 
     def _begin(self, view: ProjectState) -> None:
-        """Start over if the records changed; at most once in `_PAUSE`."""
+        """Start over if the records changed, but not within `_PAUSE` of the last start."""
         snapshot = view.snapshot
         known = (snapshot.reflections, snapshot.memory_tasks, snapshot.tasks, snapshot.loops)
         is_same = len(known) == len(self._known) and all(map(is_, known, self._known))

@@ -22,9 +22,9 @@ LOOP: Final = "loop"
 PAUSED: Final = "paused"
 TASK: Final = "task"
 MAX_LOOPS: Final = 20
-"""Running loops, and paused ones, whose contexts are compared, newest first."""
+"""Maximum number of running loops, and of paused ones, whose contexts are compared, newest first."""
 MAX_TASKS: Final = 20
-"""Past tasks whose contexts are compared, newest first."""
+"""Maximum number of past tasks whose contexts are compared, newest first."""
 _RESUMABLE: Final = frozenset({LoopStatus.PAUSED, LoopStatus.WAITING})
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
@@ -34,7 +34,7 @@ class Recipient:
     """A loop or task that would get a context.
 
     `kind` is `loop` (running), `paused` (gets its context when it resumes), `task` (a finished loop, or a task of the
-    task memory) or `topic`: the text of the pattern itself, if there is no loop or task. `task` is untrusted.
+    task memory) or `topic` (the text of the pattern itself, if there is no loop or task). `task` is untrusted.
     """
 
     kind: Literal["loop", "paused", "task", "topic"]
@@ -43,7 +43,7 @@ class Recipient:
 
 
 def list_recipients(snapshot: Snapshot) -> tuple[Recipient, ...]:
-    """Running loops, paused loops, then past tasks; each newest first."""
+    """Return running loops, paused loops, then past tasks; each newest first."""
     loops = [loop for loop in snapshot.loops.values() if loop.task]
     running = [Recipient(LOOP, loop.id, loop.task) for loop in loops if loop.status.active]
     paused = [Recipient(PAUSED, loop.id, loop.task) for loop in loops if loop.status in _RESUMABLE]
@@ -65,7 +65,7 @@ def _past(snapshot: Snapshot) -> Iterator[tuple[datetime, Recipient]]:
 class ContextCache:
     """Caches the contexts of tasks; not thread-safe.
 
-    Relevance depends on texts and vectors only, so it is computed once for all states that share them.
+    Relevance depends only on texts and vectors, so it is computed once for all states that share them.
     """
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class ContextCache:
         self._given: dict[str, InjectedContext] = {}
 
     def given(self, view: ProjectState, task: str) -> InjectedContext:
-        """The context of a task; cached until the state or the vectors change."""
+        """Return the context of a task; cached until the state or the vectors change."""
         self._base_on(view)
         found = self._given.get(task)
         if found is None:
@@ -86,7 +86,7 @@ class ContextCache:
         return found
 
     def supposed(self, view: ProjectState, task: str, *, same: bool) -> InjectedContext:
-        """The context in a dry run; `same`: its texts equal those of the last real state."""
+        """Return the context in a dry run; `same` if its texts equal the real state's."""
         known = self._relevant.get(task) if same else None
         return task_context(view, task_relevance(view, task) if known is None else known)
 

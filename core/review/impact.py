@@ -1,7 +1,7 @@
 """Impact of review questions; see docs/curation.md#review-order.
 
-A review decides whether a pattern is injected or not. Its success rate p is known as a Beta distribution of its raw
-counts; from t (`good_enough`) on it should be injected. Without a review the present state stays, which costs
+A review decides whether a pattern is injected. Its success rate p is known as a Beta distribution of its raw counts. If
+p is at least t (`good_enough`), it should be injected. Without a review the current state stays, which costs
 
     for each use of an injected pattern:          E[max(0, t - p)]
     for each use of a pattern not injected:       E[max(0, p - t)]
@@ -25,7 +25,7 @@ from core.learning.scores import Flags, Floats
 WEEK_DAYS: Final = 7.0
 SECONDS_PER_HOUR: Final = 3600.0
 UNSEEN_USES: Final = 0.5
-"""Uses within a half-life expected of a text that was never injected, in a state with multiplier 1."""
+"""Expected uses within a half-life of a text that was never injected, in a state with multiplier 1."""
 WASTED_USE: Final = 0.05
 """Failures that a duplicate or irrelevant entry of a context costs."""
 WARNED_SHARE: Final = 0.25
@@ -54,8 +54,8 @@ class PatternImpacts:
     """The cost of leaving patterns unreviewed; one row per pattern of the board.
 
     `uses` are those expected in a week if it may be injected. `below`, `above` and `chance` are E[max(0, t - p)],
-    E[max(0, p - t)] and P(p < t), each 0..1. `is_withheld`: it is not injected. `unjudged` is `(below, above)`, and
-    `prior` the Beta parameters, of a text without evidence; `threshold` is t.
+    E[max(0, p - t)] and P(p < t), each 0..1. `is_withheld` is whether it is not injected. A text without evidence has
+    `unjudged`, a pair `(below, above)`, and the Beta parameters `prior`. `threshold` is t.
     """
 
     uses: Floats
@@ -69,7 +69,7 @@ class PatternImpacts:
 
     @classmethod
     def of(cls, board: Scoreboard, settings: Settings) -> Self:
-        """Compute all rows at once, about 200 ns a pattern."""
+        """Compute all rows at once; takes about 200 ns a pattern."""
         is_withheld = ~board.injectable | (board.effectiveness < settings.injection.min_success_rate)
         counted = np.where(is_withheld, settings.maturity.multiplier_established, board.multiplier)
         helpful, harmful = board.successes.astype(np.float64), board.failures.astype(np.float64)
@@ -90,7 +90,7 @@ class PatternImpacts:
 
     @cached_property
     def unwarned(self) -> Floats:
-        """E[max(0, m - p)] where p < t: cost of a use without a warning; m is the mean."""
+        """Cost of a use without a warning: E[max(0, m - p)] where p < t, m the mean."""
         good, bad = self.prior
         return self.below + max(good / (good + bad) - self.threshold, 0.0) * self.chance
 
@@ -104,7 +104,7 @@ def beta_losses(good: Floats, bad: Floats, threshold: float) -> tuple[Floats, Fl
     """Compute `(below, above, chance)` of p ~ Beta(good, bad) and a threshold t.
 
     These are E[max(0, t - p)], E[max(0, p - t)] and P(p < t), each 0..1. The parameters are > 0 and of equal length;
-    their sum is limited to `LEAST_RESULTS`..`MOST_RESULTS`, and the mean stays.
+    their sum is limited to `LEAST_RESULTS`..`MOST_RESULTS`, and their mean does not change.
     """
     from scipy.special import betainc  # 0.1 s to import; most commands never need a loss
 
@@ -120,30 +120,30 @@ def beta_losses(good: Floats, bad: Floats, threshold: float) -> tuple[Floats, Fl
 
 
 def good_enough(settings: Settings) -> float:
-    """Minimum success rate, 0..1, to inject a pattern with enough evidence."""
+    """Return the minimum success rate, 0..1, to inject a pattern."""
     return max(settings.injection.min_success_rate, 1.0 - settings.maturity.deprecation_threshold)
 
 
 def weekly(decayed: Floats, half_life_days: float) -> Floats:
-    """Uses a week from decayed sums; one use a day sums to `half_life_days / ln 2`."""
+    """Convert decayed sums to uses a week; one use a day is `half_life_days / ln 2`."""
     return decayed * (math.log(2.0) / half_life_days * WEEK_DAYS)
 
 
 def net(impact: float, seconds: float, settings: Settings) -> float:
-    """Impact minus cost of reading, failures a week; not worth the time below 0."""
+    """Return impact minus cost of reading, failures a week; below 0 if not worth it."""
     return impact - seconds / SECONDS_PER_HOUR * settings.review.worthwhile_per_hour
 
 
 def priority(impact: float, seconds: float, settings: Settings) -> float:
-    """`net` on a scale of 0..1; 0 if it is not worth the time."""
+    """Scale `net` to 0..1; 0 if the question is not worth the time."""
     gain = max(net(impact, seconds, settings), 0.0)
     return gain / (gain + _HALF_PRIORITY_AT)
 
 
 def _prior(helpful: Floats, harmful: Floats) -> tuple[float, float]:
-    """Beta parameters of the success rates here, by the method of moments.
+    """Estimate the Beta parameters of success rates by the method of moments.
 
-    Variance of the counts beyond chance is variance of the rates.
+    Variance of the counts beyond chance is taken as variance of the rates.
     """
     total = helpful + harmful
     results = float(total.sum())

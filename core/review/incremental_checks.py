@@ -1,4 +1,4 @@
-"""Slow checks in steps: broad triggers, wrong counts, recurring learnings."""
+"""Slow checks in small steps: broad triggers, wrong counts, recurring learnings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from core.records.patterns import Pattern
 from core.records.snapshot import Snapshot
 
 MOST_RECURRING: Final = 20
-"""Recurring learnings that are checked, those of most loops first."""
+"""Maximum number of recurring learnings that are checked, those of most loops first."""
 _TRIGGERS_AT_ONCE: Final = 50
 """Triggers checked in one step, about 5 ms."""
 _RECORDS_AT_ONCE: Final = 1000
@@ -43,11 +43,11 @@ class _Counts(NamedTuple):
 
 
 class IncrementalChecks:
-    """Runs step by step; not thread-safe.
+    """Runs the checks step by step; not thread-safe.
 
-    By pattern, `broad` has the share of common messages that its trigger matches, 0..1, if too large, and
-    `unreconciled` how recorded counts and evidence disagree. `recurring` are the learnings that several loops reported
-    and no pattern covers, with the candidate pattern.
+    `broad` has, by pattern, the share of common messages that its trigger matches, 0..1, if too large. `unreconciled`
+    has, by pattern, how recorded counts and evidence disagree. `recurring` has the learnings that several loops
+    reported and no pattern covers, with the candidate pattern.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -76,9 +76,9 @@ class IncrementalChecks:
         self.recurring = tuple(one for one in self.recurring if one[0].id != cluster_id)
 
     def look(self, snapshot: Snapshot, board: Scoreboard, clusters: FindClusters, draft: DraftPattern) -> bool | None:
-        """Do one step; whether the result changed, None if nothing is left to check.
+        """Do one step; whether a result changed, None if nothing is left to check.
 
-        `clusters` finds recurring learnings and returns None while that takes further steps; `draft` extracts the
+        `clusters` finds recurring learnings; it returns None while it needs further steps. `draft` extracts the
         candidate.
         """
         for part in (self._try_triggers(snapshot.patterns), self._reconcile(snapshot.patterns, board)):
@@ -166,7 +166,7 @@ class IncrementalChecks:
 
 
 def trigger_match_share(pattern: Pattern) -> float:
-    """Largest share of common messages that a trigger matches, 0..1."""
+    """Return the largest share of common messages that a trigger matches, 0..1."""
     messages = common_messages()
     triggers = ((pattern.error_pattern, messages["errors"]), (pattern.task_pattern, messages["tasks"]))
     return max(
@@ -176,7 +176,7 @@ def trigger_match_share(pattern: Pattern) -> float:
 
 @cache
 def common_messages() -> Mapping[str, Sequence[str]]:
-    """Unrelated common `errors` and `tasks`; a broad trigger matches most of them."""
+    """Return unrelated common `errors` and `tasks`; a broad trigger matches most."""
     data = Path(__file__).with_name("common_messages.yaml").read_bytes()
     found: Mapping[str, Sequence[str]] = yaml.load(data, yaml.CSafeLoader)
     return found

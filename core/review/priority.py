@@ -19,7 +19,7 @@ from core.state import review_items as kinds
 from core.state.review_items import ReviewItem
 
 CHARS_PER_SECOND: Final = 20.0
-"""Some 240 words a minute, as people read technical text with care."""
+"""About 240 words a minute, as people read technical text with care."""
 THINKING: Final = {
     **dict.fromkeys((kinds.EXTRACTED, kinds.BROAD, kinds.UNRECONCILED), 8.0),
     **dict.fromkeys((kinds.CONTRADICTED, kinds.BORDERLINE, kinds.QUARANTINE, kinds.HELD, kinds.ESCALATION), 10.0),
@@ -27,11 +27,11 @@ THINKING: Final = {
     kinds.INVERSION: 15.0,
     kinds.BURST: 20.0,
 }
-"""Seconds that a decision of each kind takes beside reading its texts: the evidence is looked at, a key pressed."""
+"""Seconds that a decision of each kind takes besides reading its texts: to check the evidence and press a key."""
 _SECONDS_EACH: Final = 6.0
-"""For each further pattern that a question is about: its headline is read."""
+"""Seconds to read the headline of each further pattern that a question is about."""
 _MOST_CHARS: Final = 4000
-"""Longest part of a text that is read before deciding."""
+"""Maximum number of characters of a text that are read before deciding."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class ImpactEstimator:
 
     @cached_property
     def stakes(self) -> PatternImpacts:
-        """Of all patterns; computed once."""
+        """The impacts of all patterns; computed once."""
         return PatternImpacts.of(self.board, self.settings)
 
     def item(
@@ -65,9 +65,9 @@ class ImpactEstimator:
         """Make a question with its priority; see `ReviewItem`.
 
         In `question`, `{}` is replaced by `name` (the subject by default) in a list, and by `this` in the detail view.
-        `place` is why it has its position, by default how often the pattern was injected. `chars` is the
-        length of the texts to read, by default those of the pattern, and `further` the number of patterns of which only
-        the headline is read. `evidence` is that of the pattern by default.
+        `place` explains the position in the queue, by default by the number of injections. `chars` is the length of the
+        texts to read, by default those of the pattern, and `further` the number of patterns of which only the headline
+        is read. The default of `evidence` is that of the pattern.
         """
         if subject in self.board:
             more.setdefault("evidence", int(self.board.uses[self.board.row(subject)]))
@@ -88,51 +88,51 @@ class ImpactEstimator:
         )
 
     def held(self, pattern_id: str) -> float:
-        """Impact of a pattern in its present state, failures a week."""
+        """Return the impact of a pattern in its present state, in failures a week."""
         return float(self.stakes.held[self.board.row(pattern_id)])
 
     def unwarned(self, pattern_id: str) -> float:
-        """Impact of a pending inversion: neither pattern nor warning is injected."""
+        """Return the impact of a pending inversion: no pattern or warning is injected."""
         row, stakes = self.board.row(pattern_id), self.stakes
         return float(stakes.uses[row] * (stakes.above[row] + WARNED_SHARE * stakes.unwarned[row]))
 
     def either(self, pattern_id: str) -> float:
-        """Impact if the right state is unknown."""
+        """Return the impact if the right state is unknown."""
         row, stakes = self.board.row(pattern_id), self.stakes
         return float(stakes.uses[row] * (stakes.below[row] + stakes.above[row]))
 
     def unseen(self, pattern_id: str, *, is_withheld: bool) -> float:
-        """Impact of a text to which the pattern's evidence does not apply."""
+        """Return the impact of a text to which the pattern's evidence does not apply."""
         below, above = self.stakes.unjudged
         return self.uses(pattern_id) * (above if is_withheld else below)
 
     def new(self, uses: float) -> float:
-        """Impact of a new text that would have had `uses`, decayed, as a candidate."""
+        """Return the impact of a new text that would have had `uses` (decayed) so far."""
         maturity = self.settings.maturity
         expected = weekly(np.array([uses * maturity.multiplier_candidate]), maturity.half_life_days)
         return float(expected[0]) * self.stakes.unjudged[1]
 
     def uses(self, pattern_id: str) -> float:
-        """Uses expected in a week if the pattern may be injected."""
+        """Return the uses expected in a week if the pattern may be injected."""
         return float(self.stakes.uses[self.board.row(pattern_id)])
 
     def given(self, pattern_id: str) -> str:
-        """How often a pattern was injected, in words."""
+        """Describe how often a pattern was injected."""
         return f"injected {plural(self.times(pattern_id), 'time')}"
 
     def times(self, pattern_id: str) -> int:
-        """Number of injections and uses of a pattern."""
+        """Return the number of injections and uses of a pattern."""
         row = self.board.row(pattern_id)
         return int(self.board.uses[row] + self.board.injected_only[row])
 
     def place(self, pattern_id: str) -> str:
-        """How often a pattern was injected, and how likely its state is wrong."""
+        """Describe how often a pattern was injected, and how likely its state is wrong."""
         row = self.board.row(pattern_id)
         worse, is_withheld = float(self.stakes.chance[row]), bool(self.stakes.is_withheld[row])
         return f"{self.given(pattern_id)}; {self._chance(pattern_id, worse, is_withheld)}"
 
     def _chance(self, pattern_id: str, worse: float, is_withheld: bool) -> str:
-        """How likely the state is wrong; `worse`: P(success rate is too low)."""
+        """Describe how likely the state is wrong; `worse`: P(success rate is too low)."""
         rate = "rate of right warnings" if self.is_warning(pattern_id) else "success rate"
         chance, side = (1 - worse, "above") if is_withheld else (worse, "below")
         chance = min(max(chance, 0.01), 0.99)
@@ -144,7 +144,7 @@ class ImpactEstimator:
         return pattern is not None and pattern.type is PatternType.ANTI
 
     def since(self, pattern_id: str, good: int, bad: int, *, is_withheld: bool) -> tuple[float, str]:
-        """Impact and position by the results since a decision alone."""
+        """Return impact and position by the results since a decision alone."""
         row, stakes = self.board.row(pattern_id), self.stakes
         likely, unlikely = stakes.prior
         below, above, worse = beta_losses(np.array([good + likely]), np.array([bad + unlikely]), stakes.threshold)
@@ -154,7 +154,7 @@ class ImpactEstimator:
 
 
 def chars_of(pattern: Pattern) -> int:
-    """Number of characters to read of a pattern."""
+    """Return the number of characters to read of a pattern."""
     lists = (pattern.steps, pattern.preconditions, pattern.benefits, pattern.limitations, pattern.symptoms)
     texts = (
         *(pattern.title, pattern.description, pattern.use_case, pattern.error_pattern, pattern.task_pattern),

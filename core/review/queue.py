@@ -45,10 +45,10 @@ def review_queue(
     found: Found = NOTHING_FOUND,
     escalated: Iterable[EscalatedSession] = (),
 ) -> tuple[ReviewItem, ...]:
-    """All pending questions that are not snoozed at `now`, highest priority first.
+    """Return all questions that are pending at `now`, highest priority first.
 
     Blocked agents always come first. The others are sorted by `core.review.impact.net`, then by kind and subject. Of
-    several questions with one key, only the first is asked.
+    several questions with the same key, only the first is asked.
     """
     scales = ImpactEstimator(patterns, board, settings)
     items = [*inversions(scales, curation), *pins(scales, curation)]
@@ -73,7 +73,7 @@ def review_queue(
 
 
 def _open(items: Iterable[ReviewItem], curation: CurationState, now: datetime) -> Iterator[ReviewItem]:
-    """Questions that are neither dismissed nor snoozed."""
+    """Yield questions that are neither dismissed nor snoozed."""
     for item in items:
         verdict = curation.inversions.get(item.question_key)
         snoozed = verdict is not None and verdict.is_snoozed(now, item.evidence)

@@ -1,4 +1,4 @@
-"""Plans a review session of a given length."""
+"""Plan a review session of a given length."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from core.state.review_items import ReviewItem
 
 SECONDS_PER_MINUTE: Final = 60.0
 SESSION_PAUSE: Final = timedelta(minutes=5)
-"""Longest pause between two decisions of one session; longer ones do not count for the pace."""
+"""Maximum pause between two decisions of one session; longer ones do not count for the pace."""
 ENOUGH_PAUSES: Final = 5
 """Minimum number of pauses for a pace."""
 _RECENT_PAUSES: Final = 200
@@ -26,7 +26,7 @@ _RECENT_PAUSES: Final = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
-    """Median seconds between decisions, None if there are too few `pauses`."""
+    """Median seconds between decisions; None if there are too few `pauses`."""
 
     seconds: float | None = None
     pauses: int = 0
@@ -34,11 +34,11 @@ class Pace:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What to decide in a review session of a number of `minutes`.
+    """The questions to answer in a review session of a number of `minutes`.
 
-    `items` are in the order of deciding, blocked agents first, whose questions have no impact. They take `seconds`,
-    estimated, and cover the `share` of the impact of the whole queue, 0..1. `later` is the number of questions worth
-    the time, but not in this session, `left` of those not worth the time.
+    `items` are in the order of answering; blocked agents come first, although they have no impact. All take an
+    estimated number of `seconds` and cover the `share` of the impact of the whole queue, 0..1. `later` is the number of
+    other questions that are worth the time, `left` of those that are not.
     """
 
     items: tuple[ReviewItem, ...]
@@ -68,7 +68,7 @@ def plan(queue: Sequence[ReviewItem], minutes: float, settings: Settings, pace: 
 
     A question whose impact is below `review.worthwhile_per_hour`, the cost of reading, is not worth the time. A
     question that does not fit is skipped for the next one. The reviewer's own `pace` scales the estimated times; None
-    if unknown.
+    leaves them.
     """
     estimated = sum(item.seconds for item in queue)
     own = pace.seconds if pace is not None else None
@@ -95,7 +95,7 @@ def plan(queue: Sequence[ReviewItem], minutes: float, settings: Settings, pace: 
 
 
 def measure_pace(decisions: Iterable[Decision], by: str) -> Pace:
-    """Measure how fast a reviewer decides, from the newest of all decisions.
+    """Measure how fast a reviewer decides, from the newest decisions.
 
     Bulk decisions and undo do not count, since nothing is read for them.
     """

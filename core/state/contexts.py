@@ -1,4 +1,4 @@
-"""Context that is injected for a task; see docs/scoring.md."""
+"""Prepare the context that is injected for a task; see docs/scoring.md."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def prepare_task_injection(
     category: str = "",
     decomposition: bool | None = None,
 ) -> Injection:
-    """What a loop with this task would get; the preview and `inject` print the same.
+    """Return what a loop with this task would get, for the preview and `inject`.
 
-    `settings` replace those of the project, `category` the recognised one. `decomposition` is whether the task is one;
-    None recognises it by its text.
+    `settings` replace those of the project if not None, `category` the recognised one if not "". `decomposition` is
+    whether it is a decomposition task; None recognises it by its text.
     """
     profile = analyse_task(task)
     if category:
@@ -43,14 +43,14 @@ def prepare_task_injection(
 
 
 def task_relevance(state: ProjectState, task: str) -> Relevance:
-    """Relevance of patterns and learnings to a task; independent of states."""
+    """Measure the relevance of patterns and learnings to a task; ignores states."""
     profile = analyse_task(task)
     found = measure_relevance(profile, state.index, state.snapshot.patterns, _closeness(state, task))
     return replace(found, learnings=_match_learnings(state, profile), decomposition=profile.decomposition)
 
 
 def task_context(state: ProjectState, found: Relevance) -> InjectedContext:
-    """Context of `prepare_task_injection` alone, much faster."""
+    """Return the context of `prepare_task_injection` alone, which is much faster."""
     settings, strategies = _with_strategies(state, _effective(state, None), found.decomposition)
     reflections = _choose_reflections(state, found.learnings, settings)
     patterns = state.snapshot.patterns
@@ -58,14 +58,14 @@ def task_context(state: ProjectState, found: Relevance) -> InjectedContext:
 
 
 def held_reflections(state: ProjectState, task: str) -> tuple[ChosenReflection, ...]:
-    """Held reflections that a task would get if they were approved, best first."""
+    """Return the held reflections that a task would get if approved, best first."""
     return _choose_reflections(state, _match_learnings(state, analyse_task(task)), _effective(state, None)).held
 
 
 def _with_strategies(
     state: ProjectState, settings: InjectionSettings, decomposition: bool
 ) -> tuple[InjectionSettings, Strategies | None]:
-    """Strategies for a decomposition task, and settings with the remaining budget."""
+    """Return settings with the remaining budget, and strategies for decomposition."""
     if not decomposition:
         return settings, None
     strategies = choose_strategies(state.index, state.snapshot.patterns, state.board, settings)
@@ -88,7 +88,7 @@ def _choose_reflections(
 
 
 def _effective(state: ProjectState, settings: InjectionSettings | None) -> InjectionSettings:
-    """The settings; switched off while the decision log cannot be read."""
+    """Return the settings, switched off while the decision log cannot be read."""
     settings = settings or state.settings.injection
     return msgspec.structs.replace(settings, enabled=False) if ledger_error(state) else settings
 

@@ -1,4 +1,4 @@
-"""All that is wrong or withheld in a project, as findings; see docs/safety.md."""
+"""Findings on all that is wrong or withheld in a project; see docs/safety.md."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from core.scanning.rules import COUNTS
 from core.state.project_state import ProjectState
 
 MANY_RECORDED: Final = 20
-"""Recorded uses without any observation from a loop that count as suspicious."""
+"""Number of recorded uses that is suspicious without any observation from a loop."""
 _EVENTS: Final = ".aiwg/ralph/shared/curation/events.jsonl"
 
 
 def all_findings(state: ProjectState) -> tuple[Finding, ...]:
-    """Suspicious reports, blocked and held texts, and problems in files."""
+    """Return suspicious reports, blocked and held texts, and problems in files."""
     suspicious = []
     for burst in state.board.bursts:
         loop = state.snapshot.loops.get(burst.source)
@@ -45,7 +45,7 @@ def _stopped_texts(state: ProjectState) -> Iterator[Finding]:
 
 
 def ledger_error(state: ProjectState) -> str:
-    """Why the decision log cannot be read; then nothing is injected. "" if it can."""
+    """Return why the decision log cannot be read, which stops injection, or ""."""
     for finding in state.snapshot.findings:
         if finding.file == LEDGER and not finding.pointer and finding.severity is Severity.ERROR:
             return f"{finding.file}: {finding.message}"
@@ -53,7 +53,7 @@ def ledger_error(state: ProjectState) -> str:
 
 
 def scan_pattern(state: ProjectState, pattern_id: str) -> tuple[Suspicion, ...]:
-    """What a pattern might do to an agent, critical first; see docs/safety.md."""
+    """Return the scan results of a pattern, critical first; see docs/safety.md."""
     pattern = state.pattern(pattern_id)
     recorded = pattern.recorded_counts.uses or 0
     if recorded < MANY_RECORDED or any(one.loop_id for one in state.board.observations(pattern.id)):
@@ -63,5 +63,5 @@ def scan_pattern(state: ProjectState, pattern_id: str) -> tuple[Suspicion, ...]:
 
 
 def count_conflicts(state: ProjectState, pattern_id: str) -> tuple[Finding, ...]:
-    """Where the recorded counts of a pattern and its evidence disagree."""
+    """Return how the recorded counts of a pattern and its evidence disagree."""
     return state.board.reconcile(state.pattern(pattern_id).id)

@@ -1,4 +1,4 @@
-"""Why a pattern has its state, and its history, from a `ProjectState`."""
+"""Explain the state of a pattern, and build its history."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from core.state.project_state import ProjectState
 
 
 def explain_pattern(state: ProjectState, pattern_id: str) -> Explanation:
-    """Why the pattern has its state, rule by rule and event by event."""
+    """Explain rule by rule and event by event why the pattern has its state."""
     pattern = state.pattern(pattern_id)
     assessment, observations = state.assessment(pattern.id), state.board.observations(pattern.id)
     is_invertible = pattern.type is not PatternType.ANTI

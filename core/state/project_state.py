@@ -27,12 +27,12 @@ from core.state.review_items import ReviewItem
 
 @dataclass(frozen=True, slots=True)
 class ProjectState:
-    """Immutable data with look-ups. `contexts`, `findings` and `history` use it.
+    """The immutable state of a project, with look-ups.
 
-    `board` has the evidence and state of every pattern as of `now`, `queue` the highest impact first. `lazy_...` build
-    the indexes. `offers` are what can be extracted from finished loops, as far as it was searched. `embeddings` are the
-    vectors of patterns, shared by all states of a project, and `task_embeddings` those of past tasks and loops; None
-    compares only words.
+    `board` has the evidence and state of every pattern as of `now`; `queue` has the highest impact first. The
+    `lazy_...` fields build indexes on first use. `offers` are the possible extractions from finished loops found so
+    far. `embeddings` are the vectors of patterns, shared by all states of a project, and `task_embeddings` those of
+    past tasks and loops; None compares only words.
     """
 
     snapshot: Snapshot
@@ -50,41 +50,41 @@ class ProjectState:
 
     @property
     def index(self) -> PatternIndex:
-        """Patterns by words; built on first use."""
+        """Word index of the patterns; built on first use."""
         return self.lazy_index.get()
 
     def prepare(self) -> None:
-        """Build what the first context needs, in an idle moment."""
+        """Build what the first context needs, while the program is idle."""
         self.lazy_index.get()
         self.lazy_learnings.get()
         _ = self.board.interval
 
     @property
     def similarity(self) -> SimilarityIndex:
-        """Similar patterns; built on first use."""
+        """Index of similar patterns; built on first use."""
         return self.lazy_similarity.get()
 
     @property
     def debug(self) -> DebugIndex:
-        """Debug sessions by words; built on first use."""
+        """Word index of the debug sessions; built on first use."""
         return self.lazy_debug.get()
 
     @property
     def learnings(self) -> LearningIndex:
-        """Learnings of tasks and loops by words; built on first use."""
+        """Word index of the learnings of tasks and loops; built on first use."""
         return self.lazy_learnings.get()
 
     @property
     def coverage(self) -> Coverage | None:
-        """Embedding coverage if patterns lack a vector; see `Embeddings.coverage`."""
+        """Embedding coverage if a pattern lacks a vector, else None."""
         return self.embeddings.coverage(self.snapshot.patterns) if self.embeddings else None
 
     def escalations(self, since: datetime | None = None) -> tuple[EscalatedSession, ...]:
-        """Debug sessions escalated after `since` (None: ever), newest first."""
+        """Return debug sessions escalated after `since` (None: ever), newest first."""
         return find_recent_escalations(self.debug, self.snapshot, since)
 
     def pattern(self, pattern_id: str) -> Pattern:
-        """The pattern with this ID or alias, else `UnknownRecord`."""
+        """Return the pattern with this ID or alias; raise `UnknownRecord` if none."""
         found = self._named_pattern(pattern_id)
         if found is None:
             raise UnknownRecord(f"no pattern {visible_line(pattern_id, 80)!r}; see: ralphdeck pattern list")
@@ -95,7 +95,7 @@ class ProjectState:
         return patterns.get(name) or next((one for one in patterns.values() if name in one.aliases), None)
 
     def find_pattern(self, name: str) -> Pattern:
-        """The pattern with this ID, alias or unique part, else `UnknownRecord`."""
+        """Return the pattern with this ID, alias or unique part, else `UnknownRecord`."""
         if (named := self._named_pattern(name)) is not None:
             return named
         patterns = self.snapshot.patterns
@@ -103,7 +103,7 @@ class ProjectState:
         return patterns[require_one(found, name, what="pattern", command="pattern list", known=patterns)]
 
     def loop(self, loop_id: str) -> Loop:
-        """The loop with this ID, alias or unique part of the ID, else `UnknownRecord`."""
+        """Return the loop with this ID, alias or unique part, else `UnknownRecord`."""
         loops = self.snapshot.loops
         if loop_id in loops:
             return loops[loop_id]
@@ -112,7 +112,7 @@ class ProjectState:
         return loops[require_one(found, loop_id, what="loop", command="loop list", known=loops)]
 
     def debug_session(self, session_id: str) -> DebugSession:
-        """The debug session with this ID or unique part of it, else `UnknownRecord`."""
+        """Return the debug session with this ID or unique part, else `UnknownRecord`."""
         sessions = self.snapshot.debug_sessions
         found = find_matching_ids(session_id, sessions, fragments=True)
         return sessions[require_one(found, session_id, what="debug session", command="debug list", known=sessions)]
@@ -121,5 +121,5 @@ class ProjectState:
         return self.board.assessment(pattern_id)
 
     def work_id(self, work_id: str) -> str:
-        """The full ID of a loop or attempt, else `UnknownRecord`."""
+        """Return the full ID of a loop or attempt; raise `UnknownRecord` if none."""
         return work_id if work_id in self.snapshot.attempts else self.loop(work_id).id

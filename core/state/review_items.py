@@ -47,8 +47,8 @@ _BESIDE: Final = {BORDERLINE: "state", BROAD: "trigger", UNRECONCILED: "counts"}
 class HeldText:
     """A held reflection, which would be injected if a person approved it.
 
-    `text` and `title`, the task that it comes from, are untrusted. `does` is what the text does, in words that follow
-    "this text". `sources` are IDs of source loops and tasks, `readers` those of running loops and last tasks that would
+    `text` and `title` (the task of the reflection) are untrusted. `does` says what the text does, in words that follow
+    "this text". `sources` are IDs of source loops and tasks, `readers` those of running loops and past tasks that would
     get it.
     """
 
@@ -64,15 +64,15 @@ class HeldText:
 class ReviewItem:
     """One review question. Its priority and impact do not affect equality.
 
-    `kind` is one of `KINDS`; see docs/curation.md#review. `subject` is the ID of the pattern; of a burst its source, of
-    an offer the loop, of an escalation the debug session, of a recurring learning its ID. `question` and `reason` have
-    one line, `asks` is the question without the name of its subject, and `position_reason` the end of `reason`: why it
-    has its position.
+    `kind` is one of `KINDS`; see docs/curation.md#review. `subject` is the ID of the pattern, or of the loop of an
+    offer, the debug session of an escalation, the recurring learning, or the source of a burst. `question` and `reason`
+    have one line. `asks` is the question without the name of its subject. `position_reason`, the end of `reason`,
+    explains its position in the queue.
 
     `priority` is 0..1, from `impact` minus the cost of `seconds`, the estimated time to read and decide (see
     `core.review.impact.priority`). `impact` is the failures a week that a good decision is expected to prevent; 0 if it
-    changes no injection. `is_urgent`: an agent is blocked until it is answered. `evidence` is an amount that ends a
-    snooze: uses, reports, proposals, runs or reflections.
+    changes no injection. `is_urgent` means that an agent is blocked until it is answered. `evidence` is an amount that
+    ends a snooze: uses, reports, proposals, runs or reflections.
 
     `propose` makes the proposed inversion. `other` is the pattern to merge into the subject of a duplicate question,
     with `similarity`, 0..1. `offer` is that of an extraction offer or a recurring learning.
@@ -103,7 +103,7 @@ class ReviewItem:
 
     @property
     def question_key(self) -> str:
-        """ID for a snooze or dismissal; that of the pattern if it is about all of it."""
+        """ID to snooze or dismiss; the pattern's ID if the whole pattern is asked about."""
         if self.burst is not None:
             return burst_question_id(self.burst.source)
         if self.other:

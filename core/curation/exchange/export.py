@@ -1,4 +1,4 @@
-"""Exports patterns as a file in the pattern file format, with canonical bytes."""
+"""Export patterns in the pattern file format; equal patterns give equal bytes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from core.storage.json_editor import BadJson
 
 VERSION: Final = "1.0.0"
 MAX_SHARED_CHARS: Final = 20_000
-"""Longest text in a team export; longer ones are truncated."""
+"""Maximum length of a text in a team export; longer ones are truncated."""
 LOCAL_KEYS: Final = ("override", "archived")
 """Keys that are not exported."""
 _OTHER_KEYS: Final = frozenset(
@@ -44,7 +44,7 @@ class Entry(NamedTuple):
 
 
 class Exported(Struct, frozen=True):
-    """A file of patterns; secrets are always masked, persons and paths for a team."""
+    """An exported file; secrets are always masked, persons and paths for a team."""
 
     data: bytes
     patterns: int
@@ -52,7 +52,7 @@ class Exported(Struct, frozen=True):
 
 
 def read_entries(paths: ProjectPaths, patterns: Iterable[Pattern]) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
-    """Records of patterns, and IDs of patterns without one; may raise `Unwritable`."""
+    """Read records; also return IDs without a record. May raise `Unwritable`."""
     found: list[Entry] = []
     missing: list[str] = []
     files: dict[str, dict[str, dict[str, Any]]] = {}
@@ -84,7 +84,8 @@ def _records(paths: ProjectPaths, file: str) -> dict[str, dict[str, Any]]:
 def export(entries: Iterable[Entry], origin: str, *, team_shared: bool = False) -> Exported:
     """Encode records as one file, sorted by type and ID; `origin`: of this project.
 
-    `team_shared`: without local paths, names of persons and secrets; loops by pseudonyms; only keys that others read.
+    `team_shared` masks local paths and names of persons, replaces loop IDs by pseudonyms and keeps only keys that
+    others read.
     """
     whole = [Entry(kind, _portable(record, kind, origin)) for kind, record in entries]
     masked: list[Masked] = []
@@ -124,7 +125,7 @@ def _portable(record: Mapping[str, Any], kind: PatternType, origin: str) -> dict
 
 
 def plain(value: Any) -> Any:
-    """Replace what some JSON readers reject: NaN, infinity and lone surrogates."""
+    """Replace values that some JSON readers reject: NaN, infinity, lone surrogates."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
     if isinstance(value, float):
@@ -135,7 +136,7 @@ def plain(value: Any) -> Any:
 
 
 def _under(keys: Container[str], value: Any, key: str = "") -> Iterable[str]:
-    """The strings under any of these keys, at any depth."""
+    """Yield the strings under any of these keys, at any depth."""
     if isinstance(value, str):
         if key in keys:
             yield value
@@ -177,9 +178,9 @@ def _shared(
 
 
 def _ordered(value: Any, rule: Rule | None) -> Any:
-    """Order the keys of a record: those of its schema first, then others by name.
+    """Sort the keys of a record: those of its schema first, then others by name.
 
-    Placeholders keep their order: it is part of the text that a person has read and decided on.
+    Placeholders keep their order: it is part of the text that a person has read and approved.
     """
     if isinstance(value, list):
         return [_ordered(item, rule.items if rule else None) for item in value]
@@ -192,7 +193,7 @@ def _ordered(value: Any, rule: Rule | None) -> Any:
 
 
 def _known(value: Any, rule: Rule) -> Any:
-    """Remove the keys without a rule."""
+    """Remove the keys that have no rule in the schema."""
     if isinstance(value, dict) and rule.keys:
         return {name: _known(item, rule.keys[name]) for name, item in value.items() if name in rule.keys}
     if isinstance(value, list) and rule.items is not None:

@@ -1,4 +1,4 @@
-"""Reads a pattern file to be imported, with findings."""
+"""Parse a pattern file for an import; problems become findings."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from core.storage.file_reader import as_utf8, decode
 from core.storage.json_reader import decode_jsonl
 
 MAX_IMPORT_BYTES: Final = 64 << 20
-"""Largest file that is imported."""
+"""Maximum size of an imported file."""
 MAX_RECORD_BYTES: Final = 256 << 10
-"""Largest single record that is imported."""
+"""Maximum size of a single imported record."""
 
 
 class Arriving(Struct, frozen=True, kw_only=True):
-    """The parsed records of a file to be imported, named without folders.
+    """The parsed records of a file to import; `file` is its name without folders.
 
-    `records` have usable IDs, none twice, in the order of the file; `refused` ones have a reason.
+    `records` have unique, usable IDs, in the order of the file; `refused` has the other records, each with a reason.
     """
 
     file: str
@@ -40,7 +40,7 @@ class Arriving(Struct, frozen=True, kw_only=True):
 
 
 def read_import(file: str, data: bytes) -> Arriving:
-    """Parse a file to be imported; problems become findings, nothing is raised."""
+    """Parse a file to import; problems become findings, nothing is raised."""
     content = read_patterns(file, data, with_schema=True)
     findings = list(content.findings)
     if content.problem is not None:
@@ -66,7 +66,7 @@ def read_import(file: str, data: bytes) -> Arriving:
 
 
 def _invalid(pattern: Pattern, findings: Sequence[Finding]) -> str:
-    """Why a record is invalid by its schema; "" if it or its spelling is supported."""
+    """Return why the schema rejects a record; "" if it is valid or convertible."""
     wrong = [finding for finding in findings if finding.severity is not Severity.INFO]
     if not wrong:
         return ""
@@ -77,7 +77,7 @@ def _invalid(pattern: Pattern, findings: Sequence[Finding]) -> str:
 
 
 def _normalize(record: dict[str, Any], pointers: Iterable[str]) -> None:
-    """Convert rates and times to the spelling of the schema."""
+    """Convert rates and times at these JSON pointers to the form of the schema."""
     for pointer in pointers:
         parent, _, key = pointer.rpartition("/")
         holder = _at(record, parent)
@@ -88,7 +88,7 @@ def _normalize(record: dict[str, Any], pointers: Iterable[str]) -> None:
 
 
 def _document(file: str, data: bytes) -> Any:
-    """The document that the JSON pointers of `read_patterns` refer to."""
+    """Return the document that the JSON pointers of `read_patterns` refer to."""
     if file.endswith(".jsonl"):
         return [line.value for line in decode_jsonl(data)[0]]
     decoded = decode(file, data)
@@ -96,7 +96,7 @@ def _document(file: str, data: bytes) -> Any:
 
 
 def _at(document: Any, pointer: str) -> Any:
-    """The value at a JSON pointer, or None."""
+    """Return the value at a JSON pointer, or None."""
     for part in pointer.split("/")[1:]:
         if isinstance(document, list) and part.isdecimal() and int(part) < len(document):
             document = document[int(part)]
@@ -108,7 +108,7 @@ def _at(document: Any, pointer: str) -> Any:
 
 
 def _unusable(pattern: Pattern, record: Any, taken: Mapping[str, Any]) -> str:
-    """Why a record is not imported; "" if it is."""
+    """Return why a record cannot be imported; "" if it can."""
     if pattern.is_unnamed:
         return "has no ID"
     if not is_safe_id(pattern.id):
@@ -124,7 +124,7 @@ def _unusable(pattern: Pattern, record: Any, taken: Mapping[str, Any]) -> str:
 
 
 def _doubts(record: Mapping[str, Any], file: str, pointer: str) -> list[Finding]:
-    """Scan results of the texts, as findings."""
+    """Return findings for secrets and invisible characters in a record."""
     found = []
     for place, text in _texts(record, pointer):
         if without_secrets(text) != text:

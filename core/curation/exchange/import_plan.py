@@ -1,4 +1,4 @@
-"""Plans an import; see docs/curation.md#import-and-export."""
+"""Plan the import of a pattern file; see docs/curation.md#import-and-export."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ NextId = Callable[[str, str], str]
 
 
 class Action(StrEnum):
-    """What is done with one record of the file."""
+    """The action for one record of an imported file."""
 
     NEW = "new"
     TEXT = "text"
-    """Our text is unchanged since the last import: it is replaced by their newer text."""
+    """The local text is unchanged since the last import: the newer imported text replaces it."""
     CONFLICT = "conflict"
-    """Another text under the same ID: theirs is inserted under a new ID."""
+    """Another text has the same ID: the imported record gets a new ID."""
     COUNTS = "counts"
-    """The same text: counts and lineage are merged."""
+    """The texts are equal: counts and lineage are merged."""
     DUPLICATE = "duplicate"
-    """The same text under another ID: merged, and their ID becomes an alias."""
+    """The text exists under another ID: the records are merged, and the imported ID becomes an alias."""
     SAME = "same"
     REFUSED = "refused"
 
@@ -55,10 +55,11 @@ class Action(StrEnum):
 class Row(Struct, frozen=True, kw_only=True):
     """The plan for one record.
 
-    `pattern_id` is the one in the file (untrusted), `target` the ID of the new or changed pattern, "" if there is none.
-    `record` is inserted; if it is None, the keys `set` and `unset` of the existing record change. `theirs` is stored
-    for comparison with the next import. `similar` has (ID, similarity 0..1), best first. `content_hash` is that of a
-    new text, which is quarantined, else "". `why` is the reason, if the action does not explain it.
+    `pattern_id` is the ID in the file (untrusted), `target` that of the new or changed pattern, "" if there is none.
+    `record` is inserted; if it is None, the keys `set` and `unset` of the existing record change. `theirs`, the
+    imported record, is stored for comparison with the next import. `similar` has (ID, similarity 0..1), best first.
+    `content_hash` is that of a new text, which is quarantined, or "". `why` is the reason, if the action does not
+    explain it.
     """
 
     action: Action
@@ -75,7 +76,7 @@ class Row(Struct, frozen=True, kw_only=True):
 
 
 class ImportPlan(Struct, frozen=True, kw_only=True):
-    """The plan for one file, with one row per record, and the problems in it."""
+    """The plan for one file, with one row per record, and the problems in the file."""
 
     file: str
     rows: tuple[Row, ...] = ()
@@ -87,10 +88,10 @@ class ImportPlan(Struct, frozen=True, kw_only=True):
 
 
 class Registry(Struct, frozen=True, kw_only=True):
-    """The registry that an import is compared with.
+    """The local registry that an import is compared with.
 
     `records` are those that can be written, `imported` the last imported ones by local ID, `archived` the IDs in
-    archives. `threshold` is the minimum similarity of a duplicate, 0..1; `origin` the ID of this project.
+    archives. `threshold` is the minimum similarity of a duplicate, 0..1; `origin` is the ID of this project.
     """
 
     patterns: Mapping[str, Pattern]
@@ -103,7 +104,7 @@ class Registry(Struct, frozen=True, kw_only=True):
 
 
 def plan_import(arriving: Arriving, known: Registry, next_id: NextId, now: datetime) -> ImportPlan:
-    """Plan an import; no ID from `next_id` is used in registry, archives or file."""
+    """Plan an import; `next_id` returns IDs unused in registry, archives and file."""
     planner = _Planner(known, next_id, now)
     rows = [planner.row(pattern, record) for pattern, record in arriving.records]
     rows += [_refused(pattern, why) for pattern, why in arriving.refused]
@@ -194,7 +195,7 @@ class _Planner:
         )
 
     def _changes(self, pattern: Pattern, theirs: dict[str, Any], target: str) -> dict[str, Any]:
-        """The keys of our record that change by their counts and lineage."""
+        """Return the keys of the local record that change when `theirs` is merged."""
         known, ours = self._known, self._records[target]
         read = as_read(ours, pattern.type)
         theirs = self._with_our_loops(read, theirs)
@@ -207,7 +208,7 @@ class _Planner:
         return changes
 
     def _with_our_loops(self, ours: Pattern, theirs: dict[str, Any]) -> dict[str, Any]:
-        """Their record with our names of loops, where one side uses pseudonyms."""
+        """Return `theirs` with local loop IDs where one side uses pseudonyms."""
         entries = theirs.get("source_loops")
         if not isinstance(entries, list):
             return theirs
@@ -240,7 +241,7 @@ def _refused(pattern: Pattern, why: str) -> Row:
 
 
 def text_of(pattern: Pattern) -> tuple[object, ...]:
-    """Content of a pattern without ID; equal contents are the same pattern."""
+    """Return the content of a pattern without its ID; equal contents are duplicates."""
     return (
         *(pattern.type, pattern.description, pattern.use_case, pattern.category),
         *(pattern.error_type, pattern.error_pattern),

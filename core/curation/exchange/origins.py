@@ -25,16 +25,16 @@ from core.storage.atomic_write import curation_lock, rewrite, take_theirs
 from core.storage.file_reader import RawFile, read_file
 
 NO_ORIGIN: Final = "0" * 16
-"""Origin of counts without an origin."""
+"""Placeholder origin of counts from an unknown project."""
 MAX_SHARES: Final = 32
-"""Maximum shares per record; further ones count as its own."""
+"""Maximum number of shares per record; further ones count as the project's own."""
 _ORIGIN: Final = re.compile(rb"[0-9a-f]{16}\n?")
 _JOIN: Final = "+"
 _SHARE: Final = re.compile(rb"[0-9a-f]{16}(?:\+[0-9a-f]{16}){0,15}")
 
 
 def project_origin(paths: ProjectPaths, retry_seconds: Sequence[float]) -> str:
-    """The random ID of this project, 16 hex digits; created on first use.
+    """Return the random ID of this project, 16 hex digits; created on first use.
 
     Raises `Conflict` or `Unwritable` if it cannot be created.
     """
@@ -58,13 +58,13 @@ def project_origin(paths: ProjectPaths, retry_seconds: Sequence[float]) -> str:
 
 
 def known_origin(paths: ProjectPaths) -> str:
-    """The ID of this project; "" if it was not created yet."""
+    """Return the ID of this project; "" if it was not created yet."""
     read = read_file(paths.curation / "origin", paths.aiwg)
     return read.data.decode().strip() if isinstance(read, RawFile) and _ORIGIN.fullmatch(read.data) else ""
 
 
 def shares_for_export(record: Mapping[str, Any], kind: PatternType, origin: str) -> dict[str, dict[str, int]]:
-    """The shares of all projects in a local record, for an export."""
+    """Return the shares of all projects in a local record, for an export."""
     shares = _others(record, origin)
     own = _total(record, kind) - _sum(shares)
     if own.uses or not shares:  # also name a project without counts
@@ -75,11 +75,11 @@ def shares_for_export(record: Mapping[str, Any], kind: PatternType, origin: str)
 def united(
     ours: Mapping[str, Any], theirs: Mapping[str, Any], kind: PatternType, origin: str, base: Mapping[str, Any] | None
 ) -> tuple[Tally, dict[str, dict[str, int]]]:
-    """Combine the counts of two records of a pattern: total and other shares.
+    """Combine two records of a pattern; return the total and the other shares.
 
-    Their counts without an origin are: the increase since `base`, their record as last imported, if there was one; the
-    same uses, if both name a common loop or theirs names none; otherwise new uses. The share of this project (`origin`)
-    in theirs is an old version of ours.
+    Counts of `theirs` without an origin: if there is a `base` (`theirs` as last imported), only the increase since
+    counts. Otherwise they are the same uses if both records name a common loop or `theirs` names no loop, and new uses
+    if not. The share of this project (`origin`) in `theirs` is an old version of the local one.
     """
     shares, theirs_shares = _others(ours, origin), _others(theirs, origin)
     shares[origin] = _total(ours, kind) - _sum(shares)
@@ -108,7 +108,7 @@ def united(
 
 
 def _is_within(name: str, names: Iterable[str]) -> bool:
-    """Whether another share covers the projects of this one and more."""
+    """Whether another share covers all projects of `name` and more."""
     return any(_projects((name,)) < _projects((wider,)) for wider in names)
 
 
@@ -141,7 +141,7 @@ def _move(ours: dict[str, Tally], one: str, theirs: dict[str, Tally], two: str) 
 
 
 def _part(knowing: Mapping[str, Tally], other: dict[str, Tally]) -> None:
-    """Subtract common shares that only one side knows from the other side."""
+    """Subtract from `other` the common shares that only `knowing` contains."""
     for common, share in knowing.items():
         wider = [name for name in other if _projects((common,)) <= _projects((name,))]
         if not any(name == common or name not in knowing for name in wider):
@@ -152,7 +152,7 @@ def _part(knowing: Mapping[str, Tally], other: dict[str, Tally]) -> None:
 
 
 def arriving_shares(record: Mapping[str, Any], kind: PatternType, origin: str) -> dict[str, dict[str, int]]:
-    """The shares of other projects in a new record; our own share becomes ours again."""
+    """Return other projects' shares in a new record; the local share is left out."""
     shares = _others(record, origin)
     own = Tally.of_share(origins_of(record).get(origin))
     rest = _total(record, kind) - _sum(shares) - own
@@ -162,7 +162,7 @@ def arriving_shares(record: Mapping[str, Any], kind: PatternType, origin: str) -
 
 
 def projects_of(record: Mapping[str, Any]) -> frozenset[str]:
-    """The origins of the projects that a record names."""
+    """Return the origins of the projects that a record names."""
     return _projects(_others(record))
 
 

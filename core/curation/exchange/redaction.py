@@ -79,7 +79,7 @@ class Masked(Struct, frozen=True):
 
 
 class Masker:
-    """Masks private content of texts, and `names` of persons known from elsewhere."""
+    """Masks secrets, local paths and persons in texts; `names` are known persons."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         known = sorted({name for name in names if len(name) >= _MIN_NAME and not is_role(name)}, key=len, reverse=True)
@@ -99,7 +99,7 @@ def without_secrets(text: str) -> str:
 
 
 def kinds_of(before: str, after: str) -> tuple[str, ...]:
-    """What was masked between two versions of a text."""
+    """Return the kinds of content that were masked between two versions of a text."""
     return tuple(kind for mask, kind in MASKS.items() if after.count(mask) > before.count(mask))
 
 
@@ -110,14 +110,14 @@ def is_role(name: str) -> bool:
 
 
 def pseudonym(loop_id: str, origin: str) -> str:
-    """The pseudonym of a loop ID in one project; a pseudonym stays unchanged."""
+    """Return the pseudonym of a loop ID in a project; pseudonyms stay unchanged."""
     if _PSEUDONYM.fullmatch(loop_id):
         return loop_id
     return f"loop-{sha256(f'{origin} {loop_id}'.encode(errors='replace')).hexdigest()[:8]}"
 
 
 class LoopNames:
-    """Replaces loop IDs, except plain words and numbers, in texts by pseudonyms."""
+    """Replaces loop IDs in texts by pseudonyms, except plain words and numbers."""
 
     def __init__(self, origin: str, known: Iterable[str]) -> None:
         self._origin = origin

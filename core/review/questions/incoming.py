@@ -23,7 +23,7 @@ from core.state import review_items as kinds
 from core.state.review_items import HeldText, ReviewItem
 
 SUSPECTED: Final = 2.0
-"""Factor on the impact of texts with scan results, which may do other harm than fail."""
+"""Factor on the impact of texts with scan results, which may do harm beyond failing."""
 STUCK: Final = timedelta(days=14)
 """Age at which an escalation stops being urgent."""
 WAITS: Final = "an agent is blocked until a person helps"
@@ -32,7 +32,7 @@ _ARRIVED: Final = {"import": "imported", "extraction": "extracted unattended", "
 
 
 def arrivals(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewItem]:
-    """Imported, extracted or quarantined texts that no person has released."""
+    """Ask about imported, extracted or quarantined texts that no person released."""
     board = scales.board
     for pattern_id, arrival in curation.arrivals.items():
         pattern = scales.patterns.get(pattern_id)
@@ -65,7 +65,7 @@ def arrivals(scales: ImpactEstimator, curation: CurationState) -> Iterator[Revie
 
 
 def suspected(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewItem]:
-    """Texts that the scan blocks or holds."""
+    """Ask about texts that the scan blocks or holds."""
     board = scales.board
     for row in np.flatnonzero(board.quarantined).tolist():
         pattern = scales.patterns[board.ids[row]]
@@ -89,7 +89,7 @@ def suspected(scales: ImpactEstimator, curation: CurationState) -> Iterator[Revi
 
 
 def held_texts(scales: ImpactEstimator, curation: CurationState, texts: Sequence[HeldText]) -> Iterator[ReviewItem]:
-    """Held reflections that no person has approved."""
+    """Ask about held reflections that no person has approved."""
     for held in texts:
         if curation.approves_text(held.text):
             continue
@@ -110,7 +110,7 @@ def held_texts(scales: ImpactEstimator, curation: CurationState, texts: Sequence
 
 
 def offered(scales: ImpactEstimator, offers: Mapping[str, Extraction]) -> Iterator[ReviewItem]:
-    """Extraction offers; of loops that offer the same only one at a time."""
+    """Ask about extraction offers; only one at a time of loops with equal offers."""
     same: dict[frozenset[tuple[str, str]], list[str]] = {}
     for source_id, offer in offers.items():
         content = frozenset((one.duplicate_of, one.headline) for one in (*offer.new, *offer.merges))
@@ -135,7 +135,7 @@ def offered(scales: ImpactEstimator, offers: Mapping[str, Extraction]) -> Iterat
 
 
 def recurring(scales: ImpactEstimator, learned: Sequence[tuple[Cluster, Extraction]]) -> Iterator[ReviewItem]:
-    """Learnings that several loops reported and no pattern covers."""
+    """Ask about learnings that several loops reported and no pattern covers."""
     now, half_life = scales.board.now, scales.settings.maturity.half_life_days
     for cluster, offer in learned:
         ages = [max((now - one.reflection.at).days, 0) for one in cluster.members if one.reflection.at is not None]
@@ -157,7 +157,7 @@ def recurring(scales: ImpactEstimator, learned: Sequence[tuple[Cluster, Extracti
 
 
 def offer_text(offer: Extraction) -> str:
-    """One line: `3 patterns to extract, 1 further use of known ones`."""
+    """Describe an offer: `3 patterns to extract, 1 further use of known ones`."""
     new, further = len(offer.new), len(offer.merges)
     parts = [f"{plural(new, 'pattern')} to extract"] if new else []
     parts += [f"{plural(further, 'further use')} of known ones"] if further else []
@@ -165,7 +165,7 @@ def offer_text(offer: Extraction) -> str:
 
 
 def bursts(scales: ImpactEstimator) -> Iterator[ReviewItem]:
-    """Suspicious reports, which do not count until a person decides."""
+    """Ask about suspicious reports, which do not count until a person decides."""
     for burst in scales.board.bursts:
         count = len(burst.patterns)
         yield scales.item(
@@ -184,7 +184,7 @@ def bursts(scales: ImpactEstimator) -> Iterator[ReviewItem]:
 
 
 def escalations(scales: ImpactEstimator, escalated: Iterable[EscalatedSession], now: datetime) -> Iterator[ReviewItem]:
-    """Escalated debug sessions, newest first; only recent ones are urgent."""
+    """Ask about escalated debug sessions, newest first; only recent ones are urgent."""
     for one in sorted(escalated, key=lambda one: one.at or now, reverse=True):
         session, at = one.session, one.at
         since = f", on {format_day(at)}" if at is not None else ""
@@ -208,13 +208,13 @@ def escalations(scales: ImpactEstimator, escalated: Iterable[EscalatedSession], 
 
 
 def _call_text(call: Escalation) -> str:
-    """Why a person was called, and by whom: `needs credentials — by ada`."""
+    """Describe why and by whom a person was called: `needs credentials — by ada`."""
     by = f"by {visible_line(call.by, 40) or 'unknown'}"
     return f"{visible_line(call.reason, 200)} — {by}" if call.reason else f"called {by}"
 
 
 def _stuck_text(session: DebugSession) -> str:
-    """What an escalated session could not fix, in one line."""
+    """Describe in one line what an escalated session could not fix."""
     run = session.newest_failing
     if run is None:
         return "no failed run is recorded"
@@ -225,5 +225,5 @@ def _stuck_text(session: DebugSession) -> str:
 
 
 def _chars_offered(offer: Extraction) -> int:
-    """Number of characters to read before an extraction."""
+    """Return the number of characters to read before an extraction."""
     return sum(len(one.headline) for one in (*offer.new, *offer.merges))

@@ -27,7 +27,7 @@ MOST_BORDERLINE: Final = 50
 
 
 def inversions(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewItem]:
-    """Patterns that fail often enough to become anti-patterns."""
+    """Ask about patterns that fail often enough to become anti-patterns."""
     board, settings = scales.board, scales.settings
     for row in np.flatnonzero(board.inversion_due):
         pattern_id = board.ids[row]
@@ -54,7 +54,7 @@ def inversions(scales: ImpactEstimator, curation: CurationState) -> Iterator[Rev
 
 
 def pins(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewItem]:
-    """Pins on a text that changed since, and pins that later evidence contradicts."""
+    """Ask about pins whose text has changed, or that later evidence contradicts."""
     board = scales.board
     for pattern_id, pin in curation.pins.items():
         if pattern_id not in board or pattern_id not in scales.patterns:
@@ -104,7 +104,7 @@ def _contradicted(scales: ImpactEstimator, pattern_id: str, pin: Pin) -> ReviewI
 
 
 def borderline(scales: ImpactEstimator, asked: Set[str]) -> Iterator[ReviewItem]:
-    """Unpinned states that may soon change or are likely wrong, except `asked` ones."""
+    """Ask about unpinned states, not `asked` yet, that may change or be wrong."""
     if not scales.patterns:
         return  # scipy takes a while to load, which would delay the first frame
     board, settings, stakes = scales.board, scales.settings, scales.stakes
@@ -136,7 +136,7 @@ def borderline(scales: ImpactEstimator, asked: Set[str]) -> Iterator[ReviewItem]
 
 
 def _results_text(scales: ImpactEstimator, row: int) -> str:
-    """Results of a pattern, or how often the warning was right, in words."""
+    """Describe results of a pattern, or how often its warning was right."""
     board = scales.board
     uses = int(board.uses[row])
     if scales.is_warning(board.ids[row]):
@@ -145,7 +145,7 @@ def _results_text(scales: ImpactEstimator, row: int) -> str:
 
 
 def _border(scales: ImpactEstimator, row: int, codes: tuple[Codes, Codes, Codes, Codes]) -> str:
-    """What would change the state, in words.
+    """Describe what would change the state.
 
     `codes` are the states now, with one more success, with one more failure, and soon, by age alone.
     """
@@ -164,7 +164,7 @@ def _border(scales: ImpactEstimator, row: int, codes: tuple[Codes, Codes, Codes,
 
 
 def duplicates(scales: ImpactEstimator, alike: Sequence[tuple[str, str, float]]) -> Iterator[ReviewItem]:
-    """Duplicate pairs; of each pattern only the most similar one at a time."""
+    """Ask about duplicates; for each pattern only the most similar pair at a time."""
     asked: set[str] = set()
     patterns, board = scales.patterns, scales.board
     for one, other, similarity in alike:
@@ -192,7 +192,7 @@ def duplicates(scales: ImpactEstimator, alike: Sequence[tuple[str, str, float]])
 
 
 def broad(scales: ImpactEstimator, shares: Mapping[str, float]) -> Iterator[ReviewItem]:
-    """Patterns with a trigger that matches most common messages."""
+    """Ask about patterns with a trigger that matches most common messages."""
     for pattern_id, share in shares.items():
         pattern = scales.patterns.get(pattern_id)
         if pattern is None or pattern_id not in scales.board:
@@ -211,7 +211,7 @@ def broad(scales: ImpactEstimator, shares: Mapping[str, float]) -> Iterator[Revi
 
 
 def unreconciled(scales: ImpactEstimator, doubts: Mapping[str, Finding]) -> Iterator[ReviewItem]:
-    """Records whose counts the evidence contradicts; other programs rely on them."""
+    """Ask about records whose counts contradict the evidence."""
     for pattern_id, doubt in doubts.items():
         pattern = scales.patterns.get(pattern_id)
         if pattern is not None and pattern_id in scales.board:
