@@ -25,7 +25,7 @@ PLACES: Final = {
 """The eight screens by id, in order: key and name."""
 
 SCREENS: Final = {place: name for place, (_key, name) in PLACES.items()} | {
-    "what_if": "What if",
+    "what_if": "What-if",
     "replay": "Replay",
     "past": "Compare",
 }

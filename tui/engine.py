@@ -157,10 +157,6 @@ class Engine(WatchLoop):
             delta, self._delta = self._delta, Delta()
             return self.project.view, delta
 
-    @property
-    def has_searched(self) -> bool:
-        return not self._search_pending
-
     # The worker.
 
     def prepare(self) -> None:

@@ -159,12 +159,12 @@ def _new_text(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
 def _inversion(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     failures = state.settings.anti_pattern.failures_until_asked_again
     by_rule = state.assessment(item.subject).computed is Maturity.DEPRECATED
-    outcome = "not inverted, stays deprecated by rule" if by_rule else "not inverted, injected again"
+    outcome = "stays deprecated" if by_rule else "injected again"
     accepts, rejects = VERBS[Verb.ACCEPT_INVERSION].word, VERBS[Verb.REJECT_INVERSION].word
-    yield _accept(accepts, "adds an anti-pattern; the original is deprecated", commands.AcceptInversion(item.subject))
+    yield _accept(accepts, "replaced by an anti-pattern", commands.AcceptInversion(item.subject))
     again = f"asked again after {plural(failures, 'more failure')}"
     yield _reject(rejects, f"{outcome}; {again}", commands.RejectInversion(item.subject))
-    yield Answer("rewrite", "rewrite", "an anti-pattern in your own words", commands.AcceptInversion(item.subject))
+    yield Answer("rewrite", "rewrite", "anti-pattern in your words", commands.AcceptInversion(item.subject))
 
 
 def _doubtful_pin(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:

@@ -79,11 +79,11 @@ def turning(calls: Calls, **how: Any) -> tuple[Engine, Callable[[int], list[str]
 
 def test_background_work_runs_in_idle_time_until_it_is_done() -> None:
     calls = Calls(Delta(), CHANGED)
-    engine, turns = turning(calls)
+    _engine, turns = turning(calls)
     assert turns(4) == ["look", "look", "look", "refresh", "prepare"]
     assert sum(isinstance(message, Engine.Changed) for message in calls.user) == 2  # what was found, and the refresh
     assert turns(2) == ["look", "refresh", "prepare"]
-    assert not engine.has_searched
+    assert turns(1) == ["look"], "it looks again after each refresh"
 
 
 def test_a_long_search_is_reported_when_it_starts_and_ends() -> None:
@@ -118,7 +118,7 @@ def test_a_change_starts_a_new_search() -> None:
     calls = Calls()
     engine, turns = turning(calls)
     assert turns(1) == ["look"]
-    assert engine.has_searched
+    assert engine.has_searched_once
     engine.submit(calls.job)
     assert turns(2) == ["job", "look"]
 

@@ -58,12 +58,15 @@ def answer_rows(
     forecasts = [outlook.forecast if outlook is not None else None for outlook in outlooks]
     changes = [_padded([change(one, about, glyphs) for one in forecasts]) for change in (_states, _ranks)]
     effects = [Content("" if one.why_not else visible_line(one.effect, 200)) for one in answers]
-    longest = max((effect.cell_length for effect in effects), default=0)
-    contexts: list[Content] = []
-    room = 0
-    for wide in (True, False):
-        contexts = _padded([_contexts(one, outlook, wide=wide) for one, outlook in zip(answers, outlooks, strict=True)])
-        room = width - sum(cells[0].cell_length + _GAP for cells in (*names, *changes, contexts) if any(cells))
+    numbers: list[list[Content]] = []
+    room = longest = 0
+    for wide, ranked in ((True, True), (False, True), (False, False)):  # from the most to the least room they take
+        pairs = zip(answers, outlooks, strict=True)
+        contexts = _padded([_contexts(answer, outlook, wide=wide) for answer, outlook in pairs])
+        numbers = [cells for cells in (*changes[: 1 + ranked], contexts) if any(cell.plain.strip() for cell in cells)]
+        room = width - sum(cells[0].cell_length + _GAP for cells in (*names, *numbers))
+        with_numbers = [n for n in range(len(answers)) if any(cells[n].plain.strip() for cells in numbers)]
+        longest = max((effects[n].cell_length for n in with_numbers), default=width)
         if room >= longest:
             break
     room = min(room, longest) if room >= MIN_EFFECT_CELLS else 0
@@ -73,8 +76,7 @@ def answer_rows(
         if answer.why_not:
             rows.append(_row([*start, Content.styled(f"not now: {visible_line(answer.why_not, 200)}", "$quiet")]))
         else:
-            numbers = [cells[n] for cells in (*changes, contexts) if any(cells)]
-            rows.append(_row([*start, *_with_effect(effect, room, numbers)]))
+            rows.append(_row([*start, *_with_effect(effect, room, [cells[n] for cells in numbers])]))
     return rows
 
 

@@ -235,10 +235,10 @@ class Choose(Dialog[str | None]):
 class _LongText(Dialog[ScreenResultType]):
     STYLE = "dialog--tall"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("j,down", "move(1)", "down", show=False, tooltip="One line down"),
-        Binding("k,up", "move(-1)", "up", show=False, tooltip="One line up"),
-        Binding("space,pagedown", "page(1)", "page down", show=False, tooltip="One page down"),
-        Binding("pageup", "page(-1)", "page up", show=False, tooltip="One page up"),
+        Binding("j,down", "move(1)", "down", show=False, tooltip="Move one line down"),
+        Binding("k,up", "move(-1)", "up", show=False, tooltip="Move one line up"),
+        Binding("space,pagedown", "page(1)", "page down", show=False, tooltip="Move one page down"),
+        Binding("pageup", "page(-1)", "page up", show=False, tooltip="Move one page up"),
     ]
 
     def __init__(self, title: Content, paragraphs: Sequence[Content], *, verb: str = "") -> None:

@@ -1,4 +1,4 @@
-"""Base of What if and Compare: fields that query history, and a result list."""
+"""Base of What-if and Compare: fields that query history, and a result list."""
 
 from __future__ import annotations
 

@@ -39,6 +39,8 @@ NAMES_IMPACT: Final = 100
 """Columns from which the head line always shows the impact, if necessary by shortening the ID or the question."""
 SHORTEST_ID: Final = 12
 """Cells of an ID below which the pace, then the minutes and their share of impact, give way to it."""
+MAX_KEY_LABEL: Final = 12
+"""Characters up to which the key line of a narrow screen names the highlighted answer."""
 ROOMY: Final = 48  # lines of the screen from which disabled answers are listed, too
 _ALWAYS: Final = frozenset(
     {"undo", "redo", "what_if", "copy", "minutes", "back"}
@@ -253,7 +255,8 @@ class ReviewScreen(ReviewPanes):
 
     def label_for(self, action: str) -> str | None:
         if action == "give" and self._highlighted:
-            return self._listed[self._cursor].label
+            label = self._listed[self._cursor].label
+            return label if len(label) <= MAX_KEY_LABEL or self.size.width >= NAMES_IMPACT else "answer"
         return None
 
     def own_keys(self) -> frozenset[str]:

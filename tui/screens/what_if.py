@@ -1,4 +1,4 @@
-"""The What if screen: what other thresholds would have made of history."""
+"""The What-if screen: the states that other thresholds would have led to."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class WhatIfScreen(HistoryQueryScreen):
         if self._last is not None:
             what, name = present.about(_knob(self._last))
             right = [*([Item(what)] if self.has_class("-wide") else []), Item(name)]
-        left = [Content.styled("What if", "bold"), present.terms(wide=self.has_class("-wide"))]
+        left = [Content.styled("What-if", "bold"), present.terms(wide=self.has_class("-wide"))]
         self.query_one("#what-if-title", ItemLine).show([Item(part) for part in left], right)
 
     def _show_head(self) -> None:

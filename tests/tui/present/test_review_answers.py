@@ -7,7 +7,7 @@ from pathlib import Path
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation.commands import Promote
-from core.forecast.forecast import ContextChange, Forecast
+from core.forecast.forecast import ContextChange, Forecast, PatternRank
 from core.project.project import Project
 from core.review.answers import Answer
 from core.review.context_recipients import LOOP, PAUSED
@@ -43,3 +43,14 @@ def test_an_answer_lists_only_changes_and_main_answers_are_emphasized() -> None:
     assert rows[0].plain.endswith("1 of 2 running loops") and "tasks" not in rows[0].plain
     bold = ["bold" in {str(span.style) for span in row.spans} for row in rows]
     assert bold == [True, True, True, False]
+
+
+def test_a_narrow_row_shows_the_whole_effect_instead_of_the_rank() -> None:
+    effect = "replaced by an anti-pattern"
+    answer = Answer(action="accept", label="accept inversion", effect=effect, command=COMMAND)
+    before, after = (PatternRank(1, rank) for rank in (34, 35))
+    found = Forecast(loops=4, paused=0, tasks=19, places=((COMMAND.pattern_id, before, after),))
+    for width, has_rank in ((80, True), (48, False)):
+        (row,) = answer_rows([answer], [Outlook(0, found)], ["a"], COMMAND.pattern_id, ASCII, width)
+        assert effect in row.plain
+        assert ("rank 34 -> 35" in row.plain) is has_rank

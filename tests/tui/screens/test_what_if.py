@@ -275,7 +275,7 @@ async def test_help_lists_its_keys_and_number_keys_on_the_list_go_to_screens(sam
         await open_what_if(user)
         await user.press("question_mark")
         assert isinstance(user.app.screen, Help)
-        await user.sees("Increase the value", "What if", "→ + =")
+        await user.sees("Increase the value", "What-if", "→ + =")
         await user.press("escape", "tab", "1")
         await user.until(lambda: user.place.place == "loops", "Loops in front")
         await user.go("patterns")
