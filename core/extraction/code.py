@@ -102,7 +102,7 @@ def _line(line: str) -> str:
 
 
 def _names(code: str, message: str) -> list[tuple[str, str]]:
-    """Return names that only this error contains, with placeholders, longest first."""
+    """Return the names specific to this error with their placeholders, longest first."""
     roles: dict[str, str] = {}
     for found in _TESTED.finditer(code):
         roles.setdefault(found[1] or found[2], "variable")

@@ -111,12 +111,12 @@ def _explain_missing(
     if PatternType.SUCCESS in missing:
         yield explain_no_approach(material)
     if PatternType.ANTI in missing:
-        yield f"no error came {settings.repeated_error_count} times and no approach was recorded as wrong"
+        yield f"no error occurred {settings.repeated_error_count} times, and no approach was recorded as wrong"
     if PatternType.TEMPLATE in missing:
         if not settings.extract_code_templates:
-            yield "code templates are switched off (extraction.extract_code_templates)"
+            yield "code templates are disabled in the settings (extraction.extract_code_templates)"
         elif repairs and not any(repair.diff for repair in repairs):
-            yield "no fix has recorded its change (diff)"
+            yield "no fix recorded its diff"
         elif repairs:
             yield "no fix adds code that could be generalised"
 

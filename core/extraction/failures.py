@@ -124,7 +124,7 @@ def _repeated_errors(material: Material, repairs: Sequence[Repair], least: int) 
             symptoms=[f"{error.where}: {one_line(error.message, 120)}" for error in times],
             why=(one_line(analysis.root_cause) if analysis else "")
             or find_reason(material, last.iteration)
-            or f"The error came {len(times)} times: what was changed is not its cause",
+            or f"The error occurred {len(times)} times: the changes did not fix its cause",
             better=repair.description if repair else "",
             iteration=last.iteration,
             at=last.at,

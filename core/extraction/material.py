@@ -61,7 +61,7 @@ class Materials:
         if source_id in self._ids:
             return self._of_loop(snapshot.loops[self._ids[source_id]])
         asked = visible_line(source_id, 120)
-        raise UnknownRecord(f"no loop, no task and no debug session {asked!r} in {self._paths.project}")
+        raise UnknownRecord(f"no loop, task or debug session {asked!r} in {self._paths.project}")
 
     def _of_loop(self, loop: Loop) -> Material:
         newest = read_loop_details(self._paths, loop).iterations[-MAX_RECORDS:]

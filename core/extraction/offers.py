@@ -45,7 +45,7 @@ class Offers:
         extraction.
         """
         if not self._settings.enabled:
-            raise Refused("extraction is switched off by the settings (extraction.enabled)")
+            raise Refused("extraction is disabled in the settings (extraction.enabled)")
         snapshot = view.snapshot
         if source_id.startswith(CLUSTER_ID):
             cluster = next((cluster for cluster in self.recurring(snapshot) if cluster.id == source_id), None)
@@ -58,7 +58,7 @@ class Offers:
             task = None if source_id in snapshot.loops else snapshot.tasks.get(source_id)
             work = task or view.loop(source_id)
             if not work.status.ended:
-                raise Refused(f"{visible_line(work.id, 80)} has not ended; then its lessons can be extracted")
+                raise Refused(f"{visible_line(work.id, 80)} has not ended; extract from it after it has ended")
             source_id = work.id
         materials, known = self._of_snapshot(view)
         return extract(replace(materials.read(source_id), agent=agent), known, self._settings, types)

@@ -45,7 +45,7 @@ def describe_reflection(one: Reflection) -> str:
 
 
 def find_reflected_repairs(material: Material) -> Iterator[Repair]:
-    """Yield errors with the fix that a reflection recommends, if the goal was reached."""
+    """Yield errors with the fix that a reflection recommends, if it reached the goal."""
     is_completed = material.loop is not None and material.loop.status is LoopStatus.COMPLETED
     if not is_completed and all(logged.attempt.outcome is not Outcome.SUCCESS for logged in material.attempts):
         return
@@ -87,7 +87,7 @@ def find_reason(material: Material, iteration: int | None) -> str:
 
 
 def _usable(material: Material) -> Iterator[Reflection]:
-    """Yield the reflections that contain a lesson and did not mislead, newest first."""
+    """Yield the reflections with a lesson, without unhelpful ones, newest first."""
     return (one for one in material.reflections if one.teaches and one.effectiveness != "unhelpful")
 
 

@@ -20,7 +20,7 @@ from core.records.times import day_of
 _HOURS_UNTIL_DAYS: Final = 48
 _NEAR: Final = 0.01  # smaller distances are shown with their first significant digit
 _MAX_NAMED: Final = 3  # maximum number of loops that a line names
-_LABELS: Final = {"rests on": "supported by", "one failure": "one more failure"}
+_LABELS: Final = {"rests on": "supported by", "one failure": "one more failure", "once reset": "after a reset"}
 _KEPT_OUT: Final = {
     QUARANTINE: "in quarantine: a candidate, and not injected until released",
     HELD: "held: a candidate, and not injected, until a person approves this text, which gives orders",
@@ -122,13 +122,13 @@ def decayed_weight(use: Observation, now: datetime, limits: MaturitySettings) ->
 def _evidence(assessment: Assessment, limits: MaturitySettings) -> Iterator[RuleLine]:
     good = plural(assessment.successes, "success", "successes")
     bad = plural(assessment.failures, "failure")
-    text = f"{good} and {bad} count as {assessment.helpful:.2f} and {assessment.harmful:.2f} today"
+    text = f"{good} and {bad}, decayed to {assessment.helpful:.2f} and {assessment.harmful:.2f} today"
     yield RuleLine(rule="evidence", text=text)
     if assessment.claimed_rate is not None:
         ranked_by = "recorded results"
         if assessment.successes + assessment.failures < limits.min_feedback:
             ranked_by = f"claim until {limits.min_feedback:g} results are recorded"
-        text = f"{assessment.claim_text}; the claim counts no use, it is ranked by the {ranked_by}"
+        text = f"{assessment.claim_text}; the claim is not evidence; ranked by the {ranked_by}"
         yield RuleLine(rule="claimed", text=text)
 
 
@@ -148,7 +148,7 @@ def _decision(assessment: Assessment) -> RuleLine:
         if assessment.decided_by == INVERSION:
             text += ", but not injected: its inversion is pending"
         elif assessment.faded:
-            text += ", by age alone"
+            text += ", only because its evidence is old"
     return RuleLine(rule="decided", text=text, state=assessment.state, fired=not by_rule)
 
 
@@ -213,7 +213,7 @@ def _steps(assessment: Assessment, limits: MaturitySettings) -> tuple[StepToStat
 
 def _step_lines(assessment: Assessment, steps: Sequence[StepToState]) -> Iterator[RuleLine]:
     if assessment.pin is not None:
-        text = f"no result changes a pinned state; after a reset it is {assessment.computed}, and then"
+        text = f"results do not change a pinned state; after a reset it is {assessment.computed}"
         yield RuleLine(rule="once reset", text=text, state=assessment.computed)
     for state in STATES:
         if state is not assessment.computed:
@@ -254,7 +254,7 @@ def _shares(
 def _loops(assessment: Assessment, loops: Sequence[LoopShare]) -> RuleLine:
     if not loops:
         return RuleLine(rule="rests on", text="counts only; no loop is known")
-    text = "no single one decisive"
+    text = "no single one is decisive"
     decisive = [loop for loop in loops if loop.state_without is not assessment.computed]
     if decisive:
         named = (f"{visible_line(loop.loop_id, 80)} it would be {loop.state_without}" for loop in decisive[:_MAX_NAMED])

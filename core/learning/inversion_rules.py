@@ -75,7 +75,7 @@ def polarity_lint(text: str) -> tuple[str, ...]:
     if prohibition := find_prohibition(remove_warning_prefix(text)):
         word = visible_line(prohibition, 20)
         notes.append(
-            f'double negative: the text already forbids something ("{word}"), to avoid it means to do that; '
+            f'double negative: the text already forbids something ("{word}"), so the warning would recommend it; '
             "rewrite it as the approach that failed"
         )
     return tuple(notes)

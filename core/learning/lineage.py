@@ -59,7 +59,7 @@ def build_lineage(
         at = min((source.at for source in pattern.source_loops if source.at), default=None)
         events.append(LineageEvent(at, "inverted", text=f"made from {pattern.inverted_from}"))
     if events and not any(event.kind == "discovered" for event in events) and pattern.first_discovered:
-        events.append(LineageEvent(pattern.first_discovered, "discovered", text="by a loop that no record names"))
+        events.append(LineageEvent(pattern.first_discovered, "discovered", text="by an unknown loop"))
     ordered = sorted(events, key=_order)
     discoveries = [place for place, event in enumerate(ordered) if event.kind == "discovered"]
     for place in discoveries[1:]:
@@ -125,7 +125,7 @@ def _unrecorded(pattern: Pattern, observations: Sequence[Observation], loops: Ma
             if anti:
                 result = True if source.iteration is not None else success
                 what = _FAILURES[result]
-            text = f"{_joined(what, format_iterations(pattern, source))}, known from the registry alone"
+            text = f"{_joined(what, format_iterations(pattern, source))}, recorded only as a count"
             events.append(LineageEvent(source.at, "applied", source.loop_id, result, text))
         else:
             events.append(LineageEvent(source.at, "merged", source.loop_id, text="found again"))

@@ -33,7 +33,7 @@ def reconcile_record(
         when = f"{minute_of(max(future))} UTC"
         note("", Severity.WARNING, "future-time", f"evidence is dated in the future ({when}); it counts as of now")
     if len(usable_trend(pattern)) < len(pattern.trend):
-        message = "a snapshot is incomplete or does not grow; it is left out"
+        message = "a snapshot is incomplete or its sample does not grow; it is ignored"
         note("/effectiveness_trend", Severity.WARNING, "bad-trend", message)
     listed: set[str] = set()
     for place, source in enumerate(pattern.source_loops):
@@ -56,15 +56,15 @@ def _count_notes(pattern: Pattern, observations: Sequence[Observation]) -> Itera
     recorded = [use for use in uses if use.source not in (TREND, AGGREGATE)]
     shown, total = sum(use.count for use in recorded), sum(use.count for use in uses)
     if (claimed := claimed_rate(pattern.recorded_counts)) is not None:
-        message = f"the rate of {format_percent(claimed)} is claimed; the counts do not give it, and it counts no use"
+        message = f"the recorded rate of {format_percent(claimed)} differs from that of the counts; it is not evidence"
         yield "claimed-rate", Severity.INFO, message
     if recorded_counts is None:
         if shown:
-            yield "no-count", Severity.INFO, f"registry gives no count of uses, loops show {shown}"
+            yield "no-count", Severity.INFO, f"the record has no use count, loops show {plural(shown, 'use')}"
         return
     recorded_text = f"registry records {plural(recorded_counts.uses, 'use')}"
     if recorded_counts.uses < total:
-        message = f"{recorded_text}, the evidence shows {total}; the evidence counts"
+        message = f"{recorded_text}, the evidence shows {total}; the evidence is used"
         yield "claim-below-evidence", Severity.WARNING, message
     elif recorded_counts.uses > shown:
         message = f"{recorded_text}, loops show {shown}, {recorded_counts.uses - shown:,} unrecorded"
@@ -75,5 +75,5 @@ def _count_notes(pattern: Pattern, observations: Sequence[Observation]) -> Itera
     for word, value, result in counts:
         evident = sum(use.count for use in recorded if use.success is result)
         if evident > value and recorded_counts.uses >= total:
-            message = f"registry records {value} {word}, loops show {evident}; the loops count"
+            message = f"registry records {value} {word}, loops show {evident}; the results of the loops are used"
             yield "claim-disagrees", Severity.WARNING, message

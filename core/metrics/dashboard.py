@@ -336,5 +336,5 @@ def build_dashboard(view: ProjectState, by: str, weeks: int = DEFAULT_WEEKS) -> 
 
 
 def select_registered(board: Scoreboard, patterns: Mapping[str, Pattern]) -> Flags:
-    """Return a mask of registered rows; copies in other folders count only once."""
+    """Return a mask of the registered rows, without copies in other folders."""
     return np.fromiter((not patterns[id].copy_folder for id in board.ids), np.bool_, len(board.ids))

@@ -44,7 +44,7 @@ def _cell(text: str) -> str:
 def to_markdown(found: Dashboard, figures: Sequence[Figure], project: str) -> str:
     """Render a report: for each section, the takeaway and a table."""
     weeks = f"As of {found.now:%Y-%m-%d %H:%M} UTC, {plural(found.weeks, 'week')} back and ahead"
-    head = f"# Metrics of {_escaped(project)}\n\n{weeks}; intervals hold {found.level * 100:g} %.\n"
+    head = f"# Metrics of {_escaped(project)}\n\n{weeks}; {found.level * 100:g} % intervals.\n"
     return "\n".join([head, *map(section_markdown, figures)])
 
 

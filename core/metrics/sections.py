@@ -114,7 +114,7 @@ def build_figures(found: Dashboard) -> tuple[Figure, ...]:
         "results": plural(found.accuracy.follow_up, "result"),
     }
     if found.undated:
-        words["undated"] = f" {plural(found.undated, 'further use')} known only from totals, without a date."
+        words["undated"] = f" {plural(found.undated, 'further use')} recorded only as totals, without a date."
     figures = []
     for section in _load_texts().sections:
         texts = ("takeaway", "about", "reach", "note", "missing")
@@ -149,7 +149,7 @@ def _evidence(found: Dashboard) -> _Data:
     rest = f", {unknown:,} without a result" if unknown else ""
     takeaway = f"{plural(uses, 'use')} in {plural(found.weeks, 'week')}: {good:,} worked, {bad:,} failed{rest}"
     cells = [((week.good, week.bad, week.open, week.shown), week.uses) for week in weeks]
-    return {"takeaway": f"{takeaway}; {shown:,} injected, no result", "rows": _week_rows(found, cells)}
+    return {"takeaway": f"{takeaway}; {shown:,} injected without result", "rows": _week_rows(found, cells)}
 
 
 def _success(found: Dashboard) -> _Data:

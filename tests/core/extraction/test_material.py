@@ -59,7 +59,7 @@ def test_a_session_names_its_loop_and_lists_only_itself(sample: Snapshot) -> Non
 
 
 def test_names_in_reports_are_the_recorded_ones(sample: Snapshot) -> None:
-    with pytest.raises(UnknownRecord, match="no loop, no task and no debug session"):
+    with pytest.raises(UnknownRecord, match="no loop, task or debug session"):
         Materials(SAMPLE, sample).read("../../etc/passwd\x1b[2J")
 
 

@@ -82,10 +82,10 @@ def test_an_anti_pattern_with_a_claimed_rate_and_one_recorded_failure() -> None:
     assert (found.uses, found.state) == (4, Maturity.CANDIDATE)
     lines = explain_state(found, board.observations(OPTIMIZING), NOW, SETTINGS, invertible=False).lines
     assert [line.text for line in lines if line.rule == "claimed"] == [
-        "85% claimed, 1 of 1 recorded; the claim counts no use, it is ranked by the claim until 3 results are recorded"
+        "85% claimed, 1 of 1 recorded; the claim is not evidence; ranked by the claim until 3 results are recorded"
     ]
     notes = {finding.code: finding.message for finding in board.reconcile(OPTIMIZING)}
-    assert notes["claimed-rate"].startswith("the rate of 85 % is claimed") and "claim-disagrees" not in notes
+    assert notes["claimed-rate"].startswith("the recorded rate of 85 % differs") and "claim-disagrees" not in notes
 
 
 def test_snapshots_count_if_the_record_has_no_counts() -> None:

@@ -64,7 +64,7 @@ def test_a_decisive_loop_is_named() -> None:
         loops = {name: Loop(id=name, ended_at=NOW, injected=(make_use(pattern.id, True),)) for name in names}
         return why(make_board(pattern, loops=loops), pattern)["rests on"][0]
 
-    assert rests("a", "b", "c", "d").text == "4 loops; no single one decisive"
+    assert rests("a", "b", "c", "d").text == "4 loops; no single one is decisive"
     named = "without a it would be candidate, without b it would be candidate, without c it would be candidate"
     assert rests("a", "b", "c").text == f"3 loops; {named}"
     assert rests().text == "counts only; no loop is known"
@@ -85,7 +85,7 @@ def test_no_result_changes_a_pinned_state_and_no_rule_has_fired() -> None:
     lines = why(make_board(pattern, curation=curation), pattern)
     assert [line.rule for found in lines.values() for line in found if line.fired] == ["decided"]
     (once,) = lines["once reset"]
-    assert once.text == "no result changes a pinned state; after a reset it is established, and then"
+    assert once.text == "results do not change a pinned state; after a reset it is established"
 
 
 def test_small_distances_and_times_are_not_shown_as_zero() -> None:

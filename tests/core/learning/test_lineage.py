@@ -147,7 +147,7 @@ def test_the_lineage_of_an_anti_pattern_lists_failures() -> None:
     assert [one.text for one in found] == [
         "discovered",
         "+1 occurrence without a record",
-        "the approach failed in iteration 12, known from the registry alone",
+        "the approach failed in iteration 12, recorded only as a count",
         "the approach did not fail",
     ]
     lines = format_lineage(pattern, found, board.assessment(pattern.id)).splitlines()

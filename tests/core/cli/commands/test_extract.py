@@ -152,7 +152,7 @@ def test_nothing_to_extract_prints_the_reason(tmp_path: Path, call: Call) -> Non
     plain = call("extract", "ralph-deadlocks", "--project", tmp_path)
     why = (
         "no error was fixed; the goal was not reached (the loop is aborted); "
-        "no error came 3 times and no approach was recorded as wrong"
+        "no error occurred 3 times, and no approach was recorded as wrong"
     )
     assert (plain.code, plain.err) == (0, f"nothing to extract from ralph-deadlocks: {why}\n")
     (found,) = call("extract", "ralph-deadlocks", "--json", "--project", tmp_path).document["extractions"]
