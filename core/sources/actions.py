@@ -21,11 +21,11 @@ from core.storage.file_reader import MAX_BYTES, MAX_PATTERN_BYTES, open_file
 from core.storage.json_reader import decode_json
 
 MAX_TEXT: Final = 1 << 16
-"""Maximum length of a text, in characters; the file keeps all of it."""
+"""Maximum length of a text in memory, in characters; the file is never changed."""
 MAX_PARAMS: Final = 100
-"""Maximum parameters of one action."""
+"""Maximum parameters read from one action."""
 MAX_ACTIONS: Final = 1_000_000
-"""Maximum actions of one log; the rest is ignored."""
+"""Maximum actions read from one log; the rest is ignored."""
 MAX_FINDINGS: Final = 200
 """Maximum findings on the lines of one log."""
 _CHUNK: Final = 1 << 20
@@ -35,7 +35,7 @@ LEADING_BYTES: Final = b" \t\r\xef\xbb\xbf"
 
 
 class ActionSummary(msgspec.Struct, gc=False):
-    """The fields of an action that lists need."""
+    """The fields of an action that lists and counts use."""
 
     timestamp: str | int | float | None = None
     success: bool | None = None
@@ -51,7 +51,7 @@ _decoder: Final = msgspec.json.Decoder(ActionSummary)
 
 
 def summarize_action(line: bytes) -> ActionSummary | None:
-    """Decode what lists need of one line; None if it is not an object."""
+    """Decode only the fields that lists need; None if the line is not an object."""
     try:
         return _decoder.decode(line)
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -62,7 +62,7 @@ def summarize_action(line: bytes) -> ActionSummary | None:
 
 
 def invalid_action_finding(file: str, line: int, count: int) -> Finding:
-    """Finding for `count` lines that are not actions, the first at `line`."""
+    """Return one finding for `count` invalid lines, of which `line` is the first."""
     more = f", and {count - 1:,} more lines like it" if count > 1 else ""
     message = f"is not an action (a JSON object){more}; skipped"
     return Finding(file, f"line {line}", Severity.WARNING, "wrong-type", message)
@@ -92,21 +92,21 @@ def read_action(number: int, fields: Fields) -> Action:
 
 
 def to_text(value: Any) -> str:
-    """A text as it is, None as "", any other value as JSON; truncated."""
+    """Return a text, None as "" and any other value as JSON; truncated."""
     if isinstance(value, str):
         return value[:MAX_TEXT]
     return "" if value is None else msgspec.json.encode(value).decode()[:MAX_TEXT]
 
 
 class Actions(Sequence[Action]):
-    """The actions of one log in the order of the file; a bad file never raises.
+    """The actions of one log, in the order of the file. Bad files never raise.
 
-    Only the offsets of lines are held in memory. Lines that start as an object count as actions; one that cannot be
-    decoded is a finding and an action with only a number. An incomplete last line is ignored.
+    Only the offsets of lines are held in memory. Each line that starts with `{` counts as an action. If it cannot be
+    decoded, it gives a finding and an action with only a number. An incomplete last line is ignored.
     """
 
     def __init__(self, paths: ProjectPaths, file: str) -> None:
-        """Find the lines of the project-relative `file`, which need not exist."""
+        """Find the lines of the project-relative `file`; a missing file has none."""
         self._paths: Final = paths
         self.file: Final = file
         self._lines = _Lines()
@@ -118,12 +118,12 @@ class Actions(Sequence[Action]):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Defects of the file, and of the lines that were decoded so far."""
+        """Findings for the file and for the lines decoded so far."""
         return *self._lines.findings(self.file), *self._problems.values()
 
     @property
     def errors(self) -> Sequence[int]:
-        """Ascending positions (from 0) of the failed actions; decodes every line once."""
+        """Ascending positions (from 0) of failed actions; decodes every line once."""
         if self._errors is None:
             found = map(summarize_action, self._raw(range(len(self))))
             self._errors = array("Q", (index for index, one in enumerate(found) if one is not None and one.has_failed))
@@ -159,7 +159,7 @@ class Actions(Sequence[Action]):
             os.close(opened)
 
     def _raw(self, places: Iterable[int]) -> Iterator[bytes]:
-        """The bytes of some lines; empty for one that is too long or unreadable."""
+        """Read the bytes of some lines; b"" for a line that is too long or unreadable."""
         starts, ends = self._lines.starts, self._lines.ends
         with self._opened() as descriptor:
             for place in places:
@@ -175,7 +175,7 @@ class Actions(Sequence[Action]):
     def _action(self, place: int, line: bytes) -> Action:
         pointer = f"line {self._lines.numbers[place]}"
         if not line:
-            self._note(pointer, Problem("too-large", f"is longer than {MAX_BYTES:,} bytes, or missing; not read"))
+            self._note(pointer, Problem("too-large", f"is missing or longer than {MAX_BYTES:,} bytes; skipped"))
             return Action(number=place + 1)
         decoded = decode_json(line)
         for problem in decoded.problems:
@@ -194,7 +194,7 @@ class Actions(Sequence[Action]):
 
 
 class _Lines:
-    """Offsets (bytes) and numbers (from 1) of the lines that start as an object."""
+    """Offsets (in bytes) and numbers (from 1) of the lines that start with `{`."""
 
     def __init__(self) -> None:
         self.starts, self.ends, self.numbers = array("Q"), array("Q"), array("Q")
@@ -203,7 +203,7 @@ class _Lines:
         self._cut = False
 
     def read(self, descriptor: int) -> None:
-        """Find the lines of an open log."""
+        """Find the lines of the file open at `descriptor`."""
         size = os.fstat(descriptor).st_size
         end = min(size, MAX_PATTERN_BYTES)
         position = 0
@@ -233,9 +233,9 @@ class _Lines:
         self._end = end
 
     def findings(self, file: str) -> Iterator[Finding]:
-        """Defects of the lines that were scanned."""
+        """Findings for a log that is too long, and for lines that are not actions."""
         if self._cut:
-            message = f"is too long; read up to line {self._read:,}"
+            message = f"is too long; lines after line {self._read:,} are ignored"
             yield Finding(file, "", Severity.WARNING, "too-large", message)
         if self._skipped:
             yield invalid_action_finding(file, self._first_skipped, self._skipped)

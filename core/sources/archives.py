@@ -20,9 +20,9 @@ from core.storage.json_editor import BadJson
 
 
 class ArchivedPattern(Struct, frozen=True, kw_only=True):
-    """One pattern as it was when it was archived in `file`.
+    """A pattern archived in `file`, with the state it had then.
 
-    `at` is None if unknown; `source`, the file that contained it, `reason` and `by` are "" if unknown.
+    `at` is None if unknown. `source` is the file that contained it; `source`, `reason` and `by` are "" if unknown.
     """
 
     pattern: Pattern
@@ -34,7 +34,7 @@ class ArchivedPattern(Struct, frozen=True, kw_only=True):
 
 
 def read_archives(paths: ProjectPaths) -> tuple[tuple[ArchivedPattern, ...], tuple[Finding, ...]]:
-    """All archived patterns, newest month first, and the defects of the archives."""
+    """Read all archived patterns, newest month first, and findings for the archives."""
     found: list[ArchivedPattern] = []
     findings: list[Finding] = []
     if not is_folder(paths.archive):
@@ -64,7 +64,7 @@ def _read(file: str, data: bytes) -> tuple[list[ArchivedPattern], list[Finding]]
         values = {record.id: record.value for record in records(RecordText(data))}
     except BadJson:
         values = {}
-    named = (pattern for pattern in content.patterns if not pattern.is_unnamed)  # nothing can be restored without an ID
+    named = (pattern for pattern in content.patterns if not pattern.is_unnamed)  # only IDs can be restored
     return [_archived(pattern, values.get(pattern.id, {})) for pattern in named], findings
 
 

@@ -1,7 +1,7 @@
-"""The project's settings: `aiwg.yml` or `.aiwg/config.yml`, which are only read.
+"""Read the project's settings from `aiwg.yml` or `.aiwg/config.yml`.
 
-The section `ralph.cross_loop_learning` has the groups of `core.config.settings` under their own names. Missing
-`pruning` settings are read from the registry's own `pruning_policy`.
+The section `ralph.cross_loop_learning` contains the groups of `core.config.settings` by name. `pruning` settings that
+it lacks are read from the `pruning_policy` of the pattern registry.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ _SUFFIXES: Final = (".json", ".yaml", ".yml")
 _S = TypeVar("_S", bound=Struct)
 
 PLACES: Final = ("aiwg.yml", ".aiwg/config.yml")
-"""Files that may contain settings; the first one with any counts."""
+"""Files that may contain settings; only the first one that has any is used."""
 MAX_BYTES: Final = 256 << 10
 """Maximum size of a configuration."""
 DEFAULT: Final = "default"
 _SECTION: Final = ("ralph", "cross_loop_learning")
 _MIN_USES: Final = "pruning.min_usage_count"
 _EVALUATED: Final = "extraction.min_usage_count_for_evaluation"
-"""Also used for pruning by default."""
+"""This setting is also the default of the minimum uses for pruning."""
 _ARCHIVE: Final = ("archive_instead_of_delete", "archive_path")
 """Options of a pruning policy that cannot be changed in ralphdeck."""
 _ARCHIVE_PATH: Final = ".aiwg/ralph/shared/archive/"
 _NAME_CHARS: Final = 80
-"""Maximum length of a key that is compared with names."""
+"""Longest key that is compared with setting names, in characters."""
 _CLOSE: Final = 0.8
 """Minimum similarity of a key to the name of the section for it to count as misspelled."""
 _MAX_KEYS: Final = 1000
-"""Maximum keys of one object that are compared; a configuration has a few dozen."""
+"""Maximum keys of one object that are compared with setting names."""
 _MAX_PROBLEMS: Final = 20
 _READERS: Final[Mapping[Any, Callable[[Any], Any]]] = {
     bool: normalize.flag,
@@ -62,7 +62,7 @@ _READERS: Final[Mapping[Any, Callable[[Any], Any]]] = {
 
 
 class SettingValue(NamedTuple):
-    """One setting in effect, such as `injection.top_k_patterns`.
+    """The value in effect of one setting, such as `injection.top_k_patterns`.
 
     `source` is a file and JSON pointer, `aiwg.yml:/ralph/…`, or "default".
     """
@@ -73,9 +73,10 @@ class SettingValue(NamedTuple):
 
 
 class Configuration(Struct, frozen=True, kw_only=True):
-    """The defaults with the valid values of `file`, which is "" if there is none.
+    """The settings in effect: the defaults, overridden by the valid values of `file`.
 
-    `sources` are the sources of the settings by name, see `SettingValue`. `findings` are rejected values.
+    `file` is "" if no file has settings. `sources` has the source of each setting by name (see `SettingValue`),
+    `findings` the rejected values.
     """
 
     settings: Settings = DEFAULTS
@@ -85,14 +86,14 @@ class Configuration(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def read(cls, paths: ProjectPaths) -> Configuration:
-        """Read the settings of a project; defects become findings."""
+        """Read the settings of a project; invalid values become findings."""
         findings: list[Finding] = []
         sections = [section for file in PLACES if (section := _section(paths, file, findings)) is not None]
         if not sections:
             return cls(findings=tuple(findings))
         chosen, *others = sections
         for other in others:
-            other.add("unused-settings", f"not used, since {chosen.file} has settings too", other.pointer)
+            other.add("unused-settings", f"ignored: {chosen.file} has settings too", other.pointer)
         settings, found = _settings(chosen)
         sources = {name: found.get(name, DEFAULT) for name in SETTINGS}
         if sources[_MIN_USES] == DEFAULT != sources[_EVALUATED]:
@@ -102,14 +103,14 @@ class Configuration(Struct, frozen=True, kw_only=True):
         return cls(settings=settings, file=chosen.file, sources=sources, findings=tuple(findings))
 
     def with_registry(self, paths: ProjectPaths) -> Configuration:
-        """Add the pruning policy of the registry where the settings files do not set it."""
+        """Add the pruning settings of the registry that the settings files do not set."""
         findings: list[Finding] = []
         policies = [extras.policy for extras in read_registry_extras(paths, findings) if extras.policy is not None]
         if not policies:
             return replace(self, findings=(*self.findings, *findings))
         chosen, *others = policies
         for other in others:
-            other.add("unused-settings", f"not used, since {chosen.file} has a pruning policy too", other.pointer)
+            other.add("unused-settings", f"ignored: {chosen.file} has a pruning policy too", other.pointer)
         policy, sources = self.settings.pruning, dict(self.sources)
         for field in GROUPS["pruning"].declarations:
             name = f"pruning.{field}"
@@ -122,19 +123,19 @@ class Configuration(Struct, frozen=True, kw_only=True):
 
     @property
     def unusable(self) -> tuple[str, ...]:
-        """Files that exist but cannot be used because of an error."""
+        """Settings files that exist but are not used because of an error."""
         faulty = {found.file for found in self.findings if found.severity is Severity.ERROR}
         return tuple(file for file in PLACES if file in faulty and file != self.file)
 
     def listed(self) -> tuple[SettingValue, ...]:
-        """All settings, group by group."""
+        """List all settings, group by group."""
         return tuple(
             SettingValue(name, attrgetter(name)(self.settings), source) for name, source in self.sources.items()
         )
 
 
 def _section(paths: ProjectPaths, file: str, findings: list[Finding]) -> Fields | None:
-    """The section of one file with settings; None without one."""
+    """Read the settings section of one file; None if it has none."""
     root = paths.aiwg if file.startswith(f"{paths.aiwg.name}/") else paths.project
     raw = read_file(paths.project / file, root, MAX_BYTES)
     if raw is None:
@@ -154,7 +155,7 @@ def _section(paths: ProjectPaths, file: str, findings: list[Finding]) -> Fields 
         if fields is None:
             return None
         if name not in fields.mapping:
-            # Report a key that resembles the name of the section; others belong to other programs.
+            # Only report keys similar to the name of the section; other keys belong to other programs.
             keys = (key for key in fields.mapping if len(key) <= _NAME_CHARS)
             for key in difflib.get_close_matches(_SECTION[-1], islice(keys, _MAX_KEYS), n=1, cutoff=_CLOSE):
                 message = f"{format_value(key)} is not a section of settings; did you mean {'.'.join(_SECTION)}?"
@@ -188,7 +189,7 @@ def _settings(section: Fields) -> tuple[Settings, dict[str, str]]:
 
 
 def _put(group: _S, fields: Fields, field: str, name: str, sources: dict[str, str]) -> _S:
-    """`group` with the value of one field from the file, if it is valid."""
+    """Copy `group` with the value of one field from the file, if it is valid."""
     given = fields.mapping.get(field)
     if given is None:
         return group
@@ -202,7 +203,7 @@ def _put(group: _S, fields: Fields, field: str, name: str, sources: dict[str, st
 
 
 def _read(given: Any, kind: Any) -> Any:
-    """Convert a YAML value to the type of a setting; an invalid one stays as it is."""
+    """Convert a YAML value to the type of a setting; invalid values stay unchanged."""
     if get_origin(kind) is tuple and isinstance(given, list):
         return tuple(_read(item, float) for item in given)
     read = _READERS.get(kind)
@@ -213,27 +214,27 @@ def _read(given: Any, kind: Any) -> Any:
 def _check_archive(fields: Fields) -> None:
     archive, path = _ARCHIVE
     if fields.flag(archive) is False:
-        message = f"{archive} is always true here: pruned patterns can be restored"
+        message = f"{archive} must be true: pruned patterns are always archived"
         fields.add("bad-value", message, fields.place(archive), Severity.ERROR)
     given = fields.text(path)
     if given and PurePosixPath(given) != PurePosixPath(_ARCHIVE_PATH):
-        message = f"{path} is always {_ARCHIVE_PATH} here, not {format_value(given)}"
+        message = f"{path} must be {_ARCHIVE_PATH}, not {format_value(given)}"
         fields.add("bad-value", message, fields.place(path), Severity.ERROR)
 
 
 def _report_unknown(fields: Fields, known: Iterable[str]) -> None:
-    """Report keys that are not in `known`, with the nearest setting of any group."""
+    """Report keys that are not in `known`, each with the most similar setting name."""
     nearest = {setting.field: name for name, setting in SETTINGS.items()}
     nearest |= {name: name for name in known}
     for key in islice((key for key in fields.mapping if key not in known), _MAX_PROBLEMS):
         near = difflib.get_close_matches(key[:_NAME_CHARS].casefold(), nearest, n=1)
-        hint = f"did you mean {nearest[near[0]]}?" if near else f"there are {', '.join(known)}"
-        message = f"no setting {format_value(key)}; {hint}"
+        hint = f"did you mean {nearest[near[0]]}?" if near else f"valid settings: {', '.join(known)}"
+        message = f"unknown setting {format_value(key)}; {hint}"
         fields.add("unknown-key", message, fields.place(visible_line(key, _NAME_CHARS)))
 
 
 class RegistryExtras(NamedTuple):
-    """A registry file, with its pruning policy and metrics; None if it has none."""
+    """A registry file and its pruning policy and metrics, each None if missing."""
 
     document: Fields
     policy: Fields | None
@@ -241,7 +242,7 @@ class RegistryExtras(NamedTuple):
 
 
 def read_registry_extras(paths: ProjectPaths, findings: list[Finding]) -> list[RegistryExtras]:
-    """Read the registry files with a policy or metrics, ordered by name."""
+    """Read the registry files that have a policy or metrics, in order of name."""
     try:
         names = sorted(entry.name for entry in paths.patterns.iterdir() if entry.name.endswith(_SUFFIXES))
     except OSError:

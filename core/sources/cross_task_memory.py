@@ -17,9 +17,9 @@ INDEX: Final = ".aiwg/ralph/memory/task-index.json"
 
 
 def read_memory(file: str, value: Any, modified_at: datetime) -> tuple[tuple[MemoryTask, ...], tuple[Finding, ...]]:
-    """Read the tasks of a decoded task file, or of `INDEX` (marked as `indexed`).
+    """Read the tasks of a decoded task file, or of `INDEX` (these are `indexed`).
 
-    `modified_at`, the file's mtime in UTC, is the time of a task without one.
+    `modified_at` is the file's mtime in UTC, used for tasks without a time.
     """
     findings: list[Finding] = []
     fields = document(file, value, findings)
@@ -34,12 +34,12 @@ def read_memory(file: str, value: Any, modified_at: datetime) -> tuple[tuple[Mem
         if task_id:
             tasks.append(replace(_task(entry, task_id, None), indexed=True))
         else:
-            entry.add("missing-id", "an entry of the task index without task_id", entry.pointer)
+            entry.add("missing-id", "the entry has no task_id; skipped", entry.pointer)
     return tuple(tasks), tuple(findings)
 
 
 def join_memory(tasks: Iterable[MemoryTask]) -> dict[str, MemoryTask]:
-    """Join task files and index by ID; the task file takes precedence."""
+    """Join the tasks of task files and index by ID; task files take precedence."""
     joined: dict[str, MemoryTask] = {}
     for task in tasks:
         other = joined.get(task.id)

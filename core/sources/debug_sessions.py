@@ -24,39 +24,39 @@ from core.sources.loop_facts import loop_directory
 from core.storage.decoded import Line
 
 MAX_TEXT: Final = 16_384
-"""Maximum length of a text of a session, in characters: a stack trace, a diff, a file."""
+"""Maximum length of one text of a session (stack trace, diff), in characters."""
 
 _RESOLUTIONS: Final = frozenset({"resolved", "pending", "wont_fix", "escalated"})
 _SEVERITIES: Final = frozenset({"critical", "major", "minor"})
 _VERIFIED: Final = {"passed": True, "failed": False}
 _MAX_DEPTH: Final = 3
-"""Maximum number of lists and objects around a session."""
+"""Maximum nesting depth at which sessions are looked for."""
 _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 
 Place = tuple[str | int, ...]
-"""Keys and indexes from the root of a document down."""
+"""Keys and indexes that lead from the root of a document to a value."""
 
 
 def read_sessions(file: str, value: Any) -> tuple[tuple[DebugSession, ...], tuple[Finding, ...]]:
-    """Read the sessions of one decoded document; anything else is ignored.
+    """Read the debug sessions in one decoded document; other content is ignored.
 
-    A document is a session, a list of sessions, or an object with sessions under keys of its own, as in
-    `{"sessions": […]}`. There, a session needs `executions`, because an index has session IDs too.
+    A document is a session, a list of sessions, or an object that contains sessions, as in `{"sessions": […]}`. In an
+    object, a session needs `executions`, because the entries of an index have session IDs too.
     """
     findings: list[Finding] = []
     sessions = []
     for _, pointer, item in session_records(value):
         if not normalize.text(item.get("session_id")).strip():
-            message = "a debug session without session_id; shown under a provisional ID"
+            message = "the debug session has no session_id; it is shown under a provisional ID"
             findings.append(Finding(file, pointer, Severity.ERROR, "missing-id", message))
         sessions.append(_session(Fields(file, item, findings, pointer), _id_of(file, pointer, item)))
     return tuple(sessions), tuple(findings)
 
 
 def find_record(file: str, value: Any, session_id: str) -> tuple[Place, Any] | None:
-    """Find the path and value of the record of a session in a document.
+    """Find a session by ID in a document; returns its path and value.
 
-    Of several records, `join_sessions` selects one.
+    If several records have the ID, the one that `join_sessions` uses is returned.
     """
     found: dict[str, DebugSession] = {}
     places: dict[str, tuple[Place, Any]] = {}
@@ -70,7 +70,7 @@ def find_record(file: str, value: Any, session_id: str) -> tuple[Place, Any] | N
 
 
 def join_sessions(sessions: Iterable[DebugSession]) -> dict[str, DebugSession]:
-    """Join sessions by ID; the last changed one counts, then that with more runs."""
+    """Join sessions by ID: the last changed record is used, then the longest one."""
     joined: dict[str, DebugSession] = {}
     for session in sessions:
         other = joined.get(session.id)
@@ -84,7 +84,7 @@ def _recency(session: DebugSession) -> tuple[datetime, int]:
 
 
 def _id_of(file: str, pointer: str, item: dict[str, Any]) -> str:
-    """The ID of a session, or a provisional ID made from its place."""
+    """Return the ID of a session, or a provisional ID made from its place."""
     identifier = normalize.text(item.get("session_id")).strip()
     return identifier or UNNAMED + blake2b(f"{file}#{pointer}".encode(), digest_size=4).hexdigest()
 
@@ -92,7 +92,7 @@ def _id_of(file: str, pointer: str, item: dict[str, Any]) -> str:
 def session_records(
     value: Any, place: Place = (), pointer: str = "", *, named: bool = False
 ) -> Iterator[tuple[Place, str, dict[str, Any]]]:
-    """Path, pointer and value of each session; `named` if below a key of an object."""
+    """Find sessions: path, pointer and value; `named` means inside an object."""
     if isinstance(value, Line):
         value, pointer = value.value, f"line {value.number}"
     if isinstance(value, dict) and ("session_id" in value or isinstance(value.get("executions"), list)):
@@ -184,7 +184,7 @@ def _lesson(fields: Fields) -> records.Lesson | None:
 def read_failure(fields: Fields, *, tested: bool = False) -> records.Failure | None:
     """Read a failure of a session or an iteration; None without an error.
 
-    `tested` means that it is in a list of failures, where the name of a test is enough.
+    `tested` means that it comes from a list of failed tests, in which the name of a test is enough.
     """
     file, line, function = "", None, ""
     place = fields.mapping.get("source_location", fields.mapping.get("location"))
@@ -210,9 +210,9 @@ def read_failure(fields: Fields, *, tested: bool = False) -> records.Failure | N
 
 
 def split_location(location: str) -> tuple[str, int | None]:
-    """File and line (or None) of `src/auth/validate.ts:42` or `validate.ts:42:7`."""
+    """Split `src/validate.ts:42` or `validate.ts:42:7` into file and line (or None)."""
     file, *numbers = location[:MAX_TEXT].strip().split(":", 1)
-    if len(file) == 1 and numbers:  # the drive in `C:\app\a.ts:7`
+    if len(file) == 1 and numbers:  # the drive letter in `C:\app\a.ts:7`
         rest, *numbers = numbers[0].split(":", 1)
         file = f"{file}:{rest}"
     return file, normalize.count(numbers[0].split(":")[0]) if numbers else None
@@ -245,7 +245,7 @@ def _text(fields: Fields, *names: str) -> str:
 
 
 def _any(value: Any) -> str:
-    """A text as it is, anything else as JSON; "" for nothing."""
+    """Return a text unchanged, None as "" and any other value as JSON; truncated."""
     text = normalize.text(value)
     if not text and value not in (None, ""):
         text = msgspec.json.encode(value).decode("utf-8", "replace")
@@ -253,29 +253,29 @@ def _any(value: Any) -> str:
 
 
 def _word(fields: Fields, name: str, known: Collection[str]) -> str:
-    """A word if it is one of the known words, else ""."""
+    """Return a normalized word if it is in `known`, otherwise ""."""
     word = normalize.word(fields.text(name))
     return word if word in known else ""
 
 
 def read_escalation(file: str, value: Any) -> tuple[tuple[Escalation, ...], tuple[Finding, ...]]:
-    """Read the escalation of one saved context; none if it has no session ID or time."""
+    """Read the escalation in a saved context; skipped without session ID or time."""
     findings: list[Finding] = []
     fields = document(file, value, findings)
     if fields is None:
         return (), tuple(findings)
     session_id, at = fields.text("session_id").strip(), fields.time("preserved_at")
     if not session_id or at is None:
-        fields.add("no-escalation", "an escalation needs session_id and preserved_at", fields.pointer)
+        fields.add("no-escalation", "an escalation needs session_id and preserved_at; skipped", fields.pointer)
         return (), tuple(findings)
     by, reason = (fields.text(name)[:MAX_TEXT] for name in ("by", "reason"))
     return (Escalation(session_id=session_id, at=at, by=by, reason=reason, file=file),), tuple(findings)
 
 
 def join_escalations(calls: Iterable[Escalation]) -> dict[str, Escalation]:
-    """The newest escalation of each session, with the earlier ones.
+    """Return the newest escalation of each session; it refers to the earlier ones.
 
-    At equal times the lower file number is earlier.
+    Of escalations at the same time, the one with the lower file number is earlier.
     """
     ordered = sorted(calls, key=lambda call: (call.at, len(call.file), call.file))
     grouped = group_pairs((call.session_id, call) for call in ordered)

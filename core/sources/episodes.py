@@ -28,23 +28,23 @@ SUMMARY: Final = "summary.json"
 PLAN: Final = "plan.md"
 ATTEMPTS: Final = "attempts"
 RESULTS: Final = "results"
-"""Files of a task and of an attempt, and the folders of attempts and of their results."""
+"""File and folder names of tasks and attempts."""
 MAX_ATTEMPTS: Final = 1_000_000
-"""An attempt with this number or a higher one is a mistake in a file and is skipped."""
+"""Attempts with this number or a higher one are skipped as mistakes in a file."""
 MAX_TEXT: Final = 4096
-"""Maximum length of a text, in characters; the files keep all of it."""
+"""Maximum length of a text in memory, in characters; the files are never changed."""
 MAX_ENTRIES: Final = 1000
-"""Maximum entries of one list of an attempt; of its quality history the last ones are kept."""
+"""Maximum entries of one list of an attempt; the quality history keeps the last ones."""
 
 _NUMBERED: Final = re.compile(r"[0-9]{1,9}")
 _PRECEDENCE: Final = {OUTCOME: 0, TRAJECTORY: 1, ATTEMPT: 2, ACTIONS: 3}
-"""Which file wins where several describe one attempt: the one written last."""
+"""Rank of the files of an attempt, best first: the file that is written last."""
 
 
 def select_attempt_folders(names: Iterable[str]) -> dict[int, str]:
-    """The folder of each attempt by number, in ascending order.
+    """Return the folder of each attempt by number, in ascending order.
 
-    Of several names with one number, the one with three digits (`001`) counts, else the shortest.
+    If several folders have the same number, the name with three digits (`001`) is used, otherwise the shortest.
     """
     found: dict[int, str] = {}
     numbered = [(int(name), name) for name in names if _NUMBERED.fullmatch(name)]
@@ -55,15 +55,15 @@ def select_attempt_folders(names: Iterable[str]) -> dict[int, str]:
 
 
 def skipped_attempt_folders(names: Iterable[str]) -> list[str]:
-    """Folders with the name of an attempt that `select_attempt_folders` leaves out."""
+    """Return the attempt folders that `select_attempt_folders` leaves out."""
     numbered = [name for name in names if _NUMBERED.fullmatch(name)]
     return sorted(set(numbered) - set(select_attempt_folders(numbered).values()))
 
 
 def parse_tasks(file: str, value: Any) -> tuple[tuple[Task, ...], tuple[Finding, ...]]:
-    """Read the task of one decoded document; the folder names its ID.
+    """Read a task from one decoded document; its ID is the name of its folder.
 
-    Any other file than `metadata.json` only shows that the task exists.
+    Only `metadata.json` has details; any other file only shows that the task exists.
     """
     findings: list[Finding] = []
     if not file.endswith(f"/{METADATA}"):
@@ -75,7 +75,7 @@ def parse_tasks(file: str, value: Any) -> tuple[tuple[Task, ...], tuple[Finding,
 def parse_attempts(file: str, value: Any) -> tuple[tuple[Attempt, ...], tuple[Finding, ...]]:
     """Read the attempts of a `trajectory.json`, `attempt.json` or `outcome.json`.
 
-    The folders name task and attempt.
+    The task ID and the attempt number come from the names of the folders.
     """
     findings: list[Finding] = []
     fields = document(file, value, findings)
@@ -85,14 +85,14 @@ def parse_attempts(file: str, value: Any) -> tuple[tuple[Attempt, ...], tuple[Fi
     if number is None:
         return tuple(_trajectory_attempts(fields, _task_id(file))), tuple(findings)
     if number >= MAX_ATTEMPTS:
-        fields.add("no-attempt", f"is of attempt {number:,}; only those below {MAX_ATTEMPTS:,} count", fields.pointer)
+        fields.add("no-attempt", f"attempt number {number:,} is not below {MAX_ATTEMPTS:,}; skipped", fields.pointer)
         return (), tuple(findings)
     read = _attempt if file.endswith(f"/{ATTEMPT}") else _attempt_outcome
     return (read(fields, _task_id(file), number),), tuple(findings)
 
 
 def attempt_number(file: str) -> int | None:
-    """The number of the attempt whose folder contains a file; None without one."""
+    """Return the number of the attempt whose folder contains a file, or None."""
     parts = file.split("/")
     return int(parts[5]) if len(parts) == 7 and _NUMBERED.fullmatch(parts[5]) else None
 
@@ -134,9 +134,9 @@ def _trajectory_attempts(fields: Fields, task_id: str) -> Iterator[Attempt]:
             while number in taken:
                 number += 1
             taken.add(number)
-            entry.add("missing-id", f"an attempt without attempt_id; shown as attempt {number}", entry.pointer)
+            entry.add("missing-id", f"the attempt has no attempt_id; it is shown as attempt {number}", entry.pointer)
         if number >= MAX_ATTEMPTS:
-            entry.add("no-attempt", f"attempt {number:,}; only those below {MAX_ATTEMPTS:,} count", entry.pointer)
+            entry.add("no-attempt", f"attempt number {number:,} is not below {MAX_ATTEMPTS:,}; skipped", entry.pointer)
             continue
         yield Attempt(
             task_id=task_id,
@@ -160,7 +160,7 @@ def _attempt(fields: Fields, task_id: str, number: int) -> Attempt:
     plan = fields.mapping.get("plan")
     execution = fields.inside("execution") or empty
     result = fields.inside("outcome") if isinstance(fields.mapping.get("outcome"), dict) else None
-    # The format puts these lists beside `outcome`; many agents write them into it.
+    # The format has these lists next to `outcome`, but many agents write them inside it.
     inner = _attempt_outcome(result or empty, task_id, number)
     outer = _attempt_outcome(fields, task_id, number)
     return replace(
@@ -207,7 +207,7 @@ def _attempt_outcome(fields: Fields, task_id: str, number: int) -> Attempt:
 
 
 def read_completion(fields: Fields) -> float | None:
-    """`completion_percent` as 0..1; None if it is missing or out of range."""
+    """Read `completion_percent` as 0..1; None if it is missing or out of range."""
     percent = fields.number("completion_percent")
     return percent / 100 if percent is not None and 0 <= percent <= 100 else None
 
@@ -221,7 +221,7 @@ def _texts(fields: Fields, name: str) -> tuple[str, ...]:
 
 
 def read_milestones(fields: Fields) -> tuple[Milestone, ...]:
-    """Read the milestones of a trajectory: of the task, then of its attempts."""
+    """Read the milestones of the task, then those of its attempts."""
     found = list(_milestones(fields, None))
     for _, entry in fields.objects("attempts"):
         found += _milestones(entry, entry.count("attempt_id", "attempt", "id"))
@@ -234,7 +234,7 @@ def _milestones(fields: Fields, attempt: int | None) -> Iterator[Milestone]:
 
 
 def join_tasks(tasks: Iterable[Task]) -> dict[str, Task]:
-    """Join tasks by ID; other files than metadata only show that the task exists."""
+    """Join tasks by ID; values from `metadata.json` take precedence."""
     joined: dict[str, Task] = {}
     for task in tasks:
         if task.id not in joined or task.file.endswith(METADATA):
@@ -245,7 +245,7 @@ def join_tasks(tasks: Iterable[Task]) -> dict[str, Task]:
 def join_attempts(attempts: Iterable[Attempt]) -> dict[str, Attempt]:
     """Join attempts by ID, field by field in the order of `_PRECEDENCE`.
 
-    Of two entries of one file the last counts.
+    If a file has several entries for an attempt, the last one is used.
     """
     parts = group_pairs((attempt.id, attempt) for attempt in attempts)
     return {id: _join_parts(same) for id, same in parts.items()}
@@ -264,7 +264,7 @@ def _join_parts(parts: list[Attempt]) -> Attempt:
     )
     merged = fill_gaps(first, *others)
     log = next((part for part in others if part.file.endswith(ACTIONS)), None)
-    # The counts of the log itself are exact.
+    # The action log has the exact counts.
     return merged if log is None else replace(merged, actions=log.actions, errors=log.errors)
 
 

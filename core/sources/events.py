@@ -30,7 +30,7 @@ _decoder: Final = msgspec.json.Decoder(Event)
 class EventLog(IncrementalLines):
     """The events of the event log, parsed incrementally.
 
-    `events` are in the order of the file. An ID that occurs again is the same event written twice; the first counts.
+    `events` are in the order of the file. Of several events with the same ID, only the first is used.
     """
 
     def __init__(self, file: str) -> None:
@@ -54,12 +54,12 @@ class EventLog(IncrementalLines):
         place = f"line {self.lines}"
         event = _read_line(line) or _read_tolerantly(self._file, place, line, self._findings)
         if event is not None and self._events.setdefault(event.id, event) is not event:
-            message = "an event with this ID is already in the log; not counted again"
+            message = "an earlier line has an event with this ID; skipped"
             self._findings.append(Finding(self._file, place, Severity.WARNING, "duplicate-id", message))
 
 
 def _read_line(line: bytes) -> Event | None:
-    """Decode a line exactly as ralphdeck writes it; None if anything differs."""
+    """Decode a line written by ralphdeck; None if it has another form."""
     try:
         event = _decoder.decode(line)
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -70,7 +70,7 @@ def _read_line(line: bytes) -> Event | None:
 
 
 def _is_recorded_sum(one: Observation, pattern_id: str) -> bool:
-    """Whether this is evidence that only exists as a sum in a pattern's record."""
+    """Whether the evidence is a total recorded in a pattern, without single events."""
     return (
         (one.at is None or one.at.tzinfo is UTC)
         and one.pattern_id == pattern_id
@@ -89,7 +89,7 @@ def _read_tolerantly(file: str, place: str, line: bytes, findings: list[Finding]
     wrong: list[Finding] = []
     fields = document(file, decoded.value, wrong)
     event = _event(fields) if fields is not None else None
-    for one in wrong:  # the place of a line does not name the field
+    for one in wrong:  # the place is only a line, so the message names the field
         field = f"{one.pointer.removeprefix('/')}: " if one.pointer else ""
         findings.append(replace(one, pointer=place, message=f"{field}{one.message}"))
     return event
@@ -98,15 +98,15 @@ def _read_tolerantly(file: str, place: str, line: bytes, findings: list[Finding]
 def _event(fields: Fields) -> Event | None:
     identifier, at, kind = fields.text("id"), fields.time("at"), fields.text("kind")
     if not identifier or at is None or kind not in KINDS:
-        message = f"an event needs an id, a time `at` and a kind of {', '.join(sorted(KINDS))}; not counted"
+        message = f"an event needs an `id`, a time `at` and a `kind` ({', '.join(sorted(KINDS))}); skipped"
         fields.add("bad-event", message, "", Severity.ERROR)
         return None
     if kind == "counted":
-        fields.add("bad-event", "only ralphdeck writes `counted` events; not counted", "", Severity.ERROR)
+        fields.add("bad-event", "only ralphdeck may write `counted` events; skipped", "", Severity.ERROR)
         return None
     weight = fields.number("weight")
     if weight is not None and not 0 <= weight <= 1:
-        fields.add("out-of-range", "expected a weight from 0 to 1; 1 is taken", "/weight")
+        fields.add("out-of-range", "expected a weight from 0 to 1; 1 is used", "/weight")
         weight = None
     signals, error = fields.inside("signals"), fields.inside("error")
     return fields.convert(
@@ -123,22 +123,22 @@ def _event(fields: Fields) -> Event | None:
 def _error(fields: Fields) -> ErrorNote:
     kind = fields.text("error_type")
     if kind not in _ERROR_TYPES:
-        message = f"expected one of {', '.join(_ERROR_TYPES)}, unknown is taken"
+        message = f"expected one of {', '.join(_ERROR_TYPES)}; unknown is used"
         fields.add("wrong-type", message, fields.place("error_type"))
         kind = ErrorType.UNKNOWN
     return fields.convert(ErrorNote, error_type=ErrorType(kind))
 
 
 def append_events(paths: ProjectPaths, *events: Event) -> None:
-    """Append events, all or none; they are durable on return.
+    """Append all events or none; they are on disk on return.
 
-    Raises BadInput if a text is not valid Unicode (a lone surrogate), and Unwritable if the log cannot be written, or
-    is outside the project; it is unchanged.
+    Raises BadInput if a text is not valid Unicode (a lone surrogate), and Unwritable if the log cannot be written or
+    is outside the project. After an error the log is unchanged.
     """
     try:
         file = paths.inside(paths.relative(paths.events))
         if file.is_file() and file.stat().st_size > MAX_PATTERN_BYTES:
-            raise Unwritable(f"{paths.events} has more than {MAX_PATTERN_BYTES:,} bytes, the maximum that is read")
+            raise Unwritable(f"{paths.events} is larger than {MAX_PATTERN_BYTES:,} bytes; no event can be added")
         lines = [msgspec.json.encode(event) for event in events]
     except UnicodeEncodeError:
         raise BadInput("a text of the event is not valid Unicode") from None

@@ -20,16 +20,16 @@ _T = TypeVar("_T")
 _S = TypeVar("_S", bound=Struct)
 _EMPTY: Final = (None, "", (), Outcome.UNKNOWN)
 _QUOTED: Final = 60
-"""Maximum characters of a wrong value in a message."""
+"""Maximum length of an invalid value in a message, in characters."""
 _MAX_FINDINGS: Final = 20
 """Maximum findings of one document."""
 
 
 class Fields:
-    """Tolerant view of one object of a file.
+    """Tolerant reader of the fields of one JSON object.
 
-    Each method takes the spellings of a field. The first valid value is used; invalid values before it are added to
-    `findings`, which nested objects share. `pointer` is the JSON pointer of the object; "" for the whole file.
+    Each method takes all known names of a field and returns the first valid value. Invalid values before it are added
+    to `findings`, which nested objects share. `pointer` is the JSON pointer of the object, "" for the whole file.
     """
 
     __slots__ = ("file", "findings", "mapping", "pointer")
@@ -41,7 +41,7 @@ class Fields:
         self.pointer = pointer
 
     def text(self, *names: str) -> str:
-        """A string, or the digits of a number; "" without one."""
+        """Return a string, a number as its digits, or "" if both are missing."""
         for name in names:
             value = self.mapping.get(name)
             if type(value) is str:
@@ -54,39 +54,39 @@ class Fields:
         return ""
 
     def texts(self, *names: str) -> tuple[str, ...]:
-        """A list of strings, or one string as a list of one, without empty ones."""
+        """Return the strings of a list, or a single string, without empty strings."""
         return self._many(names, normalize.texts)
 
     def lines(self, *names: str) -> tuple[str, ...]:
-        """Learnings (a string, a list, Markdown) as lines without headings."""
+        """Return learnings (a string, a list or Markdown) as lines without headings."""
         return self._many(names, normalize.lines)
 
     def count(self, *names: str) -> int | None:
-        """A whole number >= 0, or None."""
-        return self._one(names, normalize.count, "a whole number from 0 up")
+        """Return a whole number of at least 0, or None."""
+        return self._one(names, normalize.count, "a whole number of at least 0")
 
     def number(self, *names: str) -> float | None:
-        """A finite number, or None."""
+        """Return a finite number, or None."""
         return self._one(names, normalize.number, "a finite number")
 
     def duration(self, *names: str) -> float | None:
-        """A finite number >= 0, or None."""
-        return self._one(names, normalize.duration, "a number from 0 up")
+        """Return a finite number of at least 0, or None."""
+        return self._one(names, normalize.duration, "a number of at least 0")
 
     def rate(self, *names: str) -> float | None:
-        """A rate 0..1 in any spelling (docs/file-formats.md#rates), or None."""
+        """Return a rate as 0..1, or None (docs/file-formats.md#rates)."""
         return self._one(names, normalize.rate, "a rate from 0 to 1, or a percentage")
 
     def flag(self, *names: str) -> bool | None:
-        """True, False or None."""
+        """Return True or False, or None if no value is valid."""
         return self._one(names, normalize.flag, "true or false")
 
     def time(self, *names: str) -> datetime | None:
-        """A time in UTC, or None."""
+        """Return a time in UTC, or None."""
         return self._one(names, parse_time, "an ISO-8601 time or epoch milliseconds", "bad-time")
 
     def inside(self, name: str) -> Fields | None:
-        """The object at `name`, or None."""
+        """Return a reader of the object at `name`, or None."""
         value = self.mapping.get(name)
         if value is None:
             return None
@@ -96,10 +96,10 @@ class Fields:
         return None
 
     def convert(self, kind: type[_S], limit: int | None = None, /, **known: Any) -> _S:
-        """Read the values of a struct under the names of its fields, except `known` ones.
+        """Create a struct; fields that are not in `known` are read by their names.
 
-        The type of a field decides how it is read: an int is a `count`, a float a `number`. Texts are cut to `limit`
-        characters. Fields of other types keep their defaults.
+        The type of a field selects the method: `count` for an int, `number` for a float. Texts are truncated to
+        `limit` characters. Fields of unsupported types keep their defaults.
         """
         for name, read in _readers(kind):
             if name not in known:
@@ -107,7 +107,7 @@ class Fields:
         return kind(**known)
 
     def objects(self, name: str) -> Iterator[tuple[str, Fields]]:
-        """Key (or index) and fields of each object at `name`; other values are findings."""
+        """Iterate the objects at `name` with key or index; other values are findings."""
         above = self.place(name)
         for key, item in self.items(name):
             place = f"{above}/{escaped(key)}"
@@ -117,7 +117,7 @@ class Fields:
                 self.add("wrong-type", f"expected an object, found {shown(item)}", place)
 
     def items(self, name: str) -> Iterator[tuple[str, Any]]:
-        """Key (or index) and value of each item of the list or object at `name`."""
+        """Iterate the items of the list or object at `name` with key or index."""
         value = self.mapping.get(name)
         if isinstance(value, list):
             for index, item in enumerate(value):
@@ -129,11 +129,11 @@ class Fields:
             self._expected(name, "a list", value)
 
     def place(self, name: str) -> str:
-        """JSON pointer of the field `name`."""
+        """Return the JSON pointer of the field `name`."""
         return f"{self.pointer}/{escaped(name)}"
 
     def add(self, code: str, message: str, place: str, severity: Severity = Severity.WARNING) -> None:
-        """Add a finding at `place`, a JSON pointer of this file."""
+        """Add a finding at `place`, a JSON pointer into the file."""
         if len(self.findings) < _MAX_FINDINGS:
             self.findings.append(Finding(self.file, place, severity, code, message))
 
@@ -184,7 +184,7 @@ def _readers(kind: type[Struct]) -> tuple[tuple[str, Callable[[Fields, str, int 
 
 
 def document(file: str, value: Any, findings: list[Finding]) -> Fields | None:
-    """The fields of a document; None and a finding if it is not an object."""
+    """Return a reader of a document; None, with a finding, if it is not an object."""
     if isinstance(value, dict):
         return Fields(file, value, findings)
     message = f"expected an object, found {shown(value)}"
@@ -193,7 +193,7 @@ def document(file: str, value: Any, findings: list[Finding]) -> Fields | None:
 
 
 def fill_gaps(first: _S, *others: _S) -> _S:
-    """Fill the empty fields of a struct with the first value that another one has."""
+    """Fill the empty fields of `first` with the first value in the other structs."""
     found: dict[str, Any] = {}
     for other in others:
         for name, value in asdict(other).items():
@@ -203,7 +203,7 @@ def fill_gaps(first: _S, *others: _S) -> _S:
 
 
 def shown(value: Any) -> str:
-    """A value for a message: short, on one line, safe to print."""
+    """Format a value for a message: short, on one line, safe to print."""
     if isinstance(value, dict):
         return "an object"
     if isinstance(value, list):
@@ -216,5 +216,5 @@ def shown(value: Any) -> str:
 
 
 def escaped(name: str) -> str:
-    """Escape `name` as one part of a JSON pointer (RFC 6901)."""
+    """Escape a key for use in a JSON pointer (RFC 6901)."""
     return name.replace("~", "~0").replace("/", "~1") if "~" in name or "/" in name else name

@@ -15,7 +15,7 @@ from core.storage.json_editor import JsonText, Path
 
 _WORD: Final = re.compile(r"_([a-z])")
 _FREE: Final = frozenset({"placeholders", "origins", "additional", "params"})
-"""Objects whose keys are data."""
+"""Fields with objects whose keys are data and are never renamed."""
 _OTHER_KEYS: Final = (
     *("pattern_registry", "error_patterns", "success_patterns", "anti_patterns", "code_templates"),
     *("template_patterns", "error_type", "error_pattern", "fix_template", "last_seen", "is_negative", "anti_pattern"),
@@ -25,7 +25,7 @@ _OTHER_KEYS: Final = (
 
 
 def camel(name: str) -> str:
-    """`error_signature` as `errorSignature`."""
+    """Convert a name such as `error_signature` to `errorSignature`."""
     return _WORD.sub(lambda found: found[1].upper(), name)
 
 
@@ -39,11 +39,11 @@ def _keys_of(rule: Rule) -> Iterator[str]:
 
 _KNOWN: Final = {*_OTHER_KEYS, *(name for rule in SCHEMAS.values() for name in _keys_of(rule))}
 SNAKE: Final[Mapping[str, str]] = {camel(name): name for name in sorted(_KNOWN) if camel(name) != name}
-"""snake_case by camelCase of every known key with several words."""
+"""The snake_case form of each known key with several words, by its camelCase form."""
 
 
 def is_camel(value: Any) -> bool:
-    """Whether a value has known keys in camelCase, at any depth."""
+    """Whether a value contains known keys in camelCase at any depth."""
     if isinstance(value, dict):
         return not SNAKE.keys().isdisjoint(value) or any(
             isinstance(item, dict | list) and key not in _FREE and is_camel(item) for key, item in value.items()
@@ -52,7 +52,7 @@ def is_camel(value: Any) -> bool:
 
 
 def snake_keys(value: Any) -> Any:
-    """Convert known keys to snake_case; an existing snake_case key counts."""
+    """Convert known keys to snake_case, unless the object has both spellings."""
     if isinstance(value, dict):
         return {
             SNAKE[key] if key in SNAKE and SNAKE[key] not in value else key: item if key in _FREE else snake_keys(item)
@@ -81,7 +81,7 @@ def camel_keys(value: Any) -> Any:
 
 
 def respell(pointer: str, value: Any, base: str = "") -> str:
-    """Convert a pointer into `snake_keys(value)`, at `base`, to one into `value`."""
+    """Translate a JSON pointer into `snake_keys(value)` to the keys of `value`."""
     if not pointer.startswith(base):
         return pointer
     parts = []
@@ -97,9 +97,9 @@ def respell(pointer: str, value: Any, base: str = "") -> str:
 
 
 class RecordText(JsonText):
-    """A JSON document open for edits whose `value`, paths and keys are in snake_case.
+    """An editable JSON document; `value` and paths have snake_case keys.
 
-    New text keeps the style of the file.
+    Text written to the file has the key style of the file.
     """
 
     def __init__(self, data: bytes) -> None:

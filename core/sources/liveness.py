@@ -12,22 +12,22 @@ from core.records.loops import Liveness, LoopStatus
 from core.records.times import minute_of
 
 ALWAYS: Final = datetime(1970, 1, 1, tzinfo=UTC)
-"""Start of a process on systems that only report that it runs."""
+"""Stands for the start of a process on systems that do not report it."""
 MAX_PID: Final = 2**22
 """Largest pid on Linux; other systems use smaller ones."""
 _START_TOLERANCE: Final = timedelta(seconds=2)
-"""Boot time and clock ticks are rounded, and clocks are adjusted."""
+"""Tolerance for rounded boot times and clock ticks, and for clock adjustments."""
 
 
 class Processes(Protocol):
-    """Running processes of a system."""
+    """Access to the processes of a system."""
 
     def started_at(self, pid: int) -> datetime | None:
-        """Start, UTC; `ALWAYS` if only known to run; None if it does not run."""
+        """Start time in UTC; `ALWAYS` if unknown, None if the process does not run."""
 
 
 class ProcFiles:
-    """Processes in Linux' `/proc`; a zombie does not count as running."""
+    """Processes listed in `/proc` (Linux); a zombie does not count as running."""
 
     def __init__(self, root: Path = Path("/proc")) -> None:
         self._root = root
@@ -46,7 +46,7 @@ class ProcFiles:
 
 
 class ProcessSignals:
-    """Processes without `/proc`: signal 0 shows whether one runs, not since when."""
+    """Processes without `/proc`; signal 0 shows that they exist, but not their start."""
 
     def started_at(self, pid: int) -> datetime | None:
         try:
@@ -59,7 +59,7 @@ class ProcessSignals:
 
 
 def system_processes() -> Processes:
-    """The processes of this machine."""
+    """Return the access to processes that this machine supports."""
     return ProcFiles() if Path("/proc/self/stat").exists() else ProcessSignals()
 
 
@@ -72,25 +72,24 @@ def check_liveness(
     stale_after: timedelta,
     processes: Processes,
 ) -> tuple[Liveness, str]:
-    """Liveness of a loop, and a one-line reason.
+    """Return the liveness of a loop and a one-line reason.
 
-    The system reuses pids: a process belongs to the loop only if it already ran at the loop's last activity. A process
-    that started later reuses the pid, so the loop's own process is gone. `pid` is that of the loop itself.
-    `modified_at`, the newest mtime of its files, is used if they contain no time. `stale_after` is for loops without a
-    pid.
+    `pid` is the process of the loop itself. Systems reuse pids, so a process that started after the loop's last
+    activity is another one, and the loop's process has ended. `modified_at` is the newest mtime of its files, used if
+    they contain no time. A loop without a pid is stale if it had no activity for `stale_after`.
     """
     if status is LoopStatus.UNKNOWN:
-        return Liveness.UNKNOWN, "no file contains a known status"
+        return Liveness.UNKNOWN, "its files contain no known status"
     if status.ended:
-        return Liveness.ENDED, f"{status.value} by its files"
+        return Liveness.ENDED, f"its files report the status {status.value}"
     if status is LoopStatus.PAUSED:
-        return Liveness.IDLE, "paused by its files"
+        return Liveness.IDLE, "its files report the status paused"
     if status.active and pid is not None and 0 < pid <= MAX_PID:
         started = processes.started_at(pid)
         if started is None:
             return Liveness.DEAD, f"process {pid} is gone"
         if last_activity is None:
-            return Liveness.UNKNOWN, f"process {pid} runs, but no time in the files shows that it is the loop's"
+            return Liveness.UNKNOWN, f"process {pid} runs, but its files do not show that it is the loop's"
         if started > last_activity + _START_TOLERANCE:
             return Liveness.DEAD, f"process {pid} is gone; its pid was reused at {started:%Y-%m-%d %H:%M:%S} UTC"
         return Liveness.ALIVE, f"process {pid} runs"

@@ -1,6 +1,6 @@
 """Read the details of one loop on demand: iterations, notes, facts, checkpoints.
 
-Never fails: missing and unreadable files are left out, long texts are truncated.
+Reading never fails: missing and unreadable files are skipped, long texts are truncated.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from core.storage.file_reader import RawFile, open_file, read_file
 from core.storage.json_reader import decode_json
 
 MAX_NOTE: Final = 64 * 1024
-"""Maximum bytes of a note: the last ones of a log, the first ones of any other text."""
+"""Maximum size of a note in bytes; a log keeps its end, any other text its start."""
 MAX_DOCUMENT: Final = 1 << 20
 """Maximum size of a JSON file, in bytes."""
 MAX_ENTRIES: Final = 1000
-"""Maximum entries of one folder."""
+"""Maximum entries read from one folder."""
 _MAX_REPORTS: Final = 5
 _MAX_NOTES: Final = 50
-"""Maximum notes on single iterations; the last ones are read."""
+"""Maximum notes on single iterations; only the last ones are read."""
 _TASK_KEY: Final = 80
 _NUMBERED: Final = re.compile(r"(?:iteration-|iter-)?0*(\d{1,9})(?:[.-].*)?")
 _RALPH: Final = ".aiwg/ralph"
@@ -65,13 +65,13 @@ def read_loop_details(paths: ProjectPaths, loop: Loop) -> LoopDetails:
 
 
 class _Reader:
-    """Reads project-relative files without failing and without leaving `.aiwg`."""
+    """Reads project-relative files below `.aiwg`; never fails."""
 
     def __init__(self, paths: ProjectPaths) -> None:
         self._paths = paths
 
     def document(self, file: str) -> Fields | None:
-        """Read a JSON object; None if the file is not one."""
+        """Read a JSON object; None if the file does not contain one."""
         if not file.endswith(".json"):
             return None
         raw = read_file(self._paths.project / file, self._paths.aiwg, MAX_DOCUMENT)
@@ -79,7 +79,7 @@ class _Reader:
         return Fields(file, value, []) if isinstance(value, dict) else None
 
     def note(self, file: str, *, tail: bool = False) -> str:
-        """Read the first (or last) `MAX_NOTE` bytes of a text; "" without one."""
+        """Read the first or last `MAX_NOTE` bytes of a text file; "" if it is missing."""
         path = self._inside(file)
         opened = open_file(path, self._paths.aiwg) if path is not None else None
         if not isinstance(opened, int):
@@ -97,7 +97,7 @@ class _Reader:
         return f"{text}\n…" if size > MAX_NOTE else text
 
     def names(self, folder: str) -> list[str]:
-        """Names in a folder, sorted by their numbers; empty without the folder."""
+        """List the names in a folder by their numbers; empty if it is missing."""
         path = self._inside(folder)
         if path is None:
             return []
@@ -108,10 +108,10 @@ class _Reader:
             return []
 
     def iterations(self, folder: str, loop: Loop) -> tuple[list[Iteration], list[tuple[str, str]], list[str]]:
-        """Read iterations and notes from files of their own, and checkpoint names.
+        """Read the iterations, notes and checkpoint names in the folder of iterations.
 
-        Names have digits in several forms: `iteration-1.json`, `iteration-001/`, `001.md`, `001-checkpoint.json`.
-        Consecutive loops of the hook share a folder: numbers beyond the current iteration belong to an earlier loop.
+        Names are such as `iteration-1.json`, `iteration-001/`, `001.md` and `001-checkpoint.json`. Consecutive loops of
+        the hook share a folder, so numbers beyond the current iteration belong to an earlier loop.
         """
         found: list[Iteration] = []
         notes: list[tuple[str, str]] = []
@@ -149,7 +149,7 @@ def _numbers(name: str) -> list[tuple[int, int, str]]:
 
 
 def _merge(sources: Iterable[Sequence[Iteration]]) -> tuple[Iteration, ...]:
-    """Merge iterations by number: later sources fill the gaps of earlier ones."""
+    """Merge iterations by number; later sources fill the gaps of earlier ones."""
     merged: list[Iteration] = []
     place: dict[int, int] = {}
     for source in sources:
@@ -167,7 +167,7 @@ def _merge(sources: Iterable[Sequence[Iteration]]) -> tuple[Iteration, ...]:
 
 
 def _notes(reader: _Reader, loop: Loop, documents: Mapping[str, Fields]) -> Iterator[tuple[str, str]]:
-    """Texts beside the loop: crash log, reports, and the end of its daemon's output."""
+    """Find texts about a loop: crash log, reports and the end of the daemon's output."""
     for title, file, tail in _note_files(loop, documents):
         text = reader.note(file, tail=tail)
         if text.strip():
@@ -187,7 +187,7 @@ def _notes(reader: _Reader, loop: Loop, documents: Mapping[str, Fields]) -> Iter
 
 
 def _note_files(loop: Loop, documents: Mapping[str, Fields]) -> Iterator[tuple[str, str, bool]]:
-    """Title and file, and whether to read its end."""
+    """Title and path of each note, and whether to read the end instead of the start."""
     folders = [loop.directory] if loop.directory else []
     if LAUNCHER in loop.sources:
         folders += [f"{_EXTERNAL}/loops/{name}" for name in (loop.id, *loop.aliases) if is_safe_id(name)]
@@ -206,7 +206,7 @@ def _note_files(loop: Loop, documents: Mapping[str, Fields]) -> Iterator[tuple[s
 
 
 def _facts(documents: Mapping[str, Fields]) -> tuple[tuple[str, str], ...]:
-    """Short facts from the loop's documents in their order; each label once."""
+    """Collect short facts from the loop's documents; the first of a label is used."""
     facts: dict[str, str] = {}
     for source, fields in documents.items():
         if source == BEST_OUTPUT:
@@ -240,7 +240,7 @@ _STATE: Final = (
 
 
 def _pairs(fields: Fields, table: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str]]:
-    """Label and value for each key that exists; with a format the value is a number."""
+    """Label and value of each existing key; a row with a format reads a number."""
     for label, key, form in table:
         if not form:
             if text := fields.text(key):

@@ -19,11 +19,11 @@ from core.sources.loop_facts import ANALYTICS, BEST_OUTPUT, DETAILS, EXTERNAL_ST
 from core.sources.loop_merge import Context, merge_facts
 
 SAME_START: Final = timedelta(seconds=5)
-"""Maximum difference between the starts of one loop under two IDs."""
+"""Maximum difference between the start times that two files have for one loop."""
 _TASK_CHARS: Final = 80
-"""Compared characters of a task; registries truncate it."""
+"""Number of compared characters of a task; registries truncate the text."""
 _ORDER: Final = {EXTERNAL_STATE: 0, LAUNCHER: 1, ANALYTICS: 2, BEST_OUTPUT: 3, HEARTBEAT: 4}
-"""Order of facts with another ID; a heartbeat has no task, so it needs the IDs found by the others."""
+"""Order in which facts with another ID are matched; a heartbeat has no task and needs earlier matches."""
 _DETAILS_BY_UUID: Final = frozenset({ANALYTICS, BEST_OUTPUT, HEARTBEAT})
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _EXTERNAL_TREE: Final = ".aiwg/ralph-external/"
@@ -36,16 +36,16 @@ _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 _Joined: TypeAlias = tuple[tuple[Loop, ...], tuple[Finding, ...]]
 _EMPTY: Final[_Joined] = ((), ())
 _LIVENESS_INTERVAL: Final = timedelta(seconds=5)
-"""Minimum time between liveness checks: a thousand running loops take 30 ms, too long for each change of one."""
+"""Minimum time between liveness checks; checking 1,000 running loops takes 30 ms."""
 
 
 class LoopCollection:
-    """All loops; after a change only the affected ones are joined again.
+    """The collection of loops, joined again only where facts changed.
 
     Internal loops are joined by ID, external ones as `group_by_loop` groups their facts. Call `replace` for each
     changed file (without facts if it was removed), then `join`, which updates the attributes: `records` are loops by
     ID, newest start first, a new mapping after each change; `aliases` are other IDs of loops (UUID of analytics,
-    launcher ID), each with the ID of the loop; `findings` are those that only joining several files shows.
+    launcher ID), each with the ID of the loop; `findings` come from comparing several files.
     """
 
     def __init__(self) -> None:
@@ -57,14 +57,14 @@ class LoopCollection:
         self._external: dict[str, list[LoopFact]] = {}
         self._joined: dict[str, _Joined] = {}
         self._ids: dict[str, list[str]] = {}
-        """By key, the IDs of its loops in `records`."""
+        """For each group key, the IDs of its loops in `records`."""
         self._dirty: set[str] = set()
         self._running: set[str] = set()
         self._checked_at = _LONG_AGO
         self._registries: frozenset[str] = frozenset()
 
     def replace(self, file: str, facts: Sequence[LoopFact]) -> None:
-        """Replace all facts of `file`; the file of a loop's folder is its name with `/`."""
+        """Replace all facts of `file`; the path of a loop folder ends in `/`."""
         groups = group_pairs((key, fact) for fact in facts for key in _keys(fact))
         for key in self._keys.get(file, frozenset()) - groups.keys():
             del self._groups[key][file]
@@ -82,9 +82,9 @@ class LoopCollection:
     def join(
         self, now: datetime, settings: WatchSettings, processes: Processes, *, force_liveness: bool = False
     ) -> frozenset[str]:
-        """Update `records`; returns the IDs of loops that were added, changed or removed.
+        """Update `records`; returns the IDs of added, changed and removed loops.
 
-        The liveness of running loops is checked from time to time, or always with `force_liveness`.
+        The liveness of running loops is checked at intervals, or at once with `force_liveness`.
         """
         if _EXTERNAL in self._dirty:
             self._group_external()
@@ -108,7 +108,7 @@ class LoopCollection:
         return self._replace_in_place(changed) if all(same_order) else self._rebuild()
 
     def _group_external(self) -> None:
-        """Group the external facts by loop; groups that changed have to be joined again."""
+        """Group the external facts by loop; changed groups will be joined again."""
         pool = self._groups.get(_EXTERNAL, {})
         groups = group_by_loop(fact for facts in pool.values() for fact in facts)
         before, self._external = self._external, {f"{_EXTERNAL}:{loop_id}": facts for loop_id, facts in groups.items()}
@@ -174,7 +174,7 @@ class LoopCollection:
 
 
 def _order_of(joined: _Joined) -> list[tuple[str, datetime | None, tuple[str, ...]]]:
-    """Whatever decides the order and aliases of the loops of a key."""
+    """The values that decide the order and the aliases of the loops of a group."""
     return [(loop.id, loop.started_at, loop.aliases) for loop in joined[0]]
 
 
@@ -183,7 +183,7 @@ def _with_id(loop: Loop, id: str) -> Loop:
 
 
 def _keys(fact: LoopFact) -> tuple[str, ...]:
-    """Keys of the groups of a fact; a UUID may be of an internal or external loop."""
+    """Group keys of a fact; a UUID may belong to an internal or external loop."""
     if not fact.loop_id:
         return (_REGISTRY,)
     if fact.file.startswith(_EXTERNAL_TREE):
@@ -196,9 +196,9 @@ def _keys(fact: LoopFact) -> tuple[str, ...]:
 def group_by_loop(facts: Iterable[LoopFact]) -> dict[str, list[LoopFact]]:
     """Group external facts by the ID of the loop's directory or registry entry.
 
-    An external loop has up to three IDs: also those of its session and launcher. Facts with the ID of a directory or
-    registry entry come first. The others find their loop by that ID, by the pid that launcher and registry share, or by
-    the same task and nearly the same start. Facts that only add details and match no loop are dropped.
+    The session and the launcher of an external loop have other IDs. Their facts are matched with a loop by its ID, by
+    the pid that launcher and registry share, or by the same task and nearly the same start. Facts that only add details
+    are dropped if they match no loop.
     """
     groups = _LoopGroups()
     others = []
@@ -213,7 +213,7 @@ def group_by_loop(facts: Iterable[LoopFact]) -> dict[str, list[LoopFact]]:
 
 
 class _LoopGroups:
-    """The groups so far, with indexes of what other facts can match."""
+    """Groups of facts, with indexes for matching further facts."""
 
     def __init__(self) -> None:
         self.by_id: dict[str, list[LoopFact]] = {}
@@ -222,10 +222,10 @@ class _LoopGroups:
         self._pids: dict[int, list[LoopFact]] = {}
 
     def match(self, fact: LoopFact) -> None:
-        """Add a fact with another ID than the loop's own to its loop."""
+        """Find the loop of a fact that may have another ID, and add the fact to it."""
         loop_id = self._same_loop.get(fact.loop_id, fact.loop_id)
         known = self.by_id.get(loop_id, ())
-        if all(other.source in DETAILS for other in known):  # not the ID of a loop
+        if all(other.source in DETAILS for other in known):  # this is not the ID of a loop
             found = self._by_pid(fact) if fact.source == LAUNCHER else ""
             found = found or self._by_start(fact)
             if found:
@@ -253,7 +253,7 @@ class _LoopGroups:
         return ""
 
     def _by_start(self, fact: LoopFact) -> str:
-        """The loop with the same task and the nearest start within `SAME_START`."""
+        """ID of the loop with the same task and the nearest start in `SAME_START`, or ""."""
         if fact.started_at is None or not fact.task:
             return ""
         starts = self._starts.get(_task_key(fact.task), [])

@@ -23,19 +23,19 @@ _ORDER: Final = (
     *(sources.ANALYTICS, sources.BEST_OUTPUT, sources.HEARTBEAT, sources.CRASH_LOG, sources.DIRECTORY),
 )
 _PRECEDENCE: Final = {source: rank for rank, source in enumerate(_ORDER)}
-"""Order in which sources are believed."""
+"""Precedence of sources if they disagree; 0 is the highest."""
 _EXTERNAL_STATES: Final = frozenset({sources.EXTERNAL_STATE, sources.EXTERNAL, sources.LAUNCHER})
 _WITH_ACTIVITY: Final = _PRECEDENCE.keys() - (sources.DETAILS - {sources.HEARTBEAT})
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 _CLOCK_TOLERANCE: Final = timedelta(seconds=60)
-"""Clocks of machines differ; a time further in the future is a mistake, not an activity."""
+"""Tolerance for differing clocks; a time further in the future is ignored as a mistake."""
 
 
 class Context(Struct, frozen=True):
-    """What a loop is judged by, besides its facts.
+    """Inputs for the state of a loop that are not in its facts.
 
-    A loop without a known process is stale after a silence of `stale_after`. `has_registry` means that a registry
-    exists that could list the loop.
+    A loop without a known process is stale if it had no activity for `stale_after`. `has_registry` is True if a
+    registry exists, which should list the loop.
     """
 
     now: datetime
@@ -45,9 +45,9 @@ class Context(Struct, frozen=True):
 
 
 def merge_facts(loop_id: str, facts: Sequence[LoopFact], context: Context, findings: list[Finding]) -> Iterator[Loop]:
-    """Merge facts with one ID: no loop, one, or two if an archived run has it too.
+    """Merge facts with one ID into a loop, or two if an archived run has the ID too.
 
-    Facts that only add details (a heartbeat, analytics) do not make a loop.
+    Facts that only add details (a heartbeat, analytics) give no loop.
     """
     homes = {home for fact in facts if (home := loop_home(fact.directory))}
     archives = homes & sources.ARCHIVES
@@ -74,7 +74,7 @@ def merge_loop(loop_id: str, facts: Sequence[LoopFact], context: Context, findin
     home = loop_home(directory)
     if directory and not main:
         name = visible_line(directory.rpartition("/")[2], 80)
-        message = f"loop directory {name} has no state that can be read; its status is unknown"
+        message = f"loop directory {name} has no readable state file; the status is unknown"
         findings.append(Finding(directory, "", Severity.WARNING, "no-state", message))
     _check_times(main, context.now, findings)
     names = {name for fact in facts for name in (fact.loop_id, fact.inner_id)}
@@ -145,7 +145,7 @@ def _check_liveness(loop: Loop, facts: Sequence[LoopFact], context: Context) -> 
 
 
 def _precedence(fact: LoopFact) -> tuple[int, bool, str]:
-    """Sort key: by source; of one source, facts in the loop's own directory first."""
+    """Sort key by source; within a source, facts in the loop's directory come first."""
     return _PRECEDENCE[fact.source], not fact.directory, fact.file
 
 
@@ -154,7 +154,7 @@ def _first(facts: Sequence[LoopFact], name: str) -> Any:
 
 
 def _status_source(main: Sequence[LoopFact]) -> LoopFact | None:
-    """The fact whose status counts: the first; of external ones, the newest."""
+    """The fact whose status is used: the first one; for external loops, the newest."""
     with_status = [fact for fact in main if fact.raw_status or fact.status is not LoopStatus.UNKNOWN]
     if with_status and with_status[0].source in _EXTERNAL_STATES:
         dated = [fact for fact in with_status if fact.source in _EXTERNAL_STATES and fact.last_activity_at]
@@ -163,14 +163,14 @@ def _status_source(main: Sequence[LoopFact]) -> LoopFact | None:
 
 
 def _iteration(facts: Sequence[LoopFact], main: Sequence[LoopFact]) -> int | None:
-    """The current iteration; the highest of an external loop, whose entry is outdated."""
+    """Current iteration; for external loops the highest, as entries can be outdated."""
     if any(fact.source.startswith("external") or fact.source == sources.LAUNCHER for fact in main):
         return max((fact.iteration for fact in facts if fact.iteration is not None), default=None)
     return next((fact.iteration for fact in main if fact.iteration is not None), None)
 
 
 def _last_activity(facts: Sequence[LoopFact], now: datetime) -> datetime | None:
-    """Newest past time in the loop's own files, else in a registry."""
+    """Newest time, not in the future, in the loop's files, otherwise in a registry."""
     horizon = now + _CLOCK_TOLERANCE
     dated = [fact for fact in facts if fact.last_activity_at is not None and fact.last_activity_at <= horizon]
     own = newest(*[fact.last_activity_at for fact in dated if fact.source not in sources.REGISTRIES])
@@ -178,7 +178,7 @@ def _last_activity(facts: Sequence[LoopFact], now: datetime) -> datetime | None:
 
 
 def _end(main: Sequence[LoopFact], loop: Loop, is_dead: bool, now: datetime) -> tuple[datetime | None, bool]:
-    """End of a loop, and whether it was inferred, as for a dead process."""
+    """End of a loop, and whether it was inferred (for example for a dead process)."""
     earliest, latest = loop.started_at or _LONG_AGO, now + _CLOCK_TOLERANCE
     candidates = [loop.last_activity or loop.modified_at]
     if not is_dead:
@@ -223,5 +223,5 @@ def _check_times(main: Sequence[LoopFact], now: datetime, findings: list[Finding
                 message = f"the {name} of loop {loop_id} is in the future: {minute_of(time)} UTC"
                 findings.append(Finding(fact.file, "", Severity.WARNING, "future-time", message))
         if fact.started_at and fact.ended_at and fact.ended_at < fact.started_at:
-            message = f"loop {loop_id} ends before it starts; the end was inferred"
+            message = f"loop {loop_id} ends before it starts; its end is inferred from other times"
             findings.append(Finding(fact.file, "", Severity.WARNING, "end-before-start", message))

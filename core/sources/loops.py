@@ -70,7 +70,7 @@ def read_crash_log(file: str, data: bytes, modified_at: datetime) -> Facts:
 
 
 def loop_of(fields: Fields) -> str:
-    """A loop's ID: its directory, else the ID in the file, else the file's name."""
+    """Return the loop ID: from the directory, else the file's content, else its name."""
     directory = loop_directory(fields.file)
     if directory:
         return directory.rpartition("/")[2]
@@ -120,7 +120,7 @@ def _read_state(source: str, fields: Fields, modified_at: datetime) -> LoopFact:
 
 
 def _common(fields: Fields) -> dict[str, Any]:
-    """The fields that states and registry entries spell alike."""
+    """Read the fields that have the same names in loop states and registry entries."""
     raw_status, status = _status(fields)
     return {
         "raw_status": raw_status,
@@ -136,7 +136,7 @@ def _common(fields: Fields) -> dict[str, Any]:
 
 
 def _status(fields: Fields) -> tuple[str, LoopStatus]:
-    """The status word and its meaning; flags decide if it is missing or a free text."""
+    """Read the status word and its meaning; without a known word, flags decide."""
     raw = fields.text("status")
     status = normalize.loop_status(raw)
     if status is not LoopStatus.UNKNOWN:
@@ -161,7 +161,7 @@ def _max_iterations(fields: Fields) -> int | None:
 
 
 def _improvement(learning: Fields) -> Improvement | None:
-    """`improvement_estimate`; its share comes from the counts if both are known."""
+    """Read `improvement_estimate`; the share is computed from the counts if possible."""
     estimate = learning.inside("improvement_estimate")
     if estimate is None:
         return None
@@ -190,20 +190,20 @@ def _injected(learning: Fields, iterations: tuple[Iteration, ...]) -> Iterator[I
 
 
 def _pattern_entries(learning: Fields, name: str) -> Iterator[Fields]:
-    """Entries that name a pattern; a plain ID counts as an entry."""
+    """Read the entries that refer to a pattern; a plain ID counts as an entry."""
     for key, item in learning.items(name):
         place = f"{learning.place(name)}/{key}"
         entry = {"pattern_id": item} if isinstance(item, str) else item
         if isinstance(entry, dict) and any(entry.get(key) for key in _PATTERN_KEYS):
             yield Fields(learning.file, entry, learning.findings, place)
         else:
-            learning.add("missing-id", "names no pattern", place)
+            learning.add("missing-id", "the entry has no pattern ID; skipped", place)
 
 
 def _read_registry(source: str, fields: Fields) -> Iterator[LoopFact]:
-    """The registry itself, then its entries in a list or an object keyed by ID.
+    """Read the registry itself, then its entries (a list, or an object keyed by ID).
 
-    Entries get no mtime, so that unchanged entries of a rewritten registry stay equal and are not joined again.
+    Entries get no mtime: unchanged entries of a rewritten registry must stay equal, so that they are not joined again.
     """
     yield LoopFact(source=source, file=fields.file)
     name = "active_loops" if "active_loops" in fields.mapping else "loops"
@@ -211,7 +211,7 @@ def _read_registry(source: str, fields: Fields) -> Iterator[LoopFact]:
     for key, entry in fields.objects(name):
         loop_id = entry.text(*normalize.LOOP_ID) or (key if is_keyed else "")
         if not loop_id:
-            entry.add("missing-id", "an entry of the registry without loop_id", entry.pointer)
+            entry.add("missing-id", "the entry has no loop_id; skipped", entry.pointer)
             continue
         common = _common(entry)
         pid = entry.count("pid")
@@ -230,7 +230,7 @@ def _read_registry(source: str, fields: Fields) -> Iterator[LoopFact]:
 
 
 def _read_heartbeat(fields: Fields, modified_at: datetime) -> LoopFact:
-    """Read a heartbeat. Its age proves nothing: it is written when the phase changes."""
+    """Read a heartbeat, which is written when the phase changes, not at intervals."""
     return LoopFact(
         source=sources.HEARTBEAT,
         file=fields.file,
@@ -268,7 +268,7 @@ def _read_measurements(source: str, fields: Fields, modified_at: datetime) -> Lo
 def read_iteration(fields: Fields) -> Iteration:
     """Read an iteration in any of its spellings.
 
-    "completed" together with an error means that the iteration ended, not that it succeeded.
+    "completed" together with an error means that the iteration ended without success.
     """
     failures = tuple(_failures(fields))
     word = fields.text("outcome", "status", "verification_status")
@@ -297,7 +297,7 @@ def read_iteration(fields: Fields) -> Iteration:
 
 
 def read_quality(fields: Fields) -> float | None:
-    """Quality as 0..1: `quality_score` is 0..100, other names are rates."""
+    """Read the quality as 0..1; `quality_score` is 0..100, other names are rates."""
     score = fields.number("quality_score")
     if score is None:
         return fields.rate("quality", "final_quality")
@@ -305,7 +305,7 @@ def read_quality(fields: Fields) -> float | None:
 
 
 def _failures(fields: Fields) -> Iterator[Failure]:
-    """Errors in a list or alone, as objects or texts."""
+    """Read errors: a list or a single one, as objects or texts."""
     for name in ("error", "errors", "failures"):
         value = fields.mapping.get(name)
         for item in (value if isinstance(value, list) else [value])[:_MAX_FAILURES]:

@@ -1,6 +1,6 @@
 """Normalize words and spellings (docs/file-formats.md#words-and-spellings).
 
-Every function accepts any decoded value, and returns None, "" or () for an invalid one.
+Every function accepts any decoded value and returns None, "" or () for an invalid one.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ _TRUE: Final = frozenset({"true", "yes"})
 _FALSE: Final = frozenset({"false", "no"})
 _FRACTION: Final = re.compile(r"(\d{1,9})\s*/\s*(\d{1,9})")
 _PERCENT_FROM: Final = 10
-"""A fraction between 1 and this is neither a rate nor a likely percentage."""
+"""Minimum percentage with decimals; lower values above 1 are not accepted as rates."""
 
 
 def first(record: Mapping[str, Any], names: Iterable[str]) -> Any:
-    """The first value of `names` in the record that is not null; None without one."""
+    """Return the first value of `names` that is not null; None if there is none."""
     for name in names:
         value = record.get(name)
         if value is not None:
@@ -60,7 +60,7 @@ def first(record: Mapping[str, Any], names: Iterable[str]) -> Any:
 
 
 def text(value: Any) -> str:
-    """A string as it is, a number as its digits, any other value as ""."""
+    """Return a string unchanged, a number as its digits, and "" for any other value."""
     if isinstance(value, str):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -69,13 +69,13 @@ def text(value: Any) -> str:
 
 
 def texts(value: Any) -> tuple[str, ...]:
-    """A list of texts, or one text as a list of one, without empty ones."""
+    """Return the texts of a list, or a single text, without empty texts."""
     values = value if isinstance(value, list) else [value]
     return tuple(found for item in values if (found := text(item).strip()))
 
 
 def lines(value: Any) -> tuple[str, ...]:
-    """Learnings as lines without headings such as `### Iteration 2`."""
+    """Split learnings into lines, without headings such as `### Iteration 2`."""
     return tuple(
         line
         for item in texts(value)
@@ -85,7 +85,7 @@ def lines(value: Any) -> tuple[str, ...]:
 
 
 def number(value: Any) -> float | None:
-    """A finite number, also if written as text."""
+    """Return a finite number, which may be written as text."""
     if type(value) is float:
         return value if math.isfinite(value) else None
     if isinstance(value, str):
@@ -105,13 +105,13 @@ def number(value: Any) -> float | None:
 
 
 def duration(value: Any) -> float | None:
-    """A number >= 0 in any unit."""
+    """Return a number of at least 0 in any unit."""
     found = number(value)
     return found if found is not None and 0 <= found <= MAX_COUNT else None
 
 
 def count(value: Any) -> int | None:
-    """A whole number from 0 to 10^15; `3.0` counts as well."""
+    """Return a whole number from 0 to 10^15; `3.0` is accepted."""
     if type(value) is int:  # the common case, several times faster than by way of floats
         return value if 0 <= value <= MAX_COUNT else None
     found = number(value)
@@ -121,7 +121,7 @@ def count(value: Any) -> int | None:
 
 
 def rate(value: Any) -> float | None:
-    """A rate 0..1, also written as 75, "75%" or "3/4" (docs/file-formats.md#rates).
+    """Return 0.75 for 0.75, 75, "75%" or "3/4" (docs/file-formats.md#rates).
 
     1 means 100 %. A plain number above 1 is a percentage only if it is whole or at least 10, so 1.4 is not a rate.
     """
@@ -142,7 +142,7 @@ def rate(value: Any) -> float | None:
 
 
 def flag(value: Any) -> bool | None:
-    """True or False, also if written as text; None for any other value."""
+    """Return True or False, which may be written as text; None for any other value."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -152,32 +152,32 @@ def flag(value: Any) -> bool | None:
 
 
 def word(value: Any) -> str:
-    """A word for comparison: case folded, `-` and space as `_`."""
+    """Prepare a word for comparison: case folded, with `_` for `-` and space."""
     if type(value) is str and value.isascii() and value.islower() and value.isidentifier():
         return value  # already in that form
     return text(value).strip().casefold().replace("-", "_").replace(" ", "_")
 
 
 def loop_status(value: Any) -> LoopStatus:
-    """The status of a loop; `unknown` for any other word."""
+    """Return the status of a loop; `unknown` for an unknown word."""
     return _LOOP_STATUSES.get(word(value), LoopStatus.UNKNOWN)
 
 
 def task_status(value: Any) -> TaskStatus:
-    """The status of a task; `unknown` for any other word."""
+    """Return the status of a task; `unknown` for an unknown word."""
     return _TASK_STATUSES.get(word(value), TaskStatus.UNKNOWN)
 
 
 def outcome(value: Any) -> Outcome:
-    """The outcome of an iteration, attempt, task or use; `unknown` for another word."""
+    """Return an outcome (of an iteration, attempt, task or use); may be `unknown`."""
     return _OUTCOMES.get(word(value), Outcome.UNKNOWN)
 
 
 def reflection_kind(value: Any) -> str:
-    """One of the five kinds of reflection, or ""."""
+    """Return one of the five kinds of reflection, or ""."""
     return _REFLECTION_KINDS.get(word(value), "")
 
 
 def effectiveness(value: Any) -> str:
-    """helpful, neutral, unhelpful or ""; harmful counts as unhelpful."""
+    """Return helpful, neutral, unhelpful or ""; harmful is read as unhelpful."""
     return _EFFECTIVENESS.get(word(value), "")

@@ -1,7 +1,7 @@
 """Cache parsed files by path and stamp, in one SQLite file per project.
 
-The cache is neither trusted nor needed: a file that is missing, locked, damaged, of another version or of another user
-behaves like an empty cache.
+The cache is optional: if its file is missing, locked, damaged, or belongs to another version or user, it behaves like
+an empty cache.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from core.sources.parsed_file import ParsedFile
 from core.storage.file_reader import Stamp
 
 _PACKAGES: Final = ("records", "base", "redaction", "scanning", "storage", "sources", "ledger")
-"""Packages whose code and tables affect parsing; after any change of them, all files are parsed again."""
+"""Packages that affect parsing; after a change in them, all files are parsed again."""
 _TABLE: Final = "CREATE TABLE IF NOT EXISTS contribution (path TEXT PRIMARY KEY, stamp BLOB, value BLOB)"
 _BUSY_SECONDS: Final = 0.2
 
@@ -29,14 +29,14 @@ _encoder: Final = msgspec.msgpack.Encoder()
 
 
 class CachedFile(NamedTuple):
-    """A parsed file and its stamp when it was read."""
+    """A parsed file, and its stamp at the time it was read."""
 
     stamp: Stamp
     parsed: ParsedFile
 
 
 def cache_file(project: Path) -> Path:
-    """The cache file of a project, in the user's cache folder."""
+    """Return the cache file of a project, in the user's cache folder."""
     name = hashlib.sha256(str(project.resolve()).encode(errors="surrogateescape")).hexdigest()[:24]
     return platformdirs.user_cache_path("ralphdeck") / f"{name}.sqlite3"
 
@@ -50,7 +50,7 @@ def decoded(value: bytes) -> ParsedFile | None:
 
 
 def _encoded(parsed: ParsedFile) -> bytes | None:
-    """Encode a parsed file; None if MessagePack cannot, as for 30-digit integers."""
+    """Encode a parsed file; None if MessagePack cannot (as with 30-digit integers)."""
     try:
         return _encoder.encode(parsed)
     except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError):
@@ -58,14 +58,14 @@ def _encoded(parsed: ParsedFile) -> bytes | None:
 
 
 class ParseCache:
-    """Parsed files of one project between runs; a defect of the file never raises."""
+    """Stores the parsed files of a project between runs. A damaged file never raises."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._version = _version()
 
     def load(self, stamps: Mapping[str, Stamp]) -> dict[str, bytes]:
-        """Encoded parsed files whose stamps are unchanged, by path; see `decoded`."""
+        """Load the files with unchanged stamps, still encoded, by path; see `decoded`."""
         found: dict[str, bytes] = {}
         encoded = {path: _encoder.encode(stamp) for path, stamp in stamps.items()}
         with contextlib.suppress(sqlite3.Error, OSError), self._open() as connection:
@@ -75,7 +75,7 @@ class ParseCache:
         return found
 
     def save(self, changed: Mapping[str, CachedFile], removed: Iterable[str]) -> None:
-        """Save `changed` and delete `removed`, and what cannot be encoded, at once."""
+        """Save `changed`, and delete `removed` and files that cannot be encoded."""
         rows = [
             (path, _encoder.encode(stamp), value)
             for path, (stamp, parsed) in changed.items()
@@ -90,7 +90,7 @@ class ParseCache:
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        """Open the file with an up-to-date table; a damaged file is created again once."""
+        """Open the cache; a table of another version or a damaged file is created again."""
         self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             connection = self._connect()
@@ -105,7 +105,7 @@ class ParseCache:
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._file, timeout=_BUSY_SECONDS)
         try:
-            # No waiting for the disk: a cache damaged by a power cut is created again.
+            # Do not wait for the disk: a cache damaged by a power cut is created again.
             connection.execute("PRAGMA synchronous = OFF")
             if connection.execute("PRAGMA user_version").fetchone() != (self._version,):
                 with connection:
@@ -119,7 +119,7 @@ class ParseCache:
 
 
 def _version() -> int:
-    """A number that changes with the installed parsing code."""
+    """Return a number that changes with the installed parsing code."""
     core = Path(__file__).parents[1]
     digest = hashlib.sha256()
     for file in sorted(

@@ -38,21 +38,21 @@ from core.storage.file_reader import RawFile, Stamp, decode
 from core.storage.hash_chain import Place
 
 MAX_UNGROUPED: Final = 5
-"""Maximum similar findings that are listed separately."""
+"""Maximum number of similar findings that are listed separately."""
 _MAX_EXAMPLES: Final = 3
 _MAX_EXAMPLE_CHARS: Final = 80
 _PLACES: Final = re.compile(r"(?<=/)\d+(?=/|$)|(?<=line )\d+")
 _VALUES: Final = re.compile(r"'[^']*'|\d+")
 
 MAX_FINDINGS: Final = 200
-"""Maximum findings of one file; a file full of errors would hide those of all others."""
+"""Maximum findings of one file, so that it does not hide those of other files."""
 
 Progress = Callable[[int, int], None]
 """Called with the number of records that were read, and their total."""
 
 
 class ParsedFile(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The records of one file in its order; see `DecisionLog` for `places`."""
+    """The records of one file, in its order (`places`: see `DecisionLog`)."""
 
     patterns: tuple[Pattern, ...] = ()
     loops: tuple[LoopFact, ...] = ()
@@ -70,7 +70,7 @@ class ParsedFile(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class EarlierParse:
-    """State of the last parse of a file, which only makes the next one cheaper."""
+    """State of the last parse of a file, which makes the next one faster."""
 
     def __init__(self) -> None:
         self.patterns: CachedPatterns = {}
@@ -89,7 +89,7 @@ _DOCUMENT_READERS: Final[Mapping[str, Callable[[str, Any, datetime], _Records]]]
     "debug_sessions": lambda file, value, _: read_sessions(file, value),
     "escalations": lambda file, value, _: read_escalation(file, value),
 }
-"""By collection, the reader of a decoded document, given its file, value and time of modification."""
+"""For each collection, the reader of a document (arguments: file, decoded value, mtime)."""
 
 
 def parse_file(
@@ -97,7 +97,7 @@ def parse_file(
 ) -> ParsedFile | Problem:
     """Parse `file`, or return the problem that makes it unreadable as a whole.
 
-    `earlier` is the state of its last parse, updated here. `progress` is called from time to time while a pattern file
+    `earlier` is the state of its last parse, which is updated. `progress` is called at intervals while a pattern file
     is read.
     """
     parsed = _parse(file, kind, raw, earlier or EarlierParse(), progress)
@@ -111,7 +111,7 @@ def parse_file(
 
 
 def parse_folder(file: str, stamp: Stamp) -> ParsedFile:
-    """The record of a loop's folder, whose name ends in `/`."""
+    """Return the record of a loop folder; `file` is its path with a final `/`."""
     fact = directory_fact(file, stamp.modified_at)
     return ParsedFile(loops=(fact,)) if fact else ParsedFile()
 
@@ -164,10 +164,10 @@ def _parse_document(file: str, kind: RecordKind, raw: RawFile) -> ParsedFile | P
 
 
 def condense(findings: Iterable[Finding], kind: Callable[[Finding], Hashable]) -> tuple[Finding, ...]:
-    """Replace each group of more than `MAX_UNGROUPED` findings by its first.
+    """Replace each group of more than `MAX_UNGROUPED` similar findings by one.
 
-    It gets a count and examples. `kind` is the key of the group; equal for findings that differ only in place and
-    value.
+    It is the first finding of the group, with a count and examples. `kind` returns the group key, which is equal for
+    findings that differ only in place and value.
     """
     found: list[Finding] = []
     for group in group_pairs((kind(finding), finding) for finding in findings).values():
@@ -182,7 +182,7 @@ def kind_in_file(finding: Finding) -> Hashable:
 
 
 def kind_across_files(finding: Finding) -> Hashable:
-    """Group key across files of one name; a finding on a whole file is its own group."""
+    """Group key for files with one name; findings on whole files are not grouped."""
     if not finding.pointer.startswith("/"):
         return finding
     return kind_in_file(finding), finding.file.rpartition("/")[2]

@@ -20,7 +20,7 @@ from core.sources.pattern_text import TYPE_WORDS, PatternItem, id_of
 from core.sources.schema import CLAIMED_RATE
 
 MAX_USES: Final = 10**9
-"""A larger count is not a count of uses."""
+"""Maximum plausible count of uses; a larger one is ignored."""
 _SLUG: Final = re.compile(r"(?:pat-(?:error|success|anti)|tmpl)-([a-z][a-z0-9-]*?)-\d+(?:-[a-z0-9]+)?")
 _NAME_KEYS: Final = ("name", "title")
 _TEXT_KEYS: Final = {
@@ -42,27 +42,26 @@ _TEXT_KEYS: Final = {
 
 
 def read_pattern(record: Fields, item: PatternItem, copy_folder: str) -> Pattern:
-    """Convert a record with keys in snake_case (`copy_folder`: see `read_patterns`).
+    """Convert a record with snake_case keys (`copy_folder`: see `read_patterns`).
 
-    A record without an ID gets a provisional one, made from its text.
+    A record without an ID gets a provisional ID made from its text.
     """
     pattern_id = id_of(record.mapping, item.key)
     kind = _type_of(record.mapping, pattern_id, item)
     if kind is None:
         kind = PatternType.ERROR
         message = (
-            "its type is unknown, shown as an error pattern; "
-            "expected an ID like pat-error-, pat-success-, pat-anti-, tmpl-"
+            "the pattern type is unknown, so it is shown as an error pattern; "
+            "use an ID that starts with pat-error-, pat-success-, pat-anti- or tmpl-"
         )
         record.add("unknown-type", message, item.pointer, Severity.ERROR)
     if not pattern_id:
-        record.add(
-            "no-id", f"has no {id_key_of(kind)}; shown, but never injected or changed", item.pointer, Severity.ERROR
-        )
+        message = f"has no {id_key_of(kind)}; it is shown, but never injected or changed"
+        record.add("no-id", message, item.pointer, Severity.ERROR)
         content = repr((record.file, text_of(record.mapping, kind))).encode(errors="replace")
         pattern_id = UNNAMED + blake2b(content, digest_size=4).hexdigest()
     elif not is_safe_id(pattern_id):
-        record.add("unsafe-id", f"id '{visible_line(pattern_id, 60)}' contains invalid characters", item.pointer)
+        record.add("unsafe-id", f"the ID '{visible_line(pattern_id, 60)}' contains invalid characters", item.pointer)
     text = _TEXT_READERS[kind](record)
     title = _title(pattern_id, kind, record, text)
     override = record.mapping.get("override")
@@ -104,29 +103,29 @@ def read_record(pattern: Pattern, record: dict[str, Any]) -> Pattern:
 
 
 def text_of(record: Mapping[str, Any], kind: PatternType) -> dict[str, Any]:
-    """The keys of a record with its text, without counts, times and origins."""
+    """Return the keys with the text of a record, without counts, times and origins."""
     return {key: record[key] for key in (*_NAME_KEYS, *_TEXT_KEYS[kind]) if key in record}
 
 
 def content_hash(kind: PatternType, title: str, text: Mapping[str, Any]) -> str:
-    """SHA-256 (hex) of everything that would be injected; decisions are bound to it.
+    """SHA-256 (hex) of all injected text; a decision is only valid for this hash.
 
     `text` has the injected fields by name; empty fields may be left out.
     """
     injected = {name: value for name, value in text.items() if value and name != "average_iterations"}
     if injected.get("use_case") == injected.get("description"):
-        injected.pop("use_case", None)  # the description of a template without its own description
+        injected.pop("use_case", None)  # a template without a description uses its use case
     canonical = msgspec.json.encode({"type": kind, "title": title, **injected}, order="sorted")
     return sha256(canonical).hexdigest()
 
 
 def id_key_of(kind: PatternType) -> str:
-    """The key that contains the ID of a pattern of this type."""
+    """Return the key that contains the ID of a pattern of this type."""
     return "template_id" if kind is PatternType.TEMPLATE else "pattern_id"
 
 
 def _type_of(record: Mapping[str, Any], pattern_id: str, item: PatternItem) -> PatternType | None:
-    """The type by the record itself, then by its list, then by its file."""
+    """Return the type from the record, else from its list or file; None if unknown."""
     declared = TYPE_WORDS.get(word(record.get("type")).split("_")[0])
     if "template_id" in record or pattern_id.startswith("tmpl-"):
         return PatternType.TEMPLATE
@@ -218,11 +217,11 @@ _TEXT_READERS: Final[Mapping[PatternType, Callable[[Fields], dict[str, Any]]]] =
     PatternType.ANTI: _anti_text,
     PatternType.TEMPLATE: _template_text,
 }
-"""By type, the function that reads the injected fields of a record."""
+"""For each pattern type, the function that reads the injected fields of a record."""
 
 
 def _described(record: Fields, name: str, text: dict[str, Any]) -> Fields | None:
-    """The object at `name`, or None for a plain text; adds its description to `text`."""
+    """Return the object at `name`, None for a plain text; sets `text["description"]`."""
     if isinstance(value := record.mapping.get(name), str):
         text["description"] = value
         return None
@@ -232,7 +231,7 @@ def _described(record: Fields, name: str, text: dict[str, Any]) -> Fields | None
 
 
 def _title(pattern_id: str, kind: PatternType, record: Fields, text: Mapping[str, Any]) -> str:
-    """A name for people: of the record, else from its ID, else from its text."""
+    """Return a readable title: the name in the record, or one from its ID or text."""
     name = record.text(*_NAME_KEYS).strip()
     if not name and (slug := _SLUG.fullmatch(pattern_id)):
         name = slug[1].replace("-", " ")
@@ -271,7 +270,7 @@ def _source_loops(record: Fields) -> tuple[SourceLoop, ...]:
                 )
             )
         else:
-            record.add("wrong-type", f"expected a loop, found {shown(value)}", place)
+            record.add("wrong-type", f"expected a loop ID or an object, found {shown(value)}", place)
     return tuple(loop for loop in loops if loop.loop_id)
 
 
@@ -292,6 +291,6 @@ def _recorded_counts(record: Fields, kind: PatternType) -> RecordedCounts:
 def _uses(record: Fields, *names: str) -> int | None:
     count = record.count(*names)
     if count is not None and count > MAX_USES:
-        record.add("out-of-range", f"{count:,} is not a plausible count of uses; not used", record.place(names[0]))
+        record.add("out-of-range", f"{count:,} is not a plausible number of uses; ignored", record.place(names[0]))
         return None
     return count

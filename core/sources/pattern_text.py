@@ -1,4 +1,4 @@
-"""Layouts of pattern files, and their records found, added, updated and removed.
+"""Find, add and remove the records of pattern files in every known layout.
 
 Reader and writer share the layouts (docs/file-formats.md#pattern-files).
 """
@@ -31,7 +31,7 @@ TYPE_WORDS: Final = {
     "template": PatternType.TEMPLATE,
     "code": PatternType.TEMPLATE,
 }
-"""Pattern types by the first word of a `type` value, a file name or the key of a list."""
+"""Pattern type by the first word of a `type` value, a file name or the key of a list."""
 _decoder: Final = msgspec.json.Decoder(dict[str, Raw] | list[Raw])
 
 _REGISTRY: Final = "pattern_registry"
@@ -52,14 +52,14 @@ _ID_KEYS: Final = ("pattern_id", "template_id", "id")
 _PATTERN_KEYS: Final = frozenset(
     {*_ID_KEYS, "error_signature", "fix_approach", "approach", "approach_description", "template_code"}
 )
-"""A pattern has at least one of these; an object without any contains patterns, or is something else."""
+"""A pattern has at least one of these keys; an object without any is not a pattern."""
 
 
 class PatternItem(Struct, frozen=True, gc=False):
-    """One record before it is decoded: undecoded bytes (`Raw`) or a decoded value.
+    """One record of a file; `node` is undecoded JSON (`Raw`) or a decoded value.
 
-    `key` is its key, if records are keyed by ID. `type` is what its list or the file name suggests; None if neither
-    does.
+    `key` is the ID under which the file has the record, if any. `type` is the type that its list or the file name
+    suggests, if any.
     """
 
     path: Path
@@ -70,7 +70,7 @@ class PatternItem(Struct, frozen=True, gc=False):
 
 
 class Record(NamedTuple):
-    """One pattern in a file: its path, ID and decoded value."""
+    """One pattern in a file, with its path, ID and decoded value."""
 
     path: Path
     id: str
@@ -78,10 +78,10 @@ class Record(NamedTuple):
 
 
 class _Layout(NamedTuple):
-    """Where an object contains patterns.
+    """The place of the patterns in an object.
 
-    `form` is `step` (one level down, at the only key), `lists` (in the lists at the keys), `pattern` (the object is a
-    pattern), `entries` (its values are patterns by ID) or `none`. `unknown` are the keys that are not in the schema.
+    `form` is `step` (in the object at the only key of `keys`), `lists` (in the lists at `keys`), `pattern` (the object
+    is a pattern), `entries` (its values are patterns by ID) or `none`. `unknown` are the `keys` not in the schema.
     """
 
     form: str
@@ -90,7 +90,7 @@ class _Layout(NamedTuple):
 
 
 def _layout(top: Mapping[str, Any]) -> _Layout:
-    """The layout of an object of a pattern file, its keys in snake_case."""
+    """Detect the layout of an object with snake_case keys in a pattern file."""
     if _REGISTRY in top:
         return _Layout("step", (_REGISTRY,))
     known = tuple(name for name in _LISTS if name in top)
@@ -106,14 +106,14 @@ def _layout(top: Mapping[str, Any]) -> _Layout:
 
 
 def _is_entry(key: str, value: Any) -> bool:
-    """Whether a member of an object is a pattern with its key as ID."""
+    """Whether a member of an object is a pattern whose ID is the key."""
     return isinstance(value, dict) and (
         key.startswith(("pat-", "tmpl-")) or not _PATTERN_KEYS.isdisjoint(snake_own_keys(value))
     )
 
 
 def _holds_patterns(value: Any) -> bool:
-    """Whether a value under an unknown key has patterns in a list or by ID."""
+    """Whether the value of an unknown key contains patterns, in a list or by ID."""
     if isinstance(value, list):
         first = _open(value[0]) if value else None
         return isinstance(first, dict) and not _PATTERN_KEYS.isdisjoint(snake_own_keys(first))
@@ -121,7 +121,7 @@ def _holds_patterns(value: Any) -> bool:
 
 
 def _open(node: Any) -> Any:
-    """Decode a node one level deep; any other value stays as it is."""
+    """Decode a `Raw` node one level deep; return any other value unchanged."""
     if not isinstance(node, Raw):
         return node
     try:
@@ -131,12 +131,12 @@ def _open(node: Any) -> Any:
 
 
 def decode_node(node: Any) -> Any:
-    """The value of an undecoded node; any other value as it is."""
+    """Decode a `Raw` node; return any other value unchanged."""
     return decode_json(bytes(node)).value if isinstance(node, Raw) else node
 
 
 def open_document(file: str, data: bytes) -> Decoded:
-    """Decode a pattern file; the records of plain JSON stay undecoded (`Raw`)."""
+    """Decode a pattern file; records in plain JSON stay undecoded (`Raw`)."""
     if file.endswith(".jsonl"):
         return _decode_lines(data)
     if file.endswith((".yaml", ".yml")):
@@ -155,7 +155,7 @@ def _decode_lines(data: bytes) -> Decoded:
 
 
 def split_items(file: str, document: Any, findings: list[Finding]) -> list[PatternItem]:
-    """The records of a document; adds a finding for each part in no known layout."""
+    """Split a document into records; parts in no known layout become findings."""
     type_of_file = TYPE_WORDS.get(re.split(r"[-_.]", file.rpartition("/")[2])[0])
     return list(_items(document, type_of_file, file, findings))
 
@@ -191,7 +191,7 @@ def _items(
         elif nodes is not None:
             report(f"expected a list of patterns, found {shown(nodes)}", place)
     for key in found.unknown:
-        message = "is not a key of a pattern file; the patterns in it are read"
+        message = "unknown key in a pattern file; the patterns in it are read nevertheless"
         report(message, f"{pointer}/{escaped(original_keys[key])}", Severity.INFO)
     if found.form == "pattern":
         value = {key: decode_node(node) for key, node in top.items()}
@@ -200,7 +200,7 @@ def _items(
         yield from _list_items(top, type_of_file, path, pointer)
     elif found.form == "none" and not (pointer and not top):
         keys = ", ".join(visible_line(key, 40) for key in list(top)[:5])
-        report(f"is an object without patterns{f'; it has {keys}' if keys else ''}")
+        report(f"the object contains no patterns{f'; its keys are {keys}' if keys else ''}")
 
 
 def _list_items(
@@ -216,9 +216,9 @@ def _list_items(
 
 
 def slice_file(data: bytes, pointers: Collection[str]) -> bytes | None:
-    """The file with only the records at these JSON pointers; takes 2 ms per MB.
+    """Cut a file down to the records at these JSON pointers; takes 2 ms per MB.
 
-    None if its records are not in lists, or it is not plain JSON: such a file must be read as a whole.
+    Returns None if the records are not in lists or the file is not plain JSON; it must then be read as a whole.
     """
     wanted: dict[str, list[int]] = {}
     for pointer in pointers:
@@ -245,38 +245,38 @@ def _slice(node: Raw, pointer: str, wanted: dict[str, list[int]]) -> Any:
 
 
 def id_key(record: Mapping[str, Any]) -> str:
-    """The key with the ID of a record; `pattern_id` if it has none."""
+    """Return the key that contains the ID of a record; `pattern_id` if none does."""
     return next((key for key in _ID_KEYS if isinstance(record.get(key), str) and record[key].strip()), _ID_KEYS[0])
 
 
 def id_of(record: Mapping[str, Any], key: str = "") -> str:
-    """The ID of a record, else the `key` that it has in its file."""
+    """Return the ID of a record, otherwise the `key` that it has in its file."""
     found = record.get(id_key(record))
     return found if isinstance(found, str) and found.strip() else key
 
 
 def empty_file(pattern_type: str) -> JsonText:
-    """A new registry file with an empty list for one pattern type."""
+    """Create a registry file with an empty list for one pattern type."""
     content = {"version": "1.0.0", _REGISTRY: {LIST_OF[pattern_type]: []}}
     return RecordText(json.dumps(content, indent=2).encode() + b"\n")
 
 
 def records(document: JsonText) -> Iterator[Record]:
-    """All patterns of a file in its order."""
+    """Iterate the patterns of a file, in its order."""
     for item in _items(document.value, None, "", []):
         if isinstance(item.node, dict):
             yield Record(item.path, id_of(item.node, item.key), item.node)
 
 
 def find(document: JsonText, pattern_id: str) -> Record | None:
-    """The first record with an ID."""
+    """Return the first record with this ID; None if there is none."""
     return next((record for record in records(document) if record.id == pattern_id), None)
 
 
 def insert(document: JsonText, pattern_type: str, record: Mapping[str, Any], text: str | None = None) -> None:
-    """Add `record` where the layout of the file requires, spelled as `text` if given.
+    """Add `record` in the place that the file's layout requires.
 
-    Raises BadJson if the file has no place for a pattern.
+    `text` is the JSON to write instead of encoding `record`. Raises BadJson if the file has no place for a pattern.
     """
     path: Path = ()
     value = document.value
@@ -294,7 +294,7 @@ def insert(document: JsonText, pattern_type: str, record: Mapping[str, Any], tex
             path, value = (*path, name), value[name]
         elif found.form == "pattern":
             if path:
-                raise BadJson("a single pattern is where a list is expected")
+                raise BadJson("expected a list of patterns, found a single pattern")
             document.wrap()
             value = document.value
         elif found.form == "none":
@@ -309,11 +309,11 @@ def insert(document: JsonText, pattern_type: str, record: Mapping[str, Any], tex
     elif isinstance(value, dict):
         document.set(path, id_of(record), record, text)
     else:
-        raise BadJson("something else is where a list of patterns is expected")
+        raise BadJson(f"expected a list of patterns, found {shown(value)}")
 
 
 def insert_all(document: JsonText, pattern_type: str, new: Sequence[Mapping[str, Any]]) -> None:
-    """Add many records of one type, about as fast as one; see `insert`."""
+    """Add many records of one type in about the time that `insert` takes for one."""
     for record in new[:1]:
         insert(document, pattern_type, record)
     if len(new) > 1:
@@ -326,7 +326,7 @@ def insert_all(document: JsonText, pattern_type: str, new: Sequence[Mapping[str,
 
 
 def remove_all(document: JsonText, removed: Iterable[Record]) -> None:
-    """Remove many records, about as fast as one."""
+    """Remove many records in about the time of removing one."""
     lists: dict[Path, set[int]] = {}
     for record in removed:
         step = record.path[-1] if record.path else None
@@ -342,9 +342,9 @@ def remove_all(document: JsonText, removed: Iterable[Record]) -> None:
 
 
 def merge_records(base: bytes | None, theirs: bytes, present: bytes | None) -> bytes:
-    """Apply to `present` what `theirs` added, changed or removed since `base`.
+    """Apply the changes from `base` to `theirs` to `present` (a three-way merge).
 
-    A record that also changed in `present` stays unchanged. Raises BadJson if a version cannot be parsed.
+    Records that also changed in `present` stay unchanged. Raises BadJson if a version cannot be parsed.
     """
     if present is None:
         return theirs

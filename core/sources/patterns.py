@@ -1,4 +1,4 @@
-"""Read pattern files in every known layout as `Pattern` records.
+"""Read pattern files of every known layout as `Pattern` records.
 
 A file is split into records before any record is decoded, so that a defective record affects only itself.
 """
@@ -26,16 +26,16 @@ from core.storage.file_reader import as_utf8
 from core.storage.json_reader import decode_json
 
 _PROGRESS_RECORDS: Final = 200
-"""Number of records between two reports of progress."""
+"""Number of records between two calls of `progress`."""
 
 CachedPatterns = dict[tuple[bytes, PatternType | None], tuple[Pattern, tuple[Finding, ...]]]
-"""Patterns with their findings, by the digest of their bytes and the type that their place suggests."""
+"""Patterns and their findings, by digest of the record and the type suggested by its place."""
 
 
 class PatternFile(Struct, frozen=True):
-    """The patterns of one file in its order, and its defects.
+    """The patterns of one file, in its order, and its findings.
 
-    `problem` is the reason why the file could not be read at all; else None.
+    `problem` is None, or the reason why the file could not be read at all.
     """
 
     patterns: tuple[Pattern, ...] = ()
@@ -58,9 +58,9 @@ def read_patterns(
     or an encoding that can be detected. `copy_folder` is the folder of a file outside `shared/patterns`; such a file
     may contain other things, so an object without an ID is skipped without a finding.
 
-    `known` are the records of the last read of this file, updated here. Unchanged records are not decoded again, which
-    makes reading one changed record in a file of 10,000 five times as fast. `progress` is called from time to time with
-    the number of records that were read, and their total. `with_schema` reports schema violations.
+    `known` has the records of the last read of this file and is updated. Unchanged records are not decoded again, which
+    is five times as fast if one of 10,000 records changed. `progress` is called at intervals with the number of records
+    read so far and their total. `with_schema` adds findings for schema violations.
     """
     data, encoding = as_utf8(data)
     document = open_document(file, data)
@@ -109,19 +109,19 @@ def read_patterns(
 def _read_item(
     file: str, item: PatternItem, copy_folder: str, is_yaml: bool | None
 ) -> tuple[Pattern | None, tuple[Finding, ...]]:
-    """Read one record; `is_yaml` is None if no schema is checked."""
+    """Read one record; with `is_yaml` None, its schema is not checked."""
     findings: list[Finding] = []
     record = _record(file, item, findings)
     if record is None:
         return None, tuple(findings)
     original = record.mapping
-    # Outside the registry, a record without an ID, or an entry of an index, only refers to a pattern.
+    # Outside the registry, records without an ID and entries of an index only refer to patterns.
     if copy_folder and (not id_of(original, item.key) or {"content_hash", "file"} <= original.keys()):
         return None, tuple(findings)
     if is_camel(original):
         record = Fields(file, snake_keys(original), findings, item.pointer)
     pattern = read_pattern(record, item, copy_folder)
-    # Without an ID or a type, no schema applies.
+    # No schema applies to a record without an ID or a type.
     has_schema = not pattern.is_unnamed and all(finding.code != "unknown-type" for finding in findings)
     if is_yaml is not None and has_schema:
         reported = {finding.pointer for finding in findings}
@@ -134,7 +134,7 @@ def _read_item(
 
 
 def _record(file: str, item: PatternItem, findings: list[Finding]) -> Fields | None:
-    """Decode a record; None and a finding if it is not an object."""
+    """Decode a record; None, with a finding, if it is not an object."""
     value = item.node
     if isinstance(value, Raw):
         decoded = decode_json(bytes(value))
@@ -150,7 +150,7 @@ def _record(file: str, item: PatternItem, findings: list[Finding]) -> Fields | N
 
 
 def _check_registry(file: str, top: Mapping[str, Any], is_yaml: bool) -> list[Finding]:
-    """Schema violations of a pattern file outside its patterns."""
+    """Find schema violations in the parts of a pattern file that are not patterns."""
     names = {SNAKE.get(key, key): key for key in top}
     head = {name: snake_keys(decode_node(top[key])) for name, key in names.items() if name in SCHEMAS["registry"].keys}
     violations = check(head, SCHEMAS["registry"], file, texts=is_yaml)

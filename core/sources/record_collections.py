@@ -1,7 +1,7 @@
-"""All records of a project, in collections by ID that are updated file by file.
+"""Collections of all records of a project by ID, updated file by file.
 
-A collection joins the records of all files to one record per ID, and after a change joins only the affected IDs again;
-its `records` are those of the last `join`, a new mapping after each change. That of loops is
+A collection joins the records of all files to one record per ID. After a change, it only joins the affected IDs again.
+`records` is the result of the last `join`, a new mapping after each change. For loops, see
 `core.sources.loop_join.LoopCollection`.
 """
 
@@ -44,7 +44,7 @@ _file = attrgetter("file")
 
 
 class RecordCollection(Generic[_Record]):
-    """Records by ID. `join` gets all records of some IDs, in the order of file names."""
+    """Records by ID; `join` gets all records with changed IDs, in order of files."""
 
     def __init__(self, join: Callable[[Iterable[_Record]], dict[str, _Record]]) -> None:
         self.records: dict[str, _Record] = {}
@@ -95,7 +95,7 @@ class PatternCollection:
         if patterns:
             self._files[file] = tuple(patterns)
         if not before and not any(pattern.id in self._copies for pattern in patterns):
-            # First read of a file, the common case while loading: there is nothing to remove.
+            # The common case while loading, the first read of a file: there is nothing to remove.
             changed = dict.fromkeys(pattern.id for pattern in patterns)
             if len(changed) == len(patterns):
                 self._copies.update((pattern.id, (pattern,)) for pattern in patterns)
@@ -148,7 +148,7 @@ class PatternCollection:
         return frozenset(changed)
 
     def copies(self, pattern_id: str) -> tuple[Pattern, ...]:
-        """All records with an ID, the one with precedence first."""
+        """Return all records with an ID, the one with precedence first."""
         return self._copies.get(pattern_id, ())
 
     @property
@@ -165,12 +165,14 @@ def _set_findings(findings: dict[str, tuple[Finding, ...]], pattern_id: str, fou
 
 
 def _duplicate_findings(copies: Sequence[Pattern]) -> tuple[Finding, ...]:
-    """A finding for each record in the registry after the first one with its ID."""
+    """Return a finding for each registry record whose ID an earlier record has."""
     registered = [copy for copy in copies if not copy.copy_folder]
     if len(registered) < 2:
         return ()
     first, *others = registered
-    message = f"'{visible_line(first.id, 80)}' is also at {first.pointer} of {first.file}; that record counts"
+    message = (
+        f"the ID '{visible_line(first.id, 80)}' is also at {first.pointer} of {first.file}, which takes precedence"
+    )
     return tuple(Finding(copy.file, copy.pointer, Severity.WARNING, "duplicate-id", message) for copy in others)
 
 
@@ -180,7 +182,7 @@ def _references(pattern: Pattern | None) -> set[str]:
 
 def _dangling_findings(pattern: Pattern, patterns: Mapping[str, Pattern]) -> tuple[Finding, ...]:
     messages = (
-        f"names '{visible_line(target, 80)}', which is not a pattern of this project"
+        f"refers to '{visible_line(target, 80)}', which is not a pattern of this project"
         for target in sorted(_references(pattern))
         if target not in patterns
     )
@@ -190,13 +192,13 @@ def _dangling_findings(pattern: Pattern, patterns: Mapping[str, Pattern]) -> tup
 
 
 def _precedence(pattern: Pattern) -> tuple[bool, str, list[tuple[int, str]]]:
-    """Sort key: the registry before copies, then by file and place."""
+    """Sort key: the registry before copies, then by file and position."""
     place = [(int(part), "") if part.isdecimal() else (-1, part) for part in pattern.pointer.split("/")]
     return (bool(pattern.copy_folder), pattern.file, place)
 
 
 def join_copies(copies: Sequence[Pattern]) -> Pattern | None:
-    """The record with precedence, listing the others as its copies; None without any."""
+    """Join records with one ID: the first in precedence, with the others as `copies`."""
     if len(copies) < 2:
         return copies[0] if copies else None
     first, *others = sorted(copies, key=_precedence)
@@ -208,7 +210,7 @@ def join_copies(copies: Sequence[Pattern]) -> Pattern | None:
 
 
 class ReflectionCollection:
-    """Reflections by ID, newest first, with the copies of each joined to one."""
+    """Reflections by ID, newest first; the copies of a reflection are joined to one."""
 
     def __init__(self) -> None:
         self.records: dict[str, Reflection] = {}
@@ -237,14 +239,14 @@ class ReflectionCollection:
     def join(self, aliases: Mapping[str, str]) -> frozenset[str]:
         """Update `records`; returns the IDs that were added, changed or removed.
 
-        `aliases` are other IDs of loops, each with the ID of the loop.
+        `aliases` maps other IDs of loops to the ID of the loop.
         """
         if aliases != self._aliases:
             self._aliases = dict(aliases)
             self._touched = dict.fromkeys((*self._groups, *self._joined))
         if not self._touched:
             return frozenset()
-        changed: dict[str, None] = {}  # not a set: iterating in insertion order is twice as fast
+        changed: dict[str, None] = {}  # a dict, because iterating it in insertion order is twice as fast as a set
         records = dict(self.records)
         for key in self._touched:
             before = {reflection.id: reflection for reflection in self._joined.pop(key, ())}
@@ -273,7 +275,7 @@ def _newest_first(reflection: Reflection) -> tuple[float, str]:
 
 
 class ProjectRecords:
-    """The collections of one project."""
+    """All collections of one project."""
 
     def __init__(self) -> None:
         self.patterns = PatternCollection()
@@ -311,8 +313,8 @@ class ProjectRecords:
     ) -> dict[str, frozenset[str]]:
         """Update all collections; returns the changed IDs by collection.
 
-        `force_liveness` checks running loops even if that was done a moment ago. Without `with_reflections`,
-        reflections are not joined, which takes long while a project is loading.
+        With `force_liveness`, running loops are checked even if that was done a moment ago. Without
+        `with_reflections`, reflections are not joined, which would take long while a project is loading.
         """
         changed = {"loops": self.loops.join(now, settings, processes, force_liveness=force_liveness)}
         changed["patterns"] = self.patterns.join()
@@ -320,13 +322,13 @@ class ProjectRecords:
         return changed | {name: collection.join() for name, collection in self._others.items()}
 
     def mappings(self, before: Snapshot, changed: Mapping[str, frozenset[str]]) -> dict[str, Mapping[str, Any]]:
-        """Read-only mappings by collection; unchanged ones are those of `before`."""
+        """Return read-only mappings by collection; unchanged ones come from `before`."""
         return {
             name: MappingProxyType(collection.records) if changed[name] else getattr(before, name)
             for name, collection in self._all.items()
         }
 
     def findings(self) -> Iterator[Finding]:
-        """Findings that only joining several files shows."""
+        """Iterate the findings that come from comparing several files."""
         yield from self.patterns.findings
         yield from self.loops.findings

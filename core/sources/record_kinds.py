@@ -1,4 +1,4 @@
-"""The table of record kinds: every file under `.aiwg` that is read, and how.
+"""Table of record kinds: which files under `.aiwg` are read, and how.
 
 Sweep, parser, schema checks, load order and size limits all use it; see docs/file-formats.md#record-kinds. To add a
 kind, add a row to `record_kinds.yaml` and, for a new collection, its reader in `core.sources.parsed_file` and its
@@ -29,20 +29,20 @@ class Format(StrEnum):
     """One JSON, JSONL or YAML document."""
     PATTERNS = "patterns"
     ACTION_LOG = "action-log"
-    """JSONL of which only the lines are counted."""
+    """JSONL file whose lines are only counted."""
     EVENT_LOG = "event-log"
     DECISION_LOG = "decision-log"
     CRASH_LOG = "crash-log"
     FOLDER = "folder"
-    """A folder whose name is the record."""
+    """A folder; its name is the record."""
 
 
 class RecordKind(Struct, frozen=True, eq=False):
     """One kind of file under `.aiwg`.
 
-    `path` is the regular expression of its path below `.aiwg/`; a folder ends in `/`. `name` is unique; of a loop file
-    it is also its name in `Loop.sources`. `collections` are the fields of `Snapshot` that its records belong to.
-    `limit` is in bytes. Files of `load_order` 0 are read first; those up to `LISTED` decide what the lists show.
+    `path` is a regular expression for its path below `.aiwg/`; the path of a folder ends in `/`. `name` is unique, and
+    used in `Loop.sources` for loop files. `collections` are the fields of `Snapshot` that its records belong to.
+    `limit` is the maximum size in bytes. Files of `load_order` 0 are read first; lists need the files up to `LISTED`.
     """
 
     name: str
@@ -52,19 +52,19 @@ class RecordKind(Struct, frozen=True, eq=False):
     limit: int = MAX_BYTES
     load_order: int = 3
     shape: str = ""
-    """The reflection format in it, "" if it contains none; see `Reflection.shape`."""
+    """Format of its reflections (see `Reflection.shape`); "" if it contains none."""
     schema: Rule | None = None
-    """Schema of each record; pattern files have one per pattern type instead."""
+    """Schema of each record; None for pattern files, which have one per pattern type."""
     all_documents: bool = False
-    """Whether all documents of a YAML file are read, not only the first."""
+    """Whether all documents of a YAML file are read instead of only the first."""
 
     def matches(self, file: str) -> bool:
-        """Whether a project-relative path has this form."""
+        """Whether a project-relative path is a file of this kind."""
         return file.startswith(".aiwg/") and re.fullmatch(self.path, file[6:]) is not None
 
 
 LISTED: Final = 3
-"""Highest load order of files with loops and patterns."""
+"""Highest load order of the files that lists of loops and patterns need."""
 EPISODIC: Final = "episodic"
 REFLEXION: Final = "reflexion"
 HOOK: Final = "hook"
@@ -74,7 +74,7 @@ STATE: Final = "state"
 
 
 def _read_kinds() -> Iterator[RecordKind]:
-    """Read `record_kinds.yaml`; a path may contain the parts of other paths as `{name}`."""
+    """Read `record_kinds.yaml`; `{name}` in a path stands for a path part."""
     table = yaml.load(Path(__file__).with_suffix(".yaml").read_bytes(), yaml.CSafeLoader)
     parts: dict[str, str] = {}
     for name, part in table["parts"].items():
@@ -94,7 +94,7 @@ def _read_kinds() -> Iterator[RecordKind]:
 
 
 KINDS: Final = {kind.name: kind for kind in _read_kinds()}
-"""All kinds by name; the first whose path matches counts."""
+"""All kinds by name; if several paths match a file, the first is used."""
 PATTERNS: Final = KINDS["patterns"]
 PATTERN_COPIES: Final = KINDS["pattern-copies"]
 METRICS: Final = KINDS["metrics"]
@@ -109,18 +109,18 @@ FOLDER: Final = KINDS[loop_facts.DIRECTORY]
 _ORDERED: Final = tuple(KINDS.values())
 _PATH: Final = re.compile(rf"\.aiwg/(?:{'|'.join(f'({kind.path})' for kind in _ORDERED)})")
 NAMED_BY_ID: Final = frozenset({*loop_facts.HOME_FOLDERS, ".aiwg/ralph/tasks"})
-"""Folders whose subfolders are named by IDs."""
+"""Folders whose subfolders have IDs as names."""
 IGNORED_FOLDERS: Final = frozenset(
     {
         *("node_modules", "iterations", "outputs", "prompts", "checkpoints"),
         *("embeddings", "results", "analysis", "overseer", ".git"),
     }
 )
-"""Folders without records; entering them would take most of the time of a sweep. An ID may be such a word."""
+"""Names of folders that are not scanned, to save time; folders in `NAMED_BY_ID` may still contain such names."""
 
 
 def kind_of(file: str) -> RecordKind | None:
-    """The kind of a project-relative file; None if it is not read."""
+    """Return the kind of a project-relative file; None if it is not read."""
     match = _PATH.fullmatch(file)
     if match is None or match.lastindex is None or not is_text(file):
         return None
@@ -137,13 +137,13 @@ def can_contain_sessions(file: str) -> bool:
 
 
 def loop_source(file: str) -> str:
-    """The kind of a loop file, such as `loops` or `analytics`; "" for any other file."""
+    """Return the kind of a loop file, such as `loops` or `analytics`; otherwise ""."""
     kind = kind_of(file)
     return kind.name if kind is not None and "loops" in kind.collections else ""
 
 
 def is_ignored(parts: Sequence[str]) -> bool:
-    """Whether a path, split at `/`, leads into an ignored folder."""
+    """Whether a path, split at `/`, is inside an ignored folder."""
     if IGNORED_FOLDERS.isdisjoint(parts):
         return False
     ids = (3,) if "/".join(parts[:3]) in NAMED_BY_ID else ()

@@ -31,26 +31,26 @@ _TRIGGERS: Final = frozenset({"failure", "success", "timeout", "manual"})
 _PLACEHOLDERS: Final = (NOTHING_LEARNED, NOTHING_LEARNED_IN_ALL)
 _MEMORY_FOLDER: Final = ".aiwg/ralph/memory/reflections/"
 _EPISODIC_KEYS: Final = frozenset({"attempt_id", "triggered_by", "reflection_type", "action_items", "observation"})
-"""Keys of a reflection on an attempt."""
+"""Keys that only reflections on attempts have."""
 _RICHNESS: Final = {
     shape: rank
     for rank, shape in enumerate((EPISODIC, REFLEXION, HOOK, MEMORY_MANAGER, CROSS_TASK, ANALYTICS, BEST_OUTPUT, STATE))
 }
-"""Of several copies, the one in the format with the most detail counts."""
+"""Rank of the formats, most detailed first; decides which copy is used."""
 _SAME_TIME: Final = timedelta(seconds=60)
-"""Maximum distance in time from a reflection without a loop to the same sentence of a loop."""
+"""Maximum time difference for joining a reflection without a loop to one of a loop."""
 _Place = tuple[str, str, int | None, int | None]
-"""Loop, task (only without a loop), attempt and iteration."""
+"""Loop, task (only if there is no loop), attempt and iteration."""
 
 
 def read_reflections(
     file: str, value: Any, modified_at: datetime
 ) -> tuple[tuple[Reflection, ...], tuple[Finding, ...]]:
-    """Read all reflections in one file of a kind with a reflection `shape`."""
+    """Read all reflections in a file whose kind has a reflection `shape`."""
     findings: list[Finding] = []
     kind = kind_of(file)
     shape = kind.shape if kind is not None else ""
-    # Other readers report the defects of files that contain more than reflections.
+    # In files with other content, other readers report the findings.
     is_own_file = shape in (EPISODIC, HOOK)
     if shape == EPISODIC:
         found = _mark_superseded(tuple(_read_lines(file, value, modified_at, findings)))
@@ -73,7 +73,7 @@ def read_reflections(
 
 
 def _mark_superseded(reflections: Sequence[Reflection]) -> Iterator[Reflection]:
-    """Drop drafts before a final reflection, and mark superseded reflections.
+    """Drop drafts that have a final reflection, and mark superseded reflections.
 
     A final reflection with a learning supersedes earlier ones on the same attempt, iteration and kind.
     """
@@ -115,7 +115,7 @@ def _read_lines(
 def _reflection(
     fields: Fields, shape: str, at: datetime | None, other_time: datetime, *, pointer: str | None = None, **values: Any
 ) -> Reflection:
-    """A reflection at the place of `fields`; `other_time` is approximate."""
+    """Create a reflection; without `at`, it has the approximate time `other_time`."""
     return Reflection(
         id="",
         shape=shape,
@@ -128,7 +128,7 @@ def _reflection(
 
 
 def _episodic(fields: Fields, modified_at: datetime, task_id: str, loop_id: str = "") -> Reflection:
-    """A reflection on an attempt; `task_id` comes from its folder."""
+    """Read a reflection on an attempt; `task_id` is the name of its folder."""
     trigger = normalize.word(fields.text("triggered_by"))
     learning, is_draft = fields.text("learning"), fields.flag("draft") or False
     return _reflection(
@@ -145,7 +145,7 @@ def _episodic(fields: Fields, modified_at: datetime, task_id: str, loop_id: str 
         trigger=trigger if trigger in _TRIGGERS else "",
         observation=fields.text("observation"),
         analysis=fields.text("analysis"),
-        # The placeholder of a draft asks for a learning; it is not one.
+        # The placeholder text of a draft asks for a learning, so it is dropped.
         learning="" if is_draft and learning in _PLACEHOLDERS else learning,
         actions=fields.texts("action_items"),
         draft=is_draft,
@@ -153,7 +153,7 @@ def _episodic(fields: Fields, modified_at: datetime, task_id: str, loop_id: str 
 
 
 def _read_memory(file: str, value: Any, modified_at: datetime, findings: list[Finding]) -> Iterator[Reflection]:
-    """Read a file of the cross-task memory: one reflection, or many in any layout."""
+    """Read the reflections in a file of the cross-task memory, in any layout."""
     if isinstance(value, list):
         entries = [
             (f"line {entry.number}", entry.value) if isinstance(entry, Line) else (f"/{index}", entry)
@@ -179,7 +179,7 @@ def _read_memory(file: str, value: Any, modified_at: datetime, findings: list[Fi
 
 
 def _read_document(fields: Fields, modified_at: datetime) -> Reflection:
-    """Read a Reflexion, hook or MemoryManager reflection; its keys show which one."""
+    """Read a Reflexion, hook or MemoryManager reflection; its keys show the format."""
     at = fields.time("timestamp")
     common: dict[str, Any] = {
         "loop_id": _loop_of_document(fields),
@@ -218,7 +218,7 @@ def _read_document(fields: Fields, modified_at: datetime) -> Reflection:
 
 
 def _loop_of_document(fields: Fields) -> str:
-    """The loop named by the folder before or after `reflections/`, or ""."""
+    """Return the loop ID from the folder above or below `reflections/`, or ""."""
     parts = fields.file.split("/")
     if fields.file.startswith(_MEMORY_FOLDER):
         return fields.text("loop_id") or ("" if fields.text("task_id") or len(parts) == 5 else parts[-2])
@@ -228,7 +228,7 @@ def _loop_of_document(fields: Fields) -> str:
 
 
 def _read_memory_task(fields: Fields, modified_at: datetime) -> Iterator[Reflection]:
-    """Read a cross-task memory task; external loops add their UUID to its tags."""
+    """Read the reflections of a cross-task memory task; a UUID in its tags is a loop."""
     at = fields.time("timestamp")
     task_id = fields.text("task_id", "id") or fields.file.rpartition("/")[2].removesuffix(".json")
     loop_id = next((tag for tag in fields.texts("tags") if _UUID.fullmatch(tag)), "")
@@ -248,7 +248,7 @@ def _read_memory_task(fields: Fields, modified_at: datetime) -> Iterator[Reflect
 
 
 def _read_measurements(shape: str, fields: Fields, modified_at: datetime) -> Iterator[Reflection]:
-    """Read the strings beside the iterations of analytics and best output."""
+    """Read the reflection texts in the iterations of analytics and best output."""
     loop_id = loop_of(fields)
     for _, item in fields.objects("iterations"):
         at = item.time("timestamp") or modified_at
@@ -259,7 +259,7 @@ def _read_measurements(shape: str, fields: Fields, modified_at: datetime) -> Ite
 
 
 def _read_loop_state(fields: Fields, modified_at: datetime) -> Iterator[Reflection]:
-    """Read the learnings of the iterations of a loop, and of the whole loop."""
+    """Read the learnings of a loop and of its iterations."""
     make = partial(_reflection, shape=STATE, at=None, loop_id=loop_of(fields))
     last = newest(fields.time(*normalize.ENDED), fields.time(*normalize.UPDATED))
     for _, item in fields.objects("iterations"):
@@ -279,22 +279,22 @@ def _read_loop_state(fields: Fields, modified_at: datetime) -> Iterator[Reflecti
 
 
 def reflection_key(reflection: Reflection) -> str:
-    """Key of the group that a reflection is joined in: its normalized text."""
+    """Return the normalized text; reflections with the same key are joined."""
     return " ".join(reflection.text.split()).casefold().rstrip(".")
 
 
 def join_reflections(reflections: Iterable[Reflection], aliases: Mapping[str, str]) -> dict[str, Reflection]:
-    """Join reflections with the same sentence, loop and iteration.
+    """Join reflections with the same text, loop and iteration.
 
-    `reflections` are whole groups (see `reflection_key`) from any number of files. `aliases` are other IDs of loops,
-    each with the ID of the loop (`LoopCollection.aliases`).
+    `reflections` must contain whole groups (see `reflection_key`). `aliases` maps other IDs of loops to the ID of the
+    loop (`LoopCollection.aliases`).
     """
     groups = group_pairs((reflection_key(reflection), reflection) for reflection in reflections)
     return {joined.id: joined for key, group in groups.items() for joined in join_group(key, group, aliases)}
 
 
 def join_group(key: str, group: Iterable[Reflection], aliases: Mapping[str, str]) -> tuple[Reflection, ...]:
-    """Join one group with the same `reflection_key`; see `join_reflections`."""
+    """Join the reflections with the same `reflection_key`; see `join_reflections`."""
     found = [
         replace(reflection, loop_id=aliases[reflection.loop_id]) if reflection.loop_id in aliases else reflection
         for reflection in group
@@ -303,7 +303,7 @@ def join_group(key: str, group: Iterable[Reflection], aliases: Mapping[str, str]
 
 
 def _with_id(reflection: Reflection, text: str) -> Reflection:
-    """Set the ID, which depends on the loop or task, the place in it and the text."""
+    """Set the ID, made from the loop or task, attempt, iteration and text."""
     owner = reflection.loop_id or reflection.task_id
     parts = f"{owner}\0{reflection.attempt}\0{reflection.iteration}\0{text}"
     digest = blake2b(parts.encode("utf-8", "replace"), digest_size=6).hexdigest()
@@ -311,7 +311,7 @@ def _with_id(reflection: Reflection, text: str) -> Reflection:
 
 
 def _join_copies(group: Sequence[Reflection], text: str) -> Iterator[Reflection]:
-    """Merge the copies of each place; incomplete places join the matching one."""
+    """Merge the copies of each place; incomplete places are joined to a matching one."""
     copies: dict[_Place, list[Reflection]] = {}
     for reflection in sorted(group, key=_rank):
         owner = (reflection.loop_id, "" if reflection.loop_id else reflection.task_id)
@@ -333,7 +333,7 @@ def _rank(reflection: Reflection) -> tuple[int, str, str]:
 
 
 class _PlaceMatcher:
-    """Finds a more complete place for a reflection without a loop or an iteration."""
+    """Finds the full place of a reflection that lacks the loop or the iteration."""
 
     def __init__(self, copies: Mapping[_Place, Sequence[Reflection]]) -> None:
         self._by_loop: dict[str, list[_Place]] = {}
@@ -346,7 +346,7 @@ class _PlaceMatcher:
         self._times: dict[int | None, list[tuple[datetime, int]]] = {}
 
     def find(self, place: _Place, at: datetime | None) -> _Place | None:
-        """The last place in the same loop; without a loop, the nearest in time."""
+        """Return the last place in the same loop, or without a loop the nearest in time."""
         loop_id, _, _, iteration = place
         if loop_id:
             others = (other for other in self._by_loop[loop_id] if other != place)
@@ -369,7 +369,7 @@ class _PlaceMatcher:
 
 
 def _merge(copies: Sequence[Reflection]) -> Reflection:
-    """The first copy, completed with details of the others."""
+    """Merge copies into the first, filling its gaps from the others."""
     first, *others = copies
     if not others:
         return first

@@ -1,8 +1,8 @@
 """Schemas of records, loaded from `schema.yaml` (docs/file-formats.md#schemas).
 
-Used for the findings of readers, the check of imports and the key order of exports. In the file, the value of a key is
-a name of `_TYPES`, allowed words (`a | b | (c)`, where `c` is accepted but not documented), an object of keys, or a
-list with the rule of its items (`[loop ID, {…}]` also accepts plain strings). `!` after a key makes it required.
+Readers, the check of imports and the key order of exports use them. In the file, the value of a key is a name of
+`_TYPES`, allowed words (`a | b | (c)`, where `c` is accepted but not documented), an object of keys, or a list with
+the rule of its items (`[loop ID, {…}]` also accepts plain strings). `!` after a key makes it required.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ class Rule(Struct, frozen=True, eq=False):
     kind: str
     required: bool = False
     words: tuple[str, ...] = ()
-    """The only allowed words; empty for any. `tolerated` are further words that are not reported."""
+    """Allowed words, empty to allow any; `tolerated` words are accepted, but not documented."""
     tolerated: tuple[str, ...] = ()
     pattern: str = ""
-    """A regular expression that the whole string must match; a mismatch is only information if `advisory`."""
+    """A regular expression for the whole string; if `advisory`, a mismatch is only information."""
     advisory: bool = False
     low: float = -math.inf
     high: float = math.inf
     rate: bool = False
-    """Whether it is a rate from 0 to 1, which other writers spell as a percentage."""
+    """Whether it is a rate from 0 to 1, which some programs write as a percentage."""
     length: int = 0
     """Minimum length of a string, in characters."""
     or_text: bool = False
-    """Whether a plain string is accepted instead of the object."""
+    """Whether a plain string is accepted instead of an object."""
     items: Rule | None = None
     keys: dict[str, Rule] = {}
     """Rules for the keys of an object, in documented order; other keys are not checked."""
@@ -59,7 +59,7 @@ _TYPES: Final = {
     "sentence": Rule("string", length=20),
     "strings by name": Rule("texts"),
     "version": Rule("string", pattern=r"\d+\.\d+\.\d+"),
-    # The example in the format's description, `dm-001-example`, is not a UUID.
+    # Advisory, because the documented example, `dm-001-example`, is not a UUID.
     "UUID": Rule("string", pattern=r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", advisory=True),
     **{
         f"{name} ID": Rule("string", pattern=rf"{prefix}-[a-z0-9-]+-\d{{3}}")

@@ -16,7 +16,7 @@ from core.storage.file_reader import Stamp
 _FILE_ENDINGS: Final = (".json", ".jsonl", ".yaml", ".yml", ".log", ".md", ".tmp", ".lock", ".bak")
 _ROOTS: Final = ("ralph", "ralph-external")
 _MAX_PARTS: Final = 7
-"""Parts of the deepest record path: `.aiwg/ralph/loops/<id>/reflections/<n>.json` has 6, nested copies more."""
+"""Maximum number of parts in a path; `.aiwg/ralph/loops/<id>/reflections/<n>.json` has 6."""
 
 
 def can_contain_records(folder: str) -> bool:
@@ -32,10 +32,10 @@ def can_contain_records(folder: str) -> bool:
 
 
 def scan(paths: ProjectPaths, unreadable: dict[str, Problem] | None = None) -> dict[str, Stamp]:
-    """Stamps of all record files by project-relative name; empty without `.aiwg`.
+    """Return the stamps of all record files by project-relative path.
 
-    Follows links to files only inside `.aiwg`, and links to folders never. `unreadable` receives the problem of each
-    folder that cannot be listed.
+    Links to files inside `.aiwg` are followed; other links and all links to folders are not. `unreadable` receives the
+    problem of each folder that cannot be listed.
     """
     found: dict[str, Stamp] = {}
     for root in _ROOTS:
@@ -44,7 +44,7 @@ def scan(paths: ProjectPaths, unreadable: dict[str, Problem] | None = None) -> d
 
 
 def scan_path(paths: ProjectPaths, relative: str, unreadable: dict[str, Problem] | None = None) -> dict[str, Stamp]:
-    """Like `scan`, for one changed file or folder and the loop folder around it."""
+    """Like `scan`, but only for a changed path and the loop folder that contains it."""
     found: dict[str, Stamp] = {}
     parts = relative.rstrip("/").split("/")
     if parts[0] != ".aiwg" or not {"", ".", ".."}.isdisjoint(parts):
@@ -53,7 +53,7 @@ def scan_path(paths: ProjectPaths, relative: str, unreadable: dict[str, Problem]
         return scan(paths, unreadable)
     if parts[1] not in _ROOTS:
         return found
-    # A parent folder may be a link that leads out of the project: it is not entered, as in `scan`.
+    # As in `scan`, links to folders are not followed; a parent may lead out of the project.
     for depth in range(2, len(parts)):
         folder = "/".join(parts[:depth])
         status = _folder_status(paths.project / folder)
@@ -82,7 +82,7 @@ def _folder_status(path: Path) -> os.stat_result | None:
 
 
 def _file_stamp(paths: ProjectPaths, relative: str) -> Stamp | None:
-    """Stamp of a regular file, or of the file inside `.aiwg` that a link points to."""
+    """Return the stamp of a regular file, or of the target of a link inside `.aiwg`."""
     path = paths.project / relative
     try:
         status = path.lstat()
@@ -135,4 +135,4 @@ def _scan_folder(paths: ProjectPaths, top: str, found: dict[str, Stamp], unreada
 
 def _unreadable_folder(error: OSError) -> Problem:
     reason = error.strerror or type(error).__name__
-    return Problem("unreadable", f"is a folder that cannot be read: {reason}; its files are not known")
+    return Problem("unreadable", f"is a folder that cannot be read ({reason}); its files are missing here")

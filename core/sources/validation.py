@@ -1,7 +1,7 @@
 """Check records against their schemas.
 
-A compiled msgspec type accepts valid records quickly. Only if it refuses a record, the slower walk through the rules
-runs and names each violation with its JSON pointer.
+A compiled msgspec type accepts valid records quickly. If it rejects a record, the rules are checked one by one, which
+is slower, but gives each violation with its JSON pointer.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from core.sources.schema import SCHEMAS, Rule
 from core.storage.decoded import Line
 
 _ID_MESSAGE: Final = "session_id is missing"
-"""Not reported here: the reader of debug sessions reports it."""
+"""Not reported here, because the reader of debug sessions reports it."""
 _MAX_FINDINGS: Final = 20
 """Maximum violations that are reported for one record."""
 _KINDS: Final[Mapping[str, tuple[type | tuple[type, ...], str]]] = {
@@ -42,13 +42,13 @@ _KINDS: Final[Mapping[str, tuple[type | tuple[type, ...], str]]] = {
     "object": (dict, "an object"),
     "texts": (dict, "an object of strings"),
 }
-"""By `Rule.kind`, the classes of its values and its name in messages."""
+"""For each `Rule.kind`, the Python types of its values and its name in messages."""
 
 
 def check(value: Mapping[str, Any], rule: Rule, file: str, pointer: str = "", *, texts: bool = False) -> list[Finding]:
-    """Schema violations in the record at `pointer`; the record is used nevertheless.
+    """Find schema violations in the record at `pointer`, without rejecting it.
 
-    With `texts`, numbers and booleans are strings, as the YAML decoder returns them.
+    With `texts`, numbers and booleans may be strings, as the YAML decoder returns them.
     """
     try:
         msgspec.convert(value, _compiled(rule), strict=not texts)
@@ -60,7 +60,7 @@ def check(value: Mapping[str, Any], rule: Rule, file: str, pointer: str = "", *,
 
 @functools.cache
 def _compiled(rule: Rule) -> Any:
-    """A type that refuses at least every record in which `_object` finds a violation."""
+    """Return a type that rejects every record in which `_object` finds violations."""
     if rule.kind == "object":
         if not rule.keys:
             return dict[str, Any]
@@ -120,14 +120,14 @@ def _value(value: Any, rule: Rule, pointer: str, texts: bool) -> Iterator[_Viola
 
 
 def _scalar(value: Any, rule: Rule) -> Iterator[tuple[Severity, str]]:
-    """Violations of a value that is neither an expected list nor an expected object."""
+    """Find violations in a value that is not an expected list or object."""
     is_kind = _is_kind(value, rule.kind)
     if is_kind and isinstance(value, str):
         yield from _string(value, rule)
     elif is_kind and (isinstance(value, bool) or rule.low <= value <= rule.high):
         return
     elif not is_kind and rule.kind == "time" and parse_time(value) is not None:
-        yield Severity.INFO, f"expected an ISO-8601 time, found {shown(value)}; read as one"
+        yield Severity.INFO, f"expected an ISO-8601 time, found {shown(value)}; accepted as a time"
     elif rule.rate and (rate := normalize.rate(value)) is not None:
         yield Severity.INFO, f"expected a number from 0 to 1, found {shown(value)}; read as {rate * 100:.3g} %"
     elif is_kind:
@@ -145,7 +145,7 @@ def _is_kind(value: Any, kind: str) -> bool:
 
 
 def _typed(value: str, kind: str) -> Any:
-    """Convert a string to the expected number or boolean; else return it unchanged."""
+    """Convert a string to the expected number or boolean, or return it unchanged."""
     found: bool | float | None = None
     if kind == "boolean":
         found = normalize.flag(value)
@@ -170,9 +170,9 @@ def _string(value: str, rule: Rule) -> Iterator[tuple[Severity, str]]:
 
 
 def check_records(file: str, kind: RecordKind, value: Any, known: tuple[Finding, ...] = ()) -> tuple[Finding, ...]:
-    """Schema violations in a decoded document with keys in snake_case.
+    """Find schema violations in a decoded document with snake_case keys.
 
-    Places that `known`, the findings of the reader, already name are left out.
+    Violations at the places of `known`, the findings of the reader, are left out.
     """
     if kind.schema is None:
         return ()
@@ -187,7 +187,7 @@ def check_records(file: str, kind: RecordKind, value: Any, known: tuple[Finding,
 
 
 def normalized(value: Any) -> Any:
-    """The document, or its `Line`s, with known keys in snake_case."""
+    """Convert the known keys of a document, or of its `Line`s, to snake_case."""
     if isinstance(value, list) and value and isinstance(value[0], Line):
         if not any(is_camel(line.value) for line in value):
             return value
@@ -196,7 +196,7 @@ def normalized(value: Any) -> Any:
 
 
 def in_own_style(findings: tuple[Finding, ...], value: Any) -> tuple[Finding, ...]:
-    """Convert pointers into `normalized(value)` to pointers into `value`."""
+    """Translate pointers into `normalized(value)` to pointers into `value`."""
     lines = {f"line {line.number}": line.value for line in value if isinstance(line, Line)}
     bases = (finding.pointer.partition("/")[0] for finding in findings)
     return tuple(
@@ -206,7 +206,7 @@ def in_own_style(findings: tuple[Finding, ...], value: Any) -> tuple[Finding, ..
 
 
 def _records(kind: RecordKind, value: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Pointer and value of each record that the schema of the kind applies to."""
+    """Iterate the records to which the schema of the kind applies, with pointers."""
     if kind.schema is SCHEMAS["debug_session"]:
         yield from ((pointer, item) for _, pointer, item in session_records(value))
     elif kind is EPISODIC_REFLECTIONS:

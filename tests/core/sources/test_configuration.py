@@ -146,14 +146,14 @@ def test_the_first_file_with_settings_counts(paths: ProjectPaths) -> None:
         ),
         ({"extractoin": {}}, "/extractoin", "did you mean extraction?"),
         ({"top_k_patterns": 3}, "/top_k_patterns", "did you mean injection.top_k_patterns?"),
-        ({"pruning": {"zzz": 1}}, "/pruning/zzz", "there are min_success_rate, min_usage_count, max_age_days,"),
+        ({"pruning": {"zzz": 1}}, "/pruning/zzz", "valid settings: min_success_rate, min_usage_count, max_age_days,"),
     ],
 )
 def test_an_unknown_key_gets_a_suggestion(paths: ProjectPaths, content: Any, place: str, hint: str) -> None:
     configuration = section(paths, content)
     ((pointer, code, message),) = parsed(configuration)
     assert (pointer, code) == (place, "unknown-key")
-    assert message.startswith(f"no setting {place.rpartition('/')[2]!r}; {hint}")
+    assert message.startswith(f"unknown setting {place.rpartition('/')[2]!r}; {hint}")
     assert configuration.settings == Settings()
 
 
@@ -181,8 +181,8 @@ def test_only_a_misspelled_section_is_reported(paths: ProjectPaths, text: str) -
         ("maturity", "half_life_days", 0, "must be a number of days above 0, not 0.0"),
         ("learning", "burst_minutes", 1e12, "must be a number from 0 to 1,000,000,000, not 1"),
         ("pruning", "max_age_days", 10**9, "must be a whole number from 0 to 36,500, not 1000000000"),
-        ("pruning", "archive_instead_of_delete", False, "is always true here: pruned patterns can be restored"),
-        ("pruning", "archive_path", "/tmp", "is always .aiwg/ralph/shared/archive/ here, not '/tmp'"),
+        ("pruning", "archive_instead_of_delete", False, "must be true: pruned patterns are always archived"),
+        ("pruning", "archive_path", "/tmp", "must be .aiwg/ralph/shared/archive/, not '/tmp'"),
         ("watch", "sweep_seconds", 0, "must be a number from 0.05 to 86,400, not 0.0"),
         ("watch", "retry_seconds", 3, "must be at most 10 numbers, not '3'"),
         ("watch", "retry_seconds", [0.1] * 11, "must be at most 10 numbers, not (0.1, "),

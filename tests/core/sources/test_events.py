@@ -140,8 +140,8 @@ def test_signals_of_an_outcome_are_read_field_by_field() -> None:
     (event,), findings = read_events(line(kind="outcome", signals=parsed))
     assert event.signals == Signals(retry_count=1, strategy="file-based")
     assert [finding.message for finding in findings] == [
-        "signals/duration_ms: expected a number from 0 up, found '-1'",
-        "signals/error_count: expected a whole number from 0 up, found '2.5'",
+        "signals/duration_ms: expected a number of at least 0, found '-1'",
+        "signals/error_count: expected a whole number of at least 0, found '2.5'",
     ]
 
 

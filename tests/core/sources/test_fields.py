@@ -18,7 +18,7 @@ def test_the_first_valid_spelling_counts_and_invalid_ones_are_findings() -> None
     assert fields.count("a", "b", "c", "d") == 7
     (finding,) = fields.findings
     assert (finding.file, finding.pointer, finding.code) == ("f.json", "/here/a", "wrong-type")
-    assert finding.message == "expected a whole number from 0 up, found an object"
+    assert finding.message == "expected a whole number of at least 0, found an object"
 
 
 @pytest.mark.parametrize("value", [True, -1, 1.5, "x", [], {}, 10**300])

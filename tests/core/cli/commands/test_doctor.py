@@ -142,7 +142,7 @@ def test_invalid_settings_are_findings_of_every_command(sample: Path, call: Call
         reported = {f["code"]: f["message"] for f in result.document["findings"] if f["file"] == "aiwg.yml"}
         assert result.code == 3
         assert reported == {
-            "unknown-key": "no setting 'min_sucess_rate'; did you mean min_success_rate?",
+            "unknown-key": "unknown setting 'min_sucess_rate'; did you mean min_success_rate?",
             "bad-value": "half_life_days must be a number of days above 0, not 'soon'; the default is used",
         }
 
