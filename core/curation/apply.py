@@ -38,9 +38,9 @@ def pattern_path(paths: ProjectPaths, file: str) -> Path:
     name = paths.relative(paths.patterns)
     in_place = file.rpartition("/")[0] == name and path.parent == paths.inside(name)
     if not in_place or not file.endswith(_SUFFIXES) or path.suffix not in _SUFFIXES:
-        raise BadInput(f"{visible_line(file, 120)} is not written to, only JSON files in {name}/ are")
+        raise BadInput(f"{visible_line(file, 120)} cannot be changed; only JSON files in {name}/ are written")
     if path.name not in PATTERN_FILES.values() and not path.exists():
-        raise BadInput(f"{visible_line(file, 120)} is not created: it is not the file of a pattern type")
+        raise BadInput(f"{visible_line(file, 120)} cannot be created: it is not the file of a pattern type")
     return path
 
 

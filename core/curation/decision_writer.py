@@ -219,7 +219,7 @@ class DecisionWriter:
         outcomes = [outcome for outcome in self._apply_pending() if outcome.decision_id in drafts]
         warnings = [*(text for draft in drafts.values() for text in draft.warnings), *(one.text for one in outcomes)]
         ledger_only = [shorten_id(draft.subject) for draft in drafts.values() if draft.ledger_only]
-        warnings += (f"the file of {name} is not written to; only the decision log was updated" for name in ledger_only)
+        warnings += (f"the file of {name} cannot be changed; only the decision log was updated" for name in ledger_only)
         return Decided(
             decision=made[-1],
             warnings=tuple(dict.fromkeys(warnings)),

@@ -72,7 +72,7 @@ def apply_steps(data: bytes | None, steps: Sequence[Step], allocate: Allocate) -
             document = empty_file(run[0].effect.type)
         if document is None:
             for step in run:
-                text = f"{step.file} no longer exists, nor {step.name} in it"
+                text = f"{step.file} no longer exists: {step.name} was not changed"
                 outcomes.append(Outcome(step.decision_id, text, step.effect.remove))
         else:
             outcomes += kind(document, run, allocate)

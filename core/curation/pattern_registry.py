@@ -59,7 +59,7 @@ class Registry:
         found = self.find(pattern.file, pattern.id)
         if found is None or pattern.copy_folder:
             name, file = visible_line(pattern.id, 80), visible_line(pattern.file, 120)
-            raise Refused(f"{name} is in {file}, which is not written to")
+            raise Refused(f"{name} is in {file}, which cannot be changed")
         return found
 
     def find(self, file: str, pattern_id: str) -> Stored | None:

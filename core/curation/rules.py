@@ -240,7 +240,7 @@ def why_refused(command: PatternCommand, state: ProjectState) -> str:
     """
     pattern = state.pattern(command.pattern_id)
     if isinstance(command, commands.Archive):
-        return "" if pattern.is_registered else "its file is not written to"
+        return "" if pattern.is_registered else "its file cannot be changed"
     rule = PATTERN_RULES.get(type(command))
     if rule is None:
         return ""

@@ -61,7 +61,7 @@ def named_act(name: str, state: CurationState, decisions: Sequence[Decision]) ->
             about |= affected_ids(decision)
         elif decision.id not in state.undone and not about.isdisjoint(affected_ids(decision)):
             raise Refused(
-                f"a later decision rests on it: {verb_text(decision)} {subject_text(decision)} by "
+                f"a later decision depends on it: {verb_text(decision)} {subject_text(decision)} by "
                 f"{shorten_id(decision.by)} on {format_day(decision.at)}; undo that first: {decision.act}"
             )
     return tuple(reversed(in_effect))

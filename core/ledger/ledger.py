@@ -49,7 +49,7 @@ class LedgerStorage(Storage):
 
     def write(self, data: Mapping[str, Any]) -> NoReturn:
         """Refuse to rewrite the log: always raises `BadInput`."""
-        raise BadInput("the ledger is append-only: entries are never changed or removed")
+        raise BadInput("the decision log is append-only: entries are never changed or removed")
 
     def append(self, documents: Iterable[Mapping[str, Any]]) -> list[int]:
         """Append documents durably; return their line numbers.
@@ -60,7 +60,7 @@ class LedgerStorage(Storage):
         try:
             lines = [msgspec.json.encode(document) for document in documents]
         except UnicodeEncodeError:
-            raise BadInput("a text is not valid Unicode, so the ledger cannot store it") from None
+            raise BadInput("a text is not valid Unicode, so the decision log cannot store it") from None
         path, count = self.file.path, len(lines)
         with self.file.locked():
             self.refresh()  # refuse to append to a file that cannot be read
@@ -194,7 +194,7 @@ class Ledger:
         try:
             return self._log().by_id[decision_id]
         except KeyError:
-            raise UnknownRecord(f"the ledger has no decision {visible_line(decision_id, 80)}") from None
+            raise UnknownRecord(f"the decision log has no decision {visible_line(decision_id, 80)}") from None
 
     def state(self) -> CurationState:
         log = self._log()

@@ -35,7 +35,7 @@ SNOOZE_DAYS: Final = 7
 """Length of a snooze without a date, in days."""
 SNOOZE_EVIDENCE: Final = 3
 """Number of new results that end a snooze without a date."""
-TOO_BROAD: Final = "its trigger fits nearly everything"
+TOO_BROAD: Final = "its trigger matches nearly everything"
 """Default reason to quarantine a pattern with a broad trigger."""
 CONFIRMED: Final = "confirmed in review"
 """Default reason to deprecate a pattern again."""

@@ -60,7 +60,7 @@ def read_import(file: str, data: bytes) -> Arriving:
         findings += _doubts(record, file, pattern.pointer)
         records[pattern.id] = pattern, record
     if not content.patterns and all(finding.severity is not Severity.ERROR for finding in findings):
-        findings.append(Finding(file, "", Severity.ERROR, "no-patterns", "holds no patterns"))
+        findings.append(Finding(file, "", Severity.ERROR, "no-patterns", "contains no patterns"))
     usable = tuple(records.values())
     return Arriving(file=file, records=usable, refused=tuple(refused), findings=tuple(dict.fromkeys(findings)))
 
@@ -112,14 +112,14 @@ def _unusable(pattern: Pattern, record: Any, taken: Mapping[str, Any]) -> str:
     if pattern.is_unnamed:
         return "has no ID"
     if not is_safe_id(pattern.id):
-        return f"id '{visible_line(pattern.id, 60)}' cannot be the id of a pattern"
+        return f"ID '{visible_line(pattern.id, 60)}' is not a valid pattern ID"
     if pattern.id in taken:
-        return f"id {pattern.id} appears twice in the file; the first one counts"
+        return f"ID {pattern.id} appears twice in the file; the first one counts"
     if not isinstance(record, dict):
-        return "its record cannot be read by itself"
+        return "its record is not a JSON object"
     size = len(json.dumps(record))
     if size > MAX_RECORD_BYTES:
-        return f"has {size:,} bytes; at most {MAX_RECORD_BYTES:,} are taken"
+        return f"has {size:,} bytes; at most {MAX_RECORD_BYTES:,} are allowed"
     return ""
 
 

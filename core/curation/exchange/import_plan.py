@@ -136,7 +136,7 @@ class _Planner:
         if ours is None:
             return self._inserted(Action.NEW, pattern, theirs, pattern.id)
         if pattern.id not in known.records:
-            return _refused(pattern, f"{visible_line(ours.file, 120)} is not written to")
+            return _refused(pattern, f"{visible_line(ours.file, 120)} cannot be changed")
         if ours.type is pattern.type and text_of(ours) == text_of(pattern):
             return self._counts(Action.COUNTS, pattern, theirs, pattern.id)
         base = known.imported.get(pattern.id)

@@ -43,7 +43,7 @@ def project_origin(paths: ProjectPaths, retry_seconds: Sequence[float]) -> str:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise Unwritable(f"cannot make {path.parent}: {error.strerror}") from None
+            raise Unwritable(f"cannot create {path.parent}: {error.strerror}") from None
         made = secrets.token_hex(8).encode() + b"\n"
         rewrite(
             path,
@@ -53,7 +53,7 @@ def project_origin(paths: ProjectPaths, retry_seconds: Sequence[float]) -> str:
         )
         read = read_file(path, paths.aiwg)
     if not isinstance(read, RawFile) or not _ORIGIN.fullmatch(read.data):
-        raise Unwritable(f"cannot read {path}")
+        raise Unwritable(f"cannot read {path}: it contains no valid origin")
     return read.data.decode().strip()
 
 

@@ -470,7 +470,7 @@ def test_undo_and_redo_refuse_an_empty_history(curator: Curator) -> None:
 def test_decision_on_a_copy_is_written_only_to_the_ledger(curator: Curator, paths: ProjectPaths) -> None:
     decided = promote(curator, id="m", copy_folder=".aiwg/ralph/memory", file=".aiwg/ralph/memory/p.json")
     assert not decided.written
-    assert decided.warnings == ("the file of m is not written to; only the decision log was updated",)
+    assert decided.warnings == ("the file of m cannot be changed; only the decision log was updated",)
     assert "m" in curator.ledger.state().pins
     assert curator.ledger.pending() == ()
 
@@ -534,7 +534,7 @@ def test_a_link_to_another_file_of_the_project_is_not_followed(curator: Curator,
     before = state.read_bytes()
     decided = promote(curator)
     assert not decided.written
-    assert "not written to" in decided.warnings[0]
+    assert "cannot be changed" in decided.warnings[0]
     assert A in curator.ledger.state().pins
     assert state.read_bytes() == before
 
@@ -651,7 +651,7 @@ def test_missing_record_is_a_warning(curator: Curator, paths: ProjectPaths) -> N
     assert decided.warnings == (f"pat-error-gone-001 is no longer in {PATTERN_FILE}",)
     paths.pattern_file("error").unlink()
     decided = deprecate(curator)
-    assert decided.warnings == (f"{PATTERN_FILE} no longer exists, nor {A} in it",)
+    assert decided.warnings == (f"{PATTERN_FILE} no longer exists: {A} was not changed",)
     assert not paths.pattern_file("error").exists()
     assert curator.ledger.pending() == ()
 

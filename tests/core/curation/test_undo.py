@@ -86,7 +86,7 @@ def test_undo_reverses_a_named_older_decision_alone(curator: Curator, paths: Pro
 def test_undo_refuses_a_decision_that_a_later_one_rests_on(curator: Curator) -> None:
     first = decide(curator, Promote, A, make_assessment(), now=CURATION_NOW)
     later = decide(curator, Deprecate, A, make_assessment(), now=CURATION_NOW, reason="hides the cause")
-    refusal = f"rests on it: deprecate {A.id} by alice on 3 May 2026; undo that first: {later.decision.id}"
+    refusal = f"depends on it: deprecate {A.id} by alice on 3 May 2026; undo that first: {later.decision.id}"
     with pytest.raises(Refused, match=refusal):
         curator.undo(now=CURATION_NOW, decision_id=first.decision.id)
     curator.undo(now=CURATION_NOW, decision_id=later.decision.id)

@@ -313,7 +313,7 @@ def test_unwritable_file_is_reported_and_the_use_counts(tmp_path: Path) -> None:
     (project.paths.patterns / "error-patterns.yaml").write_text(f"- {json.dumps(DISCOVERED)}\n")
     project.reopen()
     counted = project.use("bd-1", 90, True)
-    assert "is not written to, only JSON files" in counted.problem
+    assert "cannot be changed; only JSON files" in counted.problem
     assert project.counts() == (2, 0, 2)
 
 

@@ -140,7 +140,7 @@ async def test_the_decision_under_the_cursor_is_undone_unless_a_later_one_depend
             user.app.decide(command)
             await user.settled()
         await user.press("g", "j", "j")
-        assert "rests on it" in (user.place.reason_against("undo_this") or "")
+        assert "depends on it" in (user.place.reason_against("undo_this") or "")
         await user.press("k")
         await user.decides("x")
         assert user.app.view.snapshot.decisions[-1].verb is Verb.UNDO

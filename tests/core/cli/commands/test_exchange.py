@@ -105,7 +105,7 @@ def test_invalid_import_files_are_refused(sample: Path, tmp_path: Path, call: Ca
     broken.write_text("{")
     assert "broken.json" in fails(broken)
     broken.write_text('{"a": 1}')
-    assert "holds no patterns" in fails(broken)
+    assert "contains no patterns" in fails(broken)
 
 
 def test_json_and_patterns_are_never_mixed(sample: Path, call: Call) -> None:
