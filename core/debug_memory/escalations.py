@@ -26,7 +26,7 @@ from core.records.extractions import Material
 from core.records.snapshot import Snapshot
 from core.records.times import iso
 from core.sources.debug_sessions import find_record
-from core.sources.validation import normalized
+from core.sources.validation import normalize_keys
 from core.storage.atomic_write import rewrite, take_theirs
 from core.storage.decoded import Problem
 from core.storage.file_reader import decode, read_file
@@ -193,7 +193,7 @@ def _session_record(paths: ProjectPaths, session: DebugSession) -> Any:
     if raw is not None and not isinstance(raw, Problem):
         is_yaml = session.file.endswith((".yaml", ".yml"))
         decoded = decode_yaml(raw.data, every=True, typed=True) if is_yaml else decode(session.file, raw.data)
-        found = find_record(session.file, normalized(decoded.value), session.id)
+        found = find_record(session.file, normalize_keys(decoded.value), session.id)
         if found is not None:
             return found[1]
     return msgspec.to_builtins(session)

@@ -33,7 +33,7 @@ from core.records.snapshot import Delta, Snapshot
 from core.sources.liveness import Processes, system_processes
 from core.sources.loop_details import read_loop_details
 from core.sources.loop_facts import loop_directory
-from core.sources.parse_cache import CachedFile, ParseCache, cache_file, decoded
+from core.sources.parse_cache import CachedFile, ParseCache, cache_file, decode_cached
 from core.sources.parsed_file import EarlierParse, ParsedFile, condense, kind_across_files, parse_file, parse_folder
 from core.sources.record_collections import ProjectRecords
 from core.sources.record_kinds import FOLDER, LEDGER, LISTED, kind_of
@@ -122,7 +122,7 @@ class Library:
             next_publish = math.inf
             for done, (_, _, file) in enumerate(order, start=1):
                 stored = cached.pop(file, None)
-                parsed = decoded(stored) if stored is not None else None
+                parsed = decode_cached(stored) if stored is not None else None
                 if parsed is not None:
                     self._take(file, CachedFile(stamps[file], parsed))
                 else:

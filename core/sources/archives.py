@@ -65,10 +65,10 @@ def _read(file: str, data: bytes) -> tuple[list[ArchivedPattern], list[Finding]]
     except BadJson:
         values = {}
     named = (pattern for pattern in content.patterns if not pattern.is_unnamed)  # only IDs can be restored
-    return [_archived(pattern, values.get(pattern.id, {})) for pattern in named], findings
+    return [_read_archived(pattern, values.get(pattern.id, {})) for pattern in named], findings
 
 
-def _archived(pattern: Pattern, record: dict[str, object]) -> ArchivedPattern:
+def _read_archived(pattern: Pattern, record: dict[str, object]) -> ArchivedPattern:
     note = record.get("archived")  # time, reason and user
     if not isinstance(note, dict):
         note = {"at": record.get("archived_at"), "reason": record.get("archived_reason")}

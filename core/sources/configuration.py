@@ -25,7 +25,7 @@ from core.config.settings import DEFAULTS, GROUPS, SETTINGS, Settings
 from core.records.findings import Finding, Severity
 from core.sources import normalize
 from core.sources.fields import Fields, document
-from core.sources.key_style import camel, snake_keys, snake_own_keys
+from core.sources.key_style import snake_keys, snake_own_keys, to_camel
 from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_PATTERN_BYTES, RawFile, as_utf8, decode, read_file
 
@@ -253,7 +253,7 @@ def read_registry_extras(paths: ProjectPaths, findings: list[Finding]) -> list[R
         if not isinstance(raw, RawFile):
             continue
         data = as_utf8(raw.data)[0]
-        if not any(key.encode() in data for name in (POLICY, METRICS) for key in (name, camel(name))):
+        if not any(key.encode() in data for name in (POLICY, METRICS) for key in (name, to_camel(name))):
             continue
         value = decode(name, data).value
         if isinstance(value, dict):

@@ -115,16 +115,16 @@ def _session(fields: Fields, identifier: str) -> DebugSession:
         DebugSession,
         MAX_TEXT,
         id=identifier,
-        status=_word(fields, "status", records.STATUSES),
+        status=_read_word(fields, "status", records.STATUSES),
         updated_at=fields.time("updated_at", "created_at"),
         executions=tuple(_execution(entry) for _, entry in fields.objects("executions")),
         lessons=tuple(lesson for _, entry in learnings.objects("patterns_identified") if (lesson := _lesson(entry))),
         recurring=tuple(
-            entry.convert(records.Recurring, MAX_TEXT, resolution=_word(entry, "resolution", _RESOLUTIONS))
+            entry.convert(records.Recurring, MAX_TEXT, resolution=_read_word(entry, "resolution", _RESOLUTIONS))
             for _, entry in learnings.objects("recurring_failures")
         ),
         issues=tuple(
-            entry.convert(records.QualityIssue, MAX_TEXT, severity=_word(entry, "severity", _SEVERITIES))
+            entry.convert(records.QualityIssue, MAX_TEXT, severity=_read_word(entry, "severity", _SEVERITIES))
             for _, entry in learnings.objects("code_quality_issues")
         ),
         recommendations=tuple(text[:MAX_TEXT] for text in learnings.texts("recommendations")),
@@ -158,7 +158,7 @@ def _execution(fields: Fields) -> records.Execution:
 def _environment(fields: Fields) -> Iterator[tuple[str, str]]:
     for name, value in fields.mapping.items():
         for key, item in value.items() if isinstance(value, dict) else [(name, value)]:
-            if text := _any(item):
+            if text := _to_text(item):
                 yield str(key), text
 
 
@@ -202,8 +202,8 @@ def read_failure(fields: Fields, *, tested: bool = False) -> records.Failure | N
         line=line,
         function=function,
         stack_trace=_text(fields, "stack_trace", "stack"),
-        expected=_any(fields.mapping.get("expected")),
-        actual=_any(fields.mapping.get("actual")),
+        expected=_to_text(fields.mapping.get("expected")),
+        actual=_to_text(fields.mapping.get("actual")),
     )
     has_content = failure != records.Failure() if tested else failure.message or failure.error_type
     return failure if has_content else None
@@ -244,7 +244,7 @@ def _text(fields: Fields, *names: str) -> str:
     return fields.text(*names)[:MAX_TEXT]
 
 
-def _any(value: Any) -> str:
+def _to_text(value: Any) -> str:
     """Return a text unchanged, None as "" and any other value as JSON; truncated."""
     text = normalize.text(value)
     if not text and value not in (None, ""):
@@ -252,7 +252,7 @@ def _any(value: Any) -> str:
     return text[:MAX_TEXT]
 
 
-def _word(fields: Fields, name: str, known: Collection[str]) -> str:
+def _read_word(fields: Fields, name: str, known: Collection[str]) -> str:
     """Return a normalized word if it is in `known`, otherwise ""."""
     word = normalize.word(fields.text(name))
     return word if word in known else ""

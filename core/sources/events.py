@@ -88,14 +88,14 @@ def _read_tolerantly(file: str, place: str, line: bytes, findings: list[Finding]
         return None
     wrong: list[Finding] = []
     fields = document(file, decoded.value, wrong)
-    event = _event(fields) if fields is not None else None
+    event = _read_event(fields) if fields is not None else None
     for one in wrong:  # the place is only a line, so the message names the field
         field = f"{one.pointer.removeprefix('/')}: " if one.pointer else ""
         findings.append(replace(one, pointer=place, message=f"{field}{one.message}"))
     return event
 
 
-def _event(fields: Fields) -> Event | None:
+def _read_event(fields: Fields) -> Event | None:
     identifier, at, kind = fields.text("id"), fields.time("at"), fields.text("kind")
     if not identifier or at is None or kind not in KINDS:
         message = f"an event needs an `id`, a time `at` and a `kind` ({', '.join(sorted(KINDS))}); skipped"
@@ -116,11 +116,11 @@ def _event(fields: Fields) -> Event | None:
         kind=kind,
         weight=1.0 if weight is None else weight,
         signals=signals.convert(Signals, duration_ms=signals.duration("duration_ms")) if signals else None,
-        error=_error(error) if error else None,
+        error=_read_error(error) if error else None,
     )
 
 
-def _error(fields: Fields) -> ErrorNote:
+def _read_error(fields: Fields) -> ErrorNote:
     kind = fields.text("error_type")
     if kind not in _ERROR_TYPES:
         message = f"expected one of {', '.join(_ERROR_TYPES)}; unknown is used"

@@ -50,7 +50,7 @@ class Fields:
                 found = normalize.text(value)
                 if found:
                     return found
-                self._expected(name, "a string", value)
+                self._report_type(name, "a string", value)
         return ""
 
     def texts(self, *names: str) -> tuple[str, ...]:
@@ -92,7 +92,7 @@ class Fields:
             return None
         if isinstance(value, dict):
             return Fields(self.file, value, self.findings, self.place(name))
-        self._expected(name, "an object", value)
+        self._report_type(name, "an object", value)
         return None
 
     def convert(self, kind: type[_S], limit: int | None = None, /, **known: Any) -> _S:
@@ -110,11 +110,11 @@ class Fields:
         """Iterate the objects at `name` with key or index; other values are findings."""
         above = self.place(name)
         for key, item in self.items(name):
-            place = f"{above}/{escaped(key)}"
+            place = f"{above}/{escape_key(key)}"
             if isinstance(item, dict):
                 yield key, Fields(self.file, item, self.findings, place)
             else:
-                self.add("wrong-type", f"expected an object, found {shown(item)}", place)
+                self.add("wrong-type", f"expected an object, found {quote_value(item)}", place)
 
     def items(self, name: str) -> Iterator[tuple[str, Any]]:
         """Iterate the items of the list or object at `name` with key or index."""
@@ -126,11 +126,11 @@ class Fields:
             for key, item in value.items():
                 yield str(key), item
         elif value is not None:
-            self._expected(name, "a list", value)
+            self._report_type(name, "a list", value)
 
     def place(self, name: str) -> str:
         """Return the JSON pointer of the field `name`."""
-        return f"{self.pointer}/{escaped(name)}"
+        return f"{self.pointer}/{escape_key(name)}"
 
     def add(self, code: str, message: str, place: str, severity: Severity = Severity.WARNING) -> None:
         """Add a finding at `place`, a JSON pointer into the file."""
@@ -150,7 +150,7 @@ class Fields:
                 found = read(value)
                 if found is not None:
                     return found
-                self._expected(name, expected, value, code)
+                self._report_type(name, expected, value, code)
         return None
 
     def _many(self, names: tuple[str, ...], read: Callable[[Any], tuple[str, ...]]) -> tuple[str, ...]:
@@ -161,11 +161,11 @@ class Fields:
             if found := read(value):
                 return found
             if not isinstance(value, str | list):
-                self._expected(name, "a string or a list of strings", value)
+                self._report_type(name, "a string or a list of strings", value)
         return ()
 
-    def _expected(self, name: str, expected: str, value: Any, code: str = "wrong-type") -> None:
-        self.add(code, f"expected {expected}, found {shown(value)}", self.place(name))
+    def _report_type(self, name: str, expected: str, value: Any, code: str = "wrong-type") -> None:
+        self.add(code, f"expected {expected}, found {quote_value(value)}", self.place(name))
 
 
 _READERS: Final[Mapping[Any, Callable[[Fields, str, int | None], Any]]] = {
@@ -187,7 +187,7 @@ def document(file: str, value: Any, findings: list[Finding]) -> Fields | None:
     """Return a reader of a document; None, with a finding, if it is not an object."""
     if isinstance(value, dict):
         return Fields(file, value, findings)
-    message = f"expected an object, found {shown(value)}"
+    message = f"expected an object, found {quote_value(value)}"
     findings.append(Finding(file, "", Severity.ERROR, "wrong-type", message))
     return None
 
@@ -202,7 +202,7 @@ def fill_gaps(first: _S, *others: _S) -> _S:
     return replace(first, **found) if found else first
 
 
-def shown(value: Any) -> str:
+def quote_value(value: Any) -> str:
     """Format a value for a message: short, on one line, safe to print."""
     if isinstance(value, dict):
         return "an object"
@@ -215,6 +215,6 @@ def shown(value: Any) -> str:
     return f"'{visible_line(str(value), _QUOTED)}'"
 
 
-def escaped(name: str) -> str:
+def escape_key(name: str) -> str:
     """Escape a key for use in a JSON pointer (RFC 6901)."""
     return name.replace("~", "~0").replace("/", "~1") if "~" in name or "/" in name else name

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from core.sources.fields import escaped
+from core.sources.fields import escape_key
 from core.sources.schema import SCHEMAS, Rule
 from core.storage.json_editor import JsonText, Path
 
@@ -24,7 +24,7 @@ _OTHER_KEYS: Final = (
 """Known keys that are not in a schema."""
 
 
-def camel(name: str) -> str:
+def to_camel(name: str) -> str:
     """Convert a name such as `error_signature` to `errorSignature`."""
     return _WORD.sub(lambda found: found[1].upper(), name)
 
@@ -38,7 +38,7 @@ def _keys_of(rule: Rule) -> Iterator[str]:
 
 
 _KNOWN: Final = {*_OTHER_KEYS, *(name for rule in SCHEMAS.values() for name in _keys_of(rule))}
-SNAKE: Final[Mapping[str, str]] = {camel(name): name for name in sorted(_KNOWN) if camel(name) != name}
+SNAKE: Final[Mapping[str, str]] = {to_camel(name): name for name in sorted(_KNOWN) if to_camel(name) != name}
 """The snake_case form of each known key with several words, by its camelCase form."""
 
 
@@ -72,7 +72,7 @@ def camel_keys(value: Any) -> Any:
     """Convert known keys to camelCase, unless the object has both spellings."""
     if isinstance(value, dict):
         return {
-            name if (name := camel(key)) in SNAKE and name not in value else key: (
+            name if (name := to_camel(key)) in SNAKE and name not in value else key: (
                 item if key in _FREE else camel_keys(item)
             )
             for key, item in value.items()
@@ -88,11 +88,11 @@ def respell(pointer: str, value: Any, base: str = "") -> str:
     for part in pointer[len(base) :].split("/")[1:]:
         name = part.replace("~1", "/").replace("~0", "~")
         if isinstance(value, dict):
-            name = camel(name) if name not in value and camel(name) in value else name
+            name = to_camel(name) if name not in value and to_camel(name) in value else name
             value = value.get(name)
         elif isinstance(value, list) and name.isdecimal() and int(name) < len(value):
             value = value[int(name)]
-        parts.append(escaped(name))
+        parts.append(escape_key(name))
     return "".join((base, *(f"/{part}" for part in parts)))
 
 
@@ -121,7 +121,7 @@ class RecordText(JsonText):
         if not self._is_camel or isinstance(key, int):
             return key
         names = {child.key for child in self._children(start)}
-        return camel(key) if key not in names and camel(key) in SNAKE else key
+        return to_camel(key) if key not in names and to_camel(key) in SNAKE else key
 
     def _written(self, value: Any) -> Any:
         return camel_keys(value) if self._is_camel else value

@@ -41,7 +41,7 @@ def cache_file(project: Path) -> Path:
     return platformdirs.user_cache_path("ralphdeck") / f"{name}.sqlite3"
 
 
-def decoded(value: bytes) -> ParsedFile | None:
+def decode_cached(value: bytes) -> ParsedFile | None:
     """Decode one value of `ParseCache.load`; None if it is damaged."""
     try:
         return _decoder.decode(value)
@@ -49,7 +49,7 @@ def decoded(value: bytes) -> ParsedFile | None:
         return None
 
 
-def _encoded(parsed: ParsedFile) -> bytes | None:
+def _encode(parsed: ParsedFile) -> bytes | None:
     """Encode a parsed file; None if MessagePack cannot (as with 30-digit integers)."""
     try:
         return _encoder.encode(parsed)
@@ -65,7 +65,7 @@ class ParseCache:
         self._version = _version()
 
     def load(self, stamps: Mapping[str, Stamp]) -> dict[str, bytes]:
-        """Load the files with unchanged stamps, still encoded, by path; see `decoded`."""
+        """Load files with unchanged stamps by path, still encoded; see `decode_cached`."""
         found: dict[str, bytes] = {}
         encoded = {path: _encoder.encode(stamp) for path, stamp in stamps.items()}
         with contextlib.suppress(sqlite3.Error, OSError), self._open() as connection:
@@ -79,7 +79,7 @@ class ParseCache:
         rows = [
             (path, _encoder.encode(stamp), value)
             for path, (stamp, parsed) in changed.items()
-            if (value := _encoded(parsed))
+            if (value := _encode(parsed))
         ]
         unsaved = changed.keys() - {path for path, _, _ in rows}
         with contextlib.suppress(sqlite3.Error, OSError), self._open() as connection, connection:

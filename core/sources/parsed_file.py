@@ -32,7 +32,7 @@ from core.sources.loops import read_crash_log, read_loops
 from core.sources.patterns import CachedPatterns, read_patterns
 from core.sources.record_kinds import PATTERN_COPIES, PATTERNS, Format, RecordKind
 from core.sources.reflections import read_reflections
-from core.sources.validation import check_records, in_own_style, normalized
+from core.sources.validation import check_records, normalize_keys, restore_key_style
 from core.storage.decoded import Problem
 from core.storage.file_reader import RawFile, Stamp, decode
 from core.storage.hash_chain import Place
@@ -151,7 +151,7 @@ def _parse_document(file: str, kind: RecordKind, raw: RawFile) -> ParsedFile | P
     decoded = decode(file, raw.data, every=kind.all_documents)
     if decoded.failed:
         return decoded.problems[0]
-    value = normalized(decoded.value)
+    value = normalize_keys(decoded.value)
     findings = tuple(problem.finding(file) for problem in decoded.problems)
     collections: dict[str, tuple[Any, ...]] = {}
     for name in kind.collections:
@@ -159,7 +159,7 @@ def _parse_document(file: str, kind: RecordKind, raw: RawFile) -> ParsedFile | P
         findings += wrong
     findings += check_records(file, kind, value, findings)
     if value is not decoded.value:
-        findings = in_own_style(findings, decoded.value)
+        findings = restore_key_style(findings, decoded.value)
     return ParsedFile(**collections, findings=findings)  # type: ignore[arg-type]
 
 
@@ -171,7 +171,7 @@ def condense(findings: Iterable[Finding], kind: Callable[[Finding], Hashable]) -
     """
     found: list[Finding] = []
     for group in group_pairs((kind(finding), finding) for finding in findings).values():
-        found += group if len(group) <= MAX_UNGROUPED else [_condensed(group)]
+        found += group if len(group) <= MAX_UNGROUPED else [_condense_group(group)]
     return tuple(found)
 
 
@@ -188,7 +188,7 @@ def kind_across_files(finding: Finding) -> Hashable:
     return kind_in_file(finding), finding.file.rpartition("/")[2]
 
 
-def _condensed(group: Sequence[Finding]) -> Finding:
+def _condense_group(group: Sequence[Finding]) -> Finding:
     first, *others = group
     count = sum(finding.count for finding in group)
     is_one_file = all(finding.file == first.file for finding in others)

@@ -14,7 +14,7 @@ from core.config.paths import is_safe_id
 from core.records.findings import Severity
 from core.records.patterns import UNNAMED, IterationRange, Pattern, PatternType, RecordedCounts, SourceLoop, TrendPoint
 from core.scanning.pattern_scan import scan_pattern
-from core.sources.fields import Fields, shown
+from core.sources.fields import Fields, quote_value
 from core.sources.normalize import word
 from core.sources.pattern_text import TYPE_WORDS, PatternItem, id_of
 from core.sources.schema import CLAIMED_RATE
@@ -156,7 +156,7 @@ def _error_text(record: Fields) -> dict[str, Any]:
         text["error_type"] = signature.text("error_type")
         text["error_pattern"] = signature.text("error_pattern")
         text["location_hints"] = signature.texts("error_location_hints")
-    if fix := _described(record, "fix_approach", text):
+    if fix := _read_described(record, "fix_approach", text):
         text["category"] = fix.text("fix_category")
         text["template_code"] = fix.text("code_template")
         text["template_language"] = fix.text("code_template_language")
@@ -173,7 +173,7 @@ def _success_text(record: Fields) -> dict[str, Any]:
         "limitations": record.texts("limitations"),
         "average_iterations": record.number("average_iterations"),
     }
-    if approach := _described(record, "approach", text):
+    if approach := _read_described(record, "approach", text):
         text["steps"] = approach.texts("steps")
         text["tools"] = approach.texts("tools_used")
         typical = approach.inside("typical_iterations")
@@ -220,7 +220,7 @@ _TEXT_READERS: Final[Mapping[PatternType, Callable[[Fields], dict[str, Any]]]] =
 """For each pattern type, the function that reads the injected fields of a record."""
 
 
-def _described(record: Fields, name: str, text: dict[str, Any]) -> Fields | None:
+def _read_described(record: Fields, name: str, text: dict[str, Any]) -> Fields | None:
     """Return the object at `name`, None for a plain text; sets `text["description"]`."""
     if isinstance(value := record.mapping.get(name), str):
         text["description"] = value
@@ -270,7 +270,7 @@ def _source_loops(record: Fields) -> tuple[SourceLoop, ...]:
                 )
             )
         else:
-            record.add("wrong-type", f"expected a loop ID or an object, found {shown(value)}", place)
+            record.add("wrong-type", f"expected a loop ID or an object, found {quote_value(value)}", place)
     return tuple(loop for loop in loops if loop.loop_id)
 
 

@@ -16,7 +16,7 @@ from msgspec import Raw, Struct
 from core.base.text import visible_line
 from core.records.findings import Finding, Severity
 from core.records.patterns import PatternType
-from core.sources.fields import escaped, shown
+from core.sources.fields import escape_key, quote_value
 from core.sources.key_style import RecordText, snake_own_keys
 from core.storage.decoded import BOM, Decoded
 from core.storage.file_reader import decode
@@ -175,13 +175,13 @@ def _items(
         yield from _list_items(top, type_of_file, path, pointer)
         return
     if not isinstance(top, dict):
-        report(f"expected patterns, found {shown(top)}")
+        report(f"expected patterns, found {quote_value(top)}")
         return
     values = snake_own_keys(top)
     original_keys = dict(zip(values, top, strict=True))
     found = _layout(values)
     for key in found.keys:
-        here, place = (*path, original_keys[key]), f"{pointer}/{escaped(original_keys[key])}"
+        here, place = (*path, original_keys[key]), f"{pointer}/{escape_key(original_keys[key])}"
         nodes = _open(values[key])
         if found.form == "step":
             yield from _items(nodes, type_of_file, file, findings, here, place)
@@ -189,10 +189,10 @@ def _items(
             first_word = key.split("_")[0].removesuffix("s")
             yield from _list_items(nodes, _LISTS.get(key) or TYPE_WORDS.get(first_word, type_of_file), here, place)
         elif nodes is not None:
-            report(f"expected a list of patterns, found {shown(nodes)}", place)
+            report(f"expected a list of patterns, found {quote_value(nodes)}", place)
     for key in found.unknown:
         message = "unknown key in a pattern file; the patterns in it are read nevertheless"
-        report(message, f"{pointer}/{escaped(original_keys[key])}", Severity.INFO)
+        report(message, f"{pointer}/{escape_key(original_keys[key])}", Severity.INFO)
     if found.form == "pattern":
         value = {key: decode_node(node) for key, node in top.items()}
         yield PatternItem(path, pointer, value, type=type_of_file)
@@ -212,7 +212,7 @@ def _list_items(
         return
     for key, node in nodes.items():
         if _is_entry(key, _open(node)):
-            yield PatternItem((*path, key), f"{pointer}/{escaped(key)}", node, key, type_of_list)
+            yield PatternItem((*path, key), f"{pointer}/{escape_key(key)}", node, key, type_of_list)
 
 
 def slice_file(data: bytes, pointers: Collection[str]) -> bytes | None:
@@ -309,7 +309,7 @@ def insert(document: JsonText, pattern_type: str, record: Mapping[str, Any], tex
     elif isinstance(value, dict):
         document.set(path, id_of(record), record, text)
     else:
-        raise BadJson(f"expected a list of patterns, found {shown(value)}")
+        raise BadJson(f"expected a list of patterns, found {quote_value(value)}")
 
 
 def insert_all(document: JsonText, pattern_type: str, new: Sequence[Mapping[str, Any]]) -> None:

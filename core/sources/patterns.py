@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from core.records.findings import MISSING, Finding, Severity
 from core.records.patterns import Pattern, PatternType
-from core.sources.fields import Fields, shown
+from core.sources.fields import Fields, quote_value
 from core.sources.key_style import SNAKE, is_camel, respell, snake_keys
 from core.sources.pattern_record import id_key_of, read_pattern
 from core.sources.pattern_text import PatternItem, decode_node, id_of, open_document, split_items
@@ -144,7 +144,7 @@ def _record(file: str, item: PatternItem, findings: list[Finding]) -> Fields | N
         value = decoded.value
     if isinstance(value, dict):
         return Fields(file, value, findings, item.pointer)
-    message = f"expected a pattern, found {shown(value)}"
+    message = f"expected a pattern, found {quote_value(value)}"
     findings.append(Finding(file, item.pointer, Severity.ERROR, "wrong-type", message))
     return None
 

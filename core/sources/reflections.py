@@ -17,7 +17,7 @@ from core.records.findings import Finding, Severity
 from core.records.loops import Outcome
 from core.records.reflections import NOTHING_LEARNED, NOTHING_LEARNED_IN_ALL, Reflection
 from core.sources import normalize
-from core.sources.fields import Fields, document, shown
+from core.sources.fields import Fields, document, quote_value
 from core.sources.loop_facts import ANALYTICS, BEST_OUTPUT, newest
 from core.sources.loops import loop_of
 from core.sources.record_kinds import CROSS_TASK, EPISODIC, HOOK, MEMORY_MANAGER, REFLEXION, STATE, kind_of
@@ -108,7 +108,7 @@ def _read_lines(
         if isinstance(line.value, dict):
             yield _episodic(Fields(file, line.value, findings, place), modified_at, task_id)
         else:
-            message = f"expected an object, found {shown(line.value)}"
+            message = f"expected an object, found {quote_value(line.value)}"
             findings.append(Finding(file, place, Severity.WARNING, "wrong-type", message))
 
 
@@ -167,7 +167,7 @@ def _read_memory(file: str, value: Any, modified_at: datetime, findings: list[Fi
         if isinstance(entry, str):
             entry = {"content": entry}
         if not isinstance(entry, dict):
-            message = f"expected a reflection, found {shown(entry)}"
+            message = f"expected a reflection, found {quote_value(entry)}"
             findings.append(Finding(file, pointer, Severity.WARNING, "wrong-type", message))
             continue
         fields = Fields(file, entry, findings, pointer)

@@ -22,7 +22,7 @@ from core.records.findings import MISSING, NOT_IN_SCHEMA, Finding, Severity
 from core.records.times import parse_time
 from core.sources import normalize
 from core.sources.debug_sessions import session_records
-from core.sources.fields import escaped, shown
+from core.sources.fields import escape_key, quote_value
 from core.sources.key_style import is_camel, respell, snake_keys
 from core.sources.record_kinds import EPISODIC_REFLECTIONS, RecordKind
 from core.sources.schema import SCHEMAS, Rule
@@ -51,7 +51,7 @@ def check(value: Mapping[str, Any], rule: Rule, file: str, pointer: str = "", *,
     With `texts`, numbers and booleans may be strings, as the YAML decoder returns them.
     """
     try:
-        msgspec.convert(value, _compiled(rule), strict=not texts)
+        msgspec.convert(value, _compile_rule(rule), strict=not texts)
     except (msgspec.ValidationError, RecursionError):
         found = islice(_object(value, rule, pointer, texts), _MAX_FINDINGS)
         return [Finding(file, place, severity, code, message) for place, code, severity, message in found]
@@ -59,19 +59,19 @@ def check(value: Mapping[str, Any], rule: Rule, file: str, pointer: str = "", *,
 
 
 @functools.cache
-def _compiled(rule: Rule) -> Any:
+def _compile_rule(rule: Rule) -> Any:
     """Return a type that rejects every record in which `_object` finds violations."""
     if rule.kind == "object":
         if not rule.keys:
             return dict[str, Any]
         fields = [
-            (name, _compiled(inner)) if inner.required else (name, Optional[_compiled(inner)], None)  # noqa: UP045
+            (name, _compile_rule(inner)) if inner.required else (name, Optional[_compile_rule(inner)], None)  # noqa: UP045
             for name, inner in sorted(rule.keys.items(), key=lambda item: not item[1].required)
         ]
         struct = msgspec.defstruct("Record", fields, gc=False)
         return Union[struct, str] if rule.or_text else struct  # noqa: UP007
     if rule.kind == "array":
-        return list[Any] if rule.items is None else list[_compiled(rule.items)]  # type: ignore[misc]
+        return list[Any] if rule.items is None else list[_compile_rule(rule.items)]  # type: ignore[misc]
     if rule.kind == "string" and rule.words:
         return Literal[(*rule.words, *rule.tolerated)]
     if rule.kind == "string":
@@ -93,14 +93,14 @@ def _object(record: Mapping[str, Any], rule: Rule, pointer: str, texts: bool) ->
     for name, inner in rule.keys.items():
         value = record.get(name)
         if value is not None:
-            yield from _value(value, inner, f"{pointer}/{escaped(name)}", texts)
+            yield from _value(value, inner, f"{pointer}/{escape_key(name)}", texts)
         elif inner.required:
             yield pointer, MISSING, Severity.WARNING, f"{name} is missing"
 
 
 def _value(value: Any, rule: Rule, pointer: str, texts: bool) -> Iterator[_Violation]:
     if texts and isinstance(value, str):
-        value = _typed(value, rule.kind)
+        value = _convert_text(value, rule.kind)
     if isinstance(value, list) and rule.kind == "array" and rule.items is not None:
         for index, item in enumerate(value):
             if item is not None:
@@ -110,8 +110,8 @@ def _value(value: Any, rule: Rule, pointer: str, texts: bool) -> Iterator[_Viola
     elif isinstance(value, dict) and rule.kind == "texts":
         for name, item in value.items():
             if not isinstance(item, str):
-                message = f"expected a string, found {shown(item)}"
-                yield f"{pointer}/{escaped(str(name))}", NOT_IN_SCHEMA, Severity.WARNING, message
+                message = f"expected a string, found {quote_value(item)}"
+                yield f"{pointer}/{escape_key(str(name))}", NOT_IN_SCHEMA, Severity.WARNING, message
     elif isinstance(value, dict) and rule.kind == "object":
         yield from _object(value, rule, pointer, texts)
     elif not (rule.or_text and isinstance(value, str)):
@@ -127,14 +127,14 @@ def _scalar(value: Any, rule: Rule) -> Iterator[tuple[Severity, str]]:
     elif is_kind and (isinstance(value, bool) or rule.low <= value <= rule.high):
         return
     elif not is_kind and rule.kind == "time" and parse_time(value) is not None:
-        yield Severity.INFO, f"expected an ISO-8601 time, found {shown(value)}; accepted as a time"
+        yield Severity.INFO, f"expected an ISO-8601 time, found {quote_value(value)}; accepted as a time"
     elif rule.rate and (rate := normalize.rate(value)) is not None:
-        yield Severity.INFO, f"expected a number from 0 to 1, found {shown(value)}; read as {rate * 100:.3g} %"
+        yield Severity.INFO, f"expected a number from 0 to 1, found {quote_value(value)}; read as {rate * 100:.3g} %"
     elif is_kind:
         limits = f"from {rule.low:g} to {rule.high:g}" if rule.high < math.inf else f"of at least {rule.low:g}"
-        yield Severity.WARNING, f"expected a number {limits}, found {shown(value)}"
+        yield Severity.WARNING, f"expected a number {limits}, found {quote_value(value)}"
     else:
-        yield Severity.WARNING, f"expected {_KINDS[rule.kind][1]}, found {shown(value)}"
+        yield Severity.WARNING, f"expected {_KINDS[rule.kind][1]}, found {quote_value(value)}"
 
 
 def _is_kind(value: Any, kind: str) -> bool:
@@ -144,7 +144,7 @@ def _is_kind(value: Any, kind: str) -> bool:
     return is_whole or isinstance(value, _KINDS[kind][0])
 
 
-def _typed(value: str, kind: str) -> Any:
+def _convert_text(value: str, kind: str) -> Any:
     """Convert a string to the expected number or boolean, or return it unchanged."""
     found: bool | float | None = None
     if kind == "boolean":
@@ -158,13 +158,13 @@ def _typed(value: str, kind: str) -> Any:
 def _string(value: str, rule: Rule) -> Iterator[tuple[Severity, str]]:
     if rule.kind == "time":
         if parse_time(value) is None:
-            yield Severity.WARNING, f"expected an ISO-8601 time, found {shown(value)}"
+            yield Severity.WARNING, f"expected an ISO-8601 time, found {quote_value(value)}"
     elif rule.words:
         if value not in rule.words and value not in rule.tolerated:
-            yield Severity.WARNING, f"{shown(value)} is not one of {', '.join(rule.words)}"
+            yield Severity.WARNING, f"{quote_value(value)} is not one of {', '.join(rule.words)}"
     elif rule.pattern and not re.fullmatch(rule.pattern, value):
         severity = Severity.INFO if rule.advisory else Severity.WARNING
-        yield severity, f"{shown(value)} does not match {rule.pattern}"
+        yield severity, f"{quote_value(value)} does not match {rule.pattern}"
     elif len(value) < rule.length:
         yield Severity.WARNING, f"has {len(value)} characters; at least {rule.length} are expected"
 
@@ -186,7 +186,7 @@ def check_records(file: str, kind: RecordKind, value: Any, known: tuple[Finding,
     )
 
 
-def normalized(value: Any) -> Any:
+def normalize_keys(value: Any) -> Any:
     """Convert the known keys of a document, or of its `Line`s, to snake_case."""
     if isinstance(value, list) and value and isinstance(value[0], Line):
         if not any(is_camel(line.value) for line in value):
@@ -195,8 +195,8 @@ def normalized(value: Any) -> Any:
     return snake_keys(value) if is_camel(value) else value
 
 
-def in_own_style(findings: tuple[Finding, ...], value: Any) -> tuple[Finding, ...]:
-    """Translate pointers into `normalized(value)` to pointers into `value`."""
+def restore_key_style(findings: tuple[Finding, ...], value: Any) -> tuple[Finding, ...]:
+    """Translate pointers into `normalize_keys(value)` to pointers into `value`."""
     lines = {f"line {line.number}": line.value for line in value if isinstance(line, Line)}
     bases = (finding.pointer.partition("/")[0] for finding in findings)
     return tuple(

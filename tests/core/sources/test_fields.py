@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from core.records.findings import Finding, Severity
-from core.sources.fields import Fields, document, shown
+from core.sources.fields import Fields, document, quote_value
 
 
 def of(**mapping: Any) -> Fields:
@@ -80,8 +80,8 @@ def test_a_document_that_is_not_an_object_is_an_error() -> None:
     [({}, "an object"), ([], "a list"), (None, "null"), (True, "true"), (3, "'3'"), ("a\x1bb", "'a␛b'")],
 )
 def test_values_are_shown_safely(value: Any, text: str) -> None:
-    assert shown(value) == text
+    assert quote_value(value) == text
 
 
 def test_a_long_value_is_truncated() -> None:
-    assert len(shown("x" * 1000)) < 70
+    assert len(quote_value("x" * 1000)) < 70

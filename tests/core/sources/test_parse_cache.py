@@ -16,7 +16,7 @@ from core.records.patterns import Pattern, PatternType, RecordedCounts, SourceLo
 from core.records.reflections import Reflection
 from core.sources import parse_cache as cache_module
 from core.sources.loop_facts import LoopFact
-from core.sources.parse_cache import CachedFile, ParseCache, cache_file, decoded
+from core.sources.parse_cache import CachedFile, ParseCache, cache_file, decode_cached
 from core.sources.parsed_file import ParsedFile
 from core.storage.file_reader import Stamp
 
@@ -47,7 +47,7 @@ def file(tmp_path: Path) -> Path:
 
 def loaded(cache: ParseCache, stamps: dict[str, Stamp]) -> dict[str, CachedFile]:
     """Decode everything that the cache returns for these stamps."""
-    found = {path: decoded(value) for path, value in cache.load(stamps).items()}
+    found = {path: decode_cached(value) for path, value in cache.load(stamps).items()}
     return {
         path: CachedFile(stamps[path], parsed_file) for path, parsed_file in found.items() if parsed_file is not None
     }
