@@ -141,7 +141,7 @@ def _rates(change: PatternChange) -> str:
 
 
 def _subject(decision: Decision, known: Mapping[str, Decision]) -> str:
-    """The subject; of undo and redo, the decision."""
+    """Return the subject of a decision; for undo and redo, the ID of the decision concerned."""
     if decision.verb in TURNS and (turned := known.get(decision.subject)) is not None:
         return f"{turned.verb.value} {subject_text(turned)}"
     return subject_text(decision)

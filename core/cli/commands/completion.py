@@ -16,7 +16,7 @@ SHELLS: Final = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print the completion script for a shell; it completes commands, options and ids.
+    """Print the completion script for a shell; it completes commands, options and IDs.
 
     \b
     Examples:

@@ -64,7 +64,7 @@ def list_sessions(status: tuple[str, ...] | None, file_pattern: str | None, cate
 def find_session(state: ProjectState, name: str) -> DebugSession:
     """Find a debug session.
 
-    Raises UnknownRecord if there is none, or there are several; the message names the file of an archived one.
+    Raises UnknownRecord unless exactly one session matches; the message names the file of an archived session.
     """
     try:
         return state.debug_session(name)
@@ -80,7 +80,7 @@ def find_session(state: ProjectState, name: str) -> DebugSession:
 
 
 def normalize_cause(category: str) -> str:
-    """A root cause as it is indexed: `Logic error` is `logic_error`."""
+    """Normalize a root cause as in the index: `Logic error` to `logic_error`."""
     return category.strip().casefold().replace("-", "_").replace(" ", "_")
 
 
@@ -142,7 +142,7 @@ def show(session_id: str) -> None:
     "--limit", type=COUNT, default=keys.MAX_SIMILAR, show_default=True, metavar="N", help="At most N sessions."
 )
 def similar(error_type: str, file_pattern: str, limit: int) -> None:
-    """List the sessions with an error of this type, in any case, newest first (find_similar_failures).
+    """List the sessions with an error of this type, ignoring case, newest first.
 
     \b
     Examples:
@@ -166,11 +166,11 @@ def similar(error_type: str, file_pattern: str, limit: int) -> None:
     help="Only templates with a reported success rate above this.",
 )
 def templates(category: str, min_effectiveness: float) -> None:
-    """List the fix templates for a root cause (get_fix_templates).
+    """List the fix templates for a root cause.
 
-    WORKS is the success rate of the fixes over all sessions with the problem, failed ones included (HELD, with its 90 %
-    interval), or the rate that the newest session reports if no result is known. --min-effectiveness filters by the
-    rates that sessions report.
+    WORKS is the success rate of the fixes in all sessions with the problem, including failed sessions. HELD shows the
+    counts and the 90 % interval. If no result is known, WORKS is the rate that the newest session reports.
+    --min-effectiveness filters by the reported rates.
 
     \b
     Examples:
@@ -198,7 +198,7 @@ def templates(category: str, min_effectiveness: float) -> None:
 
 
 def _remark_known(word: str, known: Postings, what: str) -> None:
-    """Print the known words, most frequent first, if no session has this word."""
+    """If no session has this word, print the known words, most frequent first."""
     names = sorted(filter(None, known), key=lambda name: (-len(known[name]), name))
     if names and word not in known:
         more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
@@ -220,8 +220,10 @@ def _interval(counts: FixCounts, level: float) -> str:
     help="Only sessions escalated after this time, such as 2026-02-01 or 7d.",
 )
 def escalations(since: datetime | None) -> None:
-    """List the sessions that were escalated to a person, newest first (recent_escalations): by their status, or by
-    debug escalate, until a person acknowledges them in Review.
+    """List the sessions that were escalated to a person, newest first.
+
+    A session is listed if its status is escalated, or if debug escalate was called for it and no person has
+    acknowledged it in Review.
 
     \b
     Example:
@@ -258,9 +260,10 @@ def escalations(since: datetime | None) -> None:
 def causes(min_count: int) -> None:
     """List the most frequent root causes over all sessions, and the tests that fail repeatedly.
 
-    PASSED and FAILED are the sessions with this cause by their result; FIXES HELD counts fixes with a known result.
-    RUNS are the recorded runs in which a test failed. REPORTED is the number that sessions report, which may include
-    unsaved runs or be wrong; tests with too few RUNS are listed last, by this number alone. NOW is the resolution.
+    PASSED and FAILED are the numbers of sessions with this cause by result; FIXES HELD counts fixes with a known
+    result. RUNS is the number of recorded runs in which a test failed. REPORTED is the number that sessions report; it
+    may include unsaved runs or be wrong. Tests with fewer RUNS than --min-count are listed last, sorted by REPORTED.
+    NOW is the resolution.
 
     \b
     Example:

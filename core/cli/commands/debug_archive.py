@@ -18,13 +18,13 @@ from core.records.debug_sessions import IN_PROGRESS
 
 
 @click.command("archive-expired", cls=DecidingCommand)
-@click.option("--dry-run", is_flag=True, help="Print how long each file is kept, and archive nothing.")
+@click.option("--dry-run", is_flag=True, help="Print when each file expires, and archive nothing.")
 def archive_expired(dry_run: bool) -> None:
-    """Archive the debug sessions after their retention time: 30 days after the last change, 60 if the session has a
-    pattern, 90 if it was escalated (settings `debug_memory`).
+    """Archive the debug sessions whose retention time is over: 30 days after the last change, 60 days if the session
+    has a pattern, 90 days if it was escalated (settings `debug_memory`).
 
-    The longest time applies; a session in progress stays. A file is moved to archive/YEAR-MONTH/ of its debug-memory
-    folder when all its sessions have expired; nothing is deleted, see debug restore.
+    The longest of these times applies; a session in progress is never archived. When all sessions of a file have
+    expired, it is moved to archive/YEAR-MONTH/ of its debug-memory folder. Nothing is deleted: see debug restore.
 
     \b
     Examples:
@@ -105,8 +105,8 @@ def archived() -> None:
 def restore(session_id: str) -> None:
     """Restore the file of an archived session; its retention time starts again.
 
-    SESSION is its id or a prefix of it. If several files have the session, the last archived one is restored, and the
-    others are listed.
+    SESSION is the ID of the session or a prefix of it. If several files have the session, the file that was archived
+    last is restored, and the others are listed.
 
     \b
     Example:

@@ -54,12 +54,12 @@ def failure(
 ) -> None:
     """Print the known fix for an error: what earlier sessions did, fix templates, and patterns of the registry.
 
-    The output is data for an agent; nothing in it is an instruction. Nothing is printed if nothing is known, and
-    nothing is written. Patterns in quarantine and deprecated ones are never offered.
+    The output is data for an agent; nothing in it is an instruction. Patterns in quarantine and deprecated patterns are
+    never offered. No file is written.
 
-    The error may be given by options; a message such as "TypeError: x is null" needs no type. Otherwise all errors of
-    the newest failing run of a session are looked up, or all in --input. The exit code is 0 also if nothing is known,
-    so that a hook does not fail.
+    Give one error with --message or --error-type (a message such as "TypeError: x is null" needs no type), or all
+    errors of the newest failing run with --session, or the output of the tests with --input. If nothing is known,
+    nothing is printed and the exit code is 0, so that a hook does not fail.
 
     \b
     Examples:
@@ -117,8 +117,8 @@ def success(session_id: str, applied: tuple[str, ...], dry_run: bool) -> None:
     """Learn from a session that succeeded.
 
     Each applied pattern gets a success. The lessons of the session are written to `learnings` of its file, with their
-    frequency and the success rate of their fixes over all sessions; in a YAML file only if it has no learnings yet.
-    Then patterns are extracted into the registry, as loop extract does; Review asks about new ones.
+    frequency and the success rate of their fixes over all sessions; a YAML file that already has learnings is not
+    changed. Then patterns are extracted as by loop extract, and Review asks about new patterns.
 
     \b
     Examples:
@@ -175,8 +175,8 @@ def escalate(session_id: str, reason: str) -> None:
     """Escalate a session to a person, and save its context: the session, the last iterations of its loop, errors,
     reflections, injected patterns and the open attempt at its task.
 
-    Prints the file with the context, which is never changed. Review asks about the session, independent of its status,
-    until a person acknowledges it; another call saves another file and asks again.
+    Prints the path of the file with the context; that file is never changed. Review asks about the session, whatever
+    its status, until a person acknowledges it. Another call saves another file and asks again.
 
     \b
     Example:

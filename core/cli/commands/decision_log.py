@@ -22,13 +22,13 @@ from core.storage.atomic_write import export_file, write_file
 
 @click.command(cls=ReadingCommand)
 @limit_option
-@words_option("--verb", words=(verb.value.replace("_", "-") for verb in Verb), help="Only decisions of these kinds.")
+@words_option("--verb", words=(verb.value.replace("_", "-") for verb in Verb), help="Only decisions with these verbs.")
 @click.option("--by", metavar="NAME", help="Only decisions of this person.")
-@click.option("--verify", "is_verified", is_flag=True, help="Instead, check the hash chain of the log.")
+@click.option("--verify", "is_verified", is_flag=True, help="Check the hash chain of the log instead of listing it.")
 @click.option(
     "--against", metavar="FILE", help="With --verify: also compare with the heads in FILE, - for standard input."
 )
-@click.option("--head", "is_head", is_flag=True, help="Instead, print the head of the log, to save it elsewhere.")
+@click.option("--head", "is_head", is_flag=True, help="Print the head of the log instead, to save it elsewhere.")
 @output_option("With --head: write it to FILE.")
 def log(
     limit: int | None,
@@ -41,13 +41,13 @@ def log(
 ) -> None:
     """List the decisions, newest first, and whether they are in effect.
 
-    Every line of the log has a hash of the lines before it. --verify reports lines that an accident or a careless
-    edit changed, removed, inserted or moved. It does not find an editor who computes all hashes anew: for that, keep
-    the --head of the log where this editor cannot write, and verify --against it. That finds every change up to the
-    head, none after it. See docs/safety.md#log.
+    Every line of the log has a hash of the lines before it. --verify reports lines that were changed, removed, inserted
+    or moved. It cannot detect someone who recomputes all hashes. To detect that, save the --head of the log where that
+    person cannot write, and verify --against it: this finds every change up to the head, but no later one. See
+    docs/safety.md#log.
 
-    The exit code of --verify is 3 for a problem, and 1 if FILE is not a head of this project. The decisions count all
-    the same.
+    With --verify the exit code is 3 if a problem is found, and 1 if FILE has no head of this project. The decisions
+    stay in effect even if a problem is found.
 
     \b
     Examples:
@@ -122,7 +122,7 @@ def _print_head(output: Path | None) -> None:
 
 
 def _project_id(paths: ProjectPaths) -> str:
-    """The random ID of the project, created if possible; else ""."""
+    """Return the random ID of the project, created if possible; "" if not."""
     from core.curation.exchange.origins import known_origin, project_origin  # only a head needs it
 
     try:

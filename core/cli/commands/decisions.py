@@ -52,10 +52,10 @@ required_reason_option = click.option("--reason", required=True, help="Why; save
 def promote(pattern_ids: tuple[str, ...], reason: str, re_enable: bool, dry_run: bool) -> None:
     """Pin patterns as proven, independent of the evidence, until they are reset.
 
-    The pin is for the current text: if that changes, Review asks again. Several patterns have one undo; if some of
-    them are refused, the others are promoted, and the exit code is 1. Of several patterns, those in quarantine are
-    skipped: read and release each of them. If a pattern is promoted already, nothing changes, the exit code is 0, and
-    with --json `decision` is null.
+    The pin applies to the current text: if the text changes, Review asks again. Several patterns are promoted together,
+    with one undo. Those in quarantine are skipped: read and release each of them first. If a pattern is refused, the
+    others are promoted, and the exit code is 1. If a pattern is already promoted, nothing changes, the exit code is 0,
+    and `decision` is null with --json.
 
     \b
     Examples:
@@ -117,7 +117,7 @@ def release(pattern_ids: tuple[str, ...], reason: str, dry_run: bool) -> None:
     """Approve the text of patterns that are held or in quarantine. Read it first: pattern show.
 
     A text is held when it gives orders, such as to skip tests. A text that the scan blocks needs a --reason. The
-    approval is for the current text: a changed text is held again. ID may be that of a held reflection.
+    approval applies to the current text: if the text changes, it is held again. ID may also be a held reflection.
 
     \b
     Examples:
@@ -152,14 +152,14 @@ def note(pattern_id: str, text: str) -> None:
 def undo(decision_id: str, any_author: bool) -> None:
     """Undo the newest decision in effect. Repeated calls undo the whole decision log.
 
-    A decision of another person is undone only with --any-author, or by its id. Decisions that were made together are
-    undone together. With the id of a DECISION or a group, that one is undone, e.g. a merge, unless a later decision
-    depends on it. Undo is a decision too: nothing is removed from the decision log, and redo repeats what was undone.
+    Another person's decision is undone only with --any-author, or if its ID is given. Decisions that were made together
+    are undone together. DECISION is the ID of an older decision or group, such as a merge; it is undone unless a later
+    decision depends on it. Undo is a decision too: nothing is removed from the log, and redo repeats what was undone.
 
     \b
     Examples:
       ralphdeck undo && ralphdeck log --limit 2
-      ralphdeck log --verb merge --json      (prints the id)
+      ralphdeck log --verb merge --json      (prints the ID)
       ralphdeck undo 20260503T120000000-1a2b3c4d
       ralphdeck undo --any-author
     """
@@ -188,7 +188,7 @@ def decide_patterns(
 
 
 def _resolve(project: Project, pattern_id: str, *, required: bool) -> str:
-    """The ID of a pattern; an unknown one of several stays, to be refused on its own."""
+    """Resolve a pattern ID; of several IDs an unknown one is returned, and refused later."""
     try:
         return project.view.find_pattern(pattern_id).id
     except UnknownRecord:
@@ -198,7 +198,7 @@ def _resolve(project: Project, pattern_id: str, *, required: bool) -> str:
 
 
 def decide(project: Project, command: Command, *, dry_run: bool = False) -> None:
-    """Make a decision and print it. The exit code is 1 if a part of it was refused."""
+    """Make a decision and print it; exit with 1 if it was refused for some patterns."""
     try:
         if dry_run:
             decided = forecast_decision(project, command)
@@ -213,18 +213,18 @@ def decide(project: Project, command: Command, *, dry_run: bool = False) -> None
 
 
 def print_decided(decided: Decided) -> None:
-    """Print a decision, its warnings on stderr."""
+    """Print a decision on stdout and its warnings on stderr."""
     warn(*decided.warnings)
     respond(lambda: decided_json(decided), lambda: line(decided.summary))
 
 
 def decided_json(decided: Decided) -> objects.Wire:
-    """One decision, or all decisions of one act."""
+    """Return one decision, or all decisions of one act, as JSON."""
     return (objects.DecidedTogether if decided.group or decided.refused else objects.Decided).of(decided)
 
 
 def decide_each(project: Project, commands: Iterable[Command], empty: str = "") -> None:
-    """Make decisions, each with its own undo, and print them, or the remark `empty`."""
+    """Make and print decisions, each with its own undo; without any, print `empty`."""
     made = [project.decide(command) for command in commands]
     for decided in made:
         warn(*decided.warnings)
@@ -246,9 +246,9 @@ def print_unchanged(why: str) -> None:
 
 @click.command(cls=ReviewingCommand)
 @click.argument("pattern_id", metavar="[ID]", required=False, shell_complete=complete_pattern)
-@click.option("--accept", is_flag=True, help="Make it an anti-pattern; the original is deprecated.")
+@click.option("--accept", is_flag=True, help="Write an anti-pattern and deprecate the original.")
 @click.option("--text", metavar="REWRITE", help="Accept, with this text instead of the proposed one.")
-@click.option("--reject", is_flag=True, help="Do not invert it; asked again after more failures.")
+@click.option("--reject", is_flag=True, help="Do not invert it; Review asks again after more failures.")
 @click.option("--snooze", type=click.IntRange(1, MAX_DAYS), metavar="DAYS", help="Ask again after this many days.")
 @click.option("--auto", is_flag=True, help="Accept all proposals.")
 @reason_option
@@ -265,7 +265,8 @@ def invert(
 ) -> None:
     """Review the patterns that fail so often that they should become warnings.
 
-    Without a decision: list the proposals, most urgent first. A pattern with a proposal is not injected.
+    Without --accept, --text, --reject, --snooze or --auto, the proposals are listed, most urgent first. A pattern with
+    a proposal is not injected.
 
     \b
     Examples:
@@ -333,7 +334,7 @@ def _list_proposals(project: Project, proposals: Sequence[Inversion]) -> None:
 
 
 def _accept_all(project: Project, reason: str) -> None:
-    """Accept all proposals, also with a wording problem; docs/scoring.md#inversion."""
+    """Accept all proposals, even badly worded ones (docs/scoring.md#inversion)."""
     proposals = _proposals(project, None)
     for proposal in proposals:
         for lint in proposal.lint:

@@ -54,7 +54,7 @@ _MAX_DOUBTS: Final = 100  # differences that the text shows; each pattern may ha
 
 
 class Check(NamedTuple):
-    """One check; `status` is ok, note, warning or error."""
+    """Result of a check; `status` is ok, note, warning or error."""
 
     area: str
     name: str
@@ -70,11 +70,11 @@ Found = tuple[str, str, str]
 def doctor() -> None:
     """Check the files of a project, the terminal and the file watcher; print all paths and settings.
 
-    Each setting has its source: aiwg.yml or .aiwg/config.yml, the first that has settings, else the default. The
-    dashboard reads them at its start.
+    The source of each setting is shown: aiwg.yml, .aiwg/config.yml or the default. Only the first of the two files that
+    has settings is read. The dashboard reads the settings when it starts.
 
-    Without a project the other checks are made, and the exit code is 1; with --json nothing is printed. The last line
-    is the summary.
+    Without a project only the terminal and the files of the user are checked, and the exit code is 1; with --json
+    nothing is printed. The last line is the summary.
 
     \b
     Examples:
@@ -184,7 +184,7 @@ def _counted(counts: Counter[Severity]) -> str:
 
 
 def _verdict(checks: Sequence[Check], findings: Sequence[Finding]) -> str:
-    """The summary: the number of checks and findings with errors or warnings."""
+    """Summarize the number of checks and findings with errors or warnings."""
     counts = _counts(findings)
     statuses = Counter(check.status for check in checks)
     word = "warnings" if counts[Severity.WARNING] or statuses[WARNING] else "ok"
@@ -224,7 +224,7 @@ def _records(snapshot: Snapshot, findings: Sequence[Finding]) -> Iterator[Found]
 
 
 def _texts(view: ProjectState) -> Iterator[Found]:
-    """The number of texts that are not injected until a person decides."""
+    """Count the texts that are not injected until a person decides."""
     held, quarantined = int(view.board.held.sum()), int(view.board.quarantined.sum())
     for name, count, state in (("held", held, "held"), ("quarantine", quarantined - held, "quarantine")):
         hint = f", not injected; see: ralphdeck pattern list --state {state}" if count else ""
@@ -232,7 +232,7 @@ def _texts(view: ProjectState) -> Iterator[Found]:
 
 
 def _evidence(view: ProjectState, doubts: Sequence[Finding]) -> Iterator[Found]:
-    """Whether records and evidence agree, and the suspicious reports."""
+    """Check whether records agree with the evidence, and report suspicious reports."""
     if doubts:
         status = WARNING if any(doubt.severity is not Severity.INFO for doubt in doubts) else NOTE
         yield "records", status, f"{plural(len(doubts), 'difference')} between records and evidence"
@@ -243,7 +243,7 @@ def _evidence(view: ProjectState, doubts: Sequence[Finding]) -> Iterator[Found]:
 
 
 def _metrics(paths: ProjectPaths, view: ProjectState) -> Found:
-    """Whether the metrics in files agree with the evidence."""
+    """Check whether the metrics in files agree with the evidence."""
     found = compare_metrics(read_recorded_metrics(paths), compute_effectiveness(view.snapshot, view.board, view.now))
     if not found:
         return "metrics", OK, "metrics in files and the evidence agree"
@@ -254,7 +254,7 @@ def _metrics(paths: ProjectPaths, view: ProjectState) -> Found:
 
 
 def _vectors(project: Project) -> Iterator[Found]:
-    """Whether semantic search is available, and the number of vectors."""
+    """Check whether semantic search is available, and count the vectors."""
     ready = is_available()
     text = f"{MODEL} is installed" if ready else f"not installed or disabled, words are compared; install {EXTRA}"
     yield "model", OK if ready else NOTE, text
@@ -315,7 +315,7 @@ def _watch(paths: ProjectPaths) -> Iterator[Found]:
 
 
 def _settings(configuration: Configuration) -> Iterator[Found]:
-    """A check for each setting of the file, then one for the defaults of each group."""
+    """List each setting in the file, then the defaults of each group of settings."""
     file = configuration.file
     for unusable in configuration.unusable:
         yield unusable, ERROR, f"cannot be read; {f'{file} is used' if file else 'the defaults are used'}"
@@ -333,7 +333,7 @@ def _settings(configuration: Configuration) -> Iterator[Found]:
 
 
 def _shown(value: object) -> str:
-    """A value as in a settings file."""
+    """Format a value as in a settings file."""
     whole = isinstance(value, float) and value.is_integer()
     return f"{value:.0f}" if whole else json.dumps(value, ensure_ascii=False)
 
@@ -352,7 +352,7 @@ def _terminal() -> Iterator[Found]:
 
 
 def _tmux() -> Found:
-    """Whether copying (OSC 52) gets through tmux."""
+    """Check whether copying (OSC 52) gets through tmux."""
     command = ["tmux", "show-options", "-sv", "set-clipboard"]
     try:
         shown = subprocess.run(command, capture_output=True, text=True, timeout=2, check=False).stdout.strip()
@@ -369,7 +369,7 @@ def _file(name: str, path: Path) -> Found:
 
 
 def _keymap(path: Path) -> Iterator[Found]:
-    """The file of keys, and its problems."""
+    """Check the keymap file."""
     yield _file("keymap", path)
     if not os.access(path, os.F_OK):
         return

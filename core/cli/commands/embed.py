@@ -19,10 +19,10 @@ from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings, Record, Vecto
 
 @click.command(cls=Command)
 def embed() -> None:
-    """Compute the vectors for semantic search: one for each pattern and task that has none.
+    """Compute the missing vectors of patterns and tasks for semantic search.
 
-    A small model on this machine reads each text once, about 5 ms. The vectors are saved in
-    .aiwg/ralph/memory/embeddings and .aiwg/ralph/index/embeddings, also when you interrupt the command. Records without
+    A small model runs on this machine and takes about 5 ms for each text. The vectors are saved in
+    .aiwg/ralph/memory/embeddings and .aiwg/ralph/index/embeddings, even if you interrupt the command. Records without
     a vector are found by the words that they share with a task.
 
     \b
@@ -49,7 +49,7 @@ def embed() -> None:
 
 
 def _compute(subject: VectorSubject[Record], records: Mapping[str, Record], label: str) -> int:
-    """Compute the missing vectors, with a progress bar; returns their number."""
+    """Compute the missing vectors with a progress bar, and return their number."""
     embeddings = Embeddings(chosen_project(), subject)
     missing = len(embeddings.missing(records))
     is_watched = missing > 0 and sys.stderr is not None and sys.stderr.isatty()

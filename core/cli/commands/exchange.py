@@ -39,13 +39,14 @@ COLUMNS = (
 
 @click.command("export", cls=ReadingCommand)
 @output_option("Write to FILE, not to stdout; required with --json.")
-@click.option("--team-shared", is_flag=True, help="Without local paths, names of persons, secrets, and ids of loops.")
+@click.option("--team-shared", is_flag=True, help="Also mask local paths, names of persons and loop IDs.")
 @filter_options
 def export_patterns(output: Path | None, team_shared: bool, wanted: PatternFilter) -> None:
     """Write patterns to a file that another project can import.
 
-    The same patterns give the same bytes. Secrets with a known format are masked, and with --team-shared also names of
-    persons and paths. Names in prose are not recognised: read the file before you share it.
+    The same patterns give the same bytes. Secrets in a known format are masked. With --team-shared local paths and
+    names of persons are masked as well, and loop IDs are replaced by pseudonyms. A person's name that appears only in
+    prose is not recognised: read the file before you share it.
 
     \b
     Examples:
@@ -80,14 +81,14 @@ def export_patterns(output: Path | None, team_shared: bool, wanted: PatternFilte
 
 
 @click.command("import", cls=DecidingCommand)
-@click.option("--input", "file", type=click.Path(path_type=Path), metavar="F", required=True, help="The file.")
+@click.option("--input", "file", type=click.Path(path_type=Path), metavar="FILE", required=True, help="File to import.")
 @click.option("--dry-run", is_flag=True, help="Print what would change, and change nothing.")
 @reason_option
 def import_patterns(file: Path, dry_run: bool, reason: str) -> None:
     """Import patterns that another project exported, as one decision.
 
-    New texts are in quarantine until a person releases them. For known patterns, counts and lineage are merged;
-    importing a file twice changes nothing.
+    New texts stay in quarantine until a person releases them. The counts and the lineage of known patterns are merged.
+    Importing a file twice changes nothing.
 
     \b
     Examples:

@@ -46,8 +46,8 @@ def extract(source: str | None, is_all: bool, types: frozenset[str], dry_run: bo
     A loop includes the attempts at its task; a TASK includes only its own. A LEARNING that recurs (see reflection list
     --recurring) gives one candidate with the lineage of all loops that reported it.
 
-    A known pattern gets a further use instead. What this loop has added already is refused, and so are triggers that
-    match too many errors. Each loop is one decision with one undo.
+    If a pattern is already known, a use is added to it instead. A pattern that the same loop has added before, and an
+    error pattern that matches too many errors, are refused. Each loop is one decision with one undo.
 
     \b
     Examples:
@@ -92,7 +92,7 @@ def extract(source: str | None, is_all: bool, types: frozenset[str], dry_run: bo
 
 
 def _learn_strategies(project: Project, source_id: str) -> dict[str, list[str]]:
-    """Count the decomposition strategies of each loop and attempt of a source."""
+    """Count the decomposition strategies of the loops and attempts of a source."""
     loops = project.view.snapshot.loops
     matches = [] if source_id in loops else find_matching_ids(source_id, loops)
     known = matches[0] if len(matches) == 1 else source_id
@@ -102,7 +102,7 @@ def _learn_strategies(project: Project, source_id: str) -> dict[str, list[str]]:
 
 
 def _ended(project: Project) -> list[str]:
-    """IDs of the ended loops, oldest first, then of other tasks and sessions."""
+    """Return the IDs of ended loops, oldest first, then of other tasks and sessions."""
     snapshot = project.view.snapshot
     loops = [loop for loop in snapshot.loops.values() if loop.status.ended]
     loops.sort(key=lambda loop: (loop.ended_at is None, loop.ended_at, loop.id))

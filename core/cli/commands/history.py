@@ -68,12 +68,12 @@ def history(
 ) -> None:
     """Print the attempts at TASK, with their outcomes and what was learned.
 
-    TASK is the id of a task or a part of it, or an attempt such as task-001.2. Only the files of this task are read. An
-    open attempt without activity for 30 minutes (watch.stale_after_minutes), or at a task that has ended, was left
-    unfinished.
+    TASK is the ID of a task or a part of it, or an attempt such as task-001.2. Only the files of this task are read. An
+    open attempt counts as left unfinished if it had no activity for 30 minutes (watch.stale_after_minutes), or if its
+    task has ended.
 
-    An export and --json have all attempts and their actions; Markdown has the last 500 actions of each attempt, one
-    line each, and with --attempt all of them in full.
+    JSON has all attempts and their actions. Markdown has the last 500 actions of each attempt on one line each; with
+    --attempt it has all actions in full.
 
     \b
     Examples:
@@ -112,7 +112,7 @@ def _show(
     only_reflections: bool,
     limit: int,
 ) -> Sequence[Finding]:
-    """Print a task or one attempt; returns the findings."""
+    """Print a task or one attempt, and return the findings."""
     shown: TaskHistory | AttemptDetail
     if attempt is None:
         whole = read_history(paths, task_id)
@@ -139,7 +139,7 @@ def _show(
 
 
 def _read_all(paths: ProjectPaths, task_id: str, outcomes: Collection[Outcome]) -> WholeHistory:
-    """All attempts with their actions, or those with some outcomes."""
+    """Read all attempts, or those with certain outcomes, with their actions."""
     whole = read_whole_history(paths, task_id)
     if not outcomes:
         return whole
@@ -173,7 +173,7 @@ def _markdown(found: WholeHistory | AttemptDetail, only_reflections: bool) -> by
 
 
 class _AttemptStates:
-    """The state of each attempt of a task; settings are read only for open attempts."""
+    """Computes the states of attempts; reads the settings only for open attempts."""
 
     def __init__(self, history: TaskHistory) -> None:
         self._task: Final = history.task

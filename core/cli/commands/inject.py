@@ -49,7 +49,7 @@ _MAX_REASONS: Final = 3
 
 
 class InjectCommand(ReadingCommand, HookCommand):
-    """A reading command that can be a hook."""
+    """A reading command that can also answer a hook."""
 
 
 @click.command(cls=InjectCommand, skipped="injects nothing")
@@ -64,7 +64,7 @@ class InjectCommand(ReadingCommand, HookCommand):
 @click.option(
     "--decomposition/--no-decomposition",
     default=None,
-    help="Whether the task divides work into parts, which adds strategies. Default: by its text.",
+    help="Whether to add strategies for dividing the task into parts. Default: decided by its text.",
 )
 @output_option("Write to FILE, not to stdout.")
 @click.option("--no-record", is_flag=True, help="Do not record the injection.")
@@ -74,9 +74,9 @@ def inject(
 ) -> None:
     """Print the context that a loop gets: the patterns that match its task, and what similar tasks and loops learned.
 
-    Without --json nothing else is printed, byte for byte as in the dashboard. For a LOOP every pattern and reflection
-    is recorded as injected, so that its effect can be measured. Dangerous reflections and those that wait for approval
-    are left out; --json lists them with the reason.
+    Without --json only the context is printed, the same bytes as in the dashboard. For a LOOP the patterns and
+    reflections in the context are recorded as injected, so that their effect can be measured. Dangerous reflections and
+    those that wait for approval are left out; --json lists them with the reason.
 
     \b
     Examples:
@@ -136,7 +136,7 @@ def _print_json(injection: Injection, findings: Sequence[Finding]) -> None:
 
 
 def _why_nothing(injection: Injection, state: ProjectState) -> str:
-    """The most frequent reasons why patterns are left out, with their numbers."""
+    """List the most frequent reasons for leaving patterns out, with their numbers."""
     if not state.settings.injection.enabled:
         return "injection is disabled in the settings"
     if not state.snapshot.patterns and not state.snapshot.reflections:
@@ -149,7 +149,7 @@ def _why_nothing(injection: Injection, state: ProjectState) -> str:
 
 
 def _find_loop(state: ProjectState, loop_id: str | None) -> Loop:
-    """The named loop, else the only active one; raises BadInput for none or several."""
+    """Return the named or the only active loop; raises BadInput for none or several."""
     if loop_id is not None:
         return state.loop(loop_id)
     running = [loop for loop in state.snapshot.loops.values() if loop.status.active]
@@ -186,7 +186,7 @@ def _injection(
 
 
 def _compute_few_vectors(project: Project) -> None:
-    """Compute missing vectors if they are few, else print how to compute them."""
+    """Compute the missing vectors; if they are many, print how to compute them."""
     snapshot = project.view.snapshot
     try:
         remark_missing_vectors(project.embeddings.make_few(snapshot.patterns))
@@ -196,7 +196,7 @@ def _compute_few_vectors(project: Project) -> None:
 
 
 def _record(project: Project, loop_id: str, injection: Injection) -> None:
-    """Record the injection; a failure is a warning, because the loop has the context."""
+    """Record the injection; on failure only warn, because the context is printed."""
     try:
         project.inject(loop_id, injection)
     except (RalphdeckError, OSError) as error:

@@ -34,7 +34,7 @@ COLUMNS = (
 @words_option("--status", words=(one.value for one in LoopStatus), help="Only with these states.")
 @click.option("--archived/--no-archived", default=None, help="Only archived loops, or only the others.")
 def list_loops(status: frozenset[str], archived: bool | None) -> None:
-    """List the loops of every source, newest first: internal, external, archived.
+    """List the loops of every source (internal, external, archived), newest first.
 
     \b
     Examples:

@@ -22,17 +22,17 @@ from core.state.findings import all_findings
 
 @click.command(cls=DecidingCommand)
 @click.option("--dry-run", is_flag=True, help="Print what would be archived, and archive nothing.")
-@click.option("--min-success-rate", type=FRACTION, help="Archive below this rate. Default: the setting, 0.5.")
-@click.option("--min-usage", type=COUNT, metavar="N", help="Uses before the rate counts. Default: the setting, 3.")
-@click.option("--max-age-days", type=COUNT, metavar="N", help="Archive if unused this long. Default: the setting, 90.")
+@click.option("--min-success-rate", type=FRACTION, help="Archive patterns below this rate. Default: a setting (0.5).")
+@click.option("--min-usage", type=COUNT, metavar="N", help="Ignore the rate below N uses. Default: a setting (3).")
+@click.option("--max-age-days", type=COUNT, metavar="N", help="Archive if unused for N days. Default: a setting (90).")
 @reason_option
 def prune(
     dry_run: bool, min_success_rate: float | None, min_usage: int | None, max_age_days: int | None, reason: str
 ) -> None:
     """Archive patterns that rarely helped or are unused.
 
-    Rates are those of the evidence. Pinned patterns stay, and so do those in quarantine or with a proposed inversion.
-    The archive is complete: use pattern restore, or undo.
+    The success rate is that of the evidence. Pinned patterns, patterns in quarantine or held, and patterns with a
+    proposed or rejected inversion are not archived. Nothing is lost: pattern restore or undo brings a pattern back.
 
     \b
     Examples:
@@ -113,12 +113,12 @@ def archived() -> None:
 
 
 @click.command(cls=ReadingCommand)
-@click.option("--threshold", type=FRACTION, help="Minimum similarity. Default: the setting, 0.8.")
+@click.option("--threshold", type=FRACTION, help="List pairs above this similarity. Default: a setting (0.8).")
 def duplicates(threshold: float | None) -> None:
     """List pairs of similar patterns, most similar first.
 
-    Signature and description of patterns of one type are compared, in any order of words. Of each pair the pattern with
-    more uses comes first: it would be the one to keep.
+    Compares the signatures and descriptions of patterns of the same type, ignoring the order of words. The pattern of a
+    pair with more uses comes first; it is the one to keep.
 
     \b
     Examples:
@@ -154,7 +154,7 @@ def duplicates(threshold: float | None) -> None:
 def merge(target: str, other: str, dry_run: bool, reason: str) -> None:
     """Merge pattern OTHER into KEPT: KEPT keeps its text and gets the uses and the lineage of OTHER.
 
-    OTHER is archived. Its id becomes an alias of KEPT, so that later reports on it count for KEPT.
+    OTHER is archived. Its ID becomes an alias of KEPT, so that later reports on OTHER count for KEPT.
 
     \b
     Examples:
@@ -170,7 +170,7 @@ def merge(target: str, other: str, dry_run: bool, reason: str) -> None:
 
 
 def _print_preview(target: Pattern, other: Pattern) -> None:
-    """Print the counts of a record after a merge."""
+    """Print the counts that the kept record would have after a merge."""
     check_pair(target, other)
     registry = Registry(chosen_project())
     ours, theirs = registry.record(target).value, registry.record(other).value
@@ -199,6 +199,6 @@ def _counts(pattern: Pattern) -> objects.Wire:
 
 
 def _uses(pattern: Pattern) -> str:
-    """`3 of 4, 75 %`; of an anti-pattern, how often the avoided approach failed."""
+    """Format counts: `3 of 4, 75 %`; for an anti-pattern, failures of the approach."""
     tally, rate = Tally.of(pattern.recorded_counts), percent(pattern.recorded_counts.rate)
     return f"{tally.successes} of {tally.uses}" + (f", {rate}" if rate else "")

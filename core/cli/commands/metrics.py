@@ -50,8 +50,8 @@ MAX_WEEKS: Final = 520
 def metrics(weeks: int, export: str | None, force: bool) -> None:
     """Print how often patterns were applied and helped, and whether loops with them take fewer iterations.
 
-    Then week by week: evidence, success with its interval, upcoming changes by decay, review coverage, open questions,
-    failure causes, and the accuracy of your decisions.
+    Weekly sections follow: evidence, success rates with intervals, upcoming changes by decay, review coverage, open
+    questions, failure causes, and the accuracy of your decisions.
 
     All numbers come from the evidence. Completed loops with injected patterns are compared with those without, within
     the same category of task, because easy tasks may get more patterns than hard ones. If the interval of the
@@ -116,7 +116,7 @@ def _comparison_json(found: Comparison, level: float) -> objects.Wire:
 
 
 def _export(board: Dashboard, name: str, project: ProjectPaths, *, force: bool) -> Path:
-    """Write the metrics to a file; returns its path."""
+    """Write the metrics to a file and return its path."""
     file = export_file(name, project, FORMATS)
     if is_there(file) and not force:
         raise BadInput(f"{visible_line(str(file), 300)} already exists; use --force to overwrite it")
@@ -125,7 +125,7 @@ def _export(board: Dashboard, name: str, project: ProjectPaths, *, force: bool) 
 
 
 def _print_section(figure: Figure) -> None:
-    """Print the summary of a section and its rows; weeks without data are left out."""
+    """Print the summary and the rows of a section, without weeks that have no data."""
     line("")
     line((figure.title, "bold"), f": {figure.takeaway}")
     if not figure.rows:
@@ -176,5 +176,5 @@ def _print_comparison(label: str, comparison: Comparison, settings: Settings) ->
 
 
 def _shown(value: Any) -> str:
-    """A value of a metrics file, which may have any type."""
+    """Format a value of a metrics file, which may have any type."""
     return "nothing" if value is None else visible_line(str(value), _MAX_CHARS)

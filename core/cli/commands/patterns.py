@@ -67,9 +67,9 @@ COLUMNS: Final = (
 def list_patterns(wanted: PatternFilter, sort: str, as_of: datetime | None) -> None:
     """List patterns with state, success rate and use.
 
-    The state quarantine or held means that a person has to approve the text; the state in JSON is candidate. Rates and
-    counts are those of the evidence; ~85 % is a recorded rate without counts. A pattern without a rate matches no
-    condition on the rate. The rate of an anti-pattern is how often the avoided approach failed.
+    The states quarantine and held mean that a person must approve the text; in JSON their state is candidate. Rates and
+    counts are those of the evidence; ~85 % is a recorded rate without counts. --min-success-rate and --max-success-rate
+    exclude patterns without a rate. The rate of an anti-pattern is how often the avoided approach failed.
 
     \b
     Examples:
@@ -94,7 +94,7 @@ def list_patterns(wanted: PatternFilter, sort: str, as_of: datetime | None) -> N
 
 
 def _scored(as_of: datetime | None) -> tuple[Snapshot, Scoreboard]:
-    """The records of the project with their scores, now or at a past moment."""
+    """Return the records of the project with scores, now or at a past moment."""
     if as_of is not None:
         state = state_as_of(as_of)
         return state.snapshot, state.board
@@ -129,7 +129,7 @@ def show_pattern(pattern_id: str, as_of: datetime | None) -> None:
 
 
 def _details(pattern: Pattern, assessment: Assessment) -> objects.Wire:
-    """One pattern with all its content."""
+    """Return a pattern with all its content as JSON."""
     is_anti = pattern.type == "anti"
     return objects.PatternDetails.of(
         assessment,
@@ -151,8 +151,8 @@ def _details(pattern: Pattern, assessment: Assessment) -> objects.Wire:
 @click.command(cls=ReadingCommand)
 @click.argument("pattern_id", metavar="ID", shell_complete=complete_pattern)
 def why(pattern_id: str) -> None:
-    """Explain the state of a pattern: the rule or person that decided, the weight of the evidence, and what would
-    change the state.
+    """Explain the state of a pattern: who or which rule decided it, the weight of the evidence, and what would change
+    it.
 
     The rule that decided the state is marked "decides".
 

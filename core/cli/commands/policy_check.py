@@ -29,8 +29,8 @@ _WORDS: Final = {True: ("ok", "green"), False: ("failed", "red"), None: ("off", 
 def check_command(policy: Path | None) -> None:
     """Check a project against a policy, for CI: one line for each rule, ok, failed or off.
 
-    A policy is a YAML file of these rules; rules that it leaves out are as below. A rule with a maximum is off or a
-    number. A rule fails if a file that it needs cannot be read.
+    A policy is a YAML file with values for these rules; the values below are the defaults. A rule is on or off; a rule
+    with a maximum is a number or off. A rule fails if a file that it needs cannot be read.
 
     \b
       no-quarantined: on     no pattern in quarantine is injected

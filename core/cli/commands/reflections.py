@@ -35,7 +35,7 @@ RECURRING_COLUMNS = (
 @click.option("--task", metavar="ID", help="Only of this task.")
 @words_option("--kind", words=KINDS, help="Only of these kinds.")
 @limit_option
-@click.option("--recurring", is_flag=True, help="Learnings that several loops reported, most frequent first.")
+@click.option("--recurring", is_flag=True, help="List learnings that several loops reported, most frequent first.")
 @click.option(
     "--min-loops",
     type=click.IntRange(min=MIN_LOOPS),
@@ -45,12 +45,12 @@ RECURRING_COLUMNS = (
 def list_reflections(
     loop: str | None, task: str | None, kind: frozenset[str], limit: int | None, recurring: bool, min_loops: int | None
 ) -> None:
-    """List what agents wrote about their attempts, newest first, each once.
+    """List what agents wrote about their attempts, newest first, without duplicates.
 
     Drafts without a learning are left out; `ralphdeck history` has them.
 
-    With --recurring: learnings with nearly the same text in several loops, as one; drafts do not count.
-    `ralphdeck loop extract` with the id of one drafts a candidate pattern from it.
+    With --recurring, learnings with nearly the same text in several loops are listed once; drafts do not count. Pass
+    the ID of a recurring learning to `ralphdeck loop extract` to draft a candidate pattern from it.
 
     \b
     Examples:

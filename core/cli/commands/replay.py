@@ -44,12 +44,12 @@ _MAX_ABOUT: Final = 200
 )
 @click.option("--from", "first", type=click.IntRange(min=1), default=1, metavar="N", help="Start with action N.")
 @click.option("--errors", is_flag=True, help="Only failed actions.")
-@click.option("--full", is_flag=True, help="All lines of the results, not only the first and the last ones.")
+@click.option("--full", is_flag=True, help="Print all lines of the results.")
 def replay(task: str, number: int | None, speed: float, first: int, errors: bool, full: bool) -> None:
     """Step through an attempt at TASK: each action with its reason, expectation, result and time.
 
-    Without a terminal there are no pauses. Ctrl-C stops it. Of long outputs the first and the last lines are shown; the
-    result of a failed action is its error, followed by its output.
+    There are pauses only on a terminal; Ctrl-C stops the replay. Long outputs are shortened to their first and last
+    lines. The result of a failed action is its error, followed by its output.
 
     \b
     Examples:
@@ -96,7 +96,7 @@ def is_terminal() -> bool:
 
 
 def _find(paths: ProjectPaths, task: str, number: int | None) -> tuple[str, int]:
-    """The task and the number of the attempt; without a number the last one."""
+    """Find the task and the number of the attempt, by default the last attempt."""
     task_id, number = find_attempt(paths, task, number)
     if number is None:
         attempts = read_history(paths, task_id).attempts
@@ -127,7 +127,7 @@ def _print(step: ReplayStep, full: bool) -> None:
 
 
 def _print_text(name: str, text: str, colour: str = "") -> None:
-    """Print a text after its name; names have one width."""
+    """Print a text after its name, padded to a common width."""
     # A secret may span lines, so mask before splitting.
     for number, row in enumerate(mask_secrets(text.strip("\n")).splitlines()):
         label = f"{visible_line(name, _MAX_NAME)}: " if number == 0 else ""
@@ -135,7 +135,7 @@ def _print_text(name: str, text: str, colour: str = "") -> None:
 
 
 def _clock(seconds: float | None) -> str:
-    """`+1:02:03` since the start."""
+    """Format the time since the start: `+1:02:03`."""
     if seconds is None:
         return "        "
     minutes, rest = divmod(int(seconds), 60)

@@ -62,9 +62,9 @@ def record(
 ) -> None:
     """Record that WORK, a loop or an attempt at a task, applied PATTERN; or feedback on a criterion.
 
-    Without --success or --failure the result is the outcome of the loop or attempt, once it has one. A use that is
-    recorded again, with the same iteration or none, is the same use, and the newest result counts. The record of the
-    pattern is updated: counts, rate, trend, source loop and last use. IDs of other tools are accepted.
+    Without --success or --failure the result is the outcome of the loop or attempt, once it has one. Recording a use
+    again, with the same iteration or none, adds no further use; the newest result counts. The record of the pattern is
+    updated: counts, rate, trend, source loop and last use. WORK may also be the ID that another tool uses.
 
     \b
     Examples:
@@ -192,10 +192,10 @@ def _record_feedback(project: Project, event: Event, warnings: list[str]) -> Non
 @click.command(cls=DecidingCommand)
 @work_items.work_argument
 @work_items.result_options
-@click.option("--duration", "duration_ms", type=DURATION, help="From start to end; a plain number is ms.")
+@click.option("--duration", "duration_ms", type=DURATION, help="Total duration; a plain number is milliseconds.")
 @click.option("--errors", "error_count", type=COUNT, metavar="N", help="Number of errors, resolved or not.")
 @click.option("--retries", "retry_count", type=COUNT, metavar="N", help="Attempts before the last one.")
-@click.option("--file", "files_touched", multiple=True, metavar="PATH", help="A file that it changed; may be repeated.")
+@click.option("--file", "files_touched", multiple=True, metavar="PATH", help="A changed file; may be repeated.")
 @click.option("--strategy", default="", metavar="TEXT", help="How the work was divided.")
 @click.option("--failure-mode", default="", metavar="TEXT", help="Kind of the failure.")
 @click.option("--failure-details", default="", metavar="TEXT", help="What happened.")
@@ -204,8 +204,8 @@ def _record_feedback(project: Project, event: Event, warnings: list[str]) -> Non
 def outcome(work: str, success: bool, failure: bool, at: datetime | None, dry_run: bool, **signals: Any) -> None:
     """Record the outcome of WORK, a loop or an attempt at a task; it counts for the patterns that were applied.
 
-    Missing values are read from the files of the loop or attempt. The ID of another tool needs --success or --failure.
-    Of several reports the newest counts, separately for each value.
+    Missing values are read from the files of the loop or attempt. WORK may also be the ID that another tool uses; it
+    then needs --success or --failure. If the outcome is recorded several times, the newest value of each option counts.
 
     \b
     Examples:
@@ -294,19 +294,20 @@ def _print_outcome(
 
 @click.command(cls=DecidingCommand)
 @work_items.work_argument
-@click.option("--all", "include_resolved", is_flag=True, help="Resolved errors too.")
-@click.option("--add", "message", metavar="MESSAGE", help="Record an error; prints its id.")
-@click.option("--type", "error_type", type=click.Choice(_TYPES), help="Type of the error. Default: by its words.")
-@click.option("--tool", "tool_name", default="", metavar="T", help="The tool that reported it.")
-@click.option("--context", default="", metavar="C", help="What was being done.")
-@click.option("--stack-trace", default="", metavar="S", help="Where it happened.")
+@click.option("--all", "include_resolved", is_flag=True, help="Print resolved errors as well.")
+@click.option("--add", "message", metavar="MESSAGE", help="Record an error and print its ID.")
+@click.option("--type", "error_type", type=click.Choice(_TYPES), help="Type of the error. Default: from its words.")
+@click.option("--tool", "tool_name", default="", metavar="NAME", help="The tool that reported the error.")
+@click.option("--context", default="", metavar="TEXT", help="What the agent was doing.")
+@click.option("--stack-trace", default="", metavar="TEXT", help="Stack trace of the error.")
 @click.option("--resolve", "error_id", metavar="ID", help="Mark an error as fixed.")
 def errors(
     work: str, include_resolved: bool, message: str | None, error_type: str | None, error_id: str | None, **details: str
 ) -> None:
     """Print the earlier errors of WORK, a loop or an attempt at a task, for the prompt of its retry.
 
-    Without --json nothing else is printed, and nothing without errors. Errors count in the score of the outcome.
+    Without --json only the errors are printed, or nothing if there are none. The errors are part of the outcome's
+    score.
 
     \b
     Examples:

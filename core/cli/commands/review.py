@@ -61,9 +61,9 @@ BURST_COLUMNS = (
 def list_questions(minutes: int | None, kind: frozenset[str], limit: int | None) -> None:
     """List the questions that need a decision, highest impact first, and how many a review session covers.
 
-    Agents that wait for a person come first. The impact is the number of failures a week that a good decision is
-    expected to avoid; the seconds are the time to read and decide. With --minutes: list the questions for that time,
-    best use of it first, at the reviewer's pace according to the decision log.
+    Agents that wait for a person come first. IMPACT is the number of failures a week that a good decision is expected
+    to avoid; SECONDS is the estimated time to read and decide. With --minutes only the questions of a session of this
+    length are listed, in the best order; the reviewer's pace is estimated from the decision log.
 
     \b
     Examples:
@@ -98,16 +98,16 @@ def list_questions(minutes: int | None, kind: frozenset[str], limit: int | None)
 
 @click.command(cls=DecidingCommand)
 @click.argument("subject", metavar="SUBJECT")
-@click.option("--until", type=MOMENT, metavar="TIME", help="Ask again then, such as 2026-12-24.")
-@click.option("--uses", type=click.IntRange(min=1), metavar="N", help="Ask again after this much new evidence.")
+@click.option("--until", type=MOMENT, metavar="TIME", help="Ask again at this time, such as 2026-12-24.")
+@click.option("--uses", type=click.IntRange(min=1), metavar="N", help="Ask again after N further uses.")
 @click.option("--kind", type=click.Choice(KINDS), metavar="KIND", help="Kind of the question, if there are several.")
 @reason_option
 def snooze(subject: str, until: datetime | None, uses: int | None, kind: str | None, reason: str) -> None:
     """Ask a question of the review queue again later: at a time, or after new evidence, whichever is first.
 
-    Nothing else changes: the pattern is injected, or not, as before. To stop its injection use pattern quarantine or
-    pattern deprecate. SUBJECT is that of a question, for example a pattern; new evidence are further uses of a pattern,
-    or new data on another subject.
+    Nothing else changes: a pattern that is injected remains injected. To stop its injection use pattern quarantine or
+    pattern deprecate. SUBJECT is the subject of a question, for example a pattern ID. New evidence means further uses
+    of a pattern, or new data on another subject.
 
     \b
     Examples:
@@ -122,7 +122,7 @@ def snooze(subject: str, until: datetime | None, uses: int | None, kind: str | N
 
 
 def _open_with_queue() -> Project:
-    """Open the project, with the questions that only a full search finds."""
+    """Open the project with all questions, including those that need a full search."""
     project = open_project()
     project.search_all()
     return project
@@ -144,13 +144,14 @@ def _find_question(project: Project, subject: str, kind: str | None) -> ReviewIt
 
 @click.command(cls=ReviewingCommand)
 @click.argument("source", required=False, shell_complete=complete_work)
-@click.option("--revoke", is_flag=True, help="Discard all its reports.")
-@click.option("--confirm", is_flag=True, help="Count its reports.")
+@click.option("--revoke", is_flag=True, help="Discard all reports of the source.")
+@click.option("--confirm", is_flag=True, help="Count the reports of the source.")
 @reason_option
 def suspicious(source: str | None, revoke: bool, confirm: bool, reason: str) -> None:
-    """Review sources that report many patterns as harmful within a short time. Their reports are held until then.
+    """Review sources that reported many patterns as harmful within a short time.
 
-    Without a decision: list them, largest first. A SOURCE is a loop, an attempt, or "by NAME".
+    Their reports do not count until a person revokes or confirms them. Without --revoke or --confirm the sources are
+    listed, largest first. SOURCE is a loop, an attempt, or "by NAME".
 
     \b
     Examples:
@@ -186,8 +187,8 @@ def suspicious(source: str | None, revoke: bool, confirm: bool, reason: str) -> 
 def accuracy(by: str | None) -> None:
     """Show how many of your promotions and deprecations later evidence confirmed.
 
-    A decision counts if enough results came after it and before the next decision on the same pattern: as many as a
-    state other than candidate needs (min_feedback). A rate needs at least 30 such decisions.
+    A decision counts if there are enough results between it and the next decision on the same pattern. Enough is the
+    number that a pattern needs to leave the state candidate (min_feedback). A rate needs at least 30 such decisions.
 
     \b
     Examples:
@@ -218,7 +219,7 @@ def _share_json(share: Share) -> objects.Wire:
 
 
 def _share_text(share: Share, found: ReviewerAccuracy) -> str:
-    """How many decisions were confirmed, or how many are missing for a rate."""
+    """Return how many decisions were confirmed, or how many are missing for a rate."""
     if share.rate is None:
         return f"{share.followed} of {MIN_FOLLOWED} needed, each with {plural(found.follow_up, 'later result')} or more"
     interval = f"{percent(found.level)} interval {percent(share.low)} to {percent(share.high)}"

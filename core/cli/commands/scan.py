@@ -112,13 +112,13 @@ def _scan_lines(file: Path) -> bool:
 
 
 def _values(found: Sequence[Suspicion], masked: str) -> dict[str, Any]:
-    """The fields of `ScanResult`; the most severe finding is first."""
+    """Return the fields of `ScanResult`; the most severe finding is first."""
     verdict = found[0].severity if found else "clean"
     return {"verdict": verdict, "marks": map(scan_finding, found), "masked": masked}
 
 
 def scan_finding(suspicion: Suspicion) -> objects.Wire:
-    """One finding of the safety scan."""
+    """Return a finding of the safety scan as JSON."""
     from core.scanning.messages import describe_rule  # the scan is slow to load
 
     severity = "critical" if suspicion.critical else "warning"
@@ -126,7 +126,7 @@ def scan_finding(suspicion: Suspicion) -> objects.Wire:
 
 
 def _decode_surrogates(raw: bytes) -> str | None:
-    """A JSON string, with question marks for lone surrogates; None if it is invalid."""
+    """Decode a JSON string with `?` for lone surrogates; None if it is invalid."""
     try:
         text = json.loads(raw)
     except (ValueError, RecursionError):

@@ -44,7 +44,7 @@ COLUMNS: Final = (
 @click.command(cls=ReadingCommand)
 @click.argument("works", metavar="[WORK]...", nargs=-1, shell_complete=complete_work)
 @click.option(
-    "--criteria", is_flag=True, help="Show the weights of the criteria instead; CRITERION=SCORE applies them to scores."
+    "--criteria", is_flag=True, help="Show the weights of the criteria instead; CRITERION=SCORE weights a score."
 )
 def score(works: tuple[str, ...], criteria: bool) -> None:
     """Score the outcomes of loops and attempts, newest first, with the parts of each score.
@@ -117,7 +117,7 @@ def _chosen(state: ProjectState, works: Iterable[str]) -> list[str]:
 
 
 def _weighted(project: Project, words: Iterable[str]) -> tuple[dict[str, CriterionWeight], WeightedScores]:
-    """The weight of each criterion, and the scores CRITERION=SCORE with them."""
+    """Return the weight of each criterion, and the given scores weighted by them."""
     scores: dict[str, float] = {}
     for word in words:
         name, equals, text = word.partition("=")
@@ -135,7 +135,7 @@ def _weighted_json(weighted: WeightedScores) -> objects.Wire:
 
 
 def _print_weighted(weighted: WeightedScores) -> None:
-    """Print weighted scores; a criterion without feedback has the weight 1."""
+    """Print weighted scores; a criterion without feedback has weight 1."""
     columns = (
         Column("CRITERION", lambda name: name, free=True),
         Column("WEIGHT", lambda name: f"{weighted.weights[name]:.2f}", right=True),

@@ -29,7 +29,7 @@ _LIMIT = 50
 
 
 def _when(*, end_of_day: bool) -> Parsed[datetime]:
-    """A time, past or future, or an age: `2026-02-01`, `36h`, `7d`, `2w`."""
+    """Parse a past or future time or an age: `2026-02-01`, `36h`, `7d`, `2w`."""
 
     def parse(value: Any) -> datetime | None:
         try:
@@ -78,8 +78,8 @@ def search(
 ) -> None:
     """Search tasks, actions, reflections and errors for all words of QUERY, ignoring case; newest first.
 
-    One record, such as an action, must contain all words. Words in additional double quotes are a phrase. Times without
-    a zone are UTC.
+    All words must occur in one record, such as an action. Quote words twice to search for a phrase, as in the example.
+    Times without a zone are UTC.
 
     \b
     Examples:
@@ -120,7 +120,7 @@ def search(
 
 
 def _hint(paths: ProjectPaths, words: SearchWords, filters: SearchFilters) -> str:
-    """What to try instead."""
+    """Suggest what to try instead."""
     if not task_ids(paths):
         return "; this project has no tasks yet"
     if filters != SearchFilters():

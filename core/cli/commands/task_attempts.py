@@ -43,10 +43,10 @@ _agent_option: Final = partial(click.option, "--agent", metavar="NAME", default=
 
 
 def open_task_memory(*, may_create: bool = False) -> Episodes:
-    """The task memory of the chosen project.
+    """Open the task memory of the chosen project.
 
-    It may be created in a folder without `.aiwg` only with `may_create`, if `--project` names the folder. Raises
-    ProjectNotFound if there is no such project, or no task memory in it; the message says how to begin.
+    With `may_create` it is created in a folder without `.aiwg`, if `--project` names the folder. Raises ProjectNotFound
+    if there is no project or no task memory; the message explains how to create one.
     """
     project = chosen_project()
     if not may_create and not is_folder(project.aiwg):
@@ -58,12 +58,12 @@ def open_task_memory(*, may_create: bool = False) -> Episodes:
 
 @click.command(cls=Command)
 @click.argument("description", required=False, default="")
-@click.option("--criteria", metavar="TEXT", default="", help="When the task is done.")
-@click.option("--tag", "tags", metavar="WORD", multiple=True, help="May be repeated.")
-@click.option("--related", metavar="TASK", multiple=True, help="Another task; may be repeated.")
+@click.option("--criteria", metavar="TEXT", default="", help="How to know that the task is done.")
+@click.option("--tag", "tags", metavar="WORD", multiple=True, help="A tag; may be repeated.")
+@click.option("--related", metavar="TASK", multiple=True, help="A related task; may be repeated.")
 @_agent_option(help="The agent. Default: $RALPHDECK_AGENT.")
-@click.option("--loop", metavar="ID", shell_complete=complete_loop, help="Use task, criteria and tags of this loop.")
-@click.option("--id", "task_id", metavar="ID", help="Id of the task. Default: the next free task-NNN.")
+@click.option("--loop", metavar="ID", shell_complete=complete_loop, help="Copy task, criteria and tags of this loop.")
+@click.option("--id", "task_id", metavar="ID", help="ID of the task. Default: the next free task-NNN.")
 def init(
     description: str,
     criteria: str,
@@ -73,7 +73,7 @@ def init(
     loop: str | None,
     task_id: str | None,
 ) -> None:
-    """Create a task with this DESCRIPTION; prints its id.
+    """Create a task with this DESCRIPTION and print its ID.
 
     In a folder without .aiwg, name the folder with --project: .aiwg/ralph is created there, and nowhere else.
 
@@ -118,13 +118,13 @@ def init(
     help="Add what similar tasks and loops learned, as loop inject does. Default: yes, which reads the whole project.",
 )
 @click.option("--resume", is_flag=True, help="Continue an open attempt, if there is one.")
-@click.option("--abandon", is_flag=True, help="Close an open attempt as a timeout.")
-@click.option("--reopen", is_flag=True, help="Also if the task is completed or failed.")
+@click.option("--abandon", is_flag=True, help="Close an open attempt as a timeout first.")
+@click.option("--reopen", is_flag=True, help="Start even if the task is completed or has failed.")
 def start(task_id: str, with_similar: bool, **options: Any) -> None:
     """Start the next attempt at TASK, and print its plan with what earlier attempts and similar tasks learned.
 
-    At a paused task, or with --resume, the open attempt continues, and its plan is printed unchanged. The plan is saved
-    in plan.md.
+    If the task is paused, or with --resume, the open attempt continues, and its plan is printed unchanged. The plan is
+    saved in plan.md.
 
     \b
     Examples:
@@ -150,7 +150,7 @@ def start(task_id: str, with_similar: bool, **options: Any) -> None:
 
 
 def _similar(task_id: str, configuration: Configuration) -> tuple[tuple[str, str], ...]:
-    """Learnings of similar tasks and loops (ID, text) as for injection, best first."""
+    """Return (ID, text) of learnings of similar tasks and loops, best first."""
     settings = configuration.settings.injection
     if not (settings.enabled and settings.include_reflections):
         return ()
@@ -181,21 +181,21 @@ def pause(task_id: str) -> None:
 
 
 class _Choice(click.Choice[str]):
-    """Words with hyphens; underscores, as in --json, are accepted too."""
+    """Words with hyphens; also accepts the underscores of --json."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         return super().convert(str(value).replace("_", "-"), param, ctx)
 
 
 class _CompleteCommand(Command, ExclusiveFlags):
-    """A command whose flags exclude each other."""
+    """A command whose flags exclude one another."""
 
 
 @click.command(cls=_CompleteCommand)
 @task_argument
-@click.option("--success", "outcome", flag_value=Outcome.SUCCESS.value, help="It reached the goal.")
-@click.option("--failure", "outcome", flag_value=Outcome.FAILURE.value, help="It did not.")
-@click.option("--timeout", "outcome", flag_value=Outcome.TIMEOUT.value, help="It ran out of time or of iterations.")
+@click.option("--success", "outcome", flag_value=Outcome.SUCCESS.value, help="The attempt reached the goal.")
+@click.option("--failure", "outcome", flag_value=Outcome.FAILURE.value, help="The attempt failed.")
+@click.option("--timeout", "outcome", flag_value=Outcome.TIMEOUT.value, help="The attempt ran out of time.")
 @click.option("--reason", metavar="TEXT", default="", help="Reason for the outcome.")
 @click.option("--quality", "final_quality", type=FRACTION, help="Quality of the work. Default: the last logged one.")
 @click.option(
@@ -213,15 +213,16 @@ class _CompleteCommand(Command, ExclusiveFlags):
 @click.option("--milestone", "milestones", metavar="TEXT", multiple=True, help="A milestone; may be repeated.")
 @click.option("--done", "done", flag_value=True, type=bool, default=None, help="The task is completed.")
 @click.option("--give-up", "done", flag_value=False, type=bool, help="The task has failed.")
-@click.option("--attempt", type=COUNT, metavar="N", help="Default: the newest.")
+@click.option("--attempt", type=COUNT, metavar="N", help="The attempt. Default: the newest.")
 def complete(task_id: str, outcome: str | None, done: bool | None, attempt: int | None, **parts: Any) -> None:
     """Close the attempt at TASK with its outcome, and draft the reflection on it.
 
-    Without --success, --failure or --timeout the log decides: the last check (test, build, type check, linter), unless
-    a file was changed after it; else a last action that failed. Without such evidence nothing is changed.
+    Without --success, --failure or --timeout the outcome is derived from the log: from the last check (test, build,
+    type check, linter) if no file was changed after it, otherwise from the last action if it failed. Without such
+    evidence the command fails and changes nothing.
 
-    The task itself ends only with --done or --give-up, with this attempt or later. Repeating a call is safe, and
-    completes what a crash left out; the outcome of a closed attempt does not change.
+    The task itself ends only with --done or --give-up, in this call or a later one. A call can be repeated after a
+    crash: missing steps are completed, and the outcome of a closed attempt does not change.
 
     \b
     Examples:
@@ -257,15 +258,15 @@ def complete(task_id: str, outcome: str | None, done: bool | None, attempt: int 
 @click.option("--observation", metavar="TEXT", default="", help="What happened.")
 @click.option("--analysis", metavar="TEXT", default="", help="Why it happened.")
 @click.option("--learning", metavar="TEXT", default="", help="What to do differently.")
-@click.option("--action-item", "action_items", metavar="TEXT", multiple=True, help="May be repeated.")
+@click.option("--action-item", "action_items", metavar="TEXT", multiple=True, help="What to do next; may be repeated.")
 @click.option("--trigger", type=click.Choice(TRIGGERS), default="manual", show_default=True)
-@click.option("--type", "reflection_type", type=_Choice(TYPES), help="Default: by the outcome of the attempt.")
-@click.option("--attempt", type=COUNT, metavar="N", help="Default: the newest.")
+@click.option("--type", "reflection_type", type=_Choice(TYPES), help="Default: decided by the outcome of the attempt.")
+@click.option("--attempt", type=COUNT, metavar="N", help="The attempt. Default: the newest.")
 def reflect(task_id: str, attempt: int | None, **parts: Any) -> None:
     """Write the reflection on an attempt at TASK; it replaces the draft from the log.
 
-    Missing parts are taken from the draft. The plan of the next attempt includes it. After several calls the last
-    learning counts; the history has all.
+    Missing parts are taken from the draft. The plan of the next attempt includes the reflection. If the command is
+    called several times, the plan has the last learning, and the history has all of them.
 
     \b
     Examples:
@@ -277,7 +278,7 @@ def reflect(task_id: str, attempt: int | None, **parts: Any) -> None:
 
 
 def _print_reflection(reflection: Reflection) -> None:
-    """Print a reflection; each text on one line."""
+    """Print a reflection with each text on one line."""
     parts = map(visible_line, (reflection.observation, reflection.analysis, reflection.learning))
     observation, analysis, learning = parts
     actions = [visible_line(item) for item in reflection.actions]

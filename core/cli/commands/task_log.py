@@ -37,26 +37,26 @@ _HOOK_HELP: Final = (
 
 
 class _LogCommand(Command, ExclusiveFlags, HookCommand):
-    """A command with exclusive flags that can be a hook."""
+    """A command with exclusive flags that can also answer a hook."""
 
 
 @click.command(cls=_LogCommand, skipped="logs nothing")
 @task_argument
 @click.option("--type", type=click.Choice(ACTION_TYPES), help="Type of the action.")
 @click.option("--tool", metavar="NAME", help="The tool.")
-@click.option("--param", "params", metavar="NAME=VALUE", multiple=True, help="May be repeated.")
+@click.option("--param", "params", metavar="NAME=VALUE", multiple=True, help="A parameter; may be repeated.")
 @click.option("--success", "success", flag_value=True, type=bool, default=None, help="It succeeded.")
 @click.option("--failure", "success", flag_value=False, type=bool, help="It failed.")
 @click.option("--output", metavar="TEXT", help="Its output.")
 @click.option("--error", metavar="TEXT", help="Its error.")
 @click.option("--reasoning", metavar="TEXT", help="The reason for it.")
 @click.option("--expected", "expected_outcome", metavar="TEXT", help="The expected result.")
-@click.option("--iteration", type=COUNT, metavar="N", help="Default: the last given one, else 1.")
+@click.option("--iteration", type=COUNT, metavar="N", help="The iteration. Default: the last one given, or 1.")
 @click.option("--quality", type=FRACTION, help="Quality of the work so far.")
 @click.option("--result", "results", metavar="FILE", multiple=True, help="Save a copy of a file with the iteration.")
 @click.option("--milestone", "milestones", metavar="TEXT", multiple=True, help="A milestone.")
 @click.option("--json-lines", "lines", metavar="FILE", help="Log actions from a file of JSON; - is stdin.")
-@click.option("--attempt", type=COUNT, metavar="N", help="Default: the newest, which must be open.")
+@click.option("--attempt", type=COUNT, metavar="N", help="The attempt, which must be open. Default: the newest.")
 @click.option("--hook", type=click.Choice([CLAUDE_CODE]), help=_HOOK_HELP)
 def log(
     task_id: str,
@@ -72,11 +72,12 @@ def log(
 ) -> None:
     """Log actions of the open attempt at TASK: one action, or many with --json-lines.
 
-    The input is JSON lines, objects as jq prints them, or a JSON array. Each object has {timestamp, iteration, type,
-    tool, params, success, output, error, reasoning, expected_outcome, quality}; only type is required. Either all are
-    logged or none. If one of them has a timestamp, an immediate repetition of the call logs nothing twice.
+    The input of --json-lines is JSON lines, objects as jq prints them, or a JSON array. The keys of an object are
+    {timestamp, iteration, type, tool, params, success, output, error, reasoning, expected_outcome, quality}; only type
+    is required. Either all actions are logged or none. If the actions have timestamps, an immediate repetition of the
+    call does not log them twice.
 
-    Of a text in params, output or error that is too long, both ends are saved.
+    Long texts in params, output and error are shortened to their start and end.
 
     \b
     Examples:
@@ -115,7 +116,7 @@ def log(
 
 
 def _log_event(task_id: str, attempt: int | None, iteration: int | None) -> None:
-    """Log the tool call of the event on stdin."""
+    """Log the tool call of the hook event on stdin."""
     event = read_tool_event()
     folder = event.get("cwd")
     use_folder(folder if isinstance(folder, str) else "")
@@ -134,7 +135,7 @@ def _params(given: Sequence[str]) -> dict[str, str]:
 
 
 def _actions(file: str) -> list[dict[str, Any]]:
-    """Read the actions of a file: objects and arrays of objects, one after another."""
+    """Read the actions of a file: any sequence of JSON objects and arrays of objects."""
     name = "stdin" if file == STDIN else file
     data = _content(file)
     if len(data) > MAX_INPUT:
@@ -152,7 +153,7 @@ def _actions(file: str) -> list[dict[str, Any]]:
 
 
 def _documents(name: str, data: bytes) -> Iterator[tuple[str, Any]]:
-    """JSON documents, each with the line that it begins on."""
+    """Yield the JSON documents, each with the number of its first line."""
     text = data.decode("latin-1")  # one character a byte; the documents are decoded from the bytes
     position, lines, counted = _SPACE.match(text).end(), 1, 0  # type: ignore[union-attr]  # it matches anywhere
     while position < len(text):

@@ -41,11 +41,10 @@ _MET: Final = {True: ("met", "green"), False: ("not met", "red"), None: ("not en
 def report() -> None:
     """Compare retries with and without reflections, and print the success metrics of the task memory.
 
-    An attempt is a retry with reflections if a reflection on an earlier attempt at its task was written before it
-    began; drafts without a learning do not count. Rates have intervals; if the interval of
-    a difference contains 0 or there are too few attempts, the result is "not enough data", with the number needed. The
-    target is 20 percentage points more than retries without reflections. The read latency is measured now, on the tasks
-    with most actions. --json has the complete lists of ids.
+    A retry has reflections if a reflection on an earlier attempt at its task was written before the retry began; drafts
+    without a learning do not count. If the interval of a difference contains 0 or there are too few attempts, the
+    result is "not enough data", with the number needed. The target for retries with reflections is 20 percentage points
+    above those without. The read latency is measured now, on the tasks with most actions. --json lists all IDs.
 
     \b
     Examples:
@@ -88,7 +87,7 @@ def _report_json(found: SuccessMetrics, links: Sequence[LoopLink], level: float,
 
 
 def _measured(project: ProjectPaths, snapshot: Snapshot) -> dict[str, float]:
-    """Seconds to read the history of each task; of two, as the first may load code."""
+    """Measure the seconds to read each history: the second of two, as the first loads code."""
     actions: Counter[str] = Counter(dict.fromkeys(snapshot.tasks, 0))
     for attempt in snapshot.attempts.values():
         actions[attempt.task_id] += attempt.actions or 0

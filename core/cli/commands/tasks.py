@@ -73,8 +73,8 @@ class _Row(NamedTuple):
 def list_tasks(status: frozenset[str], agent: str | None, only_open: bool) -> None:
     """List the tasks: status, attempts, last outcome, and the state of an open attempt.
 
-    An open attempt without activity for 30 minutes (watch.stale_after_minutes), or at a task that has ended, was left
-    unfinished.
+    An open attempt counts as left unfinished if it had no activity for 30 minutes (watch.stale_after_minutes), or if
+    its task has ended.
 
     \b
     Examples:
@@ -118,14 +118,14 @@ def _row_json(row: _Row) -> objects.Wire:
 @click.command(cls=ReadingCommand)
 @click.argument("task", metavar="TASK|TEXT")
 @click.option(
-    "--limit", type=click.IntRange(min=1), default=MAX_TASKS, show_default=True, metavar="N", help="At most N."
+    "--limit", type=click.IntRange(min=1), default=MAX_TASKS, show_default=True, metavar="N", help="At most N tasks."
 )
 def similar(task: str, limit: int) -> None:
-    """List similar past tasks and what was learned in them, most similar first.
+    """List similar past tasks with their learnings, most similar first.
 
-    TASK is the id of a task or a part of it, or an attempt; any other TEXT describes a future task. Tasks are compared
-    by semantic similarity if `ralphdeck embed` or the dashboard has computed their vectors, else by common words.
-    Learnings of successful attempts come first; drafts only if there is no written reflection.
+    TASK is the ID of a task or a part of it, or an attempt; any other TEXT describes a future task. Tasks are compared
+    by semantic similarity if `ralphdeck embed` or the dashboard has computed their vectors, otherwise by common words.
+    Learnings of successful attempts come first; drafts are listed only if there is no written reflection.
 
     \b
     Examples:
@@ -153,7 +153,7 @@ def similar(task: str, limit: int) -> None:
 
 
 def _find_task(text: str, tasks: Mapping[str, PastTask]) -> str | PastTask:
-    """The task with this ID, ID prefix or attempt, else the text; raises for several."""
+    """Find a task by ID, ID prefix or attempt, else return the text; raises for several."""
     task_id, _, number = text.rpartition(".")
     name = task_id if text not in tasks and task_id in tasks and number.isdecimal() else text
     matches = find_matching_ids(name, tasks)

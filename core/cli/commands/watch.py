@@ -22,20 +22,21 @@ _TERMINATED = 128
     "--extract/--no-extract",
     "extracts",
     default=None,
-    help="Extract patterns when a loop ends. Default: extraction.auto_extract_on_completion.",
+    help="Extract patterns when a loop ends. Default: the setting extraction.auto_extract_on_completion.",
 )
 @click.option(
     "--prune/--no-prune",
     "prunes",
     default=None,
-    help="Archive patterns by the pruning policy when due. Default: if the settings file has auto_prune: true.",
+    help="Archive patterns by the pruning policy. Default: yes if the settings file sets pruning.auto_prune.",
 )
 def watch(extracts: bool | None, prunes: bool | None) -> None:
     """Follow a project without a screen: print a line for each event, until interrupted.
 
-    Without --no-extract, patterns are extracted a second after a loop ended, also from loops that ended since the last
-    automatic extraction. Review asks about them afterwards, and each extraction can be undone. The settings
-    extraction.auto_extract_on_completion and pruning.auto_prune can forbid either. With --readonly nothing is written.
+    Without --no-extract, patterns are extracted a second after a loop ends; at the start, also from loops that ended
+    since the last automatic extraction. Review asks about new patterns, and each extraction can be undone. If the
+    settings extraction.auto_extract_on_completion or pruning.auto_prune are false, the options cannot switch them on.
+    With --readonly nothing is written.
 
     \b
     Examples:

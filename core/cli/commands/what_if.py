@@ -48,12 +48,11 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 @click.command("what-if", cls=ReadingCommand)
 @click.argument("values", metavar="[NAME=VALUE]...", nargs=-1, shell_complete=_complete)
 def what_if(values: tuple[str, ...]) -> None:
-    """Replay the history with other thresholds: which patterns would change state or invert, and what the evaluation
-    criteria would weigh.
+    """Replay the history with other thresholds: show which patterns would change state or be inverted, and how the
+    weights of evaluation criteria would change.
 
-    Nothing is changed. States are those of the rules, without pins, so that their numbers differ from other lists.
-    Without arguments: list the thresholds and their values. The group before the dot may be left out if the name is
-    unique.
+    Nothing is written. Pins are ignored, so the numbers of states differ from other lists. Without arguments, the
+    thresholds and their values are listed. The group before the dot may be left out if the name is unique.
 
     \b
     Examples:
@@ -109,7 +108,7 @@ def _threshold_json(known: Setting, settings: Settings) -> objects.Wire:
 
 
 def _criteria(project: Project, settings: Settings) -> list[objects.Wire]:
-    """The weight of each criterion now, and with the other thresholds."""
+    """Return the weight of each criterion now and with the other thresholds."""
     events = LoggedFeedback(project.project).get_all()
     found = []
     for criterion in sorted({event.criterion for event in events}):
@@ -125,7 +124,7 @@ def _criteria(project: Project, settings: Settings) -> list[objects.Wire]:
 
 
 def _read_configuration() -> Configuration:
-    """The configuration of the project; the defaults without a project."""
+    """Read the configuration of the project; without a project return the defaults."""
     try:
         return read_configuration()
     except ProjectNotFound:
@@ -135,7 +134,7 @@ def _read_configuration() -> Configuration:
 
 
 def _parse(value: str) -> tuple[Setting, str]:
-    """The threshold that is named, and the text of its value."""
+    """Parse NAME=VALUE into the named threshold and the text of its value."""
     name, equals, text = value.partition("=")
     if not equals:
         raise click.UsageError(f"{value!r} is not NAME=VALUE")
