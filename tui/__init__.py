@@ -1,1 +1,1 @@
-"""The screen of ralphdeck: a Textual app over the headless core."""
+"""Dashboard of ralphdeck: a Textual app over the headless core."""

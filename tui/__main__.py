@@ -1,4 +1,4 @@
-"""`python -m tui`: the program `ralphdeck`."""
+"""Run the program `ralphdeck` with `python -m tui`."""
 
 from tui.cli import main
 

@@ -29,10 +29,10 @@ SCREENS: Final = {place: name for place, (_key, name) in PLACES.items()} | {
     "replay": "Replay",
     "past": "Compare",
 }
-"""The name of every screen that has actions: the eight, and those that may lie over one of them."""
+"""Name by ID of every screen that has actions: the eight, and those shown on top of one of them."""
 
 GROUPS: Final = ("Decide", "Look", "Move", "Go", "Program")
-"""Headings of the help, in the order in which the key line offers actions."""
+"""Headings of the help; the key line lists actions in this order."""
 
 OF_APP: Final = frozenset(
     {"undo", "redo", "past", "what_if", "views", "findings", "calls", "density", "screenshot", "theme", "glyphs"}
@@ -44,7 +44,7 @@ _GO: Final = "go_"
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing that a key does; see the head of `actions.toml` for the fields."""
+    """An action that keys run; the head of `actions.toml` describes the fields."""
 
     id: str
     keys: str
@@ -62,7 +62,7 @@ class Action:
 
     @property
     def binding(self) -> Binding:
-        """The Textual binding; its id lets the keymap file give it other keys."""
+        """Textual binding; the keymap file refers to it by its ID."""
         return Binding(self.keys, self.command, self.label, show=self.shown, tooltip=self.tooltip, id=self.id)
 
 
@@ -76,20 +76,20 @@ def _load() -> Iterator[Action]:
 ACTIONS: Final = tuple(_load())
 BY_ID: Final = {action.id: action for action in ACTIONS}
 DECIDING: Final = frozenset(action.id for action in ACTIONS if action.group == "Decide")
-"""What decides something, or begins to."""
+"""IDs of actions that decide something or open a dialog for a decision."""
 WRITING: Final = DECIDING | {"edit_file", "edit_item_file"}
-"""What changes files of the project, or opens them for editing."""
+"""IDs of actions that change project files or open them for editing."""
 EXPORTING: Final = frozenset({"export", "screenshot"})
-"""What writes a file at a path that the user names."""
+"""IDs of actions that write a file at a path that the user chooses."""
 
 
 def actions_of(place: str) -> tuple[Action, ...]:
-    """The actions that exist on one screen, in the order of the registry."""
+    """Return the actions of one screen, in the order of the registry."""
     return tuple(action for action in ACTIONS if not action.places or place in action.places)
 
 
 def action_id(command: str) -> str:
-    """The id of the action that Textual runs as `command`; "" if it is unknown."""
+    """Return the ID of the action that Textual runs as `command`, or "" if unknown."""
     _, name, parameters = parse(command)
     found = f"{_GO}{parameters[0]}" if name == "go" and parameters else name
     return found if found in BY_ID else ""
@@ -107,6 +107,6 @@ _KEY_NAMES: Final = {
 
 
 def key_name(key: str) -> str:
-    """How a Textual key name is written for people: `question_mark` is `?`."""
+    """Return the label of a key by its Textual name: `?` for `question_mark`."""
     sign = key_to_character(key) or ""
     return _KEY_NAMES.get(key) or (sign if sign.isprintable() and not sign.isspace() else "") or key.replace("_", " ")

@@ -1,4 +1,4 @@
-"""The dashboard app: screens, messages of the engine, decisions and navigation."""
+"""The dashboard app: start and end, messages of the engine, and global actions."""
 
 from __future__ import annotations
 
@@ -56,15 +56,14 @@ log = logging.getLogger("ralphdeck")
 LEAVE: Final = "ctrl+c"
 SESSION_SECONDS: Final = 60.0
 SWITCH_SECONDS: Final = 0.001
-"""Longest time that the busy engine thread keeps the screen waiting."""
+"""Maximum seconds that the engine thread runs before the screen gets a turn."""
 
 
 class RalphdeckApp(DecisionApp, inherit_bindings=False):
-    """The dashboard on a project that is not loaded yet.
+    """The dashboard of a project; the engine loads the project after the first frame.
 
-    With `searches` idle time is used to find more questions for Review, with `extracts` loops are extracted from when
-    they end, if the settings allow it. `theme` is the first theme, by default the last one used; `clock` returns
-    monotonic seconds.
+    `searches` and `extracts` are explained in `Engine`. `theme` is the theme at the start, by default the last one
+    used; `clock` returns monotonic seconds.
     """
 
     TITLE = "ralphdeck"
@@ -103,7 +102,7 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
     # Start and end
 
     async def on_event(self, event: events.Event) -> None:
-        """Queue keys and pasted texts, except ctrl+c; escape control characters."""
+        """Queue keys and pastes except ctrl+c; escape control characters in pastes."""
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
             if isinstance(event, events.Key) and event.key == LEAVE:
                 self.key_queue.forget()
@@ -130,9 +129,9 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
         self.call_after_refresh(self._start_engine)
 
     def _save_session_time(self) -> None:
-        """Save the time of this session, also in case the dashboard is killed.
+        """Save the time of this session regularly, in case the dashboard is killed.
 
-        The time of the previous visit stays: the command line reports changes since then.
+        The time of the previous visit is kept: the command line reports changes since then.
         """
         if self.last_visit is not None:
             self.user_state.set_here(LAST_VISIT, iso(self.last_visit) or "")
@@ -262,7 +261,7 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
-        """Run an action; where the screen in front cannot carry it out, say why."""
+        """Run an action, or show a toast with the reason why this is not possible now."""
         id = action_id(action) if isinstance(action, str) else ""
         screen = self._front()
         if not id or screen is None or default_namespace not in (None, self, screen):
@@ -314,17 +313,17 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
         self.push_screen(FindingsDialog([*keymap, *findings_lines(self.view)]))
 
     async def action_quit(self) -> None:
-        """Leave the screen that lies over another one, else the dashboard."""
+        """Close the front screen if it is on top of another one; quit otherwise."""
         if len(self.screen_stack) > 1:
             self.pop_screen()
         else:
             self.exit()
 
     def get_system_commands(self, screen: Screen[Any]) -> list[SystemCommand]:
-        """No commands of Textual's own: the registry has them all."""
+        """Return none of Textual's own commands: `actions.toml` replaces them."""
         return []
 
-    # Plumbing
+    # Helpers
 
     @on(Engine.Searching)
     def _refresh_frame(self) -> None:
@@ -339,7 +338,7 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
             place.tick()
 
 
-if TYPE_CHECKING:  # the app has to offer everything that screens use
+if TYPE_CHECKING:  # mypy checks that the app implements everything that screens use
     _SERVICES: type[Services] = RalphdeckApp
 
 
@@ -354,8 +353,8 @@ def run(
 ) -> int:
     """Run the dashboard; returns the exit code of the process.
 
-    `remembered_as` is the name of this project's state in `state_file`; with `is_fresh` that state is discarded first,
-    because it belongs to another project of the same name.
+    `remembered_as` is the name of this project's state in `state_file`. `is_fresh` discards that state first: it
+    belongs to another project of the same name.
     """
     user_state = UserState(state_file, remembered_as)
     user_state.load()
@@ -369,7 +368,7 @@ def run(
 
 
 def _flush_output() -> None:
-    """Keep the exit code when Python cannot flush to a terminal that is gone."""
+    """Redirect output to /dev/null if the terminal is closed, to keep the exit code."""
     for stream in (sys.__stdout__, sys.__stderr__):
         if stream is None:
             continue

@@ -60,7 +60,7 @@ TOAST_SECONDS: Final = 3.0
 class BaseApp(App[None], inherit_bindings=False):
     """An app with themes, glyphs, row height, notifications, toasts and a clipboard.
 
-    `user_state` is already loaded; `theme` is the first theme, by default the last one used.
+    `user_state` is already loaded; `theme` is the theme at the start, by default the last one used.
     """
 
     def __init__(self, user_state: UserState, theme: str | None = None) -> None:
@@ -80,11 +80,11 @@ class BaseApp(App[None], inherit_bindings=False):
             self.register_theme(known)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Default values of ralphdeck's own variables until a theme sets them."""
+        """Return defaults of ralphdeck's own theme variables."""
         return self.themes[DEFAULT_THEME][1].variables
 
     async def run_async(self, **how: Any) -> None:
-        """Run; a signal ends the app in order, even before the first frame."""
+        """Run the app; a signal ends it cleanly, even before the first frame."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
@@ -92,7 +92,7 @@ class BaseApp(App[None], inherit_bindings=False):
         await super().run_async(**how)
 
     def get_driver_class(self) -> type[Driver]:
-        """Use a terminal driver that survives invalid bytes and a closed terminal."""
+        """Return a terminal driver that tolerates invalid bytes and a closed terminal."""
         found = super().get_driver_class()
         return ResilientDriver if found is LinuxDriver else found
 
@@ -106,7 +106,7 @@ class BaseApp(App[None], inherit_bindings=False):
         self.panic()
 
     def panic(self, *renderables: RenderableType) -> None:
-        """End after a bug with its text, made safe to print, also in the log."""
+        """Exit after an unexpected error; print and log its text with safe characters."""
         if sys.exc_info()[0] is None:
             plain = Console(file=io.StringIO(), width=100, color_system=None)
             with plain.capture() as capture:
@@ -119,15 +119,15 @@ class BaseApp(App[None], inherit_bindings=False):
         super().panic(Text(text))
 
     def on_load(self) -> None:
-        """Set the theme before anything is drawn, so that no other theme is parsed."""
+        """Set the theme before the first frame, so that only this theme is parsed."""
         name = self._chosen_theme or self.user_state.get("theme", DEFAULT_THEME)
         name = PLAIN_THEME if self.no_color else name
         self.theme = name if name in self.themes else DEFAULT_THEME
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Filters of every drawn line: without colours, in ASCII, or unchanged."""
+        """Return the line filters: one removes colours, one replaces non-ASCII glyphs."""
         own = [self._no_colour_filter] if self.no_color else super().get_line_filters()
-        filters = [one for one in own if not isinstance(one, Monochrome)]  # Textual's own filter sends greys
+        filters = [one for one in own if not isinstance(one, Monochrome)]  # Textual's own filter would produce greys
         return [*filters, self._ascii_filter] if self.glyphs is ASCII else filters
 
     @property
@@ -156,7 +156,7 @@ class BaseApp(App[None], inherit_bindings=False):
         self.notify(visible_line(text, most), severity=severity, timeout=seconds, markup=False)
 
     def on_notify(self, event: Notify) -> None:
-        """Remove older toasts where all together would cover too many lines."""
+        """Remove the oldest toasts if all toasts would cover too many lines."""
         room = max(self.size.width - TOAST_FRAME, 1)
         lines = -(-len(event.notification.message) // room)
         for number, old in enumerate(reversed(list(self._notifications)), 2):
@@ -168,7 +168,7 @@ class BaseApp(App[None], inherit_bindings=False):
         self._copier.copy(text)
 
     def action_copy_or_quit(self) -> None:
-        """Copy the selection; quit if there is none, or if it was just copied."""
+        """Copy the selection; quit if there is none or it was just copied."""
         if (text := self._copier.selected()) and not self._has_copied:
             self._has_copied = True
             self.copy(text)
@@ -176,9 +176,9 @@ class BaseApp(App[None], inherit_bindings=False):
             self.exit()
 
     def edit_text(self, text: str) -> str | None:
-        """Let the user edit a text in $EDITOR; None if that failed.
+        """Let the user edit a text in $EDITOR; returns None if that failed.
 
-        The temporary file lies outside the project, is private to the user, and is removed.
+        The temporary file is outside the project, private to the user, and removed afterwards.
         """
         try:
             with TemporaryDirectory(prefix="ralphdeck-") as folder:
@@ -193,7 +193,7 @@ class BaseApp(App[None], inherit_bindings=False):
             return None
 
     def edit_path(self, path: Path, name: str) -> bool:
-        """Suspend the dashboard for $EDITOR; returns whether the editor succeeded."""
+        """Open a file in $EDITOR in the same terminal; returns whether that succeeded."""
         command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "")
         if not command:
             self.say("Set $EDITOR to open files", severity="warning")
@@ -228,7 +228,7 @@ class BaseApp(App[None], inherit_bindings=False):
             widget.refresh()
 
     def action_calls(self) -> None:
-        """Switch to the next kind of notification, and send one as a sample."""
+        """Switch to the next notification method and send a sample notification."""
         name = _following(self.user_state.get("calls", "off"), CALLS)
         self.user_state.set("calls", name)
         self._bell.call("sample notification")
@@ -247,6 +247,6 @@ class BaseApp(App[None], inherit_bindings=False):
 
 
 def _following(name: str, names: Iterable[str]) -> str:
-    """The name after another one, in a cycle; the first one after an unknown name."""
+    """Return the name after `name`, in a cycle; the first one if `name` is unknown."""
     found = list(names)
     return found[(found.index(name) + 1) % len(found)] if name in found else found[0]

@@ -1,4 +1,4 @@
-"""Decisions made on the screens: writing them through the engine, undo and redo."""
+"""Part of the app that sends decisions to the engine: decide, undo and redo."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tui.screens.dialogs import Confirm
 from tui.state.user_state import UserState
 
 WRITING_RECORDS: Final = frozenset({Verb.EXTRACT, Verb.MERGE, Verb.ARCHIVE, Verb.IMPORT})
-"""Decisions that add or remove whole records: their toast names the undo key."""
+"""Verbs that add or remove whole records: their toast names the undo key."""
 
 
 class DecisionApp(NavigationApp, inherit_bindings=False):
@@ -36,9 +36,9 @@ class DecisionApp(NavigationApp, inherit_bindings=False):
         self._pending_decisions = 0
         """Number of decisions that the engine has not answered yet."""
         self._pending_undos: deque[Callable[[Decision], None]] = deque()
-        """Undo requests that wait for these decisions, since they may be meant for one of them."""
+        """Undo requests made before the engine answered: they may mean a pending decision."""
         self._undoing = False
-        """Whether an undo is on its way; keys typed after it act on its result."""
+        """Whether the engine is writing an undo; keys typed meanwhile wait for its result."""
 
     def decide(
         self,
@@ -66,7 +66,7 @@ class DecisionApp(NavigationApp, inherit_bindings=False):
         self.say(f"{message.decided.summary}{back}")  # last: a new toast replaces older ones
 
     def _undo_waiting(self) -> None:
-        """Undo the next requested decision, once the engine has answered all others."""
+        """Run the next waiting undo if the engine has answered all decisions."""
         if not self._pending_decisions:
             self._undoing = False
             if self._pending_undos:
@@ -92,12 +92,12 @@ class DecisionApp(NavigationApp, inherit_bindings=False):
         return f"undo {verb_text(last)}" if last is not None and last.by == self.project.by else ""
 
     def action_undo(self) -> None:
-        """Undo the newest decision; another person's only after a question."""
+        """Undo the newest decision; ask first if another person made it."""
         screen = self.screen
         self._undo(screen.undone if isinstance(screen, BaseScreen) else lambda decision: None)
 
     def _undo(self, undone: Callable[[Decision], None]) -> None:
-        """Undo the newest decision once all are written; first call `undone`."""
+        """Call `undone` and undo the newest decision, once all decisions are written."""
         if self._pending_decisions:
             self._pending_undos.append(undone)
             return

@@ -1,4 +1,4 @@
-"""The worker that embeds patterns and tasks while the dashboard runs."""
+"""Worker that computes embeddings while the dashboard runs."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from core.project.project import Project
 from tui.messages import NewestMessage
 
 AFTER_SECONDS: Final = 3.0
-"""Seconds after the first load, so that the start is not slowed down."""
+"""Seconds between the first load and the first run, so that the start stays fast."""
 _AGAIN_SECONDS: Final = 60.0
-"""Seconds until a retry after another process held the lock or a file could not be written."""
+"""Seconds before a retry if another process held the lock or writing failed."""
 
 
 class EmbeddingWorker:
-    """Embeds missing texts whenever asked, in one thread worker."""
+    """Embeds texts that have no embedding yet, on request, in one thread."""
 
     @dataclass(eq=False)
     class Progress(NewestMessage):
-        """Embeddings done, and in all; equal at the end."""
+        """Number of embeddings done and to do in total; equal at the end."""
 
         done: int
         total: int
@@ -35,16 +35,16 @@ class EmbeddingWorker:
         self._stopped = False
 
     def want(self) -> None:
-        """Request a run: some patterns or tasks may have no embedding."""
+        """Request a run, because some patterns or tasks may have no embedding."""
         self._wanted.set()
 
     def stop(self) -> None:
-        """Let `run` return after the current batch."""
+        """Make `run` return after the current batch."""
         self._stopped = True
         self._wanted.set()
 
     def run(self) -> None:
-        """Embed until stopped. Runs in a thread worker."""
+        """Embed on request until stopped; runs in a thread worker."""
         again: float | None = None
         while not self._stopped:
             self._wanted.wait(again)

@@ -1,4 +1,4 @@
-"""The worker that reads and writes the project, and posts messages to the app."""
+"""Worker that reads and writes the project and posts messages to the app."""
 
 from __future__ import annotations
 
@@ -26,36 +26,36 @@ from tui.messages import NewestMessage
 from tui.present.frame import Records
 
 PAUSE_SECONDS: Final = 0.01
-"""Seconds between two background searches, so that the screen gets its turn."""
+"""Seconds between two steps of the background search, so that the screen runs."""
 _OLDER_GENERATIONS: Final = (5, 2)
-"""Garbage collections of one generation per collection of the next. Drawn lines form reference cycles and die old; with
-Python's default of 10 and 10 memory grows for 15 minutes."""
+"""Thresholds of the second and third garbage collector generation. Drawn lines form reference cycles that live long;
+with Python's default of 10 and 10 memory grows for 15 minutes."""
 PROGRESS_SECONDS: Final = 0.05
 SEARCH_SHOWN_SECONDS: Final = 0.5
 """Seconds of background search before the screen shows it; most searches end sooner."""
 
 
 class Engine(WatchLoop):
-    """The thread worker through which all reads and writes of the project go.
+    """Thread worker that does all reading and writing of the project.
 
-    Posting messages to `target` is thread-safe and never blocks. With `searches` idle time is used to find more
-    questions for Review, with `extracts` loops are extracted from when they end, if the settings allow it.
+    Posting messages to `target` is thread-safe and never blocks. With `searches` the engine looks for more review
+    questions when idle; with `extracts` it extracts patterns from loops when they end, if the settings allow it.
     """
 
     @dataclass(eq=False)
     class Progress(NewestMessage):
-        """Progress of the first load in files, and within one large file."""
+        """Progress of the first load: files read, and `records` of one large file."""
 
         done: int
         total: int
         records: Records | None = None
 
     class Changed(NewestMessage):
-        """There is a newer state; call `Engine.take`."""
+        """A newer state is available; call `Engine.take`."""
 
     @dataclass(eq=False)
     class Decision(Message):
-        """A decision was written, or refused; `made` has the IDs written."""
+        """Result of a decision; `made` has the IDs of the decisions written."""
 
         decided: Decided | None
         error: str
@@ -63,7 +63,7 @@ class Engine(WatchLoop):
 
     @dataclass(eq=False)
     class Written(Message):
-        """An event was recorded, or could not be."""
+        """Result of recording events: a text for a toast."""
 
         text: str
         refused: bool
@@ -86,7 +86,7 @@ class Engine(WatchLoop):
 
     @dataclass(eq=False)
     class Extracted(Message):
-        """Patterns were extracted unattended from a loop that ended."""
+        """Patterns were extracted automatically from a loop that ended."""
 
         decided: Decided
 
@@ -125,7 +125,7 @@ class Engine(WatchLoop):
                 decided = self.project.decide(command, expected_state=seen, progress=progress)
             except RalphdeckError as error:
                 refusal = str(error)
-            except Exception:  # its cause is reported by `_guarded`
+            except Exception:  # `_guarded` reports the cause
                 self._target.post_message(self.Decision(None, "Internal error: check the log to see what was decided"))
                 raise
             finally:
@@ -140,7 +140,7 @@ class Engine(WatchLoop):
         self.submit(job)
 
     def write(self, write: Callable[[Project], str]) -> None:
-        """Queue the recording of events; its text is posted as `Engine.Written`."""
+        """Queue a function that records events; its text is posted as `Engine.Written`."""
 
         def job() -> None:
             try:
@@ -152,7 +152,7 @@ class Engine(WatchLoop):
         self.submit(job)
 
     def take(self) -> tuple[ProjectState, Delta]:
-        """The newest state, and all changes since the last call."""
+        """Return the newest state, and all changes since the last call."""
         with self._lock:
             delta, self._delta = self._delta, Delta()
             return self.project.view, delta
@@ -160,7 +160,7 @@ class Engine(WatchLoop):
     # The worker.
 
     def prepare(self) -> None:
-        """Load the project, with messages of progress."""
+        """Load the project and post messages about the progress."""
 
         def publish(_view: ProjectState) -> None:
             self._target.post_message(self.Changed())
@@ -201,7 +201,7 @@ class Engine(WatchLoop):
         self._target.post_message(self.Changed())
 
     def begin_turn(self, *, idle: bool) -> None:
-        """After jobs, changes and refreshes there may be more to find for Review."""
+        """Search in this turn if idle; request a new search after any other turn."""
         self._searches = idle and self._search_pending
         self._search_pending = self._searches_enabled
 
@@ -209,16 +209,16 @@ class Engine(WatchLoop):
         self._publish(delta)
 
     def idle(self) -> None:
-        """Search for one more question; once there is none, update times and scores."""
+        """Search for one more question; if there is none, update times and scores."""
         if self._searches:
             self._search()
             return
         super().idle()
-        self._target.post_message(self.Changed())  # times and scores depend on the present moment
-        self.project.view.prepare()  # so that Context has it at the first key
+        self._target.post_message(self.Changed())  # times and scores depend on the current time
+        self.project.view.prepare()  # so that Context opens at once
 
     def seconds_left(self) -> float:
-        """Leave the screen its turn between two steps of the search."""
+        """Return a short pause between two steps of a search, so that the screen runs."""
         return PAUSE_SECONDS if self._search_pending else super().seconds_left()
 
     def extracted(self, before: ProjectState, loop_id: str, decided: Decided | None) -> None:
@@ -231,7 +231,7 @@ class Engine(WatchLoop):
         self._target.post_message(self.Watching(state))
 
     def failed(self, error: Exception) -> None:
-        """Post the error to the app; the loop goes on."""
+        """Post an error to the app; the worker continues."""
         known = isinstance(error, RalphdeckError)
         text = str(error) if known else f"Internal error: {type(error).__name__}: {error}"
         detail = "" if known else "".join(traceback.format_exception(error))
@@ -241,7 +241,7 @@ class Engine(WatchLoop):
         found: Delta | None = None
         try:
             found = self.project.search_next()
-        finally:  # a failing search is not repeated at once
+        finally:  # do not repeat a failing search at once
             self._search_pending = found is not None
             self.has_searched_once |= found is None
             now = monotonic()
@@ -261,4 +261,4 @@ class Engine(WatchLoop):
 
 
 class _StoppedWhileLoading(Exception):
-    """The app ends during the first load."""
+    """Raised to abort the first load because the app ends."""

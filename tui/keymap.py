@@ -1,4 +1,4 @@
-"""The keymap file: the user's key bindings, validated."""
+"""Keymap file: load and validate the user's key bindings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TAKEN: Final = {
     "ctrl+s": "the terminal (stop output)",
     "ctrl+z": "the shell",
 }
-"""Keys that terminals or multiplexers keep for themselves, and which program does."""
+"""Keys that never reach the dashboard, and the program that uses them."""
 SAME_AS: Final = {"ctrl+i": "tab", "ctrl+m": "enter", "ctrl+h": "backspace", "ctrl+left_square_bracket": "escape"}
 """Keys that terminals send as another key."""
 MOST_LINES: Final = 1_000
@@ -56,12 +56,12 @@ def load_keymap(path: Path) -> tuple[dict[str, str], list[str]]:
     while clash := next(filter(None, (_clash(name, keymap) for name in keymap)), None):
         name, other, key = clash
         problems.append(f"{path.name}{lines.get(name, '')}: {_clash_message(name, other, key)}")
-        del keymap[name]  # its default key may conflict now: check again
+        del keymap[name]  # its default key may now conflict with another line
     return keymap, problems
 
 
 def _table(text: str) -> tuple[dict[str, Any], dict[str, str], list[tuple[str, str]]]:
-    """Parse names, values, positions such as ` line 3`, and syntax errors."""
+    """Return values by name, the line of each name as ` line 3`, and syntax errors."""
     rows = text.splitlines()[:MOST_LINES]
     lines: dict[str, str] = {}
     for number, row in enumerate(rows, 1):
@@ -87,7 +87,7 @@ def _table(text: str) -> tuple[dict[str, Any], dict[str, str], list[tuple[str, s
 
 
 def _line(name: str, keys: object) -> tuple[list[str], str]:
-    """Validate the keys of one line; returns the keys, or a message."""
+    """Validate the keys of one line; returns the valid keys, and a message or ""."""
     shown = visible_line(name, 40)
     if name not in BY_ID:
         return [], f"unknown action {shown!r}{_suggestion(name, BY_ID)}; see the help (?)"
@@ -104,7 +104,7 @@ def _line(name: str, keys: object) -> tuple[list[str], str]:
 
 
 def _key(written: str) -> tuple[str, str]:
-    """Textual's name of a key as people write it, or a message."""
+    """Return Textual's name of a key as people write it, and a message or ""."""
     key = _character_to_key(written) if len(written) == 1 else written
     *modifiers, base = key.split("+") if len(key) > 1 else [key]
     base = _ALSO.get(base.lower(), base if len(base) == 1 and not modifiers else base.lower())
@@ -122,7 +122,7 @@ def _key(written: str) -> tuple[str, str]:
 
 
 def _suggestion(name: str, known: Iterable[str]) -> str:
-    """`; is it 'promote'?`, if a known name is similar."""
+    """Return `; is it 'promote'?` if a known name is similar, or ""."""
     near = get_close_matches(name[:40].lower(), list(known), n=1, cutoff=0.6)
     return f"; is it {near[0]!r}?" if near else ""
 
@@ -136,7 +136,7 @@ def _clash_message(name: str, other: str, key: str) -> str:
 
 
 def _clash(name: str, keymap: Mapping[str, str]) -> tuple[str, str, str] | None:
-    """A name, another action of a screen with the same key, and the key; or None."""
+    """Return `name`, an action with the same key on the same screen, and the key."""
     mine = keymap[name].split(",")
     for other in ACTIONS:
         theirs = set(keymap.get(other.id, other.keys).split(","))

@@ -1,4 +1,4 @@
-"""Base of messages of which only the newest counts."""
+"""Base class of messages of which only the newest matters."""
 
 from __future__ import annotations
 

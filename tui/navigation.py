@@ -1,4 +1,4 @@
-"""Navigation between screens: going to one, following links, returning."""
+"""Part of the app that switches screens, follows links and goes back."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class NavigationApp(BaseApp, inherit_bindings=False):
     def __init__(self, user_state: UserState, theme: str | None) -> None:
         super().__init__(user_state, theme)
         self._links: list[FollowedLink] = []
-        """The links that led to the screen in front, the newest last."""
+        """Links that led to the front screen, the newest last."""
 
     def open_record(self, place: str, key: str, *, tab: str = "") -> None:
         def show(screen: BaseScreen) -> None:
@@ -67,7 +67,7 @@ class NavigationApp(BaseApp, inherit_bindings=False):
         return self._links[-1] if self._links else None
 
     def go_back(self) -> None:
-        """Return along the last link, and restore both screens."""
+        """Go back to where the last link was followed, and restore both screens."""
         link = self._links.pop()
         self._leave(link, back=True)
         self._show(link.start)
@@ -105,7 +105,7 @@ class NavigationApp(BaseApp, inherit_bindings=False):
         self.go(place)
 
     def go(self, place: str) -> None:
-        """Switch to a screen; close overlays and forget the links that were followed."""
+        """Switch to a screen; close the screens on top and forget the followed links."""
         while self._links:
             self._leave(self._links.pop(), back=False)
         self._show(place)
@@ -118,10 +118,10 @@ class NavigationApp(BaseApp, inherit_bindings=False):
         self.switch_mode(place)
         if self.screen is not before:
             self.jump_guard.arm()
-            self.call_after_refresh(self.jump_guard.arm)  # the user can react only to what is drawn
+            self.call_after_refresh(self.jump_guard.arm)  # the user has seen the screen only when it is drawn
 
     def _front(self) -> BaseScreen | None:
-        """The composed screen in front; None behind a dialog, or at start and end."""
+        """Return the front screen; None if a dialog is in front, or at start and end."""
         try:
             screen = self.screen
         except ScreenStackError:

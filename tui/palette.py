@@ -27,15 +27,15 @@ from tui.services import Services, services_of
 from tui.state.saved_views import BUILT_IN, SavedView, own_views
 
 BEGINS: Final = 0.96
-"""Rank of an action that starts with the typed text; only an exact id ranks higher."""
+"""Rank of an action that starts with the query; only an exact ID ranks higher."""
 HAS: Final = 0.8
-"""Rank of an action that contains the typed text."""
+"""Rank of an action that contains the query."""
 HAS_WORDS: Final = 0.6
-"""Rank of an action that contains all typed words, but not together."""
+"""Rank of an action that contains all words of the query, but not together."""
 
 
 class Palette(CommandPalette):
-    """A palette whose Enter waits for the results of everything typed."""
+    """A palette in which Enter waits for the results of the whole query."""
 
     @on(Input.Submitted)
     async def _finish_searching(self) -> None:
@@ -45,7 +45,7 @@ class Palette(CommandPalette):
 
 
 class PaletteCommands(Provider):
-    """Actions of the screen in front, saved views, then records by id or words."""
+    """Commands of the palette: actions, saved views, themes, and records."""
 
     _jumps: PaletteIndex | None = None
 
@@ -54,7 +54,7 @@ class PaletteCommands(Provider):
         return services_of(self.app)
 
     def _commands(self) -> list[tuple[str, Callable[[], Any]]]:
-        """Commands that need no record: text and callback."""
+        """Return text and callback of actions, saved views and themes."""
         services, screen = self._services, self.screen
         found: list[tuple[str, Callable[[], Any]]] = []
         if isinstance(screen, BaseScreen):
@@ -84,7 +84,7 @@ class PaletteCommands(Provider):
             yield Hit(target.rank, _lit(target.shown, query), partial(self._open, target), text=target.shown)
 
     async def _index(self) -> PaletteIndex:
-        """Build the index in a thread, unless it is up to date."""
+        """Return the index; build it in a thread unless it is up to date."""
         services = self._services
         if self._jumps is None:
             if services.jumps is None or services.jumps.number != services.view.snapshot.number:
@@ -121,7 +121,7 @@ def _view_text(view: SavedView) -> str:
 
 
 def _lit(text: str, query: str) -> Content:
-    """The text, never parsed as markup, with the query underlined."""
+    """Return the text, not parsed as markup, with the query underlined."""
     content = Content(text)
     at = text.lower().find(query.lower())
     return content.stylize(Style(underline=True, bold=True), at, at + len(query)) if at >= 0 else content

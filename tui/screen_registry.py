@@ -1,4 +1,4 @@
-"""The screens, imported on demand: the first frame waits for one of them."""
+"""Screen classes by name, imported on demand so that the start is fast."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tui.screens.base_screen import BaseScreen
 
 
 def screen_class(name: str) -> type[BaseScreen]:
-    """Import the class of a screen: `LoopsScreen` of `tui.screens.loops` for `loops`."""
+    """Import a screen class: `LoopsScreen` of `tui.screens.loops` for `loops`."""
     found: type[BaseScreen] = getattr(import_module(f"tui.screens.{name}"), f"{name.title()}Screen")
     return found
 

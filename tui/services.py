@@ -1,4 +1,4 @@
-"""What the app offers to its screens, so that no screen has to import the app."""
+"""Protocol of the app for its screens, which must not import the app."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from tui.widgets.bars import Item
 class Services(Protocol):
     """The part of the app that screens, dialogs and the palette use.
 
-    `view` is the newest state of the project, `user_state` the settings of this user that last between runs, `themes`
-    has label and theme by name, `jumps` is the index of the palette at its last use. `progress` is (files read, files)
-    during the first load, `records` the progress within one large file. `last_visit` is the time of the previous
-    dashboard session on this project, if known.
+    `view` is the newest state of the project, `user_state` has settings of this user that are kept between runs,
+    `themes` has label and theme by name, `jumps` is the last built index of the palette. `progress` is (files read,
+    files) during the first load, `records` the progress within one large file. `last_visit` is the time of the
+    previous dashboard session on this project, if known.
     """
 
     project: Project
@@ -51,22 +51,22 @@ class Services(Protocol):
 
     @property
     def row_lines(self) -> int:
-        """Lines of a row in every list: 1 or 2."""
+        """Number of lines per row in every list: 1 or 2."""
 
     @property
     def is_web(self) -> bool: ...
 
     @property
     def link(self) -> FollowedLink | None:
-        """The link that led to the screen in front, if any."""
+        """The link that led to the front screen, if any."""
 
     @property
     def may_undo(self) -> bool:
-        """Whether there is a decision to undo, or one is being written."""
+        """Whether there is a decision to undo, including one that is being written."""
 
     @property
     def is_deciding(self) -> bool:
-        """Whether the engine has decisions left to write."""
+        """Whether the engine still has decisions to write."""
 
     def now(self) -> datetime: ...
 
@@ -85,13 +85,13 @@ class Services(Protocol):
         progress: Progress | None = None,
         done: Callable[[], None] | None = None,
     ) -> None:
-        """Hand a decision to the engine; `seen` is the state the user looked at.
+        """Send a decision to the engine; `seen` is the state that the user has seen.
 
-        In the engine's thread `progress` is called with (patterns done, patterns in all), and `done` at the end.
+        The engine's thread calls `progress` with (patterns done, patterns in total), and `done` at the end.
         """
 
     def undo_hint(self) -> str:
-        """The label of the undo key, "" if the newest decision is not this user's."""
+        """Return the label of the undo key; "" if the newest decision is another user's."""
         ...
 
     def go(self, place: str) -> None:
@@ -103,31 +103,31 @@ class Services(Protocol):
         """Go to a screen, with the cursor on a record and one tab of its details."""
 
     def open_filtered(self, place: str, text: str, key: str) -> None:
-        """Go to a list with a temporary filter, and the cursor on a record."""
+        """Go to a list with a temporary filter, with the cursor on a record."""
 
     def open_view(self, view: SavedView) -> None: ...
 
     def preview_loop(self, loop_id: str) -> None:
-        """Show in Context what a loop would get."""
+        """Show the context that a loop would get, on the Context screen."""
 
     def preview_pattern(self, pattern_id: str) -> None:
-        """Show in Context a task that a pattern is about."""
+        """Show the context of a task that a pattern is about, on the Context screen."""
 
     def edit_file(self, relative: str) -> None: ...
 
     def edit_text(self, text: str) -> str | None:
-        """Let the user edit a text in $EDITOR; None if that failed."""
+        """Let the user edit a text in $EDITOR; returns None if that failed."""
 
     def keys_of(self, action: str) -> str:
-        """The keys of an action; comma-separated Textual names."""
+        """Return the keys of an action as comma-separated Textual names."""
 
     def shown_key(self, action: str) -> str:
-        """The first key of an action, as people write it."""
+        """Return the label of the first key of an action."""
 
     def top_items(self, place: str) -> tuple[list[Item], list[Item]]:
-        """The items of the top bar, left and right."""
+        """Return the items of the top bar, left and right."""
 
 
 def services_of(app: App[Any]) -> Services:
-    """The running app, typed as the services that it offers."""
+    """Return the app, typed as `Services`."""
     return cast(Services, app)

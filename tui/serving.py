@@ -1,7 +1,7 @@
-"""The dashboard in a browser on this machine, by textual-serve.
+"""Server that shows the dashboard in a browser on this machine, with textual-serve.
 
-A visitor acts as the user who started it. So the server listens on the loopback interface only, and requires the key
-in the printed address for the page and its socket; pages of other sites in the same browser cannot connect.
+A visitor has the rights of the user who started the server. The server therefore listens only on the loopback
+interface and requires the key of the printed address. Pages of other sites in the same browser cannot connect.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _POLICY: Final = (
 )
 """Content-Security-Policy: nothing is loaded from other hosts."""
 _ELSEWHERE: Final = re.compile(r"<link\b[^>]*\bhref=\"https?://[^>]*>")
-"""What the page of textual-serve loads from other hosts: a font."""
+"""Links in the page of textual-serve to other hosts: a font."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class DeckServer(Server):
-    """Serves one dashboard, a process of `command`, per browser tab.
+    """Starts one process of `command`, a dashboard, per browser tab.
 
-    `announce` receives the address with its key, when it can be opened.
+    `announce` receives the address, including the key, as soon as it can be opened.
     """
 
     def __init__(self, command: Sequence[str], *, port: int, announce: Callable[[str], None]) -> None:
@@ -45,7 +45,7 @@ class DeckServer(Server):
         self._tabs: set[asyncio.Task[object]] = set()
 
     def initialize_logging(self) -> None:
-        """Log only warnings: a line per request would show the key."""
+        """Log only warnings, because logged requests would contain the key."""
         logging.basicConfig(level=logging.WARNING, format="%(message)s")
 
     async def _make_app(self) -> web.Application:
@@ -63,7 +63,9 @@ class DeckServer(Server):
             return await handler(request)
         given = request.query.get("key", request.cookies.get(self._cookie, ""))
         if not compare_digest(given.encode(), self._key.encode()):
-            raise web.HTTPForbidden(text="Open the whole address that ralphdeck serve has printed")
+            raise web.HTTPForbidden(
+                text="The key is missing or wrong. Open the whole address that ralphdeck serve has printed."
+            )
         response = await handler(request)
         if not response.prepared:
             if isinstance(response, web.Response) and response.content_type == "text/html" and response.text:
@@ -86,7 +88,7 @@ class DeckServer(Server):
         self._announce(f"{self.public_url}/?key={self._key}")
 
     async def on_shutdown(self, app: web.Application) -> None:
-        """End the dashboards; the server would wait a minute for them."""
+        """Cancel the open tabs; otherwise the server waits a minute for them."""
         for tab in self._tabs:
             tab.cancel()
 

@@ -1,4 +1,4 @@
-"""The themes of `styles/themes.toml`, and the style sheets that use them."""
+"""Themes from `styles/themes.toml`, and a cache of parsed style sheets."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ STYLES: Final = Path(__file__).parent.parent / "styles"
 
 DEFAULT_THEME: Final = "dark"
 PLAIN_THEME: Final = "ansi"
-"""The theme with the terminal's own colours; the only one that works without colours."""
+"""Theme in the terminal's own colours; the only one that is readable without colours."""
 
 
 def load_themes() -> dict[str, tuple[str, Theme]]:
-    """Load the themes by name, each with its label, in the order of the file."""
+    """Return label and theme by name, in the order of the file."""
     text = (STYLES / "themes.toml").read_text(encoding="utf-8")
     themes: dict[str, tuple[str, Theme]] = {}
     for name, values in tomllib.loads(text).items():
@@ -30,7 +30,7 @@ def load_themes() -> dict[str, tuple[str, Theme]]:
 class StyleSheets(Stylesheet):
     """Style sheets that are parsed again only when theme variables change.
 
-    Textual requests that three times during the start without caching, a tenth of the time to the first frame.
+    Without this Textual parses them three times at the start, which takes a tenth of the time to the first frame.
     """
 
     _outdated = False

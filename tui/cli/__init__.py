@@ -1,6 +1,6 @@
 """The program `ralphdeck`: the headless commands of `core.cli`, and the dashboard.
 
-Importing this loads no screen: `ralphdeck --help` and the headless commands start without textual.
+Importing this module does not import textual, so `ralphdeck --help` and the headless commands start fast.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from core.cli.groups import Program
 from tui.cli.theme_option import THEME, theme_option
 
 _WITH_SCREEN: Final = frozenset({None, "dashboard", "demo", "serve"})
-"""The commands that open a dashboard; None: no command."""
+"""The commands that open a dashboard; None stands for no command."""
 
 
 class DashboardProgram(Program):
-    """The program with a screen; a path as the first word opens the dashboard there."""
+    """The program including the dashboard; `ralphdeck PATH` opens it on a project."""
 
     default: ClassVar[str] = "dashboard"
     extra: ClassVar[Mapping[str, Mapping[str, Place]]] = {
@@ -34,7 +34,7 @@ class DashboardProgram(Program):
     }
 
     def keymap_problems(self, path: os.PathLike[str]) -> list[str]:
-        """What the dashboard would not take from a file of keys."""
+        """Return a message for each invalid line of a keymap file."""
         from tui.keymap import load_keymap  # loads textual
 
         return list(load_keymap(Path(path))[1])
@@ -42,10 +42,10 @@ class DashboardProgram(Program):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; a theme is refused for a command without a screen."""
+        """Find the command; raises `click.UsageError` for --theme without a dashboard."""
         name, command, rest = super().resolve_command(ctx, args)
         if name not in _WITH_SCREEN and ctx.meta.get(THEME) is not None:
-            raise click.UsageError(f"--theme is for the dashboard, demo and serve; {name} has no screen", ctx)
+            raise click.UsageError(f"--theme works only with the dashboard, demo and serve, not with {name}", ctx)
         return name, command, rest
 
 

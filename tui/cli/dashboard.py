@@ -1,4 +1,4 @@
-"""The commands that open a dashboard: `ralphdeck [PATH]`, `ralphdeck demo` and `ralphdeck serve`."""
+"""Commands `ralphdeck [PATH]`, `ralphdeck demo` and `ralphdeck serve`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from core.cli.support.user_files import keymap_file, start_logging, state_file
 from core.config.paths import ProjectPaths, find_project, project_at
 from tui.cli.theme_option import THEME, chosen_theme, theme_option
 
-CHECK_SECONDS: Final = 2.0  # how long `demo --check` plays by default
+CHECK_SECONDS: Final = 2.0  # default duration of `demo --check`
 
 
 @click.command(hidden=True)
@@ -31,7 +31,7 @@ CHECK_SECONDS: Final = 2.0  # how long `demo --check` plays by default
 def dashboard(path: Path | None) -> None:
     """Open the dashboard on the nearest project at or above PATH.
 
-    A folder without .aiwg is fine: the dashboard waits for the first loop.
+    In a folder without .aiwg the dashboard waits for the first loop.
     """
     open_dashboard(project_of(path))
 
@@ -43,7 +43,7 @@ def dashboard(path: Path | None) -> None:
 def demo(check: bool, seconds: float | None) -> None:
     """Open the dashboard on a sample project in which loops run while you watch.
 
-    It is a temporary copy, removed at the end: try anything.
+    The sample project is a temporary copy that is removed at the end, so you can try anything.
 
     \b
     Examples:
@@ -52,9 +52,9 @@ def demo(check: bool, seconds: float | None) -> None:
       ralphdeck demo --check --json
     """
     if not check and (seconds is not None or invocation().as_json):
-        raise click.UsageError("--seconds and --json go with --check")
+        raise click.UsageError("--seconds and --json need --check")
     if check and click.get_current_context().meta.get(THEME) is not None:
-        raise click.UsageError("--theme goes without --check, which has no screen")
+        raise click.UsageError("--theme has no effect with --check; leave out one of them")
     if check:
         _check(CHECK_SECONDS if seconds is None else seconds)
         return
@@ -81,13 +81,17 @@ def _check(seconds: float) -> None:
 @click.command()
 @click.argument("path", required=False, type=click.Path(path_type=Path))
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="Where to listen; 0: any free port."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8000,
+    show_default=True,
+    help="Port to listen on; 0 for any free port.",
 )
 @click.option("--write", is_flag=True, help="Allow decisions in the browser. Default: read-only.")
 @project_option
 @theme_option
 def serve(path: Path | None, port: int, write: bool) -> None:
-    """Show the dashboard in a browser on this machine, one dashboard a tab; read-only without --write.
+    """Show the dashboard in a browser on this machine; read-only without --write. Each tab is a separate dashboard.
 
     Listens on 127.0.0.1 only, and requires the key in the printed address. From another machine:
     ssh -L 8000:127.0.0.1:8000 HOST, then open the same address. Stop it with Ctrl+C.
@@ -100,7 +104,9 @@ def serve(path: Path | None, port: int, write: bool) -> None:
     try:
         from tui.serving import serve as serve_command
     except ImportError as error:
-        raise RalphdeckError(f"serve needs more packages: pip install 'ralphdeck[serve]' ({error})") from None
+        raise RalphdeckError(
+            f"serve needs additional packages. Run: pip install 'ralphdeck[serve]' ({error})"
+        ) from None
     project = project_of(path)
     theme = chosen_theme()
     options = [*([] if write else ["--readonly"]), *(["--theme", theme] if theme is not None else [])]
@@ -116,7 +122,7 @@ def serve(path: Path | None, port: int, write: bool) -> None:
 
 
 def project_of(path: Path | None) -> ProjectPaths:
-    """Find the project for a dashboard: the named one, else the nearest at or above a folder, else that folder."""
+    """Find the project: `--project`, or the nearest at or above `path`, or `path`."""
     named = named_project()
     if path is None and named is not None:
         return guarded(project_at(named))
@@ -128,9 +134,9 @@ def project_of(path: Path | None) -> ProjectPaths:
 
 
 def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
-    """Run the dashboard and exit with its code. The settings are read once, at the start.
+    """Run the dashboard and exit with its code; settings are read only at the start.
 
-    `cache` keeps parsed files between runs, which is useless for a temporary copy.
+    `cache` keeps parsed files between runs; the temporary copy of the demo needs none.
     """
     need_terminal()
     theme = chosen_theme()
@@ -158,7 +164,7 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
 
 
 def need_terminal() -> None:
-    """Raise an error unless stdin and stderr are a terminal; a browser has a driver of its own."""
+    """Raise `RalphdeckError` without a terminal, unless a browser shows the dashboard."""
     in_terminal = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
     if not in_terminal and "TEXTUAL_DRIVER" not in os.environ:
         raise RalphdeckError("the dashboard needs a terminal; for scripts see: ralphdeck --help")

@@ -1,4 +1,4 @@
-"""The option `--theme` of the commands that open a dashboard."""
+"""Option `--theme` of the commands that open a dashboard."""
 
 from __future__ import annotations
 
@@ -21,19 +21,21 @@ def _store_theme(ctx: click.Context, param: click.Parameter, value: str | None) 
 
 
 def theme_option(command: Decorated) -> Decorated:
-    """`--theme NAME`, before or after the name of the command."""
+    """Add the option `--theme NAME` to a command or group."""
     return click.option(
         "--theme",
         metavar="NAME",
         expose_value=False,
         callback=_store_theme,
-        help="Colour theme of the dashboard for this run, e.g. dark, light or ansi. Default: $RALPHDECK_THEME, else "
+        help="Colour theme of the dashboard for this run, e.g. dark, light or ansi. Default: $RALPHDECK_THEME, or "
         "the theme last chosen with T.",
     )(command)
 
 
 def chosen_theme() -> str | None:
-    """The theme that `--theme` names, else `$RALPHDECK_THEME`; None if neither is set. Raises `click.UsageError`."""
+    """Return the theme of `--theme` or `$RALPHDECK_THEME`; None if neither is set.
+
+    Raises `click.UsageError` for an unknown theme."""
     given: str | None = click.get_current_context().meta.get(THEME)
     source, name = ("--theme", given) if given is not None else (_VARIABLE, os.environ.get(_VARIABLE) or None)
     if name is None:
