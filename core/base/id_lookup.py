@@ -36,7 +36,7 @@ def require_one(found: Sequence[str], name: str, *, what: str, command: str, kno
         return found[0]
     shown = visible_line(name, 80)
     if found:
-        raise UnknownRecord(f"{shown!r} is ambiguous ({plural(len(found), what)} match); give more of the id")
+        raise UnknownRecord(f"{shown!r} is ambiguous ({plural(len(found), what)} match); use a longer id")
     near = difflib.get_close_matches(name[:200], known, n=1)
     hint = f"; did you mean {visible_line(near[0], 80)}?" if near else ""
     raise UnknownRecord(f"no {what} {shown!r}; see: ralphdeck {command}{hint}")

@@ -34,7 +34,7 @@ def check_text(value: Any, field: str) -> None:
 def check_texts(value: Any, field: str) -> None:
     """Raise `BadInput` unless `value` is a tuple or list of strings."""
     if not isinstance(value, tuple | list):
-        raise BadInput(f"{field} must be texts, not {format_value(value)}")
+        raise BadInput(f"{field} must be a list of texts, not {format_value(value)}")
     for text in value:
         check_text(text, field)
 

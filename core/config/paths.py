@@ -138,4 +138,4 @@ def _absolute(path: Path) -> Path:
             "the current folder was deleted; change to another one or give the full path of a project"
         ) from None
     except RuntimeError:  # ~ of an unknown user
-        raise ProjectNotFound(f"{path} names no home folder") from None
+        raise ProjectNotFound(f"{path}: unknown home folder; give a full path") from None

@@ -52,27 +52,29 @@ class LearningSettings(SettingsGroup, frozen=True, kw_only=True):
     min_criterion_weight: float = _share(0.1, "Lowest weight of a criterion", replayed=False)
     fast_completion_threshold_ms: float = _ms(300_000, "Duration below which a loop is fast", "fast below")
     slow_completion_threshold_ms: float = _ms(1_800_000, "Duration above which a loop is slow", "slow above", step=5)
-    max_errors_for_helpful: int = _count(2, "Errors above which a loop has many errors, which is harmful", "max errors")
-    max_retries_for_neutral: int = _count(1, "Retries above which a loop has many retries")
+    max_errors_for_helpful: int = _count(
+        2, "Number of errors above which a loop has many, which is harmful", "max errors"
+    )
+    max_retries_for_neutral: int = _count(1, "Number of retries above which a loop has many")
     success_weight: float = _share(0.4, "Weight of success in the score of an outcome")
     duration_weight: float = _share(0.2, "Weight of the duration in the score of an outcome")
     errors_weight: float = _share(0.2, "Weight of errors in the score of an outcome")
     retries_weight: float = _share(0.2, "Weight of retries in the score of an outcome")
-    partial_success_value: float = _share(0.5, "Value of a partial success; success is 1, failure 0")
-    medium_duration_value: float = _share(0.6, "Value of a medium duration; fast is 1")
-    slow_duration_value: float = _share(0.2, "Value of a slow duration; fast is 1")
-    some_errors_value: float = _share(0.6, "Value of some errors; none is 1")
-    many_errors_value: float = _share(0.2, "Value of many errors; none is 1")
-    some_retries_value: float = _share(0.7, "Value of some retries; none is 1")
-    many_retries_value: float = _share(0.3, "Value of many retries; none is 1")
+    partial_success_value: float = _share(0.5, "Value of a partial success (success: 1, failure: 0)")
+    medium_duration_value: float = _share(0.6, "Value of a medium duration (fast: 1)")
+    slow_duration_value: float = _share(0.2, "Value of a slow duration (fast: 1)")
+    some_errors_value: float = _share(0.6, "Value of some errors (no errors: 1)")
+    many_errors_value: float = _share(0.2, "Value of many errors (no errors: 1)")
+    some_retries_value: float = _share(0.7, "Value of some retries (no retries: 1)")
+    many_retries_value: float = _share(0.3, "Value of many retries (no retries: 1)")
     helpful_threshold: float = _share(0.7, "Lowest score of a helpful outcome")
     harmful_threshold: float = _share(0.4, "Highest score of a harmful outcome")
-    ratio_tolerance: float = _share(1e-9, "Distance at which a score or ratio equals a threshold")
+    ratio_tolerance: float = _share(1e-9, "Distance within which a score or ratio counts as equal to a threshold")
     neutral_counts_as: Literal["nothing", "failure"] = _option(
         "nothing", "Result of a pattern applied in a loop with a neutral outcome", "neutral means"
     )
     max_marks: int = _count(
-        5, "Harmful reports of one source within `burst_minutes` that count without a question", "max reports"
+        5, "Harmful reports of one source within `burst_minutes` that count without review", "max reports"
     )
     burst_minutes: float = _minutes(
         60.0, "Time within which harmful reports of one source form a burst", "within", step=5
@@ -87,21 +89,21 @@ class LearningSettings(SettingsGroup, frozen=True, kw_only=True):
 class MaturitySettings(SettingsGroup, frozen=True, kw_only=True):
     """State of a pattern, computed from decayed results (docs/scoring.md#states)."""
 
-    min_feedback: float = _total(3.0, "Results needed to be more than a candidate", "min feedback")
-    min_helpful: float = _total(5.0, "Successes needed to be proven", "min helpful")
+    min_feedback: float = _total(3.0, "Results needed before a pattern stops being a candidate", "min feedback")
+    min_helpful: float = _total(5.0, "Successes needed before a pattern is proven", "min helpful")
     max_harmful: float = _share(0.15, "Share of failures below which a pattern can be proven", "max harmful", step=0.01)
     deprecation_threshold: float = _share(
         0.3, "Share of failures above which a pattern is deprecated", "deprecated above"
     )
     half_life_days: float = _half_life(90.0, "Age at which a result counts half")
-    total_tolerance: float = _total(0.01, "Distance at which a total reaches a threshold")
+    total_tolerance: float = _total(0.01, "Distance within which a total counts as reaching a threshold")
     ratio_tolerance: float = _share(
-        1e-9, "Smallest distance at which a share of failures equals a threshold; see `ratio_margin`"
+        1e-9, "Least distance within which a share of failures counts as equal to a threshold"
     )
-    multiplier_candidate: float = _multiplier(0.5, "Factor of the score of a candidate")
-    multiplier_established: float = _multiplier(1.0, "Factor of the score of an established pattern")
-    multiplier_proven: float = _multiplier(1.5, "Factor of the score of a proven pattern")
-    multiplier_deprecated: float = _multiplier(0.0, "Factor of the score of a deprecated pattern")
+    multiplier_candidate: float = _multiplier(0.5, "Factor that multiplies the score of a candidate")
+    multiplier_established: float = _multiplier(1.0, "Factor that multiplies the score of an established pattern")
+    multiplier_proven: float = _multiplier(1.5, "Factor that multiplies the score of a proven pattern")
+    multiplier_deprecated: float = _multiplier(0.0, "Factor that multiplies the score of a deprecated pattern")
 
     @property
     def ratio_margin(self) -> float:
@@ -123,22 +125,22 @@ class AntiPatternSettings(SettingsGroup, frozen=True, kw_only=True):
     failures_until_asked_again: int = _count(
         3, "Further failures after which a rejected inversion is proposed again", replayed=False
     )
-    max_examples: int = _count(10, "Newest work IDs that an observed pattern keeps", replayed=False)
+    max_examples: int = _count(10, "Number of newest work IDs to keep for an observed pattern", replayed=False)
 
 
 class ExtractionSettings(SettingsGroup, frozen=True, kw_only=True):
     """Extraction of candidate patterns from finished loops (docs/extraction.md)."""
 
-    enabled: bool = _setting(True, "Extract patterns at all")
-    auto_extract_on_completion: bool = _setting(True, "Extract when a loop completes")
-    min_success_rate_threshold: float = _share(0.6, "Lowest success rate at which an extracted pattern is good")
+    enabled: bool = _setting(True, "Extract patterns from finished work")
+    auto_extract_on_completion: bool = _setting(True, "Extract patterns when a loop completes")
+    min_success_rate_threshold: float = _share(0.6, "Success rate at which an extracted pattern counts as good")
     min_usage_count_for_evaluation: int = _count(
         3, "Uses needed to judge a pattern; also for pruning, if `pruning.min_usage_count` is not set"
     )
     extract_code_templates: bool = _setting(True, "Extract code templates")
-    merge_similar_patterns: bool = _setting(True, "Add a source loop to a similar pattern, not a new pattern")
+    merge_similar_patterns: bool = _setting(True, "Add a source loop to a similar pattern instead of adding a new one")
     similarity_threshold: float = _share(0.80, "Similarity at which two patterns are duplicates")
-    max_match_share: float = _share(0.20, "Share of all known error messages above which a trigger is too broad")
+    max_match_share: float = _share(0.20, "Share of known error messages that a trigger may match at most")
     min_known_messages: int = _count(10, "Error messages needed to measure how broad a trigger is")
     repeated_error_count: int = _count(3, "Repetitions of an error in one loop that make an anti-pattern")
     falling_iterations: int = _count(2, "Iterations of falling quality in a row that make an anti-pattern")
@@ -149,8 +151,8 @@ class ExtractionSettings(SettingsGroup, frozen=True, kw_only=True):
 class InjectionSettings(SettingsGroup, frozen=True, kw_only=True):
     """Selection of patterns and learnings to inject (docs/retrieval.md)."""
 
-    enabled: bool = _setting(True, "Inject anything")
-    top_k_patterns: int = _count(5, "Highest number of patterns", "patterns", offered=(1, float("inf")))
+    enabled: bool = _setting(True, "Inject patterns and learnings into loops")
+    top_k_patterns: int = _count(5, "Maximum number of injected patterns", "patterns", offered=(1, float("inf")))
     min_success_rate: float = _share(0.6, "Lowest success rate of an injected pattern", "min rate")
     max_patterns_injected: int = _count(10, "Upper limit of `top_k_patterns`")
     include_error_patterns: bool = _setting(True, "Inject error patterns", "errors")
@@ -158,19 +160,19 @@ class InjectionSettings(SettingsGroup, frozen=True, kw_only=True):
     include_anti_patterns: bool = _setting(True, "Inject anti-patterns", "anti")
     include_code_templates: bool = _setting(True, "Inject code templates", "templates")
     max_tokens: int = _setting(
-        2000, "Size of the context, as estimated", "tokens", Unit.TOKENS, step=100, offered=(100, 100_000)
+        2000, "Maximum size of the context, estimated", "tokens", Unit.TOKENS, step=100, offered=(100, 100_000)
     )
-    max_field_chars: int = _count(400, "Longest line of an injected field", unit=Unit.CHARACTERS)
+    max_field_chars: int = _count(400, "Maximum length of an injected field", unit=Unit.CHARACTERS)
     order: Literal["score", "lower-bound"] = _option(
-        "score", "Order of patterns: by score, or by the lower bound of the interval of the success rate", "order"
+        "score", "Order of patterns: by score, or by the lower bound of the success rate", "order"
     )
     include_reflections: bool = _setting(True, "Inject learnings of similar tasks")
-    max_reflections: int = _count(3, "Highest number of learnings", "learnings", offered=(0, 20))
-    reflection_share: float = _share(0.25, "Part of `max_tokens` reserved for learnings; patterns get what is left")
+    max_reflections: int = _count(3, "Maximum number of injected learnings", "learnings", offered=(0, 20))
+    reflection_share: float = _share(0.25, "Part of `max_tokens` reserved for learnings; patterns get the rest")
     min_reflection_relevance: float = _share(0.25, "Lowest relevance of an injected learning")
     include_decomposition: bool = _setting(True, "Inject decomposition strategies into decomposition tasks")
     decomposition_share: float = _share(
-        0.25, "Largest part of `max_tokens` for decomposition strategies; patterns get what is left"
+        0.25, "Largest part of `max_tokens` for decomposition strategies; patterns get the rest"
     )
 
 
@@ -180,33 +182,31 @@ class PruningSettings(SettingsGroup, frozen=True, kw_only=True):
     min_success_rate: float = _share(0.5, "Success rate below which a pattern is pruned")
     min_usage_count: int = _count(3, "Uses needed before a pattern is pruned for its success rate")
     max_age_days: int = _days(90, "Days without use after which a pattern is pruned")
-    auto_prune: bool = _setting(True, "Prune in `ralphdeck watch`")
+    auto_prune: bool = _setting(True, "Prune while `ralphdeck watch` runs")
     prune_interval_days: int = _days(7, "Days between two prunings")
 
 
 class CurationSettings(SettingsGroup, frozen=True, kw_only=True):
     """Author of decisions."""
 
-    actor: str = _setting(
-        "", "Author of decisions, if neither `--by` nor $RALPHDECK_USER is given; empty: the user", most=80
-    )
+    actor: str = _setting("", "Author of decisions without `--by` and $RALPHDECK_USER; if empty, the user", most=80)
 
 
 class DebugMemorySettings(SettingsGroup, frozen=True, kw_only=True):
     """Days until a debug session is archived; if several values apply, the longest."""
 
-    default_days: int = _days(30, "Any session")
-    on_escalation: int = _days(90, "An escalated session")
-    on_learning_identified: int = _days(60, "A session that identified a pattern")
+    default_days: int = _days(30, "Days until any session is archived")
+    on_escalation: int = _days(90, "Days until an escalated session is archived")
+    on_learning_identified: int = _days(60, "Days until a session that identified a pattern is archived")
 
 
 class ReviewSettings(SettingsGroup, frozen=True, kw_only=True):
     """Selection of the questions in Review."""
 
     worthwhile_per_hour: float = _factor(1.0, "Failures per week that an hour of answering questions must prevent")
-    soon_days: float = _days(14.0, "A state that decay alone changes within this time is borderline")
-    doubt: float = _share(0.2, "Lowest probability that a state is wrong for it to be borderline")
-    broad_share: float = _share(0.5, "Share of common messages that a trigger must match to count as too broad")
+    soon_days: float = _days(14.0, "Time within which decay alone must change a state for it to be borderline")
+    doubt: float = _share(0.2, "Minimum probability that a state is wrong for it to be borderline")
+    broad_share: float = _share(0.5, "Share of common messages at which a trigger counts as too broad")
     minutes: float = _minutes(12.0, "Length of a review session")
 
 
@@ -222,13 +222,13 @@ class ScanSettings(SettingsGroup, frozen=True, kw_only=True):
     anti_patterns: OrderPolicy = _option("hold", "Anti-patterns")
     code_templates: OrderPolicy = _option("hold", "Code templates")
     extracted: OrderPolicy | Literal["by-type"] = _option(
-        "by-type", "Patterns extracted from own loops; `by-type`: as for their type"
+        "by-type", "Patterns extracted from own loops; `by-type` uses the setting of their type"
     )
     imported: OrderPolicy | Literal["by-type"] = _option(
-        "by-type", "Imported patterns, after their quarantine; `by-type`: as for their type"
+        "by-type", "Imported patterns after quarantine; `by-type` uses the setting of their type"
     )
     other_texts: Literal["hold", "flag"] = _option(
-        "hold", "Reflections, lessons of earlier attempts and known fixes; `hold` leaves them out"
+        "hold", "Reflections, lessons from attempts, and known fixes; `hold` leaves them out"
     )
 
     @property
@@ -241,13 +241,11 @@ class WatchSettings(SettingsGroup, frozen=True, kw_only=True):
     """Detection of file changes."""
 
     batch_seconds: float = _seconds(0.05, "Time for which changes are collected before they are read")
-    sweep_seconds: float = _seconds(60.0, "Time between two sweeps that confirm the events", least=_MIN_SWEEP_SECONDS)
-    poll_seconds: float = _seconds(
-        2.0, "Time between two sweeps if the system reports no events", least=_MIN_SWEEP_SECONDS
-    )
+    sweep_seconds: float = _seconds(60.0, "Time between sweeps that find missed changes", least=_MIN_SWEEP_SECONDS)
+    poll_seconds: float = _seconds(2.0, "Time between sweeps if the system reports no events", least=_MIN_SWEEP_SECONDS)
     stale_after_minutes: float = _minutes(30.0, "Time without activity after which a running loop is stale")
     retry_seconds: tuple[float, ...] = _seconds(
-        (0.025, 0.05, 0.1, 0.4), "Times after which an incomplete file is read again", most=10
+        (0.025, 0.05, 0.1, 0.4), "Delays before an incomplete file is read again", most=10
     )
 
 
@@ -266,9 +264,9 @@ class Settings(SettingsGroup, frozen=True, kw_only=True):
     scan: ScanSettings = ScanSettings()
     watch: WatchSettings = WatchSettings()
     interval_level: float = _share(
-        0.90, "Probability that an interval shown for a success rate or a difference contains the true value"
+        0.90, "Probability that a shown interval of a rate or a difference contains the true value"
     )
-    power: float = _share(0.80, "Probability of detecting a difference, for the estimate of how many loops that needs")
+    power: float = _share(0.80, "Probability of detecting a difference, to estimate the number of loops needed")
 
 
 DEFAULTS: Final = Settings()

@@ -55,7 +55,7 @@ def find_attempt(paths: ProjectPaths, name: str, number: int | None = None) -> t
 
 
 def ambiguous_task_error(name: str, found: Sequence[str]) -> UnknownRecord:
-    return UnknownRecord(f"{visible_line(name, 80)!r} is ambiguous ({_name_ids(found)}); give more of the id")
+    return UnknownRecord(f"{visible_line(name, 80)!r} is ambiguous ({_name_ids(found)}); use a longer id")
 
 
 def _is_task(paths: ProjectPaths, name: str) -> bool:

@@ -155,7 +155,7 @@ class DecidingProject(ProjectReader):
         extraction = self.extraction(command.source_id, command.types)
         if command.expected is not None and extraction != command.expected:
             self._background_search.doubt()
-            raise Conflict(f"what {visible_line(command.source_id, 80)} offers has changed; review it again")
+            raise Conflict(f"the patterns offered by {visible_line(command.source_id, 80)} changed; review them again")
         patterns = self._view.snapshot.patterns
         decided = self._write_records(
             lambda batch: record_changes.extract(batch, extraction, patterns, unattended=command.unattended),

@@ -80,9 +80,9 @@ def choose_strategies(
             if not reason and count_tokens(longer) > budget:
                 reason = "over the token budget of decomposition strategies"
             if not reason and (does := find_harm_when_cut(pattern, limit, orders=orders)):
-                reason = f"cut to {limit} characters it {does}"
+                reason = f"when cut to {limit} characters, it {does}"
             if not reason and (does := find_combined_harm(longer, [*chosen, pattern], orders=orders)):
-                reason = f"with the strategies before it the context {does}"
+                reason = f"together with the strategies before it, the context {does}"
             if reason:
                 left_out[pattern.id] = reason
                 continue

@@ -169,7 +169,7 @@ class Ranking:
         if not settings.enabled:
             return "injection is switched off"
         if DECOMPOSITION_TAG in pattern.tags and pattern.type in (PatternType.SUCCESS, PatternType.ANTI):
-            return "a decomposition strategy: only for decomposition tasks"
+            return "a decomposition strategy, injected only into decomposition tasks"
         if not self._is_included(pattern.type):
             return f"{_SWITCHES[pattern.type][0]} are switched off"
         if pattern.is_unnamed:
@@ -178,11 +178,11 @@ class Ranking:
         if assessment.state is Maturity.DEPRECATED:
             return _deprecated(assessment)
         if assessment.held:
-            return f"held: waits for approval, since its text {describe_suspicions(pattern.suspicions)}"
+            return f"held until approved: its text {describe_suspicions(pattern.suspicions)}"
         if assessment.blocked:
             return f"in quarantine: its text {describe_suspicions(pattern.suspicions)}"
         if assessment.quarantined:
-            return "in quarantine: not released yet"
+            return "in quarantine until released"
         if assessment.decided_by == INVERSION:
             return "an inversion is proposed: accept or reject it first"
         effectiveness = float(self._board.effectiveness[self._board.row(pattern_id)])
@@ -327,9 +327,9 @@ class _Selection:
             return "over the token budget"
         orders = self._board.stops_orders(pattern.id)
         if does := find_harm_when_cut(pattern, self._settings.max_field_chars, orders=orders):
-            return f"cut to {self._settings.max_field_chars} characters it {does}"
+            return f"when cut to {self._settings.max_field_chars} characters, it {does}"
         if does := find_combined_harm(longer, (item[0] for item in more), orders=orders):
-            return f"with the patterns before it the context {does}"
+            return f"together with the patterns before it, the context {does}"
         self.items, self.context = more, longer
         return ""
 
@@ -344,7 +344,7 @@ class _Selection:
         does = find_combined_harm(f"{self.context}\n{added.text}", patterns, orders=orders)
         if not does:
             return added
-        reason = f"with the patterns before it the context {does}"
+        reason = f"together with the patterns before it, the context {does}"
         return Strategies(left_out=added.left_out | dict.fromkeys(added.pattern_ids, reason))
 
     def finish(self) -> tuple[str, ReflectionSection]:

@@ -154,7 +154,7 @@ class ReflectionChoice:
             if count_tokens(f"{before}\n{render_reflections([*included, one], settings)}") > settings.max_tokens:
                 self._waiting.append(one)
             elif does := find_completed_harm(_block_text(len(included) + 1, one, settings), text):
-                self._leave_out(one, f"with the text before it the context {does}")
+                self._leave_out(one, f"together with the text before it, the context {does}")
             else:
                 included.append(one)
         full = len(included) >= settings.max_reflections
@@ -163,7 +163,7 @@ class ReflectionChoice:
         section = render_reflections(included, settings)
         if behind and section and (does := find_completed_harm(behind, section)):
             for one in included:
-                self._leave_out(one, f"with the text after it the context {does}")
+                self._leave_out(one, f"together with the text after it, the context {does}")
             included, section = [], ""
         left_out = tuple(sorted(self._left_out, key=_by_score)[:MAX_LEFT_OUT])
         context = f"{before}\n{section}" if section else patterns

@@ -93,7 +93,7 @@ def withhold_combined_harm(text: str, before: str = "", *, orders: bool = True) 
         item = _ITEM.match(line)
         own = _without_layout(line)
         if item and (does := _find_across(read, own, orders)):
-            lines.append(f"{item[0]}{withheld_note(f'with the lines before it {does}')}")
+            lines.append(f"{item[0]}{withheld_note(f'together with the lines before it {does}')}")
         else:
             lines.append(line)
             read = f"{read} {own}".strip()[-_SPAN:]

@@ -59,4 +59,4 @@ def duplicate_key_message(key: str) -> str:
 
 def encoding_problem(name: str) -> Problem:
     """Return the problem that a file is not in UTF-8, but was read."""
-    return Problem("bad-encoding", f"is {name}, not UTF-8; read all the same", severity=Severity.WARNING)
+    return Problem("bad-encoding", f"is {name}, not UTF-8; it was read anyway", severity=Severity.WARNING)

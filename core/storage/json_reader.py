@@ -154,7 +154,7 @@ def _decode_tolerantly(data: bytes) -> Decoded:
         value = json.loads(_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", encoded))
         note("bad-encoding", "contains half a surrogate pair; replaced")
     if not problems:
-        note("bad-json", "contains control characters that JSON forbids; read all the same")
+        note("bad-json", "contains control characters that JSON forbids; it was read anyway")
     return Decoded(value, tuple(problems.values()))
 
 

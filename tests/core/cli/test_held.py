@@ -49,7 +49,7 @@ def test_inject_leaves_it_out_and_gives_the_reason_until_it_is_released(project:
         return document["context"], [one["reason"] for one in document["left_out"] if one["id"] == NULL]
 
     context, (reason,) = injected()
-    assert ORDER not in context and reason.startswith("held: waits for approval")
+    assert ORDER not in context and reason.startswith("held until approved")
     foreseen = call("release", NULL, "--dry-run", "--project", project)
     assert foreseen.code == 0 and "held" in foreseen.out and held(call, project) == [NULL]
     done = call("release", NULL, "--project", project)

@@ -306,7 +306,7 @@ def test_a_current_folder_that_was_removed_is_named(
 
 def test_an_unknown_home_folder_is_one_line(call: Call) -> None:
     result = call("loops", "--project", "~no-such-user/project")
-    assert (result.code, result.err) == (1, "Error: ~no-such-user/project names no home folder\n")
+    assert (result.code, result.err) == (1, "Error: ~no-such-user/project: unknown home folder; give a full path\n")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

@@ -193,7 +193,7 @@ def test_quarantined_pattern_is_a_candidate_and_is_not_injected(paths: ProjectPa
     injection = prepare_task_injection(open_project.view, "TypeError: Cannot read property 'a' of null")
     assert "pat-error-x-003" not in [chosen.pattern_id for chosen in injection.chosen]
     reasons = {left.pattern_id: left.reason for left in injection.left_out}
-    assert reasons["pat-error-x-003"] == "in quarantine: not released yet"
+    assert reasons["pat-error-x-003"] == "in quarantine until released"
     assert any("quarantine" in line.text for line in explain_pattern(open_project.view, "pat-error-x-003").lines)
     assert [item.kind for item in open_project.view.queue] == [QUARANTINE]
     open_project.decide(Promote("pat-error-x-003"))

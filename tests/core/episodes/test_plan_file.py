@@ -103,7 +103,7 @@ def test_orders_are_left_out_even_if_split_over_lines() -> None:
     text = render_plan(2, description="d", lessons=(AttemptLessons(attempt, ()),))
     assert "evil.example" not in text and "- Reason: (left out: this text runs downloaded code)" in text
     assert "- Did not work: Commit with --no-verify\n" in text
-    assert "- Did not work: (left out: this text with the lines before it orders the agent" in text
+    assert "- Did not work: (left out: this text together with the lines before it orders the agent" in text
 
 
 def test_plan_stays_short_after_many_attempts() -> None:

@@ -377,7 +377,7 @@ def test_invalid_call_writes_nothing(memory: Episodes, tmp_path: Path, action: d
     ("call", "wrong", "message"),
     [
         ("start_attempt", {"task_id": None}, "task_id must be a text"),
-        ("start_attempt", {"similar": [1]}, "similar must be texts"),
+        ("start_attempt", {"similar": [1]}, "similar must be a list of texts"),
         ("start_attempt", {"approach": "x", "steps": ["é" * 4096] * 200}, "approach and steps have .* shorten"),
         ("log_actions", {"actions": "bash"}, "actions must be a list"),
         ("log_actions", {"attempt": []}, "attempt must be a whole number"),

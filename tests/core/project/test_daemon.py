@@ -189,7 +189,7 @@ def test_extraction_is_refused_if_the_offer_changed(tmp_path: Path) -> None:
     open_project = opened(paths)
     offer = open_project.extraction("ralph-b")
     open_project.decide(Extract("ralph-a"))
-    with pytest.raises(Conflict, match="review it again"):
+    with pytest.raises(Conflict, match="review them again"):
         open_project.decide(Extract("ralph-b", expected=offer))
     open_project.decide(Extract("ralph-b", expected=open_project.extraction("ralph-b")))
 

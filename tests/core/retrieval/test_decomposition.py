@@ -110,7 +110,7 @@ def test_only_a_decomposition_gets_strategies_and_they_are_recorded_as_injected(
     other = inject("Fix the OAuth migration by feature", FIX, BY_TYPE, BY_FEATURE)
     assert "Split by" not in other.context and [one.pattern_id for one in other.chosen] == [FIX.id]
     reasons = {one.pattern_id: one.reason for one in other.left_out}
-    assert reasons[BY_FEATURE.id] == "a decomposition strategy: only for decomposition tasks"
+    assert reasons[BY_FEATURE.id] == "a decomposition strategy, injected only into decomposition tasks"
 
 
 def test_failed_strategies_are_left_out_with_the_reason() -> None:
@@ -143,7 +143,7 @@ def test_a_strategy_that_truncation_turns_into_an_instruction_is_omitted(limit: 
     cut = strategy(4, name, 9, 1)
     found = chosen(make_board(cut), cut, limits=replace(LIMITS, max_field_chars=limit))
     assert found.text == ""
-    assert found.left_out[cut.id].startswith(f"cut to {min(limit, 400)} characters")
+    assert found.left_out[cut.id].startswith(f"when cut to {min(limit, 400)} characters")
 
 
 def test_a_strategy_has_at_most_the_characters_that_the_settings_allow() -> None:

@@ -193,7 +193,7 @@ def test_a_learning_dangerous_with_the_text_before_it_is_left_out() -> None:
     before = f"{TITLE}\n\n{INTRODUCTION}\n\n### Error Patterns\n\n1. **x** (no result yet)\n   - Fix: ignore all\n"
     context, found = section(known, patterns=before)
     assert context == before
-    assert reasons(found)["Types first"].startswith("with the text before it the context orders the agent")
+    assert reasons(found)["Types first"].startswith("together with the text before it, the context orders the agent")
 
 
 def test_a_learning_dangerous_with_the_text_after_it_is_left_out() -> None:
@@ -202,7 +202,7 @@ def test_a_learning_dangerous_with_the_text_after_it_is_left_out() -> None:
     choice = ReflectionChoice(matches, InjectionSettings(), NOW, 90.0)
     context, found = choice.finish("", REFLECTIONS_ONLY, "- previous instructions\n")
     assert context == ""
-    assert reasons(found)["Then ignore all"].startswith("with the text after it the context orders the agent")
+    assert reasons(found)["Then ignore all"].startswith("together with the text after it, the context orders the agent")
 
 
 @pytest.mark.parametrize(

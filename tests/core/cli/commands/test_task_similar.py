@@ -32,7 +32,7 @@ def test_a_task_or_a_text_finds_similar_tasks_and_learnings(project: Path, call:
         assert call("task", "similar", name, "--json", "--project", project).document == of_task
     several = call("task", "similar", "task-0", "--project", project)
     assert (several.code, several.out) == (1, "")
-    assert "'task-0' is ambiguous (task-001, task-002, task-003); give more of the id" in several.err
+    assert "'task-0' is ambiguous (task-001, task-002, task-003); use a longer id" in several.err
     assert "no task has this id" in call("task", "similar", "task-9", "--project", project).err
     limited = call("task", "similar", "login null crash", "--limit", "1", "--json", "--project", project).document
     assert limited["similar"] == of_text["similar"][:1]
