@@ -190,11 +190,11 @@ def _settings(section: Fields) -> tuple[Settings, dict[str, str]]:
 
 def _put(group: _S, fields: Fields, field: str, name: str, sources: dict[str, str]) -> _S:
     """Copy `group` with the value of one field from the file, if it is valid."""
-    given = fields.mapping.get(field)
-    if given is None:
+    raw_value = fields.mapping.get(field)
+    if raw_value is None:
         return group
     try:
-        changed = replace(group, **{field: _read(given, SETTINGS[name].kind)})
+        changed = replace(group, **{field: _read(raw_value, SETTINGS[name].kind)})
     except BadInput as error:
         fields.add("bad-value", f"{error}; the default is used", fields.place(field), Severity.ERROR)
         return group
@@ -202,13 +202,13 @@ def _put(group: _S, fields: Fields, field: str, name: str, sources: dict[str, st
     return changed
 
 
-def _read(given: Any, kind: Any) -> Any:
+def _read(raw_value: Any, kind: Any) -> Any:
     """Convert a YAML value to the type of a setting; invalid values stay unchanged."""
-    if get_origin(kind) is tuple and isinstance(given, list):
-        return tuple(_read(item, float) for item in given)
+    if get_origin(kind) is tuple and isinstance(raw_value, list):
+        return tuple(_read(item, float) for item in raw_value)
     read = _READERS.get(kind)
-    value = read(given) if read is not None else None
-    return given if value is None else value
+    value = read(raw_value) if read is not None else None
+    return raw_value if value is None else value
 
 
 def _check_archive(fields: Fields) -> None:
@@ -216,9 +216,9 @@ def _check_archive(fields: Fields) -> None:
     if fields.flag(archive) is False:
         message = f"{archive} must be true: pruned patterns are always archived"
         fields.add("bad-value", message, fields.place(archive), Severity.ERROR)
-    given = fields.text(path)
-    if given and PurePosixPath(given) != PurePosixPath(_ARCHIVE_PATH):
-        message = f"{path} must be {_ARCHIVE_PATH}, not {format_value(given)}"
+    raw_value = fields.text(path)
+    if raw_value and PurePosixPath(raw_value) != PurePosixPath(_ARCHIVE_PATH):
+        message = f"{path} must be {_ARCHIVE_PATH}, not {format_value(raw_value)}"
         fields.add("bad-value", message, fields.place(path), Severity.ERROR)
 
 

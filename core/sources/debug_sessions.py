@@ -56,7 +56,7 @@ def read_sessions(file: str, value: Any) -> tuple[tuple[DebugSession, ...], tupl
 def find_record(file: str, value: Any, session_id: str) -> tuple[Place, Any] | None:
     """Find a session by ID in a document; returns its path and value.
 
-    If several records have the ID, the one that `join_sessions` uses is returned.
+    If several records have the ID, the same record is returned as by `join_sessions`.
     """
     found: dict[str, DebugSession] = {}
     places: dict[str, tuple[Place, Any]] = {}

@@ -75,7 +75,8 @@ def parse_tasks(file: str, value: Any) -> tuple[tuple[Task, ...], tuple[Finding,
 def parse_attempts(file: str, value: Any) -> tuple[tuple[Attempt, ...], tuple[Finding, ...]]:
     """Read the attempts of a `trajectory.json`, `attempt.json` or `outcome.json`.
 
-    The task ID and the attempt number come from the names of the folders.
+    The task ID is the name of the task's folder. The attempt number is that of the attempt's folder, if there is one,
+    otherwise that of the entry.
     """
     findings: list[Finding] = []
     fields = document(file, value, findings)

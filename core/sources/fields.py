@@ -41,7 +41,7 @@ class Fields:
         self.pointer = pointer
 
     def text(self, *names: str) -> str:
-        """Return a string, a number as its digits, or "" if both are missing."""
+        """Return a string, or a number as its digits; "" if there is neither."""
         for name in names:
             value = self.mapping.get(name)
             if type(value) is str:

@@ -12,7 +12,7 @@ from core.records.loops import Liveness, LoopStatus
 from core.records.times import minute_of
 
 ALWAYS: Final = datetime(1970, 1, 1, tzinfo=UTC)
-"""Stands for the start of a process on systems that do not report it."""
+"""Start time of a process on systems that do not report it."""
 MAX_PID: Final = 2**22
 """Largest pid on Linux; other systems use smaller ones."""
 _START_TOLERANCE: Final = timedelta(seconds=2)

@@ -40,8 +40,7 @@ class LoopFact(LoopValues, frozen=True, kw_only=True, omit_defaults=True):
     """The information about a loop in one file, registry entry or loop folder.
 
     `source` is the kind of file. Facts from `DETAILS` add details to a loop, but do not show that one exists, unless
-    they are in the loop's directory. `file` and `directory` are project-relative; the
-    file of a folder is its name with `/`.
+    they are in the loop's directory. `file` and `directory` are project-relative; the path of a folder ends in `/`.
 
     `loop_id` is the name of the loop's directory, otherwise the ID in the file, otherwise the stem of the file's name.
     "" means the registry itself, which exists even without entries. `inner_id` is the ID in the file if it differs.

@@ -123,7 +123,7 @@ _FROM_MAIN: Final = (
     *("criteria", "owner", "priority", "tags", "pid"),
     *("learnings", "injected", "extracted", "improvement"),
 )
-"""Fields of a loop that the first fact with a value decides, except those that only add details."""
+"""Fields of a loop that are taken from the first fact with a value, ignoring facts from `DETAILS`."""
 
 
 def _check_liveness(loop: Loop, facts: Sequence[LoopFact], context: Context) -> tuple[Liveness, str]:

@@ -34,8 +34,8 @@ _WORDS: Final[dict[str, dict[str, str]]] = yaml.load(
 )
 
 
-def _by_word(name: str, meaning_of: Callable[[str], _T]) -> dict[str, _T]:
-    return {word: meaning_of(meaning) for meaning, words in _WORDS[name].items() for word in words.split()}
+def _by_word(name: str, convert: Callable[[str], _T]) -> dict[str, _T]:
+    return {word: convert(value) for value, words in _WORDS[name].items() for word in words.split()}
 
 
 _LOOP_STATUSES: Final = _by_word("loop_status", LoopStatus)

@@ -74,7 +74,7 @@ STATE: Final = "state"
 
 
 def _read_kinds() -> Iterator[RecordKind]:
-    """Read `record_kinds.yaml`; `{name}` in a path stands for a path part."""
+    """Read `record_kinds.yaml`; `{name}` in a path is replaced by a path part."""
     table = yaml.load(Path(__file__).with_suffix(".yaml").read_bytes(), yaml.CSafeLoader)
     parts: dict[str, str] = {}
     for name, part in table["parts"].items():

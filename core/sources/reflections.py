@@ -40,7 +40,7 @@ _RICHNESS: Final = {
 _SAME_TIME: Final = timedelta(seconds=60)
 """Maximum time difference for joining a reflection without a loop to one of a loop."""
 _Place = tuple[str, str, int | None, int | None]
-"""Loop, task (only if there is no loop), attempt and iteration."""
+"""Loop, task (only without a loop), attempt and iteration."""
 
 
 def read_reflections(

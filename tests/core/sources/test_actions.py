@@ -1,4 +1,4 @@
-"""The log of an attempt: found line by line, decoded when it is looked at."""
+"""Action logs of attempts, whose lines are decoded on demand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FILE = ".aiwg/ralph/tasks/task-001/attempts/001/actions.jsonl"
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """Where the log lies."""
+    """Path of the action log."""
     path = tmp_path / FILE
     path.parent.mkdir(parents=True)
     return path
@@ -37,8 +37,8 @@ def line(**fields: Any) -> bytes:
     return json.dumps(fields).encode() + b"\n"
 
 
-def naive(data: bytes) -> list[Action]:
-    """All lines of the log, decoded at once."""
+def decode_all(data: bytes) -> list[Action]:
+    """Decode all lines of the log at once, as a reference."""
     begun = [text for text in data.split(b"\n")[:-1] if text.lstrip(b" \t\r\xef\xbb\xbf")[:1] == b"{"]
     found = []
     for number, text in enumerate(begun, 1):
@@ -65,7 +65,7 @@ def test_any_slice_is_what_a_full_parse_gives(
     monkeypatch.setattr(module, "_CHUNK", chunk)
     data = b"".join(text + b"\n" for text in lines)
     log.write_bytes(data + torn)
-    actions, expected = opened(log), naive(data)
+    actions, expected = opened(log), decode_all(data)
     assert list(actions[cut]) == expected[cut]
     assert list(actions) == expected
     assert list(actions.errors) == [place for place, action in enumerate(expected) if action.has_failed]

@@ -1,4 +1,4 @@
-"""Archives of any program are read completely."""
+"""Archived patterns."""
 
 from __future__ import annotations
 

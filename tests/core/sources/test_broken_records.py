@@ -1,4 +1,4 @@
-"""Any record with a broken field stays visible, and a finding names the file and the place."""
+"""A record with an invalid field stays visible and gives a finding with its place."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ OTHER = st.sampled_from([True, 7, -3, 1.4, "", "x", [], [7], {}, {"a": 1}])
 
 
 def read(kind: str, record: Any) -> ParsedFile:
-    """The record as its file is read, patterns in a list."""
+    """Parse a file that contains the record; a pattern is put in a list."""
     file, _, _ = RECORDS[kind]
     data = json.dumps([record] if file == PATTERNS else record).encode()
     known_kind = kind_of(file)
@@ -211,7 +211,7 @@ def visible(kind: str, found: ParsedFile) -> bool:
 
 
 def places(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value inside a record with its pointer."""
+    """Every value inside a record, with its pointer."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in items:
         yield f"{pointer}/{key}", item
@@ -219,7 +219,7 @@ def places(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def put(record: dict[str, Any], pointer: str, value: Any) -> dict[str, Any]:
-    """A copy of the record with another value at a pointer."""
+    """Copy the record with another value at a pointer."""
     changed: Any = copy.deepcopy(record)
     *above, last = [int(part) if part.isdecimal() else part for part in pointer.split("/")[1:]]
     holder = changed

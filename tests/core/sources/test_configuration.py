@@ -1,4 +1,4 @@
-"""Settings from the project's files: what holds, where it comes from, and what is wrong."""
+"""Settings from the project's files, with their sources and findings."""
 
 from __future__ import annotations
 
@@ -76,19 +76,19 @@ def paths(tmp_path: Path) -> ProjectPaths:
     return ProjectPaths(tmp_path)
 
 
-def written(paths: ProjectPaths, text: str | bytes, file: str = "aiwg.yml") -> Configuration:
-    """The configuration of a project with this file."""
+def read_written(paths: ProjectPaths, text: str | bytes, file: str = "aiwg.yml") -> Configuration:
+    """Read the configuration of a project with this file."""
     (paths.project / file).write_bytes(text.encode() if isinstance(text, str) else text)
     return Configuration.read(paths)
 
 
-def section(paths: ProjectPaths, content: Any) -> Configuration:
-    """The configuration of a project with this content below our section."""
-    return written(paths, yaml.safe_dump({"ralph": {"cross_loop_learning": content}}))
+def read_section(paths: ProjectPaths, content: Any) -> Configuration:
+    """Read the configuration of a project with this content in the settings section."""
+    return read_written(paths, yaml.safe_dump({"ralph": {"cross_loop_learning": content}}))
 
 
-def parsed(configuration: Configuration) -> list[tuple[str, str, str]]:
-    """Where what is wrong, below the section."""
+def list_findings(configuration: Configuration) -> list[tuple[str, str, str]]:
+    """Place (below the settings section), code and message of each finding."""
     return [(f.pointer.removeprefix(SECTION), f.code, f.message) for f in configuration.findings]
 
 
@@ -104,7 +104,7 @@ def test_without_a_file_everything_is_a_default(paths: ProjectPaths) -> None:
 
 @pytest.mark.parametrize("file", ["aiwg.yml", ".aiwg/config.yml"])
 def test_every_documented_key_is_known(paths: ProjectPaths, file: str) -> None:
-    configuration = written(paths, DOCUMENTED, file)
+    configuration = read_written(paths, DOCUMENTED, file)
     assert configuration.findings == ()
     assert configuration.settings == Settings()
     source = configuration.sources["injection.top_k_patterns"]
@@ -118,7 +118,7 @@ def test_every_setting_can_be_set(paths: ProjectPaths) -> None:
         group, _, field = setting.name.rpartition(".")
         value = list(setting.value) if isinstance(setting.value, tuple) else setting.value
         (content.setdefault(group, {}) if group else content)[field] = value
-    configuration = section(paths, content)
+    configuration = read_section(paths, content)
     assert configuration.findings == ()
     assert configuration.settings == OTHERS
     assert DEFAULT not in configuration.sources.values()
@@ -126,9 +126,9 @@ def test_every_setting_can_be_set(paths: ProjectPaths) -> None:
 
 def test_the_first_file_with_settings_counts(paths: ProjectPaths) -> None:
     mine = "ralph: {cross_loop_learning: {injection: {top_k_patterns: 1}}}"
-    written(paths, "ralph: {max_loops: 4}\nother: [1]\n")
-    assert written(paths, mine, ".aiwg/config.yml").file == ".aiwg/config.yml"
-    configuration = written(paths, mine.replace("1", "2"))
+    read_written(paths, "ralph: {max_loops: 4}\nother: [1]\n")
+    assert read_written(paths, mine, ".aiwg/config.yml").file == ".aiwg/config.yml"
+    configuration = read_written(paths, mine.replace("1", "2"))
     assert (configuration.file, configuration.settings.injection.top_k_patterns) == ("aiwg.yml", 2)
     (finding,) = configuration.findings
     assert (finding.file, finding.code) == (".aiwg/config.yml", "unused-settings")
@@ -150,8 +150,8 @@ def test_the_first_file_with_settings_counts(paths: ProjectPaths) -> None:
     ],
 )
 def test_an_unknown_key_gets_a_suggestion(paths: ProjectPaths, content: Any, place: str, hint: str) -> None:
-    configuration = section(paths, content)
-    ((pointer, code, message),) = parsed(configuration)
+    configuration = read_section(paths, content)
+    ((pointer, code, message),) = list_findings(configuration)
     assert (pointer, code) == (place, "unknown-key")
     assert message.startswith(f"unknown setting {place.rpartition('/')[2]!r}; {hint}")
     assert configuration.settings == Settings()
@@ -160,7 +160,7 @@ def test_an_unknown_key_gets_a_suggestion(paths: ProjectPaths, content: Any, pla
 @pytest.mark.parametrize("text", ["ralph: {cross-loop-learning: {}}", "cross_loop_learning: {}", "ralph: {x: 1}"])
 def test_only_a_misspelled_section_is_reported(paths: ProjectPaths, text: str) -> None:
     wrong = [f"'{key}'" for key in ("cross-loop-learning", "cross_loop_learning") if key in text]
-    findings = written(paths, text).findings
+    findings = read_written(paths, text).findings
     assert [f.message for f in findings] == [
         f"{key} is not a section of settings; did you mean ralph.cross_loop_learning?" for key in wrong
     ]
@@ -193,8 +193,8 @@ def test_only_a_misspelled_section_is_reported(paths: ProjectPaths, text: str) -
 def test_an_invalid_value_is_reported_and_the_default_used(
     paths: ProjectPaths, group: str, field: str, value: Any, message: str
 ) -> None:
-    configuration = section(paths, {group: {field: value}, "interval_level": 0.5})
-    ((pointer, code, text),) = parsed(configuration)
+    configuration = read_section(paths, {group: {field: value}, "interval_level": 0.5})
+    ((pointer, code, text),) = list_findings(configuration)
     assert (pointer, code) == (f"/{group}/{field}", "bad-value")
     assert text.startswith(f"{field} {message}")
     assert configuration.settings == Settings(interval_level=0.5)
@@ -208,7 +208,7 @@ def test_an_empty_file_gives_defaults(paths: ProjectPaths) -> None:
         "ralph:\n",
         "ralph: {cross_loop_learning: {injection: , extraction: {enabled: ~}}}",
     ):
-        assert written(paths, text).settings == Settings()
+        assert read_written(paths, text).settings == Settings()
         assert Configuration.read(paths).findings == ()
 
 
@@ -229,7 +229,7 @@ def test_an_empty_file_gives_defaults(paths: ProjectPaths) -> None:
     ],
 )
 def test_a_hostile_file_is_a_finding(paths: ProjectPaths, text: str | bytes, code: str) -> None:
-    configuration = written(paths, text)
+    configuration = read_written(paths, text)
     assert code in [finding.code for finding in configuration.findings]
     assert configuration.settings == Settings()
 
@@ -246,7 +246,7 @@ def test_links_out_of_the_project_and_pipes_are_not_read(paths: ProjectPaths, tm
 
 def test_findings_of_a_bad_file_are_few_and_short(paths: ProjectPaths) -> None:
     many = {f"\x1b[31m[/b]{number}" + "x" * 500: "y" * 500 for number in range(300)}
-    configuration = section(paths, {**many, "injection": many})
+    configuration = read_section(paths, {**many, "injection": many})
     assert 0 < len(configuration.findings) <= 40
     assert all(len(f.pointer) < 200 and len(f.message) < 400 for f in configuration.findings)
     assert not any("\x1b" in f.pointer + f.message for f in configuration.findings)
@@ -264,14 +264,14 @@ GROUPS: Final = sorted({name.rpartition(".")[0] for name in Configuration().sour
 @settings(max_examples=25, deadline=None)
 @given(st.dictionaries(st.sampled_from(GROUPS), st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=4) | VALUES))
 def test_any_value_gives_valid_settings(tmp_path_factory: pytest.TempPathFactory, content: dict[str, Any]) -> None:
-    configuration = section(ProjectPaths(tmp_path_factory.mktemp("any")), content)
+    configuration = read_section(ProjectPaths(tmp_path_factory.mktemp("any")), content)
     changed = [s for s in configuration.listed() if s.source != DEFAULT]
     assert all(setting.value is not None for setting in changed)
     assert len(configuration.findings) <= 20
 
 
 def registry(paths: ProjectPaths, name: str = "registry.json", **policy: Any) -> Path:
-    """A registry document with a pruning policy."""
+    """Write a registry file with a pruning policy."""
     paths.patterns.mkdir(parents=True, exist_ok=True)
     file = paths.patterns / name
     file.write_text(json.dumps({"pattern_registry": {}, "pruning_policy": policy}))
@@ -280,7 +280,7 @@ def registry(paths: ProjectPaths, name: str = "registry.json", **policy: Any) ->
 
 def test_the_registry_policy_fills_missing_settings(paths: ProjectPaths) -> None:
     file = registry(paths, min_success_rate=0.7, max_age_days=30)
-    found = section(paths, {"pruning": {"max_age_days": 60}}).with_registry(paths)
+    found = read_section(paths, {"pruning": {"max_age_days": 60}}).with_registry(paths)
     assert (found.settings.pruning.min_success_rate, found.settings.pruning.max_age_days) == (0.7, 60)
     assert found.sources["pruning.min_success_rate"] == f"{paths.relative(file)}:/pruning_policy/min_success_rate"
     assert found.sources["pruning.max_age_days"].startswith("aiwg.yml:")
@@ -308,10 +308,10 @@ def test_a_registry_without_a_policy_changes_nothing(paths: ProjectPaths) -> Non
 
 
 def test_the_minimum_uses_for_evaluation_apply_to_pruning(paths: ProjectPaths) -> None:
-    found = section(paths, {"extraction": {"min_usage_count_for_evaluation": 5}})
+    found = read_section(paths, {"extraction": {"min_usage_count_for_evaluation": 5}})
     assert found.settings.pruning.min_usage_count == 5
     assert found.sources["pruning.min_usage_count"].endswith("/extraction/min_usage_count_for_evaluation")
     registry(paths, min_usage_count=7)
     assert found.with_registry(paths).settings.pruning.min_usage_count == 7
-    own = section(paths, {"extraction": {"min_usage_count_for_evaluation": 5}, "pruning": {"min_usage_count": 2}})
+    own = read_section(paths, {"extraction": {"min_usage_count_for_evaluation": 5}, "pruning": {"min_usage_count": 2}})
     assert own.with_registry(paths).settings.pruning.min_usage_count == 2

@@ -81,15 +81,15 @@ def test_an_invalid_field_does_not_affect_others() -> None:
 FOLDER = ".aiwg/ralph/tasks/task-001"
 
 
-def joined(*files: tuple[str, Any]) -> Attempt:
-    """The attempt joined from these files."""
+def join_files(*files: tuple[str, Any]) -> Attempt:
+    """Join an attempt from these files."""
     parsed = [attempt for file, value in files for attempt in parse_attempts(f"{FOLDER}/{file}", value)[0]]
     (attempt,) = join_attempts(parsed).values()
     return attempt
 
 
 def test_precedence_is_outcome_then_trajectory_then_attempt() -> None:
-    attempt = joined(
+    attempt = join_files(
         ("attempts/002/attempt.json", {"id": 7, "outcome": {"status": "timeout", "reason": "slow"}, "plan": "a"}),
         ("attempts/002/outcome.json", {"status": "success", "final_quality": 92}),
         ("trajectory.json", {"attempts": [{"attempt_id": 2, "outcome": "failure", "final_quality": 0.5, "plan": "b"}]}),
@@ -99,7 +99,7 @@ def test_precedence_is_outcome_then_trajectory_then_attempt() -> None:
 
 
 def test_an_attempt_without_an_end_is_open() -> None:
-    attempt = joined(("attempts/001/attempt.json", {"started": "2026-02-01T09:00:00Z", "outcome": None}))
+    attempt = join_files(("attempts/001/attempt.json", {"started": "2026-02-01T09:00:00Z", "outcome": None}))
     assert attempt.is_open
 
 
@@ -107,7 +107,7 @@ def test_an_attempt_without_an_end_is_open() -> None:
 def test_successful_approaches_are_read_beside_and_inside_the_outcome(beside: bool) -> None:
     lists = {"what_worked": ["types first"], "what_didnt_work": ["big bang"], "suggestions_for_next_time": ["x"]}
     value = {"outcome": {"status": "failure"}} | lists if beside else {"outcome": {"status": "failure"} | lists}
-    attempt = joined(("attempts/001/attempt.json", value))
+    attempt = join_files(("attempts/001/attempt.json", value))
     assert (attempt.worked, attempt.failed, attempt.suggestions) == (("types first",), ("big bang",), ("x",))
 
 

@@ -1,4 +1,4 @@
-"""The event log: complete lines count, wrong ones cost only themselves."""
+"""The event log: invalid lines do not affect others."""
 
 from __future__ import annotations
 

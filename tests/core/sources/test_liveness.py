@@ -17,7 +17,7 @@ STALE_AFTER = timedelta(minutes=30)
 
 
 class Running:
-    """Processes with known starts; all others are gone."""
+    """Processes with known start times; no other process runs."""
 
     def __init__(self, starts: dict[int, datetime] | None = None) -> None:
         self._starts = starts or {}
@@ -26,7 +26,7 @@ class Running:
         return self._starts.get(pid)
 
 
-def judged(
+def check(
     status: LoopStatus = LoopStatus.RUNNING,
     pid: int | None = None,
     newest: datetime | None = None,
@@ -42,15 +42,15 @@ def ago(**span: float) -> datetime:
 
 def test_a_process_running_at_the_last_activity_belongs_to_the_loop() -> None:
     processes = Running({42: ago(hours=1)})
-    assert judged(pid=42, newest=ago(minutes=50), processes=processes)[0] is Liveness.ALIVE
+    assert check(pid=42, newest=ago(minutes=50), processes=processes)[0] is Liveness.ALIVE
 
 
 def test_a_missing_process_means_dead() -> None:
-    assert judged(pid=42, newest=ago(seconds=1)) == (Liveness.DEAD, "process 42 is gone")
+    assert check(pid=42, newest=ago(seconds=1)) == (Liveness.DEAD, "process 42 is gone")
 
 
 def test_a_later_process_reused_the_pid() -> None:
-    liveness, reason = judged(pid=42, newest=ago(hours=2), processes=Running({42: ago(hours=1)}))
+    liveness, reason = check(pid=42, newest=ago(hours=2), processes=Running({42: ago(hours=1)}))
     assert liveness is Liveness.DEAD
     assert "11:00:00" in reason
 
@@ -58,46 +58,46 @@ def test_a_later_process_reused_the_pid() -> None:
 @pytest.mark.parametrize(("late", "expected"), [(2.0, Liveness.ALIVE), (2.1, Liveness.DEAD)])
 def test_starts_are_compared_with_two_seconds_tolerance(late: float, expected: Liveness) -> None:
     processes = Running({42: ago(hours=1) + timedelta(seconds=late)})
-    assert judged(pid=42, newest=ago(hours=1), processes=processes)[0] is expected
+    assert check(pid=42, newest=ago(hours=1), processes=processes)[0] is expected
 
 
 def test_a_running_process_without_a_start_time_is_unknown() -> None:
-    assert judged(pid=42, modified_at=NOW, processes=Running({42: ALWAYS}))[0] is Liveness.UNKNOWN
+    assert check(pid=42, modified_at=NOW, processes=Running({42: ALWAYS}))[0] is Liveness.UNKNOWN
 
 
 @pytest.mark.parametrize("pid", [0, 2**22 + 1])
 def test_an_invalid_pid_is_not_checked(pid: int) -> None:
-    assert judged(pid=pid, newest=ago(minutes=1))[0] is Liveness.FRESH
+    assert check(pid=pid, newest=ago(minutes=1))[0] is Liveness.FRESH
 
 
 def test_without_a_process_silence_makes_a_loop_stale() -> None:
-    assert judged(newest=ago(minutes=30))[0] is Liveness.FRESH
-    assert judged(newest=ago(minutes=31))[0] is Liveness.STALE
-    assert judged(modified_at=ago(minutes=31))[0] is Liveness.STALE
-    assert judged(newest=ago(days=2), modified_at=NOW)[0] is Liveness.STALE
-    assert judged()[0] is Liveness.UNKNOWN
+    assert check(newest=ago(minutes=30))[0] is Liveness.FRESH
+    assert check(newest=ago(minutes=31))[0] is Liveness.STALE
+    assert check(modified_at=ago(minutes=31))[0] is Liveness.STALE
+    assert check(newest=ago(days=2), modified_at=NOW)[0] is Liveness.STALE
+    assert check()[0] is Liveness.UNKNOWN
 
 
 @pytest.mark.parametrize("status", [s for s in LoopStatus if s.ended])
 def test_an_ended_loop_is_not_checked(status: LoopStatus) -> None:
-    assert judged(status, pid=42, newest=ago(days=9))[0] is Liveness.ENDED
+    assert check(status, pid=42, newest=ago(days=9))[0] is Liveness.ENDED
 
 
 def test_a_paused_loop_needs_no_process() -> None:
-    assert judged(LoopStatus.PAUSED, pid=42, newest=ago(days=9))[0] is Liveness.IDLE
+    assert check(LoopStatus.PAUSED, pid=42, newest=ago(days=9))[0] is Liveness.IDLE
 
 
 def test_a_waiting_loop_is_judged_by_silence() -> None:
-    assert judged(LoopStatus.WAITING, pid=42, newest=ago(minutes=1))[0] is Liveness.FRESH
+    assert check(LoopStatus.WAITING, pid=42, newest=ago(minutes=1))[0] is Liveness.FRESH
 
 
 def test_an_unknown_status_gives_unknown_liveness() -> None:
-    assert judged(LoopStatus.UNKNOWN, pid=42, newest=NOW)[0] is Liveness.UNKNOWN
+    assert check(LoopStatus.UNKNOWN, pid=42, newest=NOW)[0] is Liveness.UNKNOWN
 
 
 @pytest.fixture
 def child() -> Iterator[subprocess.Popen[bytes]]:
-    """A process that waits for its input to end."""
+    """A process that runs until its input ends."""
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
     yield process
     process.kill()

@@ -1,4 +1,4 @@
-"""Reflections of the cross-task memory: in JSON, JSON lines and YAML, in folders of any depth."""
+"""Reflections of the cross-task memory in JSON, JSON lines and YAML."""
 
 from __future__ import annotations
 

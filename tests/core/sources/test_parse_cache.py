@@ -1,4 +1,4 @@
-"""The cache is never trusted and never needed."""
+"""The parse cache: unusable files behave like an empty cache."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "cache" / "project.sqlite3"
 
 
-def loaded(cache: ParseCache, stamps: dict[str, Stamp]) -> dict[str, CachedFile]:
+def load_all(cache: ParseCache, stamps: dict[str, Stamp]) -> dict[str, CachedFile]:
     """Decode everything that the cache returns for these stamps."""
     found = {path: decode_cached(value) for path, value in cache.load(stamps).items()}
     return {
@@ -55,13 +55,13 @@ def loaded(cache: ParseCache, stamps: dict[str, Stamp]) -> dict[str, CachedFile]
 
 def test_cached_files_are_loaded_back(file: Path) -> None:
     ParseCache(file).save({"a": CachedFile(STAMP, PARSED)}, ())
-    assert loaded(ParseCache(file), {"a": STAMP}) == {"a": CachedFile(STAMP, PARSED)}
+    assert load_all(ParseCache(file), {"a": STAMP}) == {"a": CachedFile(STAMP, PARSED)}
 
 
 def test_a_changed_file_is_not_loaded(file: Path) -> None:
     cache = ParseCache(file)
     cache.save({"a": CachedFile(STAMP, PARSED), "b": CachedFile(STAMP, PARSED)}, ())
-    assert loaded(cache, {"a": Stamp(2**64 - 1, 2, 3, 5)}) == {}
+    assert load_all(cache, {"a": Stamp(2**64 - 1, 2, 3, 5)}) == {}
 
 
 def test_save_updates_changed_and_deletes_removed_files(file: Path) -> None:
@@ -69,7 +69,7 @@ def test_save_updates_changed_and_deletes_removed_files(file: Path) -> None:
     cache.save({"a": CachedFile(STAMP, PARSED), "b": CachedFile(STAMP, PARSED)}, ())
     newer = CachedFile(Stamp(1, 1, 1, 1), ParsedFile())
     cache.save({"a": newer}, ["b"])
-    assert loaded(cache, {"a": newer.stamp, "b": STAMP}) == {"a": newer}
+    assert load_all(cache, {"a": newer.stamp, "b": STAMP}) == {"a": newer}
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense" * 200, b"SQLite format 3\0" + b"\xff" * 5000])
@@ -77,9 +77,9 @@ def test_a_damaged_cache_is_created_again(file: Path, content: bytes) -> None:
     file.parent.mkdir()
     file.write_bytes(content)
     cache = ParseCache(file)
-    assert loaded(cache, {"a": STAMP}) == {}
+    assert load_all(cache, {"a": STAMP}) == {}
     cache.save({"a": CachedFile(STAMP, PARSED)}, ())
-    assert loaded(cache, {"a": STAMP}) == {"a": CachedFile(STAMP, PARSED)}
+    assert load_all(cache, {"a": STAMP}) == {"a": CachedFile(STAMP, PARSED)}
 
 
 def test_damaged_values_are_skipped(file: Path) -> None:
@@ -88,13 +88,13 @@ def test_damaged_values_are_skipped(file: Path) -> None:
     with sqlite3.connect(file) as connection:
         connection.execute("UPDATE contribution SET value = x'c1ff' WHERE path = 'a'")
     connection.close()
-    assert loaded(cache, {"a": STAMP, "b": STAMP}) == {"b": CachedFile(STAMP, PARSED)}
+    assert load_all(cache, {"a": STAMP, "b": STAMP}) == {"b": CachedFile(STAMP, PARSED)}
 
 
 def test_values_of_other_code_versions_are_ignored(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ParseCache(file).save({"a": CachedFile(STAMP, PARSED)}, ())
     monkeypatch.setattr(cache_module, "_version", lambda: 1)
-    assert loaded(ParseCache(file), {"a": STAMP}) == {}
+    assert load_all(ParseCache(file), {"a": STAMP}) == {}
 
 
 def test_a_locked_cache_behaves_as_empty(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,25 +103,25 @@ def test_a_locked_cache_behaves_as_empty(file: Path, monkeypatch: pytest.MonkeyP
     cache.save({"a": CachedFile(STAMP, PARSED)}, ())
     other = sqlite3.connect(file, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
-    assert loaded(cache, {"a": STAMP}) == {}
+    assert load_all(cache, {"a": STAMP}) == {}
     cache.save({"b": CachedFile(STAMP, PARSED)}, ())
     other.execute("ROLLBACK")
     other.close()
-    assert loaded(cache, {"a": STAMP}) == {"a": CachedFile(STAMP, PARSED)}
+    assert load_all(cache, {"a": STAMP}) == {"a": CachedFile(STAMP, PARSED)}
 
 
 def test_an_impossible_folder_is_not_an_error(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file where the folder should be")
     cache = ParseCache(tmp_path / "taken" / "project.sqlite3")
     cache.save({"a": CachedFile(STAMP, PARSED)}, ())
-    assert loaded(cache, {"a": STAMP}) == {}
+    assert load_all(cache, {"a": STAMP}) == {}
 
 
 def test_a_folder_at_its_path_is_not_an_error(file: Path) -> None:
     file.mkdir(parents=True)
     cache = ParseCache(file)
     cache.save({"a": CachedFile(STAMP, PARSED)}, ())
-    assert loaded(cache, {"a": STAMP}) == {}
+    assert load_all(cache, {"a": STAMP}) == {}
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_values_that_cannot_be_encoded_are_left_out(file: Path, at: datetime, va
     cache = ParseCache(file)
     cache.save({"a": CachedFile(STAMP, PARSED)}, ())
     cache.save({"a": CachedFile(STAMP, ParsedFile(decisions=(decision,))), "b": CachedFile(STAMP, PARSED)}, ())
-    assert loaded(cache, {"a": STAMP, "b": STAMP}) == {"b": CachedFile(STAMP, PARSED)}
+    assert load_all(cache, {"a": STAMP, "b": STAMP}) == {"b": CachedFile(STAMP, PARSED)}
 
 
 def test_each_project_has_its_own_cache(tmp_path: Path) -> None:

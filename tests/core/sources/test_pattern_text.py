@@ -81,13 +81,13 @@ def test_another_document_is_refused(content: str) -> None:
         insert(JsonText(content.encode()), "error", NEW)
 
 
-def merged(base: list[Any], theirs: list[Any], present: list[Any]) -> Any:
+def merge(base: list[Any], theirs: list[Any], present: list[Any]) -> Any:
     return json.loads(merge_records(*(json.dumps(version).encode() for version in (base, theirs, present))))
 
 
 def test_merging_applies_additions_changes_and_removals() -> None:
     changed = {**A, "usage_count": 2, "last_used": "today"}
-    assert merged([A, B], [changed, NEW], [A, B, {"pattern_id": "ours"}]) == [
+    assert merge([A, B], [changed, NEW], [A, B, {"pattern_id": "ours"}]) == [
         changed,
         {"pattern_id": "ours"},
         NEW,
@@ -96,13 +96,13 @@ def test_merging_applies_additions_changes_and_removals() -> None:
 
 def test_merging_keeps_records_that_both_changed() -> None:
     ours = {**A, "usage_count": 5}
-    assert merged([A], [{**A, "usage_count": 2}], [ours]) == [ours]
-    assert merged([A], [], [ours]) == [ours]
+    assert merge([A], [{**A, "usage_count": 2}], [ours]) == [ours]
+    assert merge([A], [], [ours]) == [ours]
 
 
 def test_merging_twice_changes_nothing_more() -> None:
-    once = merged([A], [A, NEW], [A, B])
-    assert merged([A], [A, NEW], once) == once
+    once = merge([A], [A, NEW], [A, B])
+    assert merge([A], [A, NEW], once) == once
 
 
 def test_merging_keeps_numbers_as_they_are_written() -> None:

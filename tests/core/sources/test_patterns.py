@@ -1,4 +1,4 @@
-"""Pattern files in every shape; one wrong record costs only itself."""
+"""Pattern files of every layout; an invalid record does not affect others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kinds of files: which collections a path belongs to."""
+"""Record kinds: the collections that a path belongs to."""
 
 from __future__ import annotations
 

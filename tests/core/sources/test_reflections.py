@@ -206,7 +206,7 @@ def test_a_reflection_without_a_loop_joins_the_nearest_in_time() -> None:
 
 
 class Compared(str):
-    """A loop id that counts how often one is compared."""
+    """A loop ID that counts comparisons of loop IDs."""
 
     times = 0
     __hash__ = str.__hash__
@@ -217,7 +217,7 @@ class Compared(str):
 
 
 def test_joining_a_common_sentence_is_fast() -> None:
-    """Each of 1,000 loops has it with and without its iteration, and 1,000 times it is parsed without a loop."""
+    """Each of 1,000 loops has it with and without an iteration; 1,000 more have no loop."""
     parsed = []
     for number in range(1000):
         loop = Compared(f"loop-{number}")

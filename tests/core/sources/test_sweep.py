@@ -1,4 +1,4 @@
-"""Which files are read, and that a sweep finds exactly those."""
+"""A sweep finds exactly the files that are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pattern files of unusual shape, key style and encoding: read, reported, and written back as they are."""
+"""Pattern files of unusual layout, key style and encoding are read and preserved."""
 
 from __future__ import annotations
 

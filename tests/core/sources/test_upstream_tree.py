@@ -1,4 +1,4 @@
-"""Two real trees, read whole: what the people who wrote these loops would expect to see."""
+"""Loops, reflections and findings of two real projects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOW = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
 
 
 class NothingRuns:
-    """A machine on which none of the loops' processes is left."""
+    """A machine on which no process of a loop runs."""
 
     def started_at(self, pid: int) -> datetime | None:
         return None
@@ -202,7 +202,7 @@ def test_the_daemon_of_an_external_loop_is_found_under_its_launcher_id(upstream_
 
 def test_real_trees_have_no_findings_about_loops(upstream: Snapshot, examples: Snapshot) -> None:
     assert upstream.findings == ()
-    # The document's own example has an ID that its schema does not allow.
+    # The documented example has an ID that the schema does not allow.
     assert {(one.severity, one.pointer) for one in examples.findings if "/patterns/" not in one.file} == {
         (Severity.INFO, "/session_id")
     }
