@@ -1,4 +1,4 @@
-"""Write the action log of an attempt, with its counts and qualities."""
+"""Write the action log of an attempt, and its counts and quality history."""
 
 from __future__ import annotations
 
@@ -27,38 +27,39 @@ _MAX_RECORD_BYTES: Final = MAX_BYTES - MAX_TOTAL_SIZE - (1 << 16)  # leaves room
 _LINE: Final = re.compile(
     rb'\{"timestamp":"(?P<timestamp>[^"]*)","iteration":(?P<iteration>\d+),(?P<rest>.*)', re.DOTALL
 )  # a line as `validate_action` formats it
-_MAX_LENGTH_DIFFERENCE: Final = 16  # bytes by which an iteration number may be longer, and a line feed
-_SHAPES: Final[Shapes] = {("execution",): dict, ("execution", "quality_history"): list}  # of `attempt.json`
+_MAX_LENGTH_DIFFERENCE: Final = 16  # bytes by which a logged line may be longer than a repeated one (iteration, "\n")
+_SHAPES: Final[Shapes] = {("execution",): dict, ("execution", "quality_history"): list}  # types in `attempt.json`
 
 
 def append_actions(
-    path: Path, records: Sequence[Mapping[str, Any]], given: Sequence[Set[str]], known: int
+    path: Path, records: Sequence[Mapping[str, Any]], explicit: Sequence[Set[str]], known: int
 ) -> tuple[int, int]:
-    """Append actions, unless they are the last ones and one has a timestamp.
+    """Append actions to a log; do nothing if the call repeats the last one.
 
-    `given` are the fields that each action has itself; only these are compared. `known` is the recorded number of
-    actions. Returns the number of added actions and of all actions. The log is counted only after a repeated call,
-    since the first call may have been killed before it recorded the number.
+    It does if at least one action has a timestamp and the log ends with the same actions. `explicit` contains the names
+    of the fields that the caller set in each action; fields with default values are not compared. `known` is the
+    recorded number of actions. Returns the number of added actions and of all actions. Only a repeated call counts the
+    lines of the log, since the first call may have been killed before it recorded their number.
     """
     if not records:
         return 0, known
     lines = [msgspec.json.encode(record) for record in records]
-    if any("timestamp" in fields for fields in given) and _ends_with(path, lines, given):
+    if any("timestamp" in fields for fields in explicit) and _ends_with(path, lines, explicit):
         return 0, AppendLog(path).read()[0].count(b"\n")
     AppendLog(path).append(lines)
     return len(lines), known + len(lines)
 
 
-def _ends_with(path: Path, lines: Sequence[bytes], given: Sequence[Set[str]]) -> bool:
-    """Whether a log ends with these lines, except for defaulted fields."""
+def _ends_with(path: Path, lines: Sequence[bytes], explicit: Sequence[Set[str]]) -> bool:
+    """Whether a log ends with these lines; ignores fields with default values."""
 
     def is_same(one: bytes, other: bytes, fields: Set[str]) -> bool:
         parts = [found.groupdict() for found in (_LINE.match(one), _LINE.match(other)) if found]
-        not_given = {name: None for name in ("timestamp", "iteration") if name not in fields}
-        return one == other or (len(parts) == 2 and parts[0] | not_given == parts[1] | not_given)
+        defaults = {name: None for name in ("timestamp", "iteration") if name not in fields}
+        return one == other or (len(parts) == 2 and parts[0] | defaults == parts[1] | defaults)
 
     last = _last_lines(path, sum(len(line) + _MAX_LENGTH_DIFFERENCE for line in lines))[-len(lines) :]
-    return len(last) == len(lines) and all(map(is_same, last, lines, given))
+    return len(last) == len(lines) and all(map(is_same, last, lines, explicit))
 
 
 def _last_lines(path: Path, size: int) -> list[bytes]:
@@ -72,16 +73,16 @@ def _last_lines(path: Path, size: int) -> list[bytes]:
         start = max(os.fstat(handle).st_size - size - 1, 0)
         data = os.pread(handle, size + 1, start)
         whole = data.split(b"\n")
-        # The text before the first line feed may be an incomplete line, and so is the text after the last one.
+        # The first piece may be a part of a line. The last one is empty, unless the last line is incomplete.
         return whole[1 if start else 0 : -1] if not whole[-1] else []
     finally:
         os.close(handle)
 
 
 def check_metrics(folder: TaskFolder, place: AttemptFolder, qualities: Mapping[int, float]) -> None:
-    """Check that new actions can be counted, before they are appended.
+    """Check that `update_metrics` will succeed, before actions are appended.
 
-    Raises BadInput if the quality history would become too long, and Conflict if `attempt.json` has another shape.
+    Raises BadInput if the quality history would become too long, and Conflict if `attempt.json` is malformed.
     """
 
     def check(document: JsonText) -> None:
@@ -91,8 +92,8 @@ def check_metrics(folder: TaskFolder, place: AttemptFolder, qualities: Mapping[i
             raise BadInput(f"quality of {len(history) + new:,} iterations; at most {MAX_QUALITIES:,} per attempt")
         size = len(document.encode()) + new * _ENTRY_BYTES
         if qualities and size > _MAX_RECORD_BYTES:
-            limit = f"{size:,} bytes; at most {_MAX_RECORD_BYTES:,}, to leave room for the end of the attempt"
-            raise BadInput(f"with another quality {place.attempt} would have {limit}")
+            limit = f"{size:,} bytes; at most {_MAX_RECORD_BYTES:,} are allowed before the end of the attempt"
+            raise BadInput(f"with this quality, {place.attempt} would have {limit}")
 
     edit_object(place.attempt, check, {"id": place.number, "task_id": folder.id})
 
@@ -100,7 +101,7 @@ def check_metrics(folder: TaskFolder, place: AttemptFolder, qualities: Mapping[i
 def update_metrics(
     folder: TaskFolder, place: AttemptFolder, actions: int, iterations: int, qualities: Mapping[int, float]
 ) -> None:
-    """Write counts and qualities by iteration to `attempt.json`."""
+    """Write the counts, and the quality (0..1) of iterations, to `attempt.json`."""
 
     def edit(document: JsonText) -> None:
         _history(document)
@@ -113,14 +114,14 @@ def update_metrics(
 
 
 def _history(document: JsonText) -> list[Any]:
-    """The quality history; raises `BadJson` if it has another shape."""
+    """Return the quality history; raise `BadJson` if it is malformed."""
     check_shapes(document.value, _SHAPES)
     history: list[Any] = document.value.get("execution", {}).get("quality_history", [])
     return history
 
 
 def _set_qualities(document: JsonText, qualities: Mapping[int, float]) -> None:
-    """Set entries of the quality history, each with its change."""
+    """Add or replace entries of the quality history, each with its change."""
     at = ("execution", "quality_history")
     if "quality_history" not in document.value["execution"]:
         document.set(at[:1], at[1], [])
@@ -157,8 +158,8 @@ def _entry(iteration: int, quality: float, before: float | None) -> dict[str, An
 
 
 class LogResult(Struct, frozen=True):
-    """The result of `log_actions`."""
+    """Result of `log_actions`."""
 
-    number: int  # the attempt
-    actions: int  # all actions of the attempt
-    added: int  # new actions of this call
+    number: int  # of the attempt
+    actions: int  # number of all actions of the attempt
+    added: int  # number of actions that this call added

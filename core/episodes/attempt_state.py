@@ -1,4 +1,4 @@
-"""Decide whether an attempt is running, paused, left unfinished or ended."""
+"""Determine whether an attempt is running, paused, left unfinished or ended."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOT_STARTED: Final = "not started"  # a running task without any attempt
 
 
 def describe_state(task: Task, attempts: Sequence[Attempt]) -> str:
-    """The state of a task for display: its status, or "not started"."""
+    """Return the state of a task for display: its status, or "not started"."""
     return NOT_STARTED if task.status is TaskStatus.RUNNING and not attempts else task.status.value
 
 
@@ -36,14 +36,15 @@ class AttemptCondition(NamedTuple):
 def assess_attempt(
     attempt: Attempt, task: Task | None, latest: int, now: datetime, settings: WatchSettings
 ) -> AttemptCondition:
-    """The state of one attempt at `task`, None if no file describes the task.
+    """Determine the state of an open or ended attempt, and the reason.
 
-    An attempt is left unfinished if its task has ended, if a later attempt exists (`latest` is the highest number), or
-    without activity for `stale_after_minutes`. A paused task needs no activity. `now` is aware UTC.
+    An open attempt is left unfinished if its task has ended, if a later attempt exists (`latest` is the highest
+    number), or if it has had no activity for `stale_after_minutes` and the task is not paused. `task` is None if no
+    file describes it. `now` is aware UTC.
     """
     if not attempt.is_open:
         known = attempt.outcome is not Outcome.UNKNOWN
-        return AttemptCondition(AttemptState.ENDED, str(attempt.outcome) if known else "it ended without an outcome")
+        return AttemptCondition(AttemptState.ENDED, str(attempt.outcome) if known else "ended without an outcome")
     status = task.status if task is not None else TaskStatus.UNKNOWN
     if status.ended:
         return AttemptCondition(AttemptState.LEFT, f"the task is {status}, and this attempt has no outcome")
@@ -56,7 +57,7 @@ def assess_attempt(
     if active_at is None:
         # Without any time, only the status of the task is known.
         if status is TaskStatus.RUNNING:
-            return AttemptCondition(AttemptState.RUNNING, "by the status of the task; no activity is recorded")
+            return AttemptCondition(AttemptState.RUNNING, "the task is running; no activity is recorded")
         return AttemptCondition(AttemptState.LEFT, "no activity is recorded")
     silent = max(now - active_at, timedelta())
     if silent > timedelta(minutes=settings.stale_after_minutes):
@@ -67,7 +68,7 @@ def assess_attempt(
 def assess_attempts(
     tasks: Mapping[str, Task], attempts: Mapping[str, Attempt], now: datetime, settings: WatchSettings
 ) -> dict[str, AttemptCondition]:
-    """The state of every attempt by ID; see `assess_attempt`."""
+    """Determine the state of every attempt, by ID, with `assess_attempt`."""
     latest: dict[str, int] = {}
     for attempt in attempts.values():
         latest[attempt.task_id] = max(latest.get(attempt.task_id, 0), attempt.number)
@@ -78,7 +79,7 @@ def assess_attempts(
 
 
 def _round_duration(span: timedelta) -> str:
-    """A duration in its largest whole unit."""
+    """Format a duration in whole days, hours or minutes."""
     minutes = int(span.total_seconds() // 60)
     if minutes >= 48 * 60:
         return plural(minutes // (24 * 60), "day")

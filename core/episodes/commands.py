@@ -1,4 +1,4 @@
-"""Parse the command of an action, and find which earlier run it covers."""
+"""Parse the commands of actions, to find out which earlier run a command repeats."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from core.records.episodes import Action
 _MAX_TEXT: Final = 20_000
 _MAX_WORDS: Final = 100
 _RUNNER: Final = re.compile(r"pytest|unittest|tox|nox|jest|vitest|mocha|tsc|mypy|pyright|ruff|flake8|eslint")
-"""Programs that only check the work."""
+"""Test runners, type checkers and linters."""
 _BUILDER: Final = re.compile(r"npm|yarn|pnpm|bun|deno|cargo|go|mvn|gradle|gradlew|make|dotnet|mix|rake")
 _CHECK: Final = re.compile(r"test|spec|check|build|lint|type|vet|clippy|verify|compile", re.IGNORECASE)
-"""Targets of a build tool that check the work, rather than install or publish."""
+"""Targets of a build tool that check the work; other targets install or publish."""
 _LAUNCHER: Final = re.compile(r"npx|bunx|uv|poetry|pipenv|hatch|run|exec|bundle|python|python3|-m|time|env")
 _QUIET: Final = re.compile(r"-q|-v|-vv|-s|-x|--|--quiet|--verbose|--silent|--run")  # they do not affect the result
 _READ_ONLY: Final = re.compile(
     r"(?:ls|cat|head|tail|less|grep|rg|ag|find|fd|pwd|echo|printf|wc|which|type|tree|stat|file|diff|date|true|jq|ps)"
     r"(?:\s|$)|(?:sed\s+-n|git\s+(?:status|log|diff|show|branch|blame|grep|ls-files))\b"
-)  # beginnings of commands that change nothing, unless their output is redirected to a file
-_EVERYTHING: Final = frozenset((".", "./..."))  # arguments that mean everything, the same as no argument
+)  # commands that change nothing, unless their output is redirected to a file
+_EVERYTHING: Final = frozenset((".", "./..."))  # arguments that select everything, as if there were no argument
 
 
 class ActionCommand(NamedTuple):
-    """What an action ran; equal if two actions ran the same."""
+    """Command of an action; two commands are equal if the actions ran the same."""
 
-    whole: tuple[str, ...]  # the tool and its parameters; for a shell command its text
-    check: tuple[str, ...] = ()  # the test, type check, build or linter that a shell command runs
-    words: tuple[str, ...] = ()  # arguments of the check without output options; empty if it checks everything
+    whole: tuple[str, ...]  # the text of a shell command; for other tools, the tool and its parameters
+    check: tuple[str, ...] = ()  # test runner, type checker, build or linter that a shell command runs, or ()
+    words: tuple[str, ...] = ()  # arguments of the check that select files or tests; () if it checks everything
 
     def covers(self, earlier: ActionCommand) -> bool:
-        """Whether it checks everything that an earlier command checked."""
+        """Whether the command checks everything that an earlier command checked."""
 
         def is_covered(word: str) -> bool:
-            """Whether a word is an earlier one, or a file or folder that contains one."""
+            """Whether an earlier argument equals a word or is inside this file or folder."""
             inside = (f"{word}/", f"{word}::")
             return word in earlier.words or (
                 not word.startswith("-") and any(other.startswith(inside) for other in earlier.words)
@@ -53,14 +53,14 @@ def parse_command(action: Action) -> ActionCommand:
 
 
 def is_read_only(text: str) -> bool:
-    """Whether a shell command only reads, as far as its programs are known."""
+    """Whether all programs in a shell command are known to change nothing."""
     parts = re.split(r"&&|\|\||[;|\n]", text[:_MAX_TEXT])
     commands = [part.strip() for part in parts if part.strip() and not re.match(r"\s*cd(?:\s|$)", part)]
     return ">" not in text and all(_READ_ONLY.match(part) for part in commands)
 
 
 def _parse_check(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The check in a shell command and its arguments; empty for one in a pipe."""
+    """Return the check in a shell command and its arguments; empty if it is in a pipe."""
     for part in text.split("&&"):
         words = part.split()[:_MAX_WORDS]
         while words and (_LAUNCHER.fullmatch(words[0]) or "=" in words[0]):

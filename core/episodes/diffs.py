@@ -1,4 +1,4 @@
-"""Show what an edit or a write changed as lines of a unified diff."""
+"""Format the change of an edit or write action as a unified diff."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from core.records.episodes import Action
 from core.sources import normalize
 from core.storage.json_reader import decode_json
 
-MAX_COMPARED: Final = 400  # lines of a text that are compared; new files are not compared
-MAX_LINES: Final = 200  # lines of a diff; one more line gives the number of omitted ones
+MAX_COMPARED: Final = 400  # maximum number of lines that are compared; new files need no comparison
+MAX_LINES: Final = 200  # maximum number of lines of a diff, besides a line with the number of omitted ones
 _OLD_AND_NEW: Final = (
     ("old_string", "new_string"),
     ("old_str", "new_str"),
@@ -22,17 +22,17 @@ _OLD_AND_NEW: Final = (
 )
 _DIFFS: Final = ("diff", "patch")
 _CONTENTS: Final = ("content", "file_text", "contents", "new_source")
-_EDITS: Final = "edits"  # a list of old and new texts, from tools that change several places of a file
+_EDITS: Final = "edits"  # parameter with a list of old and new texts, of tools that change several places
 DIFF_PARAMS: Final = frozenset({*_DIFFS, *_CONTENTS, _EDITS, *(name for names in _OLD_AND_NEW for name in names)})
-"""Names of parameters that a diff is made of."""
+"""Names of parameters that `build_diff` uses."""
 _WRITING: Final = frozenset({"write", "edit", "create"})  # action types and tool names whose content replaces a file
 
 
 def build_diff(action: Action) -> tuple[str, ...]:
-    """The lines of a unified diff; none if the action has no change.
+    """Return the lines of a unified diff; empty if the action changes nothing.
 
-    The intended change is shown whether the action succeeded or not. The old content of a written file is unknown, so
-    all of its lines count as added.
+    The diff shows the intended change, even if the action failed. The old content of a file that was written as a whole
+    is unknown, so all of its lines count as added.
     """
     lines = tuple(_lines(dict(action.params), action))
     omitted = len(lines) - MAX_LINES

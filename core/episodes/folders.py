@@ -1,4 +1,4 @@
-"""The folders of tasks and attempts: file names, locks and atomic creation."""
+"""Folders of tasks and attempts: file paths, locks and atomic creation."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from core.sources import episodes as sources
 from core.storage.append_log import append_bytes, sync_folder
 from core.storage.locks import draft_of, file_lock, is_alive, lease, open_regular, remove_drafts
 
-_DRAFTS: Final = ".drafts"  # below `index/`: folders that are being created; readers ignore it
+_DRAFTS: Final = ".drafts"  # folder below `index/` where new folders are created; readers ignore it
 _DRAFT: Final = re.compile(r".+\.([0-9]{1,10})-[0-9a-f]{8}")
-_CLAIM_SECONDS: Final = 60  # time a process has to lock a folder that it creates; an older unlocked folder has no owner
+_CLAIM_SECONDS: Final = 60  # time within which a process locks a folder that it creates; after it, no lock = no owner
 _MADE_ALREADY: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY})
 
 
 class _File:
-    """The path of a file in a folder, as an attribute of the folder."""
+    """Attribute of a folder: the path of a file in it."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -40,7 +40,7 @@ class _File:
 
 @dataclass(frozen=True, slots=True)
 class AttemptFolder:
-    """`attempts/<number>/`; few of many are read, so paths are built on access."""
+    """Folder `attempts/<number>/`; paths are built on access, since few are needed."""
 
     attempts: Path
     name: str
@@ -49,7 +49,7 @@ class AttemptFolder:
     attempt = _File(sources.ATTEMPT)
     plan = _File(sources.PLAN)
     actions = _File(sources.ACTIONS)
-    outcome = _File(sources.OUTCOME)  # the attempt has ended once this file exists
+    outcome = _File(sources.OUTCOME)  # exists if the attempt has ended
 
     @property
     def path(self) -> Path:
@@ -61,7 +61,7 @@ class AttemptFolder:
 
 @dataclass(frozen=True, slots=True)
 class TaskFolder:
-    """`tasks/<id>/`, an existing folder; `warnings` did not stop a call."""
+    """Existing folder `tasks/<id>/`; `warnings` are problems that do not stop a call."""
 
     project: ProjectPaths
     id: str
@@ -74,12 +74,12 @@ class TaskFolder:
 
     @classmethod
     def of(cls, project: ProjectPaths, task_id: str) -> TaskFolder:
-        """The folder of a task, else `UnknownRecord`; `BadInput` for an unsafe path."""
+        """Return a task folder; raise `UnknownRecord`, or `BadInput` for an unsafe path."""
         check_text(task_id, "task_id")
         folder = cls(project, safe_component(task_id))
         check_inside(project, folder.path)
         if not folder.path.is_dir():
-            raise UnknownRecord(f"no task {visible_line(task_id, 80)}; see: ralphdeck task list")
+            raise UnknownRecord(f"no task {visible_line(task_id, 80)}; list the tasks: ralphdeck task list")
         return folder
 
     @property
@@ -87,7 +87,7 @@ class TaskFolder:
         return self.project.tasks / self.id
 
     def attempts(self) -> dict[int, AttemptFolder]:
-        """The folders of all attempts by number; `BadInput` if they are outside."""
+        """Return all attempt folders by number; raise `BadInput` if they are a link."""
         top = self.path / sources.ATTEMPTS
         check_inside(self.project, top)
         try:
@@ -100,14 +100,14 @@ class TaskFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Exclude other writers; `Conflict` if another program keeps the task's lease."""
+        """Lock the task for writing; raise `Conflict` if another program holds its lease."""
         with lease(self.path / ".task.lock", self.path / ".lease.lock"):
             remove_abandoned(self.project)
             yield
 
 
 def find_attempt_folder(folder: TaskFolder, number: int | None) -> AttemptFolder:
-    """The folder of an attempt, by default of the newest one.
+    """Return the folder of an attempt, by default of the newest attempt.
 
     Raises BadInput if it is outside of the project or the number is invalid, Refused if the task has no attempt, and
     UnknownRecord if it has no attempt with this number.
@@ -125,13 +125,13 @@ def find_attempt_folder(folder: TaskFolder, number: int | None) -> AttemptFolder
 
 
 def check_inside(project: ProjectPaths, path: Path) -> None:
-    """Raise `BadInput` for a path outside of the project or through a link."""
+    """Raise `BadInput` if a path is outside of the project or contains a link."""
     project.unlinked(project.relative(path))
 
 
 @contextmanager
 def lock_index(project: ProjectPaths) -> Iterator[None]:
-    """Exclude other processes from creating tasks and from writing the index."""
+    """Lock the index; needed to create a task and to write the index."""
     check_inside(project, project.task_index)
     with file_lock(project.task_index / ".lock"):
         remove_abandoned(project)
@@ -139,10 +139,10 @@ def lock_index(project: ProjectPaths) -> Iterator[None]:
 
 
 def create_folder(project: ProjectPaths, folder: Path, files: Mapping[str, bytes]) -> bool:
-    """Create a folder with files atomically and durably; False if the name is taken.
+    """Create a folder with files atomically and durably; return False if it exists.
 
-    The caller excludes other writers, which could otherwise create an empty folder of this name. Raises Unwritable if
-    the disk or a permission forbids it; no folder is created.
+    The caller must hold the lock, since another writer could create an empty folder with this name. Raises Unwritable
+    if the folder cannot be created.
     """
     drafts = project.task_index / _DRAFTS
     check_inside(project, folder)
@@ -175,10 +175,10 @@ def create_folder(project: ProjectPaths, folder: Path, files: Mapping[str, bytes
 
 
 def store_file(project: ProjectPaths, path: Path, data: bytes, *, drafts: Path) -> None:
-    """Write a new file; does nothing if it exists with the same content.
+    """Write a new file; do nothing if it exists with the same content.
 
-    `drafts` is a folder on the same disk for the temporary file; readers must not take a leftover there for a result.
-    Raises BadInput if another file has this name or the path is outside of the project.
+    `drafts` is the folder for the temporary file: on the same file system, and not read by readers of results. Raises
+    BadInput if the file exists with other content or the path is outside of the project.
     """
     check_inside(project, path)
     try:
@@ -191,7 +191,7 @@ def store_file(project: ProjectPaths, path: Path, data: bytes, *, drafts: Path) 
         except FileExistsError:
             same = path.is_file() and not path.is_symlink() and path.stat().st_size == len(data)
             if not same or path.read_bytes() != data:
-                raise BadInput(f"{project.relative(path)} exists with other content; choose another name") from None
+                raise BadInput(f"{project.relative(path)} exists with other content; use another name") from None
         finally:
             draft.unlink(missing_ok=True)
         sync_folder(path.parent)
@@ -208,7 +208,7 @@ def _write_new(path: Path, data: bytes) -> None:
 
 
 def _make_folder(folder: Path) -> None:
-    """Create a folder and its parents durably."""
+    """Create a folder and its parents, and sync them to disk."""
     if not folder.is_dir():
         _make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
@@ -216,11 +216,11 @@ def _make_folder(folder: Path) -> None:
 
 
 def remove_abandoned(project: ProjectPaths) -> None:
-    """Remove folders in `index/.drafts/` that killed writers left."""
+    """Remove unfinished folders of killed writers from `index/.drafts/`."""
     drafts = project.task_index / _DRAFTS
     if drafts.is_symlink() or not drafts.is_dir():
         return
-    with suppress(OSError):  # another writer removes it, or the disk is read-only; readers ignore the folder
+    with suppress(OSError):  # another writer has removed it, or the disk is read-only; leftovers do no harm
         for draft in drafts.iterdir():
             name = _DRAFT.fullmatch(draft.name)
             if name is not None and not draft.is_symlink() and not _is_owned(draft, int(name[1])):
@@ -228,7 +228,7 @@ def remove_abandoned(project: ProjectPaths) -> None:
 
 
 def _is_owned(draft: Path, pid: int) -> bool:
-    """Whether a running process still writes a folder."""
+    """Whether a running process is still writing a folder."""
     if not is_alive(pid):
         return False
     if time.time() - draft.stat().st_mtime < _CLAIM_SECONDS:

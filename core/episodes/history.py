@@ -1,4 +1,4 @@
-"""Read the files of one task; bad files do not raise errors but give findings."""
+"""Read the files of a task; problems with files are findings, not errors."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from core.storage.decoded import Problem
 from core.storage.file_reader import RawFile, read_file
 from core.storage.json_reader import decode_json, decode_jsonl
 
-MAX_RESULTS: Final = 1000  # maximum number of result names per attempt, and of iterations that are searched
-MAX_COUNTED: Final = 100  # for a task with more attempts, the counts of ended attempts are taken from the trajectory
-COUNT_DIFFERS: Final = "count-differs"  # code of the finding that trajectory and log have different numbers of actions
+MAX_RESULTS: Final = 1000  # maximum number of result files per attempt, and of folders that are searched for them
+MAX_COUNTED: Final = 100  # if a task has more attempts, the trajectory's counts of ended attempts are not verified
+COUNT_DIFFERS: Final = "count-differs"  # code of the finding that the trajectory and the log have different counts
 
 
 class TaskFiles:
-    """The files of one task, each read at most once."""
+    """Reads the files of one task; caches the JSON documents."""
 
     def __init__(self, paths: ProjectPaths, task_id: str) -> None:
         self.task_id: Final = task_id
@@ -44,17 +44,17 @@ class TaskFiles:
 
     @cached_property
     def numbers(self) -> dict[int, str]:
-        """The names of attempt folders by number."""
+        """Names of attempt folders by number."""
         entries = list_entries(self._paths.project / self._name / sources.ATTEMPTS)
         names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
         for name in sources.skipped_attempt_folders(names)[:MAX_NAMED]:
-            why = f"another folder has its number, or it is not below {sources.MAX_ATTEMPTS:,}"
+            why = f"another folder has the same number, or the number is not below {sources.MAX_ATTEMPTS:,}"
             file, message = self.path(f"{sources.ATTEMPTS}/{name}"), f"is not used as an attempt: {why}"
             self.findings.append(Finding(file, "", Severity.WARNING, "no-attempt", message))
         return sources.select_attempt_folders(names)
 
     def document(self, name: str) -> Fields:
-        """A JSON object of the task folder; an empty one if there is none."""
+        """Return a JSON object in the task folder; empty if it cannot be read."""
         if name not in self._documents:
             file = self.path(name)
             self._documents[name] = Fields(file, {}, self.findings)
@@ -67,7 +67,7 @@ class TaskFiles:
         return self._documents[name]
 
     def task(self) -> Task:
-        """The task from its metadata, or with only its ID."""
+        """Return the task; without metadata, only its ID is set."""
         fields = self.document(sources.METADATA)
         tasks, findings = sources.parse_tasks(fields.file, fields.mapping)
         self.findings += findings
@@ -85,13 +85,13 @@ class TaskFiles:
         return self.attempts(self._attempt_file(number, sources.OUTCOME)) if number in self.numbers else []
 
     def attempt_parts(self, number: int) -> list[Attempt]:
-        """The attempt from its own two files."""
+        """Return the data of an attempt in its own files, `attempt.json` and `outcome.json`."""
         record, outcome = (self._attempt_file(number, name) for name in (sources.ATTEMPT, sources.OUTCOME))
         return self.attempts(record) + self.attempts(outcome)
 
     @cached_property
     def trajectory_attempts(self) -> dict[int, list[Attempt]]:
-        """The attempts in the trajectory by number; there may be several entries for one."""
+        """Entries of the trajectory by attempt number, which may be duplicated."""
         found: dict[int, list[Attempt]] = {}
         for attempt in self.attempts(sources.TRAJECTORY):
             found.setdefault(attempt.number, []).append(attempt)
@@ -102,7 +102,7 @@ class TaskFiles:
         return sources.read_milestones(self.document(sources.TRAJECTORY))
 
     def plan(self, number: int) -> Fields | None:
-        """The plan in `attempt.json`."""
+        """Return the plan in `attempt.json`, or None."""
         fields = self.document(self._attempt_file(number, sources.ATTEMPT))
         return fields.inside("plan") if isinstance(fields.mapping.get("plan"), dict) else None
 
@@ -110,12 +110,12 @@ class TaskFiles:
         return Actions(self._paths, self.path(sources.ACTIONS, number))
 
     def text(self, number: int, name: str) -> str:
-        """A text file of an attempt, cut if it is long; "" if there is none."""
+        """Return a text file of an attempt, truncated; "" if it does not exist."""
         raw = self._read(self.path(name, number))
         return raw.data.decode("utf-8", "replace")[:MAX_TEXT] if raw else ""
 
     def results(self, number: int) -> tuple[str, ...]:
-        """Names below `results/` of an attempt."""
+        """Return the paths of result files, relative to `results/` of an attempt."""
         top = self._paths.project / self.path(sources.RESULTS, number)
         found: list[str] = []
         for entry in islice(list_entries(top), MAX_RESULTS):
@@ -127,7 +127,7 @@ class TaskFiles:
 
     @cached_property
     def reflections(self) -> tuple[Reflection, ...]:
-        """The reflections on the task, in file order."""
+        """Reflections on the task, in file order."""
         file = self.path(sources.REFLECTIONS)
         raw = self._read(file)
         if raw is None:
@@ -139,7 +139,7 @@ class TaskFiles:
         return tuple(join_reflections(found, {}).values())
 
     def path(self, name: str, attempt: int | None = None) -> str:
-        """The project-relative path of a file of the task or of an attempt."""
+        """Return the project-relative path of a file of the task or of an attempt."""
         return f"{self._name}/{name if attempt is None else self._attempt_file(attempt, name)}"
 
     def _attempt_file(self, number: int, name: str) -> str:
@@ -157,15 +157,15 @@ class TaskFiles:
 
 
 class TaskHistory(Struct, frozen=True):
-    """The attempts at one task; every text is untrusted."""
+    """A task with its attempts; every text is untrusted."""
 
     task: Task
-    attempts: tuple[Attempt, ...] = ()  # by number, without the quality of iterations, which only `read_attempt` reads
+    attempts: tuple[Attempt, ...] = ()  # sorted by number; ended ones have no quality per iteration (`read_attempt`)
     reflections: tuple[Reflection, ...] = ()  # in file order
     milestones: tuple[Milestone, ...] = ()  # of the task and of its attempts
     final_quality: float | None = None  # of the whole task, 0..1
     completion: float | None = None  # of the whole task, 0..1
-    summary: tuple[tuple[str, str], ...] = ()  # names and texts of `summary.json`, in file order
+    summary: tuple[tuple[str, str], ...] = ()  # keys and values of `summary.json`, in file order
     findings: tuple[Finding, ...] = ()
 
 
@@ -174,17 +174,17 @@ class AttemptDetail(Struct, frozen=True):
 
     attempt: Attempt
     actions: Actions
-    plan_text: str = ""  # `plan.md`, cut if it is long
+    plan_text: str = ""  # content of `plan.md`, truncated
     steps: tuple[str, ...] = ()
     estimated_iterations: int | None = None
     results: tuple[str, ...] = ()
     milestones: tuple[Milestone, ...] = ()  # of the attempt, and of the task during the attempt
     reflections: tuple[Reflection, ...] = ()
-    findings: tuple[Finding, ...] = ()  # problems with its files; those of the actions are in `actions`
+    findings: tuple[Finding, ...] = ()  # problems with the files, except for the log (`actions.findings`)
 
 
 class WholeHistory(Struct, frozen=True):
-    """A task with all details of its attempts, in their order."""
+    """A task with all details of its attempts, sorted by number."""
 
     task: TaskHistory
     attempts: tuple[AttemptDetail, ...]
@@ -195,16 +195,16 @@ class WholeHistory(Struct, frozen=True):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Problems with the files, as far as the actions were decoded."""
+        """Problems with all files; of logs, only with lines that were decoded so far."""
         return *self.task.findings, *(finding for one in self.attempts for finding in one.actions.findings)
 
 
 def read_history(paths: ProjectPaths, task_id: str) -> TaskHistory:
-    """Read the task with this ID or unambiguous ID prefix, else `UnknownRecord`.
+    """Read the task with this ID or unambiguous part of an ID.
 
-    Reads the four files of the task and the names of its attempts. Attempts that are open or not in the trajectory are
-    read from their own files. For a task with few attempts (`MAX_COUNTED`), the outcomes of the others are read as
-    well, and their actions counted, so that the time does not grow with the number of actions.
+    Reads the four files of the task, and the files of attempts that are open or not in the trajectory. If the task has
+    at most `MAX_COUNTED` attempts, the outcomes and numbers of actions of the other attempts are read as well. The time
+    does not grow with the number of actions. Raises UnknownRecord if the name matches no task, or several.
     """
     files = _open_task(paths, find_task(paths, task_id))
     counting = len(files.numbers) <= MAX_COUNTED
@@ -222,7 +222,7 @@ def read_history(paths: ProjectPaths, task_id: str) -> TaskHistory:
 
 
 def filter_history(history: TaskHistory, passes: Callable[[Attempt], bool]) -> TaskHistory:
-    """A history with only some of its attempts and their reflections and milestones."""
+    """Return the history with only some attempts, and their reflections and milestones."""
     attempts = tuple(filter(passes, history.attempts))
     numbers = {one.number for one in attempts}
     return replace(
@@ -234,14 +234,14 @@ def filter_history(history: TaskHistory, passes: Callable[[Attempt], bool]) -> T
 
 
 def read_whole_history(paths: ProjectPaths, task_id: str) -> WholeHistory:
-    """Read all files of the task with this ID or prefix, else `UnknownRecord`."""
+    """Read all files of a task; see `read_history` for `task_id` and errors."""
     files = _open_task(paths, find_task(paths, task_id))
     details = tuple(_detail(files, number) for number in sorted({*files.numbers, *files.trajectory_attempts}))
     return WholeHistory(_history(files, (detail.attempt for detail in details)), details)
 
 
 def _open_task(paths: ProjectPaths, task_id: str) -> TaskFiles:
-    paths.inside(f"{paths.relative(paths.tasks)}/{task_id}")  # the folder may be a link
+    paths.inside(f"{paths.relative(paths.tasks)}/{task_id}")  # raises an error if the folder is a link to elsewhere
     return TaskFiles(paths, task_id)
 
 
@@ -260,23 +260,23 @@ def _history(files: TaskFiles, attempts: Iterable[Attempt]) -> TaskHistory:
 
 
 def read_attempt(paths: ProjectPaths, task_id: str, number: int) -> AttemptDetail:
-    """Read one attempt at the task with this ID or prefix, else `UnknownRecord`."""
+    """Read one attempt at a task; raise `UnknownRecord` if either does not exist."""
     files = _open_task(paths, find_task(paths, task_id))
     known = {*files.numbers, *files.trajectory_attempts}
     if number not in known:
         there = ", ".join(map(str, sorted(known)[-MAX_NAMED:])) or "none"
-        raise UnknownRecord(f"no attempt {number} at {visible_line(files.task_id, 80)}; the last ones are: {there}")
+        raise UnknownRecord(f"no attempt {number} at {visible_line(files.task_id, 80)}; the newest ones are: {there}")
     detail = _detail(files, number)
     return replace(detail, findings=tuple(dict.fromkeys(files.findings)))
 
 
 def _detail(files: TaskFiles, number: int) -> AttemptDetail:
-    """One attempt; problems with its files are added to `files.findings`."""
+    """Read an attempt; problems with its files are added to `files.findings`."""
     actions = files.actions(number)
     counted = replace(_count_actions(files.task_id, number, actions), errors=len(actions.errors))
     parts = [_use_log_count(files, part) for part in files.trajectory_attempts.get(number, ())]
     known_of_it = [*parts, *files.attempt_parts(number), *([counted] if actions else [])]
-    # If none of its files can be read, its folder still shows that it exists.
+    # Without any readable file, the attempt still exists, since its folder does.
     [joined] = join_attempts(known_of_it or [Attempt(task_id=files.task_id, number=number)]).values()
     plan = files.plan(number)
     return AttemptDetail(
@@ -292,14 +292,14 @@ def _detail(files: TaskFiles, number: int) -> AttemptDetail:
 
 
 def read_attempts(paths: ProjectPaths, task_id: str) -> tuple[Task, dict[int, Attempt]]:
-    """The task with exactly this ID and its attempts by number, without logs."""
+    """Read the task with this complete ID, and its attempts by number, without logs."""
     files = _open_task(paths, task_id)
     parts = files.attempts(TRAJECTORY) + [part for number in files.numbers for part in files.attempt_parts(number)]
     return files.task(), {attempt.number: attempt for attempt in join_attempts(parts).values()}
 
 
 def _count_actions(task_id: str, number: int, actions: Actions) -> Attempt:
-    """Count and end time of the actions of an attempt."""
+    """Return an attempt with only the count and last time of its actions."""
     return Attempt(
         task_id=task_id,
         number=number,
@@ -310,7 +310,7 @@ def _count_actions(task_id: str, number: int, actions: Actions) -> Attempt:
 
 
 def _use_log_count(files: TaskFiles, attempt: Attempt) -> Attempt:
-    """An attempt with the count of its log; a finding if the counts differ."""
+    """Return the attempt with the count of its log; add a finding if it differs."""
     log = files.actions(attempt.number)
     logged = len(log)
     if not logged or attempt.actions == logged:
@@ -318,7 +318,9 @@ def _use_log_count(files: TaskFiles, attempt: Attempt) -> Attempt:
     if attempt.is_open:  # the log is newer than the trajectory and shows the last activity
         return replace(attempt, actions=logged, last_action_at=log[-1].at)
     if attempt.actions is not None and attempt.outcome is not Outcome.UNKNOWN:
-        message = f"has {attempt.actions:,} actions of attempt {attempt.number}; its log has {logged:,}, which counts"
+        message = (
+            f"has {attempt.actions:,} actions for attempt {attempt.number}; its log, which is used, has {logged:,}"
+        )
         files.findings.append(Finding(attempt.file, "/attempts", Severity.WARNING, COUNT_DIFFERS, message))
     return replace(attempt, actions=logged)
 

@@ -1,4 +1,4 @@
-"""Read and edit JSON objects of the task memory, keeping all other bytes."""
+"""Read and edit JSON files of the task memory; an edit keeps all other bytes."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from core.storage.json_reader import decode_json, decode_jsonl
 from core.storage.locks import remove_drafts
 
 Edit = Callable[[JsonText], None]  # changes a document; applying it to its own result must change nothing
-Shapes = Mapping[Pointer, type[dict[str, Any]] | type[list[Any]]]  # expected types, where values exist; outer first
+Shapes = Mapping[Pointer, type[dict[str, Any]] | type[list[Any]]]  # expected types of existing values, outer ones first
 
 _RETRY_SECONDS: Final = WatchSettings().retry_seconds
-_LAST_BYTES: Final = MAX_BYTES  # only this much of the end of a longer JSON lines file is read
-_HINT: Final = "Fix it, or move it away"
+_LAST_BYTES: Final = MAX_BYTES  # number of bytes at the end of a JSON lines file that are read
+_HINT: Final = "Fix the file or move it away"
 
 
 def encode_object(value: Mapping[str, Any]) -> bytes:
-    """Encode a new document."""
+    """Encode a new JSON file."""
     return (json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n").encode()
 
 
 def read_object(path: Path, root: Path) -> dict[str, Any] | None:
-    """The JSON object in a file inside `root`; None without a file, else `Conflict`."""
+    """Read a JSON object (None without a file); raise `Conflict` for other content."""
     for pause in (*_RETRY_SECONDS, None):
         raw = read_file(path, root)
         if raw is None:
@@ -49,7 +49,7 @@ def read_object(path: Path, root: Path) -> dict[str, Any] | None:
 
 
 def read_last_lines(path: Path, root: Path) -> list[Line]:
-    """The last lines of a JSON lines file; `Conflict` if it cannot be read."""
+    """Read the last lines of a JSON lines file; raise `Conflict` if it is unreadable."""
     handle = open_file(path, root)
     if handle is None:
         return []
@@ -63,13 +63,13 @@ def read_last_lines(path: Path, root: Path) -> list[Line]:
 
 
 def check_editable(path: Path, root: Path, shapes: Shapes | None = None, *, room: int = 0) -> None:
-    """Check that `edit_object` can change a file, before anything else is written.
+    """Check that `edit_object` can change a file, before other files are written.
 
-    `shapes` is what the edit expects, and `room` the number of bytes that it may add. Raises Conflict, which names the
-    file, if it does not contain such a document, even after retries.
+    `shapes` are the types that the edit expects, and `room` is the number of bytes that it may add. Raises Conflict if
+    the file does not contain such an object, even after retries, is a link, or is too long.
     """
     if path.is_symlink():
-        raise Conflict(f"{path} is a link; nothing is written through it, and nothing was changed")
+        raise Conflict(f"{path} is a link, which is not followed; nothing was changed")
     for pause in (*_RETRY_SECONDS, None):
         raw = read_file(path, root)
         if raw is None:
@@ -79,7 +79,7 @@ def check_editable(path: Path, root: Path, shapes: Shapes | None = None, *, room
         if len(raw.data) + room > MAX_BYTES:
             raise Conflict(
                 f"{path} has {len(raw.data):,} bytes and no room for the change (at most {MAX_BYTES:,}); "
-                "nothing was changed. Shorten it, or move it away"
+                "nothing was changed. Shorten the file or move it away"
             )
         try:
             check_shapes(_document(raw.data).value, shapes or {})
@@ -91,7 +91,7 @@ def check_editable(path: Path, root: Path, shapes: Shapes | None = None, *, room
 
 
 def check_shapes(value: Any, shapes: Shapes) -> None:
-    """Raise `BadJson` if a value in the document has another type than expected."""
+    """Raise `BadJson` if a value does not have its expected type."""
     for at, shape in shapes.items():
         inner = value
         for step in at[:-1]:
@@ -110,10 +110,10 @@ def _document(data: bytes) -> JsonText:
 
 
 def edit_object(path: Path, edit: Edit, initial: Mapping[str, Any]) -> None:
-    """Change a document in place, durably; creates the file from `initial` if needed.
+    """Change a JSON file in place and durably; create it from `initial` if needed.
 
-    Raises Conflict if the file does not contain an object, other processes keep changing it, or it would become longer
-    than readers accept; it stays unchanged.
+    Raises Conflict, without a change, if the file does not contain an object, other processes keep changing it, or it
+    would become longer than readers accept.
     """
 
     def change(present: bytes | None) -> bytes:
@@ -122,7 +122,7 @@ def edit_object(path: Path, edit: Edit, initial: Mapping[str, Any]) -> None:
         changed = document.encode() if present is not None else encode_object(document.value)
         if len(changed) > MAX_BYTES and changed != present:
             limit = f"would have {len(changed):,} bytes; at most {MAX_BYTES:,} are read"
-            raise Conflict(f"{path} {limit}; it was not changed. Shorten it, or move it away")
+            raise Conflict(f"{path} {limit}; it was not changed. Shorten the file or move it away")
         return changed
 
     remove_drafts(path.parent)
@@ -130,7 +130,7 @@ def edit_object(path: Path, edit: Edit, initial: Mapping[str, Any]) -> None:
 
 
 def set_members(document: JsonText, at: Pointer, values: Mapping[str, Any]) -> None:
-    """Set members of the object at `at`; members with equal values keep their bytes."""
+    """Set members of the object at `at`; do not touch members with equal values."""
     for key, value in values.items():
         present = document.value
         for step in at:
@@ -140,13 +140,13 @@ def set_members(document: JsonText, at: Pointer, values: Mapping[str, Any]) -> N
 
 
 def set_default(document: JsonText, key: str, empty: Any) -> Any:
-    """The value of a key, which is set to `empty` if it is missing."""
+    """Return the value of a key; if it is missing, set it to `empty` first."""
     set_members(document, (), {} if key in document.value else {key: empty})
     return document.value[key]
 
 
 def _merge(base: bytes | None, theirs: bytes, present: bytes | None) -> bytes:
-    """Merge the latest changes of another writer into `present`; see `rewrite`."""
+    """Merge the changes from `base` to `theirs` into `present`; see `rewrite`."""
     if present is None:
         return theirs
     before, after, document = JsonText(base or b"{}").value, JsonText(theirs), JsonText(present)

@@ -1,4 +1,4 @@
-"""Summarize the log of an attempt: failures, solutions, changes, checks."""
+"""Summarize the action log of an attempt: failures, solutions, changes, checks."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from core.records.episodes import Action
 from core.records.loops import Outcome
 
 ACTION_TYPES: Final = ("read", "write", "bash", "grep", "glob", "task", "edit")  # types of actions
-MAX_FAILURES: Final = 1000  # distinct failures that are recorded; later ones are only counted
-MAX_MISSED: Final = 20  # failing runs of a check, not covered by a run, after which no earlier one is compared
-MAX_CHANGED: Final = 1000  # last files listed as changed since a failure
-MAX_TRIED: Final = 100  # files listed as changed between failures
-MAX_RAN: Final = 3  # last commands listed as run since a failure
+MAX_FAILURES: Final = 1000  # maximum number of distinct failures in a summary; further ones are only counted
+MAX_MISSED: Final = 20  # stop to search for covered runs after this number of runs that are not covered
+MAX_CHANGED: Final = 1000  # maximum number of files in `LoggedFailure.changed`, the last ones
+MAX_TRIED: Final = 100  # maximum number of files in `LoggedFailure.tried`, the last ones
+MAX_RAN: Final = 3  # maximum number of commands in `LoggedFailure.ran`, the last ones
 _NUMBER: Final = re.compile(r"\d+")
 _MAX_WHAT: Final = 120
-_MAX_ERROR: Final = 20_000  # characters of an error that are searched for its most informative line
-_MAX_SKIPPED: Final = 20  # uninformative lines that are skipped
+_MAX_ERROR: Final = 20_000  # maximum number of characters that are searched for the most informative line
+_MAX_SKIPPED: Final = 20  # maximum number of uninformative lines that are skipped
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _RAISED: Final = re.compile(r"[A-Za-z_][\w.]{0,200}(?:Error|Exception|Interrupt|Exit|Warning)\b")
 _UNINFORMATIVE: Final = re.compile(
     r"(?i:(?:command |process )?(?:failed|exited|exit)(?: with)?(?: exit)?(?: code| status)?:? \d{1,3}\.?$)"
     r"|[>$] |\W*$|(?:FAIL|RUNS) "
-)  # lines without an error: exit codes, headers of runners and shells, rules
+)  # lines that do not describe an error: exit codes, headers of test runners, shell prompts, separators
 _ERROR_LINE: Final = re.compile(
     r"E {3,}(?=\S)|\s*(?:[●✕✗✖×] |--- FAIL: |thread '.{1,80}' .{0,20}panicked at |fatal: |npm (?:ERR!|error) \S)"
     r"|.{0,300}?(?:\b(?:error|Error|ERROR)(?: ?\[\w{1,40}\]| TS\d{1,6})?: |:\d{1,7}(?::\d{1,7})? +error )"
-)  # the beginning of a line with an error in the output of a test, compiler or linter
+)  # beginnings of lines with an error in the output of a test runner, compiler or linter
 CHECK: Final = "check"  # a failed test, build, type check or linter
 COMMAND: Final = "command"
 TOOL: Final = "tool"
@@ -45,36 +45,36 @@ class LoggedFailure(Struct, kw_only=True):
     """One failure, which may have occurred several times."""
 
     what: str  # the command, or the tool and the file
-    message: str  # the most informative line of the first error
+    message: str  # most informative line of the first error
     of: str = TOOL  # `CHECK`, `COMMAND` or `TOOL`
-    times: int = 0  # occurrences with this error
-    runs: int = 0  # occurrences with any error
-    last: int = 0  # the number of the last failed action
-    solved: bool = False  # the same run, or the same check of as much or more, succeeded later
-    replaced: bool = False  # a later run failed with another error instead
-    changed: tuple[str, ...] = ()  # files, between the last failure and the solution; at most `MAX_CHANGED`
-    tried: tuple[str, ...] = ()  # files changed between two failures; at most `MAX_TRIED`
-    ran: tuple[str, ...] = ()  # commands that succeeded after the last failure, not read-only; at most `MAX_RAN`
+    times: int = 0  # number of failures of `what` with this error
+    runs: int = 0  # number of failures of `what` with any error
+    last: int = 0  # number of the last failed action
+    solved: bool = False  # whether a later run that covers it succeeded
+    replaced: bool = False  # whether a later run that covers it failed with another error
+    changed: tuple[str, ...] = ()  # files changed between the last failure and the solution or end of the log
+    tried: tuple[str, ...] = ()  # files changed between two failures with this error
+    ran: tuple[str, ...] = ()  # commands (not read-only) that succeeded between the last failure and the solution
 
 
 class LogSummary(Struct, kw_only=True):
-    """What was done in an attempt."""
+    """Counts, changes and failures in the log of an attempt."""
 
     actions: int = 0
-    errors: int = 0  # failed actions
-    iterations: int = 0  # the highest iteration of an action, 0 if none has one
+    errors: int = 0  # number of failed actions
+    iterations: int = 0  # highest iteration of an action; 0 if unknown
     files: tuple[str, ...] = ()  # changed files, in the order of their first change
     failures: tuple[LoggedFailure, ...] = ()  # most frequent first
-    check: bool | None = None  # result of the last check; None without one, or if a file was changed after it
-    last_failed: bool = False  # the last action with a known result failed
-    last_at: datetime | None = None  # the last time of an action
+    check: bool | None = None  # whether the last check passed; None without a check, or if a file was changed after it
+    last_failed: bool = False  # whether the last action with a known result failed
+    last_at: datetime | None = None  # time of the last action with a time
 
     @property
     def outcome(self) -> Outcome:
-        """The outcome that the log proves, else unknown.
+        """Outcome that the log proves; unknown if it proves none.
 
-        The last check (a test, build, type check or linter) decides, unless a file was changed after it. Without one, a
-        failed last action is a failure. Nothing else proves a success.
+        It is the result of the last check (test, build, type check or linter), unless a file was changed after it.
+        Otherwise, the outcome is a failure if the last action failed. Only a check can prove a success.
         """
         if self.check is not None:
             return Outcome.SUCCESS if self.check else Outcome.FAILURE
@@ -82,7 +82,7 @@ class LogSummary(Struct, kw_only=True):
 
 
 def summarize_log(actions: Iterable[Action]) -> LogSummary:
-    """Summarize the actions of one attempt, given in log order."""
+    """Summarize the actions of an attempt; `actions` must be in log order."""
     tally = _Tally()
     for action in actions:
         tally.add(action)
@@ -90,14 +90,14 @@ def summarize_log(actions: Iterable[Action]) -> LogSummary:
 
 
 class _Unsolved:
-    """Unsolved failures by command, in the order of the last failure."""
+    """Unsolved failures by command, in the order of their last occurrence."""
 
     def __init__(self) -> None:
         self._alike: dict[tuple[str, ...], _Runs] = {}
         self._last_run: dict[int, ActionCommand] = {}
 
     def add(self, command: ActionCommand, failing: LoggedFailure) -> None:
-        """Add a failure, or move it to the end."""
+        """Add a failure, or move it to the end if it is known."""
         self._remove(failing)
         alike = self._alike.setdefault(_command_key(command), {})
         failed = alike[command] = alike.pop(command, {})
@@ -112,7 +112,7 @@ class _Unsolved:
         return solved
 
     def replaced(self, failing: LoggedFailure) -> bool:
-        """Whether a later run of as much or more failed with another error."""
+        """Whether a later run that covers the failed one failed with another error."""
         command = self._last_run[id(failing)]
         alike = self._alike[_command_key(command)]
         runs = (run for run in (command, *islice(reversed(alike), MAX_MISSED)) if run.covers(command))
@@ -130,11 +130,11 @@ class _Unsolved:
             del self._alike[_command_key(command)]
 
 
-_Runs = dict[ActionCommand, dict[int, LoggedFailure]]  # commands, each with the failures of its last run
+_Runs = dict[ActionCommand, dict[int, LoggedFailure]]  # unsolved failures by command and `id()`
 
 
 def _command_key(command: ActionCommand) -> tuple[str, ...]:
-    """A key that is equal for commands of which one may cover the other."""
+    """Return a key that is equal for two commands if one may cover the other."""
     return command.check or command.whole
 
 
@@ -197,7 +197,7 @@ class _Tally:
             return
         of = CHECK if command.check else COMMAND if action.command else TOOL
         failing = self._failures.setdefault(key, LoggedFailure(what=what, message=message, of=of))
-        # A failure that returns after it was solved has another cause; earlier changes do not count.
+        # If a failure returns after it was solved, it has another cause, so earlier changes are not listed.
         new = self._changed_since(failing.last, MAX_TRIED) if failing.times and not failing.solved else ()
         tried = () if failing.solved else failing.tried
         failing.tried = tuple(dict.fromkeys((*tried, *new)))[-MAX_TRIED:] if new else tried
@@ -219,7 +219,7 @@ class _Tally:
         return self._done
 
     def _changed_since(self, number: int, most: int = MAX_CHANGED) -> tuple[str, ...]:
-        """Files changed after an action, in the order of their last change."""
+        """Return the files changed after an action, in the order of their last change."""
         since = takewhile(lambda edit: edit[1] > number, reversed(self._last_edit.items()))
         return tuple(file for file, _ in islice(since, most))[::-1]
 

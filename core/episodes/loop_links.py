@@ -1,4 +1,4 @@
-"""Find which task records which loop, and which loops have no record."""
+"""Find the loop of each task, and the loops that no task records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from core.records.episodes import Task
 from core.records.loops import Loop
 from core.records.reflections import MemoryTask
 
-MAX_COMPARED: Final = 4_096  # characters of descriptions that are compared; a task stores no more
+MAX_COMPARED: Final = 4_096  # number of characters of a description that are compared; tasks store at most this
 BY_METADATA: Final = "named in the metadata"
 BY_TAG: Final = "an id of the loop as a tag"
 BY_ID: Final = "an id of the loop as its own"
@@ -20,7 +20,7 @@ BY_DESCRIPTION: Final = "the same description, as no other loop has"
 
 
 class LoopLink(NamedTuple):
-    """A task, its loop, and how the link was found: one of the `BY_` constants."""
+    """Link of a task to its loop; `how` is one of the `BY_` constants."""
 
     task_id: str
     loop_id: str
@@ -28,11 +28,11 @@ class LoopLink(NamedTuple):
 
 
 class Coverage(Struct, frozen=True, kw_only=True):
-    """IDs of the loops in the task memory, only in the cross-task memory, in neither."""
+    """IDs of loops by the memory that contains them."""
 
-    tracked: tuple[str, ...] = ()
-    remembered: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
+    tracked: tuple[str, ...] = ()  # in the task memory
+    remembered: tuple[str, ...] = ()  # only in the cross-task memory
+    missing: tuple[str, ...] = ()  # in neither
 
     @property
     def loops(self) -> int:
@@ -40,7 +40,7 @@ class Coverage(Struct, frozen=True, kw_only=True):
 
     @property
     def share(self) -> float | None:
-        """Share of loops in the task memory, 0..1; None without any loop."""
+        """Share of loops in the task memory, 0..1; None if there are no loops."""
         return len(self.tracked) / self.loops if self.loops else None
 
 
@@ -50,7 +50,7 @@ class LoopNames:
 
     @cached_property
     def _ids(self) -> Mapping[str, str]:
-        """IDs and unambiguous aliases; an ID takes precedence over an alias."""
+        """Loop IDs by ID and by unambiguous alias; an ID takes precedence."""
         found = _unambiguous((alias, loop.id) for loop in self._loops for alias in loop.aliases)
         return found | {loop.id: loop.id for loop in self._loops}
 
@@ -59,7 +59,7 @@ class LoopNames:
         return _unambiguous((_normalize(loop.task), loop.id) for loop in self._loops)
 
     def link(self, task: Task | MemoryTask) -> LoopLink | None:
-        """The loop of a task; None if it is unknown or ambiguous."""
+        """Return the link to the loop of a task; None if it is unknown or ambiguous."""
         named = self._ids.get(task.loop_id) if isinstance(task, Task) else None
         if named is not None:
             return LoopLink(task.id, named, BY_METADATA)
@@ -80,7 +80,7 @@ def link_tasks(tasks: Mapping[str, Task], loops: Mapping[str, Loop]) -> dict[str
 def measure_coverage(
     tasks: Mapping[str, Task], memory_tasks: Mapping[str, MemoryTask], loops: Mapping[str, Loop]
 ) -> Coverage:
-    """Which loops have a record; each kind in the order of `loops`."""
+    """Determine which loops are in which memory; keep the order of `loops`."""
     names = LoopNames(loops.values())
     tracked = {link.loop_id for task in tasks.values() if (link := names.link(task)) is not None}
     remembered = {link.loop_id for task in memory_tasks.values() if (link := names.link(task)) is not None} - tracked
@@ -93,7 +93,7 @@ def measure_coverage(
 
 
 def _normalize(text: str) -> str:
-    """A description without case, extra spaces and final full stop."""
+    """Normalize case, spaces and the final full stop of a description."""
     return " ".join(text[:MAX_COMPARED].split()).casefold().rstrip(" .")
 
 

@@ -1,7 +1,7 @@
 """The agent protocol (docs/task-memory.md#agent-protocol).
 
-Every call is durable when it returns and can be repeated after a kill: the second call completes what the first one
-left out. Writers of one task exclude each other. An attempt is open until its `outcome.json` exists.
+Changes are durable when a call returns. If the process is killed during a call, repeating the call completes it. A lock
+allows one writer per task. An attempt is open until its `outcome.json` exists.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from core.storage.json_editor import JsonText
 class Episodes:
     """Writes the task memory of one project.
 
-    `clock` returns the present moment, aware UTC. `by` is the agent, for calls that name none. `warn` receives problems
-    that do not stop a call, such as an index that could not be updated.
+    `clock` returns the current time, aware UTC. `by` is the agent for calls without an agent. `warn` is called with
+    problems that do not stop a call, such as an index that could not be updated.
 
-    Every method may raise `BadInput` for an invalid argument, `UnknownRecord` for an unknown task or attempt, `Refused`
-    if the protocol forbids the call, `Conflict` for a file that cannot be parsed (it stays unchanged and is named in
-    the message), and `Unwritable` if the disk, a lock or a permission forbids writing.
+    All methods raise `BadInput` for an invalid argument, `UnknownRecord` for an unknown task or attempt, `Refused` if
+    the protocol forbids the call, `Conflict` if a file cannot be parsed (it is named in the message and not changed),
+    and `Unwritable` if a file cannot be written or locked.
     """
 
     def __init__(
@@ -69,8 +69,8 @@ class Episodes:
     ) -> str:
         """Create a task and return its ID.
 
-        `criteria` are the completion criteria, `related` the IDs of other tasks. `task_id` is by default the next free
-        `task-NNN`. An existing task with this ID and the same description that has no attempt yet is used as it is.
+        `criteria` are the completion criteria, and `related` IDs of other tasks. `task_id` is by default the next free
+        `task-NNN`. If a task with this ID, the same description and criteria, and no attempts exists, it is used.
         """
         now = iso(self._clock())
         agent = validation.validate_text(agent or self._by, "agent", validation.MAX_ID)
@@ -95,8 +95,8 @@ class Episodes:
         folder = TaskFolder.of(self._project, created)
         try:
             start.update_index(folder, TaskStatus.RUNNING)
-        except (Conflict, Unwritable) as error:  # the task exists; without its ID the caller would create another one
-            folder.warnings.append(f"{created} is not in the index yet: {error}")
+        except (Conflict, Unwritable) as error:  # the task exists, so the caller must get its ID
+            folder.warnings.append(f"{created} is not in the index: {error}")
         self._send_warnings(folder)
         return created
 
@@ -106,7 +106,7 @@ class Episodes:
 
     @contextmanager
     def _locked(self, folder: TaskFolder) -> Iterator[None]:
-        """Exclude other writers of a task; warnings are sent after the lock is released."""
+        """Lock a task for writing; send warnings after the lock is released."""
         try:
             with folder.locked():
                 yield
@@ -127,17 +127,17 @@ class Episodes:
         resume: bool = False,
         reopen: bool = False,
     ) -> start.StartedAttempt:
-        """Start an attempt; at a paused task, resume the open one.
+        """Start an attempt; if the task is paused, resume its open attempt instead.
 
-        `agent` is by default that of the task. `similar` are pairs of similar task and learning, for the plan, which
-        leaves out texts of other attempts that give orders if `orders` is set. `abandon` ends open attempts with the
-        outcome timeout; `resume` resumes the open attempt, for an agent that was killed; `reopen` starts even if the
-        task is completed or failed.
+        `agent` is by default that of the task. `similar` are pairs of similar task and learning for the plan. If
+        `orders` is set, the plan leaves out texts of other attempts that give orders. `abandon` ends open attempts with
+        the outcome timeout. `resume` resumes the open attempt, for an agent that was killed. `reopen` allows a new
+        attempt at a completed or failed task.
         """
         if estimated_iterations is not None:
             check_count(estimated_iterations, "estimated_iterations", validation.MAX_ITERATION)
         if abandon and resume:
-            raise BadInput("an open attempt is either resumed or abandoned, not both")
+            raise BadInput("an open attempt can be resumed or abandoned, not both")
         agent = validation.validate_text(agent or self._by, "agent", validation.MAX_ID)
         intent = start.AttemptIntent(
             approach=validation.validate_text(approach, "approach"),
@@ -150,7 +150,7 @@ class Episodes:
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):
             now, reader = self._clock(), StrictReader(folder)
-            reader.check(room=2 * ROOM)  # for the start and for the end
+            reader.check(room=2 * ROOM)  # room for the start and the end of the attempt
             status = reader.task().status
             if status.ended and not reopen:
                 raise Refused(f"{task_id} is {status.value}; to try again, reopen it (--reopen)")
@@ -178,15 +178,15 @@ class Episodes:
         results: Mapping[str, bytes] | None = None,
         milestones: Sequence[Mapping[str, Any]] = (),
     ) -> LogResult:
-        """Append actions to the log of an attempt, all or none, and count them.
+        """Append actions to the log of an attempt, all or none, and update its counts.
 
-        Actions that are the last ones of the log already are not appended again if one of them has a timestamp.
+        If at least one action has a timestamp and the log already ends with these actions, nothing is appended.
 
-        `actions` have the fields of docs/task-memory.md#actions; `timestamp` is now by default, and `quality` is the
-        quality of the iteration. `attempt` is by default the open one. `iteration` is for actions without one; by
-        default the latest one of the log, else 1. `quality` is that of the work at the end of `iteration`, 0..1.
-        `results` are contents of files to store below `results/iter-NNN/` of `iteration`, by name. `milestones` are
-        `{event, details, timestamp}` each; the trajectory contains them at once.
+        `actions` have the fields of docs/task-memory.md#actions; the default `timestamp` is now, and `quality` is that
+        of the iteration. `attempt` is by default the newest. `iteration` is used for actions without an iteration, and
+        for `quality` and `results`; by default it is the latest in the log, or 1. `quality` (0..1) is that of the work
+        after this iteration. `results` are file contents by name, written to `results/iter-NNN/`. `milestones` are
+        objects `{event, details, timestamp}`, which are added to the trajectory.
         """
         validation.validate_iteration(iteration)
         validation.validate_amount(quality, validation.QUALITY)
@@ -242,13 +242,13 @@ class Episodes:
     ) -> completion.CompletedAttempt:
         """Record the outcome of an attempt and draft a reflection on it.
 
-        For an attempt that has ended already, everything that a kill left out is completed, and `task_done` ends the
-        task; its recorded outcome and texts stay.
+        If the attempt has already ended, its outcome and texts are not changed; the call completes an interrupted
+        completion, and `task_done` can still end the task.
 
-        `outcome` is success, failure or timeout, by default determined from the log, see `LogSummary.outcome`.
-        `final_quality` is 0..1, by default the last logged quality; `completion_percent` is 0..100. `attempt` is by
-        default the newest. The task is completed if `task_done` is True and failed if it is False; by default it
-        continues. `milestones` are `{event, details, timestamp}` each.
+        `outcome` is success, failure or timeout, by default that of the log (`LogSummary.outcome`). `final_quality` is
+        0..1, by default the last logged quality. `completion_percent` is 0..100. `attempt` is by default the newest.
+        `task_done` ends the task: True as completed, False as failed; by default the task continues. `milestones` are
+        objects `{event, details, timestamp}`.
         """
         if outcome not in (None, Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT):
             raise BadInput(f"outcome must be success, failure or timeout, not {outcome}")
@@ -269,7 +269,7 @@ class Episodes:
         folder = TaskFolder.of(self._project, task_id)
         ahead = completion.read_log_ahead(folder, attempt)
         with self._locked(folder):
-            now = self._clock()  # inside the lock, so that the end is not before the start by another writer
+            now = self._clock()  # inside the lock, so that the end is not before a start by another writer
             result[MILESTONES] = validation.validate_milestones(milestones, now)
             place = find_attempt_folder(folder, attempt)
             reader = StrictReader(folder)
@@ -285,7 +285,7 @@ class Episodes:
                 if place.number != max(folder.attempts()):
                     raise Refused(f"only the newest attempt at {folder.id} can end the task")
                 if task_done and found is not Outcome.SUCCESS:
-                    raise Refused(f"the attempt ended in {found.value}; {folder.id} can only be completed by a success")
+                    raise Refused(f"the attempt ended in {found.value}; only a success can complete {folder.id}")
                 result[TASK_STATUS] = (TaskStatus.COMPLETED if task_done else TaskStatus.FAILED).value
             if is_open:
                 check_milestones(folder, place.number, result[MILESTONES])
@@ -316,7 +316,7 @@ class Episodes:
             reader.check()
             status = reader.task().status
             if status.ended:
-                raise Refused(f"{task_id} is {status.value} already")
+                raise Refused(f"{task_id} is already {status.value}")
             now = self._clock()
 
             def edit(document: JsonText) -> None:
@@ -338,10 +338,10 @@ class Episodes:
         trigger: str = "manual",
         reflection_type: str | None = None,
     ) -> Reflection:
-        """Add a reflection on an attempt, which replaces the drafts on it for readers.
+        """Add a reflection on an attempt; readers then ignore the drafts on it.
 
-        Missing parts are taken from the draft. The same reflection is not written twice in a row. `attempt` is by
-        default the newest; `reflection_type`, with hyphens or underscores, by default the one for the outcome.
+        Missing parts are taken from the draft. A reflection that equals the last one is not written again. `attempt` is
+        by default the newest. `reflection_type` may contain hyphens or underscores; its default depends on the outcome.
         """
         texts = {
             "observation": validation.validate_text(observation, "observation"),

@@ -1,4 +1,4 @@
-"""Format, add and draft reflections (docs/task-memory.md#reflections)."""
+"""Render, add and draft reflections (docs/task-memory.md#reflections)."""
 
 from __future__ import annotations
 
@@ -45,30 +45,30 @@ TYPE_OF: Final = {
     "attempt_success": "success-pattern",
     "attempt_timeout": "process-improvement",
     "task_completion": "process-improvement",
-}  # the type of a reflection by its trigger
+}  # type of a reflection by trigger
 TASK_COMPLETION: Final = "task_completion"
-LEFT_UNFINISHED: Final = "left unfinished"  # the reason of an abandoned attempt
+LEFT_UNFINISHED: Final = "left unfinished"  # reason of an abandoned attempt
 NOT_REVIEWED: Final = "Drafted from the action log, which shows what was done and what failed, but not why."
-"""The last sentence of the analysis of a draft."""
+"""Last sentence of the analysis of a draft."""
 _MISSING: Final = "Not given."
 _NO_ITEMS: Final = "None."
-_MAX_FILE_BYTES: Final = MAX_BYTES // 4 * 3  # size of `reflections.jsonl`; the rest is reserved for drafts
-_MAX_LISTED: Final = 5  # files, failures and action items that a draft lists; of further ones it gives the number
-_MAX_LEARNINGS: Final = 2  # solved failures from which a draft makes a learning
-_MAX_MESSAGE: Final = 160  # characters of an error message
-_ENDS: Final = tuple(".!?…。！？")
-_RANKS: Final = (CHECK, COMMAND, TOOL)  # most important first; a file that a tool did not find matters least
+_MAX_FILE_BYTES: Final = MAX_BYTES // 4 * 3  # maximum size of `reflections.jsonl`; the rest is reserved for drafts
+_MAX_LISTED: Final = 5  # maximum number of files, failures or action items in one list of a draft
+_MAX_LEARNINGS: Final = 2  # maximum number of solved failures in the learning of a draft
+_MAX_MESSAGE: Final = 160  # maximum length of an error message in a draft
+_ENDS: Final = tuple(".!?…。！？")  # characters that end a sentence
+_RANKS: Final = (CHECK, COMMAND, TOOL)  # kinds of failures, most important first
 
 
 def attempt_trigger(outcome: Outcome) -> str:
-    """The trigger of a reflection on an attempt with this outcome."""
+    """Return the trigger of a reflection on an attempt with this outcome."""
     return f"attempt_{outcome.value}"
 
 
 def render_reflection(
     attempt_id: int, observation: str, analysis: str, learning: str, action_items: Sequence[str]
 ) -> str:
-    """Fill in the Markdown template; missing parts are marked."""
+    """Render a reflection as Markdown; an empty part is shown as missing."""
     items = "\n".join(f"{number}. {item}" for number, item in enumerate(action_items, 1)) or _NO_ITEMS
     texts = {"observation": observation, "analysis": analysis, "learning": learning}
     texts = {name: text or _MISSING for name, text in texts.items()} | {"action_items": items}
@@ -83,11 +83,11 @@ def add_reflection(
     reflection_type: str | None,
     now: datetime,
 ) -> Reflection:
-    """Append a reflection unless it repeats the last one on the attempt.
+    """Append a reflection, unless it repeats the last one on the attempt; return it.
 
-    Empty `parts` (`observation`, `analysis`, `learning`, `action_items`) are taken from the draft. The attempt is by
-    default the newest, and the type the one for its outcome. Raises BadInput if the trigger or type is unknown, or the
-    file would become too long.
+    Empty `parts` (`observation`, `analysis`, `learning`, `action_items`) are taken from the draft. `attempt` is by
+    default the newest; the default of `reflection_type` depends on its outcome. Raises BadInput if the trigger or type
+    is unknown or the file would become too long.
     """
     check_choice(trigger, "trigger", TRIGGERS)
     if reflection_type is not None:
@@ -119,8 +119,8 @@ def add_reflection(
         line = msgspec.json.encode({"timestamp": iso(now), "attempt_id": number, **all_parts, **kind})
         size = len(line) + (folder.reflections.stat().st_size if folder.reflections.exists() else 0)
         if size > _MAX_FILE_BYTES:
-            limit = f"{size:,} bytes; at most {_MAX_FILE_BYTES:,} are kept"
-            raise BadInput(f"with this one the reflections on {folder.id} have {limit}: shorten it")
+            limit = f"{size:,} bytes; at most {_MAX_FILE_BYTES:,} are allowed"
+            raise BadInput(f"with this reflection, the reflections on {folder.id} have {limit}; shorten it")
         AppendLog(folder.reflections).append([line])
     return [one for one in reader.reflections() if one.attempt == number][-1]
 
@@ -131,11 +131,11 @@ class AttemptWork(NamedTuple):
 
 
 def draft_reflection(work: AttemptWork, at: datetime, earlier: AttemptWork | None = None) -> dict[str, Any]:
-    """Draft the reflection on an attempt that ended `at`; compare it with `earlier`."""
+    """Draft the reflection on an attempt that ended `at`, compared with `earlier`."""
     attempt = work.attempt
     trigger = attempt_trigger(attempt.outcome)
     learning = list(_lessons(attempt, work.log, earlier))
-    if attempt.suggestions and not learning:  # these are action items as well
+    if attempt.suggestions and not learning:  # suggestions are action items as well
         learning.append(f"Next time: {_join(attempt.suggestions)}.")
     return {
         "timestamp": iso(at),
@@ -159,9 +159,9 @@ def draft_completion(
     *,
     given_up: bool = False,
 ) -> dict[str, Any]:
-    """Draft the reflection on a task that ended `at`; `given_up` if it failed.
+    """Draft the reflection on a task that ended `at`; `given_up` means that it failed.
 
-    The last of all `attempts` ended the task, and `log` is its log. `failed` is the last attempt that did not succeed.
+    The last of `attempts` ended the task, and `log` is its log. `failed` is the last attempt that did not succeed.
     """
     last = AttemptWork(attempts[-1], log or LogSummary())
     how = "given up after" if given_up else "completed by"
@@ -229,7 +229,7 @@ def _observation(work: AttemptWork) -> Iterator[str]:
 def _analysis(work: AttemptWork, earlier: AttemptWork | None) -> Iterator[str]:
     attempt, log = work
     for number, failing in enumerate(_rank_failures(log)[:_MAX_LISTED]):
-        # The observation contains the message of the first failure, unless its command failed with several.
+        # The observation contains the message of the first failure, unless it occurred with different errors.
         is_known = number == 0 and failing.runs == failing.times
         name = f"`{failing.what}`" if is_known else f"`{failing.what}` ({_message(failing)})"
         if course := _later_result(failing):
@@ -250,7 +250,7 @@ def _new_files(log: LogSummary, earlier: AttemptWork) -> Iterator[str]:
 
 
 def _later_result(failing: LoggedFailure) -> str:
-    """What happened to a failure later, as a predicate; "" for nothing to add."""
+    """Return a predicate about the later runs of a failed command; "" for a tool."""
     if failing.solved:
         if what := _solution(failing):
             return f"no longer failed after {what}"
@@ -330,12 +330,12 @@ def _action_items(work: AttemptWork, earlier: AttemptWork | None) -> Iterator[st
 
 
 def _rank_failures(log: LogSummary) -> list[LoggedFailure]:
-    """The failures: checks before other commands before tools."""
+    """Return the failures: checks first, then other commands, then tools."""
     return sorted(log.failures, key=lambda failing: _RANKS.index(failing.of))
 
 
 def _unsolved(log: LogSummary) -> list[LoggedFailure]:
-    """Unsolved failures; of two errors of one command the later one."""
+    """Return the unsolved failures; if a command failed with two errors, the later one."""
     return [failing for failing in _rank_failures(log) if not (failing.solved or failing.replaced)]
 
 

@@ -16,11 +16,11 @@ from core.episodes.history import AttemptDetail
 from core.records.episodes import Action
 from core.sources.actions import Actions
 
-MAX_PAUSE: Final = 5.0  # longest pause between two actions in a replay, in seconds
-MAX_OUTPUT_LINES: Final = 8  # lines of a shortened output: half from its beginning, half from its end
-_MAX_OUTPUT: Final = 4096
-_PAGE: Final = 256  # steps that are built at once when iterating
-_MAX_SEARCHED_TIMES: Final = 100  # actions that are searched for a time if the attempt has no start
+MAX_PAUSE: Final = 5.0  # maximum pause between two actions in a replay, in seconds
+MAX_OUTPUT_LINES: Final = 8  # number of lines of a shortened output: half from its beginning, half from its end
+_MAX_OUTPUT: Final = 4096  # maximum length of a shortened output
+_PAGE: Final = 256  # number of steps that are built at once when iterating
+_MAX_SEARCHED_TIMES: Final = 100  # number of first actions that are searched for the first time
 
 
 class Verdict(StrEnum):
@@ -30,13 +30,13 @@ class Verdict(StrEnum):
 
 
 class ReplayStep(Struct, frozen=True):
-    """One action in its place; every text is untrusted."""
+    """Action of an attempt with its times; every text is untrusted."""
 
     action: Action
-    elapsed: float | None = None  # seconds since the attempt started, not negative; None without a time
-    pause: float | None = None  # seconds until the next action; None for the last one, or without valid times
+    elapsed: float | None = None  # seconds since the start of the attempt, not negative; None if unknown
+    pause: float | None = None  # seconds until the next action; None if unknown or if it is the last action
     begins_iteration: bool = False
-    quality: float | None = None  # the last known one, 0..1: of an earlier iteration or, at its end, of this one
+    quality: float | None = None  # last known quality, 0..1; that of its own iteration only for the last action of it
 
     @property
     def verdict(self) -> Verdict:
@@ -46,18 +46,18 @@ class ReplayStep(Struct, frozen=True):
 
     @property
     def real(self) -> str:
-        """The error, else the output, shortened."""
+        """The error or, without one, the output; shortened."""
         return shorten_output(self.action.error.strip() or self.action.output)
 
     @property
     def output(self) -> str:
-        """The complete output if it differs from the error that `real` shows, else ""."""
+        """The complete output if there is an error that differs from it; otherwise ""."""
         printed = self.action.output.strip()
         return printed if self.action.error.strip() not in ("", printed) else ""
 
     @property
     def params(self) -> tuple[tuple[str, str], ...]:
-        """The parameters that are not shown elsewhere (summary line, reasoning or diff)."""
+        """Parameters that are not shown in the summary line, reasoning or diff."""
         action = self.action
         known = {action.target, action.reasoning, action.about if "\n" not in action.about else ""}
         in_diff = DIFF_PARAMS if self.diff else frozenset[str]()
@@ -65,12 +65,12 @@ class ReplayStep(Struct, frozen=True):
 
     @property
     def diff(self) -> tuple[str, ...]:
-        """The intended change, see `core.episodes.diffs.build_diff`; not cached."""
+        """Lines of a diff of the intended change, from `build_diff`; not cached."""
         return build_diff(self.action)
 
 
 def shorten_output(text: str) -> str:
-    """The first and last lines of a long text; errors are at either end."""
+    """Shorten a text to its first and last lines, which usually contain the error."""
     text = text.strip()
     lines = text.splitlines()
     if len(text) <= _MAX_OUTPUT and len(lines) <= MAX_OUTPUT_LINES:
@@ -83,7 +83,7 @@ def shorten_output(text: str) -> str:
 
 
 class ReplaySteps(Sequence[ReplayStep]):
-    """The steps of one attempt, built on access; a slice is a tuple."""
+    """Sequence of the steps of an attempt, built on access; a slice is a tuple."""
 
     def __init__(self, detail: AttemptDetail) -> None:
         self.actions: Final[Actions] = detail.actions
@@ -137,7 +137,7 @@ class ReplaySteps(Sequence[ReplayStep]):
         )
 
     def _quality(self, iteration: int | None, ended: bool) -> float | None:
-        """The last quality before an iteration, or at its end."""
+        """Return the last quality before an iteration or, if it has `ended`, at its end."""
         if iteration is None:
             return None
         known = bisect_right(self._iterations, iteration if ended else iteration - 1)
@@ -145,17 +145,17 @@ class ReplaySteps(Sequence[ReplayStep]):
 
 
 def find_next_error(steps: ReplaySteps, position: int) -> int | None:
-    """The position (from 0) of the next failed step, None without one."""
+    """Return the position (from 0) of the next failed step after `position`, or None."""
     errors = steps.actions.errors
     found = bisect_right(errors, position)
     return errors[found] if found < len(errors) else None
 
 
 def pause_after(step: ReplayStep, speed: float) -> float:
-    """Seconds to wait before the next step at a replay speed; 0 if the speed is 0."""
+    """Return the seconds to wait before the next step; 0 if `speed` is 0."""
     if step.pause is None or not speed > 0:
         return 0.0
-    return min(min(step.pause, MAX_PAUSE) / speed, MAX_PAUSE)  # cut first: a higher speed is always faster
+    return min(min(step.pause, MAX_PAUSE) / speed, MAX_PAUSE)  # inner limit: a higher speed always shortens the pause
 
 
 def _seconds(start: datetime | None, end: datetime | None) -> float | None:

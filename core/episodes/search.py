@@ -1,4 +1,4 @@
-"""Search tasks, actions, reflections and errors directly in the files."""
+"""Search the files of the task memory for tasks, actions, reflections and errors."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ from core.storage.file_reader import MAX_BYTES, MAX_PATTERN_BYTES
 from core.storage.json_reader import decode_json, decode_jsonl
 
 _ACTION_TEXTS: Final = ("type", "tool", "params", "error", "output", "reasoning", "expected_outcome")
-_ENDED: Final = ("ended", "timestamp", "at")  # the time of a result; its file may be a copy made later
+_ENDED: Final = ("ended", "timestamp", "at")  # keys of the time of a result; the file's mtime may be that of a copy
 _MAX_CACHED_OWNERS: Final = 1024
 
 
 class SearchResult(Struct, frozen=True):
-    """Hits, newest first and those without a time last."""
+    """Hits of a search, newest first, those without a time last."""
 
     hits: tuple[SearchHit, ...]  # at most the requested number
-    total: int  # the number of all hits
-    findings: tuple[Finding, ...]  # problems with the files that were parsed
+    total: int  # number of all hits
+    findings: tuple[Finding, ...]  # problems with parsed files
 
 
 def search(
     paths: ProjectPaths, words: SearchWords, filters: SearchFilters | None = None, limit: int | None = None
 ) -> SearchResult:
-    """The records that contain all words and match the filters.
+    """Find the records that contain all words and match the filters.
 
-    A file is parsed only if its bytes may match: searching 10,000 tasks takes one to two seconds.
+    Only files whose bytes may match are parsed. A search in 10,000 tasks takes one to two seconds.
     """
     filters = filters or SearchFilters()
     tasks, errors = TaskSearcher(paths, words, filters), ErrorSearcher(paths, words)
@@ -67,7 +67,7 @@ def search(
                 total += 1
                 yield hit
 
-    # At least one is taken, since all hits are counted even if the limit is 0.
+    # `nsmallest(0)` would not iterate, but all hits must be counted.
     hits = sorted(matching(), key=_order) if limit is None else heapq.nsmallest(max(limit, 1), matching(), key=_order)
     return SearchResult(tuple(hits[:limit]), total, (*tasks.findings, *errors.findings))
 
@@ -100,9 +100,9 @@ class ErrorSearcher(SearchReader):
     """Searches the error log and the failures of debug sessions."""
 
     def hits(self) -> Iterator[SearchHit]:
-        """Every matching error, in no particular order."""
+        """Yield all matching errors, in no particular order."""
         yield from self._error_log()
-        # A session may be in several files; only the copy that counts is found, once.
+        # If several files contain a session, only the copy that is used elsewhere is searched.
         sessions = join_sessions(session for file in self._debug_files() for session in self._sessions(file))
         for session in sessions.values():
             yield from self._failures(session)
@@ -122,7 +122,7 @@ class ErrorSearcher(SearchReader):
                     yield SearchHit(file, task_id, text, event.at, attempt, f"line {number}", place, subject=subject)
 
     def _resolve_work_id(self, work_id: str) -> tuple[str, int | None]:
-        """The task and attempt with this ID; "" and None if it is the ID of a loop."""
+        """Return task ID and attempt of a work item; "" and None for a loop."""
         try:
             task_id, attempt = find_attempt(self._paths, work_id)
         except RalphdeckError:
@@ -130,7 +130,7 @@ class ErrorSearcher(SearchReader):
         return (task_id, attempt) if work_id in (task_id, f"{task_id}.{attempt}") else ("", None)
 
     def _debug_files(self) -> Iterator[str]:
-        """The files of the debug memory, next to the loops and in their folders."""
+        """Yield the files of the debug memory of the project and of each loop."""
         for root in (self._paths.ralph, self._paths.external):
             loops = chain(list_entries(root / "loops"), list_entries(root / "archive"))
             for folder in (str(root), *(entry.path for entry in loops)):
@@ -156,14 +156,14 @@ class ErrorSearcher(SearchReader):
 
 
 class Owner(NamedTuple):
-    """The task of a hit and its attempts by number."""
+    """Task of a hit, with its attempts by number."""
 
     task: Task
     attempts: Mapping[int, Attempt]
 
 
 class TaskSearcher(SearchReader):
-    """One pass over the task folders; the filters of places and tasks apply."""
+    """Searches the task folders; applies the filters by place, task and status."""
 
     def __init__(self, paths: ProjectPaths, words: SearchWords, filters: SearchFilters) -> None:
         super().__init__(paths, words)
@@ -173,12 +173,12 @@ class TaskSearcher(SearchReader):
         self.owner: Final = lru_cache(_MAX_CACHED_OWNERS)(self._owner)
 
     def hits(self) -> Iterator[SearchHit]:
-        """Every matching record, in no particular order."""
+        """Yield all matching records, in no particular order."""
         entries = () if self._only else list_entries(self._paths.tasks)
         names = (entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
         for name in (self._only,) if self._only else names:
             files = TaskFiles(self._paths, name)
-            # The status is in one file; the other files of tasks with another status are not opened.
+            # If the status of a task does not match, its other files are not opened.
             if not self._statuses or files.task().status in self._statuses:
                 yield from self._task(files)
             else:
@@ -200,11 +200,11 @@ class TaskSearcher(SearchReader):
         for hit in self._documents(files):
             found = True
             yield hit
-        if not found:  # a summary mostly repeats the other files
+        if not found:  # the summary mostly repeats the other files
             yield from self._summary(files.path(sources.SUMMARY), files.task_id)
 
     def _documents(self, files: TaskFiles) -> Iterator[SearchHit]:
-        """The task, the attempts at it, their results, and the milestones."""
+        """Search the metadata, the attempts, their results, and the milestones."""
         yield from self._metadata(files.path(sources.METADATA), files.task_id)
         found = set()
         for number in files.numbers:
@@ -231,7 +231,7 @@ class TaskSearcher(SearchReader):
                 yield SearchHit(file, task_id, text, task.updated_at or task.created_at)
 
     def _attempt(self, files: TaskFiles, number: int) -> Iterator[SearchHit]:
-        """An attempt from its own files: one record, whichever file contains each word."""
+        """Search the files of an attempt as one record; words may be in different files."""
         paths = [files.path(name, number) for name in (sources.ATTEMPT, sources.OUTCOME, sources.PLAN)]
         raws = {file: raw for file in paths if (raw := self._read(file)) is not None}
         name = f"{files.task_id}.{number}"
@@ -322,7 +322,7 @@ def _action_texts(action: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _collect_texts(value: Any, *, numbers: bool = False, levels: int = MAX_DEPTH) -> Iterator[str]:
-    """The texts, and optionally numbers, of a JSON value without its keys."""
+    """Yield all texts, and optionally numbers, in a JSON value, without its keys."""
     if isinstance(value, dict | list):
         for item in (value.values() if isinstance(value, dict) else value) if levels else ():
             yield from _collect_texts(item, numbers=numbers, levels=levels - 1)
@@ -331,7 +331,7 @@ def _collect_texts(value: Any, *, numbers: bool = False, levels: int = MAX_DEPTH
 
 
 def _decode_line(line: bytes) -> dict[str, Any]:
-    """An object of a log; an empty one if the line is not an object."""
+    """Decode a JSON object in a log; return {} if the line does not contain one."""
     try:
         value = msgspec.json.decode(line)
     except (msgspec.MsgspecError, ValueError, RecursionError):

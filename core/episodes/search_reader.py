@@ -1,4 +1,4 @@
-"""Conditions of a search, and a reader that parses only what may match them."""
+"""Conditions of a search, and a reader that parses only data that may match."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from core.sources.record_kinds import DEBUG_SESSIONS
 from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_BYTES, RawFile, decode, read_file
 
-MAX_QUERY: Final = 512  # characters of a query
+MAX_QUERY: Final = 512  # maximum length of a query
 BETWEEN: Final = " \N{MIDDLE DOT} "  # separator of lines in an excerpt
-_BEFORE: Final = 30  # characters that are shown before a match
-# Characters that JSON may escape with a backslash and a letter or sign; all others are literal or \uXXXX.
+_BEFORE: Final = 30  # number of characters that are shown before a match
+# Characters that JSON may escape with a backslash and one character; others are literal or escaped as \uXXXX.
 _ESCAPED: Final = re.compile(r'["\\/\x00-\x1f]+')
 _WORD_OR_PHRASE: Final = re.compile(r'(?<!\S)"([^"]*[^"\s][^"]*)"(?!\S)|\S+')
 
@@ -43,40 +43,40 @@ class SearchHit:
     """A matching record; every text is untrusted."""
 
     file: str
-    task_id: str  # "" if the record names none
-    text: str = field(repr=False)  # all searched texts, one field per line
+    task_id: str  # "" if unknown
+    text: str = field(repr=False)  # all searched texts of the record, one field per line
     at: datetime | None = None
     attempt: int | None = None
     pointer: str = ""
-    place: SearchPlace = SearchPlace.TASKS  # a failed action is an error if errors are searched
-    action: int | None = None  # the number of the action in its log, from 1
-    subject: str = ""  # the loop of an error in the error log, or the debug session
-    agent: str = ""  # of the debug session
+    place: SearchPlace = SearchPlace.TASKS  # `ERRORS` for a failed action if errors are searched
+    action: int | None = None  # number of the action in its log, from 1
+    subject: str = ""  # ID of the debug session, or of the work item of an error in the error log
+    agent: str = ""  # agent of the debug session
 
 
 class SearchFilters(Struct, frozen=True, kw_only=True):
-    """Conditions for a hit besides the words; an empty filter matches everything."""
+    """Conditions for a hit besides the words; an empty condition matches all records."""
 
-    places: frozenset[SearchPlace] = frozenset(SearchPlace)  # a failed action is an action and an error, found once
-    task_id: str = ""  # complete; with `attempt` only that attempt
-    attempt: int | None = None
+    places: frozenset[SearchPlace] = frozenset(SearchPlace)  # a failed action is in `ACTIONS` and `ERRORS`
+    task_id: str = ""  # complete ID
+    attempt: int | None = None  # number of an attempt at this task
     statuses: frozenset[TaskStatus] = frozenset()  # of the task
-    agent: str = ""  # of the attempt, the task or the debug session; case is ignored
-    outcomes: frozenset[Outcome] = frozenset()  # of the attempt; for a task, of its last attempt
-    since: datetime | None = None  # inclusive, like `until`; hits without a time do not match then
-    until: datetime | None = None
+    agent: str = ""  # of the attempt, task or debug session; case is ignored
+    outcomes: frozenset[Outcome] = frozenset()  # of the attempt or, if the hit has none, of the task's last attempt
+    since: datetime | None = None  # inclusive; excludes hits without a time
+    until: datetime | None = None  # inclusive; excludes hits without a time
 
 
 class SearchWords:
-    """The words of a query, all of which must occur, in any order and case.
+    """Words of a query; a text matches if it contains all of them, in any order and case.
 
-    Text between double quotes is a phrase: its words must follow each other, separated by any white space. Raises
-    BadInput if the query is empty or too long.
+    Text between double quotes is a phrase: its words must follow each other, separated by white space. Raises BadInput
+    if the query is empty or too long.
     """
 
     def __init__(self, query: str) -> None:
         if len(query) > MAX_QUERY:
-            raise BadInput(f"a query has at most {MAX_QUERY} characters, not {len(query):,}")
+            raise BadInput(f"the query has {len(query):,} characters; at most {MAX_QUERY} are allowed")
         asked = _WORD_OR_PHRASE.finditer(query.casefold())
         self._words: Final = tuple(dict.fromkeys(" ".join((one[1] or one[0]).split()) for one in asked))
         self._phrases: Final = any(" " in word for word in self._words)
@@ -90,16 +90,16 @@ class SearchWords:
         return len(self._words)
 
     def may_be_in(self, data: bytes, escape: bytes = b"\\u") -> bool:
-        """False only if no record in encoded data can contain all words.
+        """Return False if no record in encoded data can contain all words.
 
-        `data` is JSON or the like, complete or one line; `escape` is the beginning of an escape sequence, which may
-        hide a character.
+        `data` is a file or line in JSON or a similar format. True may be wrong, for example if `data` contains
+        `escape`, the beginning of an escape sequence, which may represent any character.
         """
         if not data.isascii():
             text = data.decode("utf-8", "replace").casefold()
             return all(piece in text for piece in self._pieces) or escape in data
         lower = data.lower()
-        for needle in self._needles:  # not a generator: a search spends its time here
+        for needle in self._needles:  # a loop is faster than a generator; a search spends most of its time here
             if needle not in lower:
                 return escape in data
         return True
@@ -112,7 +112,7 @@ class SearchWords:
         return all(word in text for word in self._words)
 
     def snippet(self, text: str, limit: int) -> str:
-        """The text around the first match, at most `limit` characters."""
+        """Return the text around the first match, with at most `limit` characters."""
         text = BETWEEN.join(filter(None, (" ".join(line.split()) for line in text.splitlines())))
         if len(text) <= limit:
             return text
@@ -123,7 +123,7 @@ class SearchWords:
 
 
 class SearchReader:
-    """Match files against a query; `findings` are problems with parsed files."""
+    """Reads files that may match a query; `findings` are problems with parsed files."""
 
     def __init__(self, paths: ProjectPaths, words: SearchWords) -> None:
         self.findings: list[Finding] = []
@@ -132,14 +132,14 @@ class SearchReader:
         self._root: Final = paths.aiwg
 
     def _lines(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """Number and bytes of the complete lines that may match."""
+        """Yield number and bytes of complete lines that may match."""
         if self._words.may_be_in(data):
             for number, line in enumerate(data[: data.rfind(b"\n") + 1].split(b"\n"), 1):
                 if line and self._words.may_be_in(line):
                     yield number, line
 
     def _match(self, texts: Iterable[str]) -> str:
-        """The texts joined by line feeds if they contain all words, else ""."""
+        """Return the texts joined by line feeds if they contain all words; otherwise ""."""
         text = "\n".join(filter(None, dict.fromkeys(texts)))
         return text if self._words.are_in(text) else ""
 
@@ -156,7 +156,7 @@ class SearchReader:
         return decoded.value
 
     def _object(self, file: str, wanted: Callable[[bytes], bool] | None = None) -> dict[str, Any]:
-        """A JSON object; an empty one if there is none or its bytes do not match."""
+        """Read a JSON object; return {} if there is none or its bytes are not `wanted`."""
         raw = self._read(file)
         value = self._decode(file, raw.data) if raw and (wanted is None or wanted(raw.data)) else None
         return value if isinstance(value, dict) else {}

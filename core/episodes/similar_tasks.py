@@ -1,4 +1,4 @@
-"""Find past tasks that are similar to a given one, and their learnings."""
+"""Find past tasks that are similar to a task, and their learnings."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ from core.retrieval.task import content_words
 SEMANTIC: Final = "meaning"
 WORDS: Final = "words"
 SIMILAR: Final = 0.35
-"""Minimum score. Of 15 similar pairs, 13 reach it by embeddings and 5 by words; of 420 unrelated ones, 1 and 0."""
+"""Minimum score. Of 15 similar pairs, 13 reach it by embeddings and 5 by words; of 420 unrelated pairs, 1 and 0."""
 MAX_TASKS: Final = 5
-MAX_LEARNINGS: Final = 5  # learnings per task
+MAX_LEARNINGS: Final = 5  # maximum number of learnings per task
 _OUTCOMES: Final = {TaskStatus.COMPLETED: Outcome.SUCCESS, TaskStatus.FAILED: Outcome.FAILURE}
 
 
 class TaskLearning(NamedTuple):
-    """A learning of an attempt, or of a task without attempts. Untrusted."""
+    """Untrusted learning from an attempt; `attempt` is None for a task without attempts."""
 
     attempt: int | None
     text: str
 
 
 class SimilarTask(Struct, frozen=True):
-    """A past task and its similarity."""
+    """A past task with its similarity to the query."""
 
     task_id: str
     description: str
     score: float  # 0..1; see `_by_embeddings` and `_by_words`
     matched_by: str  # `SEMANTIC`, or `WORDS` for a task without a vector
     outcome: Outcome  # unknown while the task is running
-    learnings: tuple[TaskLearning, ...]  # of successes first, then newest first; drafts only without others
+    learnings: tuple[TaskLearning, ...]  # from successes first, then newest first; drafts only if there are no others
 
 
 def collect_past_tasks(snapshot: Snapshot) -> Mapping[str, PastTask]:
-    """The tasks of both memories by ID; the task memory takes precedence."""
+    """Return the tasks of both memories by ID; the task memory takes precedence."""
     return {**snapshot.memory_tasks, **snapshot.tasks}
 
 
 def embeddable_work(snapshot: Snapshot) -> Mapping[str, ComparableWork]:
-    """The records with embeddings: past tasks, and loops with reflections."""
+    """Return the records to embed, by ID: past tasks, and loops with reflections."""
     learned = {reflection.loop_id for reflection in snapshot.reflections.values()}
     loops = {id: loop for id, loop in snapshot.loops.items() if id in learned}
     return {**loops, **collect_past_tasks(snapshot)}
@@ -63,7 +63,7 @@ def find_similar_tasks(
     embeddings: Embeddings[ComparableWork] | None = None,
     limit: int = MAX_TASKS,
 ) -> tuple[SimilarTask, ...]:
-    """The other past tasks most similar to a task or description, best first."""
+    """Find the past tasks that are most similar to a task or description, best first."""
     text, own = (query, "") if isinstance(query, str) else (task_text(query), query.id)
     tasks = {id: task for id, task in collect_past_tasks(snapshot).items() if id != own}
     found = _by_embeddings(text, tasks, embeddings)
@@ -90,7 +90,7 @@ def find_similar_tasks(
 def _by_embeddings(
     text: str, tasks: Mapping[str, PastTask], embeddings: Embeddings[ComparableWork] | None
 ) -> dict[str, tuple[float, str]]:
-    """The cosine of embeddings, scaled from `UNRELATED` as 0 to `SAME` as 1."""
+    """Score by the cosine of embeddings, scaled so that `UNRELATED` is 0 and `SAME` 1."""
     ids = tuple(tasks)
     close = embeddings.closeness(text, ids, tasks) if embeddings is not None and text else None
     if close is None:
@@ -100,7 +100,7 @@ def _by_embeddings(
 
 
 def _by_words(text: str, tasks: Mapping[str, PastTask]) -> dict[str, tuple[float, str]]:
-    """The cosine of word sets weighted by idf: `log(1 + tasks / tasks with word)`."""
+    """Score by the cosine of word sets, with idf weights `log(1 + tasks / with_word)`."""
     query = content_words(text)
     words = {id: content_words(task_text(task)) for id, task in tasks.items()} if query else {}
     frequencies = Counter(word for task_words in words.values() for word in task_words)

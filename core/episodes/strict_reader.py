@@ -1,4 +1,4 @@
-"""Read the files of a task for writers: bad files are refused."""
+"""Read the files of a task before writing; a malformed file raises an error."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from core.sources.reflections import read_reflections
 from core.storage.decoded import Line
 
 TRAJECTORY_SHAPES: Final[Shapes] = {("attempts",): list}  # expected types in `trajectory.json`
-ROOM: Final = 1 << 16  # bytes that a step may add to each file besides given texts, such as a trajectory entry
+ROOM: Final = 1 << 16  # bytes that a step may add to each file besides the texts of the caller
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class StrictReader:
-    """One task, read at each call; bad files raise `Conflict`.
+    """Reads the files of a task at each call; raises `Conflict` for a malformed file.
 
-    The list of attempts is cached: create another reader after starting an attempt.
+    The list of attempts is cached, so a new reader is needed after an attempt was started.
     """
 
     def __init__(self, folder: TaskFolder) -> None:
@@ -36,7 +36,7 @@ class StrictReader:
         self._root = folder.project.aiwg
 
     def check(self, *places: AttemptFolder, room: int = ROOM) -> None:
-        """Check every file that a step may write, also when it ends attempts (`places`)."""
+        """Check that a step can write its files, including those of attempts in `places`."""
         folder = self._folder
         check_editable(folder.trajectory, self._root, TRAJECTORY_SHAPES, room=room)
         of_attempts = (path for place in places for path in (place.attempt, place.outcome))
@@ -50,7 +50,7 @@ class StrictReader:
         return parse_tasks(self._folder.project.relative(self._folder.metadata), value)[0][0]
 
     def attempts(self) -> dict[int, Attempt]:
-        """All attempts by number; ended ones only as in the trajectory."""
+        """Return all attempts by number; for ended ones, only the trajectory is read."""
         found = self._read_trajectory()
         ended = {attempt.number for attempt in found if attempt.outcome is not Outcome.UNKNOWN}
         for number, place in self._places.items():
@@ -63,7 +63,7 @@ class StrictReader:
         return self._read(self._folder.trajectory, read_object(self._folder.trajectory, self._root) or {})
 
     def attempt(self, number: int) -> Attempt:
-        """One attempt with everything in its own files."""
+        """Return one attempt, including the data in its own files."""
         trajectory = read_object(self._folder.trajectory, self._root) or {}
         entries = trajectory.get("attempts")
         mine = [one for one in entries if is_entry(one, number)] if isinstance(entries, list) else []
@@ -79,21 +79,21 @@ class StrictReader:
         return attempt
 
     def trajectory(self) -> dict[int, Attempt]:
-        """The attempts that have ended according to the trajectory, by number."""
+        """Return the attempts by number that have an outcome in the trajectory."""
         found = self._read_trajectory()
         return {attempt.number: attempt for attempt in found if attempt.outcome is not Outcome.UNKNOWN}
 
     def log(self, place: AttemptFolder) -> LogSummary:
-        """The summary of the complete log of an attempt."""
+        """Summarize the complete log of an attempt."""
         return summarize_log(Actions(self._folder.project, self._folder.project.relative(place.actions)))
 
     def reflections(self) -> tuple[Reflection, ...]:
-        """The reflections in file order; drafts only without a later reflection."""
+        """Return the reflections in file order, without drafts that were replaced."""
         lines = self.reflection_lines()
         return read_reflections(self._folder.project.relative(self._folder.reflections), lines, _LONG_AGO)[0]
 
     def reflection_lines(self) -> list[Line]:
-        """The lines of `reflections.jsonl`, only the last ones of a very long file."""
+        """Return the lines of `reflections.jsonl`; of a very long file, the last ones."""
         return read_last_lines(self._folder.reflections, self._root)
 
     @cached_property
@@ -110,5 +110,5 @@ class StrictReader:
 
 
 def is_entry(value: Any, number: int) -> bool:
-    """Whether an entry of a trajectory belongs to an attempt."""
+    """Whether a value is the trajectory entry of attempt `number`."""
     return isinstance(value, dict) and value.get("attempt_id", value.get("attempt", value.get("id"))) == number

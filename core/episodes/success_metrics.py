@@ -23,13 +23,13 @@ from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
 
 TARGET_IMPROVEMENT: Final = 0.20
-"""As a difference of success rates; a relative improvement is undefined if no other retry succeeds."""
+"""Target difference of success rates; not relative, since the rate without reflections may be 0."""
 _NOTHING: Final = WorkReport()
 READ_LATENCY_SECONDS: Final = 0.050  # target for reading the history of a task
 
 
 class AttemptGroup(Struct, frozen=True, kw_only=True):
-    """Attempts of one kind, and the interval of their success rate, 0..1."""
+    """Results of a group of attempts, and the interval of their success rate (0..1)."""
 
     successes: int = 0
     failures: int = 0
@@ -47,51 +47,51 @@ class AttemptGroup(Struct, frozen=True, kw_only=True):
 
     @property
     def rate(self) -> float | None:
-        """Success rate; None without any attempt."""
+        """Success rate, 0..1; None if there are no attempts."""
         return self.successes / self.attempts if self.attempts else None
 
     @property
     def variance(self) -> float:
-        """Variance of one attempt; the rate is drawn slightly to the middle."""
+        """Variance of one attempt's success, with the rate moved slightly towards 0.5."""
         rate = (self.successes + 0.5) / (self.attempts + 1)
         return rate * (1 - rate)
 
 
 class GroupComparison(Difference, frozen=True, kw_only=True):
-    """Two success rates; the interval of the difference (-1..1) is Newcombe's."""
+    """Difference of two success rates (-1..1), with Newcombe's interval."""
 
     having: AttemptGroup
     lacking: AttemptGroup
 
     @property
     def relative(self) -> float | None:
-        """The difference relative to the rate without reflections."""
+        """The difference divided by the rate of the group `lacking` reflections."""
         return self.difference / self.lacking.rate if self.difference is not None and self.lacking.rate else None
 
     @property
     def verdict(self) -> str:
-        """`+25 percentage points`, or how much data is missing."""
+        """Such as "+25 percentage points", or the amount of data that is missing."""
         if self.is_conclusive and self.difference is not None:
             return f"{format_points(self.difference)} percentage points"
         return format_inconclusive(self.needed, "attempt")
 
     def reaches(self, target: float) -> bool | None:
-        """Whether the improvement reaches `target` (0..1); None if unclear."""
+        """Whether the difference is at least `target` (0..1); None if inconclusive."""
         if self.low is None or self.high is None:
             return None
         return True if self.low >= target else False if self.high < target else None
 
 
 class Improvement(Struct, frozen=True, kw_only=True):
-    """Outcomes of first attempts, and of retries with and without reflections."""
+    """Results of first attempts, and of retries with and without reflections."""
 
     first: AttemptGroup
     reflected: AttemptGroup
     unreflected: AttemptGroup
     against_first: GroupComparison
     against_unreflected: GroupComparison
-    open: tuple[str, ...] = ()  # IDs of open attempts, which are left out
-    unclear: tuple[str, ...] = ()  # IDs of attempts that ended without success or failure, which are left out
+    open: tuple[str, ...] = ()  # IDs of excluded attempts that are open
+    unclear: tuple[str, ...] = ()  # IDs of excluded attempts that ended without success or failure
 
 
 def measure_improvement(
@@ -100,10 +100,10 @@ def measure_improvement(
     reports: Mapping[str, WorkReport],
     settings: Settings,
 ) -> Improvement:
-    """Compare the outcomes of attempts at all tasks with and without reflections.
+    """Compare the results of attempts with and without earlier reflections.
 
-    Reflections of loops are ignored. `reports` are those in the event log by attempt ID. The settings give the
-    probability of the intervals, and the minimum size of a group.
+    Reflections of loops are ignored. `reports` are the results in the event log by attempt ID. `settings` contain the
+    level of the intervals and the minimum size of a group.
     """
     known = tuple(attempts)
     written: dict[str, list[Reflection]] = defaultdict(list)
@@ -133,7 +133,7 @@ def measure_improvement(
 
 
 def compare(having: AttemptGroup, lacking: AttemptGroup, settings: Settings) -> GroupComparison:
-    """See `GroupComparison`."""
+    """Compare the success rates of two groups of attempts."""
     comparison = GroupComparison(having=having, lacking=lacking)
     fewest, least = min(having.attempts, lacking.attempts), settings.extraction.min_usage_count_for_evaluation
     if having.rate is None or lacking.rate is None:
@@ -152,13 +152,13 @@ def compare(having: AttemptGroup, lacking: AttemptGroup, settings: Settings) -> 
 
 
 def format_points(difference: float) -> str:
-    """A difference of rates in whole percentage points, half away from 0: `+25`, `0`."""
+    """Format a difference of rates in whole percentage points, such as `+25` or `0`."""
     whole = math.floor(abs(difference) * 100 + 0.5)
     return f"{math.copysign(whole, difference):+.0f}" if whole else "0"
 
 
 def _is_reflected(attempt: Attempt, written: Iterable[Reflection]) -> bool:
-    """Whether it started after a reflection on an earlier attempt."""
+    """Whether an attempt started after a reflection on an earlier attempt at the task."""
     for reflection in written:
         if reflection.attempt is None or reflection.attempt >= attempt.number:
             continue
@@ -169,7 +169,7 @@ def _is_reflected(attempt: Attempt, written: Iterable[Reflection]) -> bool:
 
 
 class Latency(Struct, frozen=True, kw_only=True):
-    """Time to read `tasks` histories, in seconds; None without any history."""
+    """Seconds to read the histories of `tasks` tasks; None if there are no tasks."""
 
     tasks: int = 0
     median: float | None = None
@@ -178,22 +178,22 @@ class Latency(Struct, frozen=True, kw_only=True):
 
     @property
     def met(self) -> bool | None:
-        """Whether every history was read in time; None without any."""
+        """Whether every history was read within the target; None if there are no tasks."""
         return None if self.slowest is None else self.slowest < READ_LATENCY_SECONDS
 
 
 class AuditTrail(Struct, frozen=True, kw_only=True):
-    """Which ended attempts have actions, an outcome and a reflection."""
+    """Ended attempts, and IDs of those without actions, outcome or reflection."""
 
-    ended: int = 0
-    complete: int = 0  # ended attempts with all three
-    without_actions: tuple[str, ...] = ()  # IDs, like the following
+    ended: int = 0  # number of ended attempts
+    complete: int = 0  # number of ended attempts with actions, outcome and reflection
+    without_actions: tuple[str, ...] = ()
     without_outcome: tuple[str, ...] = ()
     without_reflection: tuple[str, ...] = ()
 
     @property
     def met(self) -> bool | None:
-        """Whether nothing is missing; None without any ended attempt."""
+        """Whether nothing is missing; None if no attempt has ended."""
         return self.complete == self.ended if self.ended else None
 
 
@@ -210,19 +210,19 @@ class SuccessMetrics(Struct, frozen=True, kw_only=True):
 
     @property
     def covers(self) -> bool | None:
-        """Whether all loops are recorded in the task memory; None without any loop."""
+        """Whether the task memory contains all loops; None if there are no loops."""
         return None if self.coverage.share is None else not (self.coverage.remembered or self.coverage.missing)
 
     @property
     def improves(self) -> bool | None:
-        """Whether retries with reflections improve enough; None if unclear."""
+        """Whether reflections improve retries by the target; None if inconclusive."""
         return self.improvement.against_unreflected.reaches(TARGET_IMPROVEMENT)
 
 
 def success_metrics(
     snapshot: Snapshot, seconds: Mapping[str, float], now: datetime, settings: Settings
 ) -> SuccessMetrics:
-    """Measure all metrics; `seconds` is the time to read task histories, by task ID."""
+    """Measure all metrics; `seconds` is the time to read each task history, by task ID."""
     reflections = snapshot.reflections.values()
     attempts = {one.id: one for one in sorted(snapshot.attempts.values(), key=lambda one: (one.task_id, one.number))}
     states = assess_attempts(snapshot.tasks, attempts, now, settings.watch)
@@ -248,7 +248,7 @@ def latency(seconds: Mapping[str, float]) -> Latency:
 
 
 def audit_trail(attempts: Iterable[Attempt], reflections: Iterable[Reflection]) -> AuditTrail:
-    """Find what ended attempts lack; only actions in the log count."""
+    """Find ended attempts with missing data; only actions in a log count."""
     reflected = {(reflection.task_id, reflection.attempt) for reflection in reflections}
     ended = [attempt for attempt in attempts if not attempt.is_open]
     actions = tuple(one.id for one in ended if not (one.actions and one.errors is not None))

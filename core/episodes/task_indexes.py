@@ -21,16 +21,15 @@ from core.storage.json_editor import JsonText
 BY_STATUS: Final = "by-status.json"
 BY_AGENT: Final = "by-agent.json"
 STATUSES: Final = tuple(status.value for status in TaskStatus if status is not TaskStatus.UNKNOWN)
-"""Each has a list in the index, even an empty one; tasks without a valid status are in the list `unknown`."""
+"""Keys that the index always contains; tasks without a valid status are listed under `unknown`."""
 STATUS_SHAPES: Final[Shapes] = {(status,): list for status in TaskStatus}  # expected types in the index by status
 
 
 def index_task(folder: TaskFolder, status: str, agents: Sequence[str]) -> None:
-    """Set the status (one of `STATUSES`) and all known agents of a task in the index.
+    """Set the status (one of `STATUSES`) and the agents of a task in the index.
 
-    Tasks with a folder that the index lacks are added from their files, so that a missing or damaged index is rebuilt.
-    Tasks without a folder are removed. A failure does not stop the call, since the index is derived:
-    `folder.warnings` contains it.
+    Missing tasks are added from their files, so that a missing or damaged index is rebuilt, and tasks without a folder
+    are removed. A problem is added to `folder.warnings` and does not stop the call, since the index can be rebuilt.
     """
     try:
         with lock_index(folder.project):
@@ -46,7 +45,7 @@ def _index_task(folder: TaskFolder, status: str, agents: Sequence[str]) -> None:
     others = {id for id in task_ids(project) if id != task_id}
     lacking = sorted(others - indexed[BY_STATUS]) if BY_STATUS in indexed else []
     removed = set().union(*indexed.values()) - others - {task_id}
-    # Many tasks have no known agent: they are missing from the index only if the whole file is missing.
+    # Tasks without an agent are never in this index, so others are added only if the whole file is missing.
     unnamed = lacking if (project.task_index / BY_AGENT).exists() else sorted(others)
     if BY_STATUS in indexed:
         statuses = ((id, (TaskFiles(project, id).task().status.value,)) for id in lacking)
@@ -57,7 +56,7 @@ def _index_task(folder: TaskFolder, status: str, agents: Sequence[str]) -> None:
 
 
 def _is_writable(folder: TaskFolder, name: str, shapes: Shapes) -> bool:
-    """Whether an index file can be edited; a damaged one is renamed first."""
+    """Return whether an index file can be edited; rename it first if it is damaged."""
     path = folder.project.task_index / name
     try:
         check_editable(path, folder.project.aiwg, shapes)
@@ -74,7 +73,7 @@ def _is_writable(folder: TaskFolder, name: str, shapes: Shapes) -> bool:
         folder.warnings.append(_warning(folder, f"cannot move {path} away: {error.strerror}"))
         return False
     folder.warnings.append(
-        f"{path} could not be parsed: it was rebuilt from the tasks, and the old file is now {aside.name}"
+        f"{path} could not be parsed; it was rebuilt from the tasks, and the old file was renamed to {aside.name}"
     )
     return True
 
@@ -90,7 +89,7 @@ def _read_agents(files: TaskFiles) -> tuple[str, ...]:
 
 
 def list_agents(task: Task, attempts: Iterable[Attempt]) -> tuple[str, ...]:
-    """The agents of a task and its attempts."""
+    """Return the agents of a task and its attempts, without duplicates."""
     return tuple(dict.fromkeys(name for name in (task.agent, *(one.agent for one in attempts)) if name))
 
 
@@ -100,7 +99,10 @@ def _read_ids(project: ProjectPaths, name: str) -> set[str]:
 
 
 def _write(path: Path, entries: Iterable[tuple[str, Sequence[str]]], removed: Set[str], *, exclusive: bool) -> None:
-    """Add IDs to lists (`exclusive`: only those), and drop removed IDs."""
+    """Add IDs to the lists of their keys, and remove the `removed` IDs.
+
+    If `exclusive`, also remove each added ID from all other lists.
+    """
     wanted = {id: frozenset(key for key in keys if key) for id, keys in entries}
     added: dict[str, list[str]] = {}
     for id, keys in wanted.items():
@@ -111,7 +113,7 @@ def _write(path: Path, entries: Iterable[tuple[str, Sequence[str]]], removed: Se
         check_shapes(document.value, STATUS_SHAPES if exclusive else {})
         for key in dict.fromkeys((*document.value, *added)):
             present = document.value.get(key, [])
-            if not isinstance(present, list):  # a member of another program
+            if not isinstance(present, list):  # another program added this member
                 continue
             dropped = removed | {id for id, keys in wanted.items() if exclusive and key not in keys}
             ids = [id for id in present if not isinstance(id, str) or id not in dropped]

@@ -14,17 +14,20 @@ from core.base.text import plural, visible_line
 from core.config.paths import SAFE_ID, ProjectPaths
 from core.sources.record_kinds import is_text
 
-MAX_NAMED: Final = 5  # IDs in an error message
+MAX_NAMED: Final = 5  # maximum number of IDs in an error message
 _ATTEMPT_ID: Final = re.compile(r"(?P<task>.+)\.(?P<number>[0-9]{1,9})")
 
 
 def task_ids(paths: ProjectPaths) -> list[str]:
-    """The names of all tasks, sorted; links to folders are ignored."""
+    """Return the IDs of all tasks, sorted; links to folders are ignored."""
     return sorted(entry.name for entry in list_entries(paths.tasks) if entry.is_dir(follow_symlinks=False))
 
 
 def find_task(paths: ProjectPaths, name: str) -> str:
-    """The task with this ID or unique part of it, else `UnknownRecord`."""
+    """Return the ID of the task that an ID or unambiguous part of it selects.
+
+    Raises UnknownRecord if it matches no task, or several.
+    """
     if _is_task(paths, name):
         return name
     known = task_ids(paths)
@@ -40,9 +43,9 @@ def find_task(paths: ProjectPaths, name: str) -> str:
 
 
 def find_attempt(paths: ProjectPaths, name: str, number: int | None = None) -> tuple[str, int | None]:
-    """The task that `name` names, and its attempt, if any: `task-001.2`.
+    """Return the task ID and attempt number that `name` selects, such as `task-001.2`.
 
-    `number` is that of the attempt, if given separately. Raises BadInput if the name and the number differ, and
+    `number` is the attempt if it is passed separately. Raises BadInput if it differs from the one in `name`, and
     UnknownRecord if the task does not exist.
     """
     parts = _ATTEMPT_ID.fullmatch(name)
@@ -50,7 +53,7 @@ def find_attempt(paths: ProjectPaths, name: str, number: int | None = None) -> t
         return find_task(paths, name), number
     task_id, named = find_task(paths, parts["task"]), int(parts["number"])
     if number not in (None, named):
-        raise BadInput(f"{visible_line(name, 80)} names attempt {named}, --attempt another one")
+        raise BadInput(f"{visible_line(name, 80)} is attempt {named}, but --attempt is {number}; use only one of them")
     return task_id, named
 
 
@@ -59,7 +62,7 @@ def ambiguous_task_error(name: str, found: Sequence[str]) -> UnknownRecord:
 
 
 def _is_task(paths: ProjectPaths, name: str) -> bool:
-    """Whether this is the complete ID of a task, checked without listing all tasks."""
+    """Whether `name` is the complete ID of a task; does not list all tasks."""
     return SAFE_ID.fullmatch(name) is not None and (paths.tasks / name).is_dir()
 
 
@@ -70,7 +73,7 @@ def _name_ids(ids: Sequence[str]) -> str:
 
 
 def list_entries(folder: Path) -> Iterator[os.DirEntry[str]]:
-    """The entries of a folder; none if it does not exist or is a link."""
+    """Yield the entries of a folder; none if it does not exist or is a link."""
     if folder.is_symlink():
         return
     try:

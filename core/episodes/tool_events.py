@@ -25,13 +25,13 @@ _TYPES: Final = {
     **dict.fromkeys(("grep", "websearch", "lsp"), "grep"),
     **dict.fromkeys(("glob", "ls", "listmcpresourcestool"), "glob"),
     **dict.fromkeys(("task", "agent"), "task"),
-}  # action type by tool name in lower case; other read-only tools have the nearest type
+}  # action type by tool name in lower case
 _BOOKKEEPING: Final = frozenset(
     {
         *("todowrite", "todoread", "taskcreate", "taskupdate", "taskget", "tasklist", "toolsearch"),
         *("enterplanmode", "exitplanmode", "askuserquestion", "structuredoutput"),
     }
-)  # tools for planning, questions and finding other tools; they do not affect the work
+)  # tools for plans, questions and tool search; their events are not logged as actions
 _LOOKS: Final = {
     **dict.fromkeys(("read", "get", "fetch", "view", "show", "open", "download"), "read"),
     **dict.fromkeys(("search", "find", "grep", "query"), "grep"),
@@ -40,8 +40,8 @@ _LOOKS: Final = {
 _CHANGES: Final = {
     **dict.fromkeys(("write", "create", "save"), "write"),
     **dict.fromkeys(("edit", "update", "replace", "insert", "append", "patch", "modify"), "edit"),
-}  # words in the names of other tools, such as `mcp__files__read_text_file`, and the implied action type
-_OTHER: Final = "bash"  # action type of unknown tools: something external was run
+}  # action type by a word in the name of another tool, such as `mcp__files__read_text_file`
+_OTHER: Final = "bash"  # action type of unknown tools, which most likely run something external
 _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _MAX_NAME: Final = 200
 
@@ -49,26 +49,26 @@ _FILE_TOOLS: Final = frozenset({"read", "notebookread", "write", "edit", "multie
 _RUNNERS: Final = frozenset({"bash", "powershell", "bashoutput", "taskoutput", "task", "agent"})
 _RUNNING: Final = frozenset({"running", "pending", "async_launched"})
 _FAILED_STATUSES: Final = frozenset({"failed", "error", "killed"})  # values of `status` that mean a failure
-_ERROR_MARKS: Final = ("<tool_use_error>", "</tool_use_error>")  # marks around an error text of a tool
-_TEXTS: Final = ("content", "result", "output", "filenames")  # members of a response, most informative first
+_ERROR_MARKS: Final = ("<tool_use_error>", "</tool_use_error>")  # tags around the error text of a tool
+_TEXTS: Final = ("content", "result", "output", "filenames")  # members of a response with its text, best first
 
 
 def parse_tool_event(event: Mapping[str, Any], project: str = "") -> dict[str, Any]:
-    """The action of a `PostToolUse` or `PostToolUseFailure` event, else `BadInput`.
+    """Convert a `PostToolUse` or `PostToolUseFailure` event into the fields of an action.
 
-    The result of a background command is unknown. The content of a file that was read or written is not the output: it
-    is in the file or in the parameters. Files inside the `project` folder are named relative to it. A tool that does
-    not affect the work is not an action.
+    `success` is None for a background command. The output does not contain the content of a file that was read or
+    written. Paths inside the `project` folder become relative to it. Raises BadInput for another event, and for a tool
+    whose events are not logged.
     """
     name = event.get("hook_event_name", SUCCEEDED)
     if name not in (SUCCEEDED, FAILED):
         raise BadInput(f"{_text(name)[:_MAX_NAME]} is not a tool event; use {SUCCEEDED} or {FAILED}")
     tool = event.get("tool_name")
     if not isinstance(tool, str) or not tool.strip():
-        raise BadInput("the event names no tool")
+        raise BadInput("the event has no tool_name")
     known = tool.strip().lower()
     if known in _BOOKKEEPING:
-        raise BadInput(f"{tool.strip()} does not affect the work")
+        raise BadInput(f"{tool.strip()} does not affect the work, so it is not logged")
     given = event.get("tool_input")
     params = given if isinstance(given, dict) else {"input": given} if given not in (None, "") else {}
     params = {
@@ -97,10 +97,10 @@ def parse_tool_event(event: Mapping[str, Any], project: str = "") -> dict[str, A
 
 
 def classify_tool(tool: str) -> str:
-    """The action type of a tool; for an unknown tool, from the words of its name.
+    """Return the action type of a tool; for an unknown tool, by the words in its name.
 
-    An unknown tool writes or edits only if its name contains "file": after creating an issue, for example, the tests
-    need not run again.
+    An unknown tool writes or edits only if its name contains "file". Creating an issue, for example, is not a change
+    after which tests must run again.
     """
     known = _TYPES.get(tool.strip().lower())
     if known is not None:
@@ -165,7 +165,7 @@ def _describe_file(response: Mapping[str, Any]) -> str:
 
 
 def _text(value: Any) -> str:
-    """A text or joined message blocks; anything else as JSON."""
+    """Return a text, the joined texts of message blocks, or any other value as JSON."""
     if isinstance(value, str):
         return value
     if value in (None, [], {}):
@@ -178,7 +178,7 @@ def _text(value: Any) -> str:
 
 
 def _block(value: Any) -> str | None:
-    """A text or the text of a message block; None for anything else."""
+    """Return a text or the text of a message block; None for any other value."""
     if isinstance(value, str):
         return value
     if not isinstance(value, dict) or not isinstance(kind := value.get("type"), str):

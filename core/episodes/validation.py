@@ -1,4 +1,4 @@
-"""Validate the arguments of the agent protocol before writing."""
+"""Validate the arguments of the agent protocol; `BadInput` describes the problem."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ from core.storage.decoded import MAX_DEPTH
 from core.storage.file_reader import MAX_BYTES
 from core.storage.json_reader import is_nested_deeper
 
-MAX_ACTIONS: Final = 100_000  # actions in one call
-MAX_ID: Final = 64  # length of the ID of a task or loop, and of the name of an agent
+MAX_ACTIONS: Final = 100_000  # maximum number of actions in one call
+MAX_ID: Final = 64  # maximum length of a task ID, loop ID or agent name
 MAX_ITERATION: Final = 1_000_000
 MAX_PERCENT: Final = 100
 MAX_TOTAL_SIZE: Final = 1 << 20
-"""Bytes, as JSON, of the texts of one call; with the longest quality history they fit into a readable file."""
-QUALITY: Final = "quality"  # a field of an action that is not part of its line: the quality of the work after it, 0..1
+"""Maximum size of the texts of one call, in bytes as JSON; readers accept them with the longest quality history."""
+QUALITY: Final = "quality"  # field of an action with the quality of the work after it, 0..1; not written to the log
 FIELDS: Final = (
     *("timestamp", "iteration", "type", "tool", "params", "success", "output", "error"),
     *("reasoning", "expected_outcome"),
-)  # of an action, in order
+)  # fields of an action in the log, in order
 
 _LEFT_OUT: Final = "\n[… {:,} characters left out …]\n"
-_SHORT: Final = 1000  # characters of a text in the parameters of an action that are always kept
-_MAX_NESTED: Final = MAX_DEPTH - 1  # nesting levels of the parameters of an action
+_SHORT: Final = 1000  # length up to which a text in the parameters of an action is never shortened
+_MAX_NESTED: Final = MAX_DEPTH - 1  # maximum nesting depth of the parameters of an action
 
 
 def validate_text(value: Any, field: str, limit: int = MAX_CHARS) -> str:
-    """A text of at most `limit` characters that can be encoded, else `BadInput`."""
+    """Validate a text of at most `limit` characters that can be encoded as UTF-8."""
     check_text(value, field)
     if len(value) > limit:
-        raise BadInput(f"{field} has {len(value):,} characters; at most {limit:,} are kept")
+        raise BadInput(f"{field} has {len(value):,} characters; at most {limit:,} are allowed")
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -60,57 +60,57 @@ def validate_text(value: Any, field: str, limit: int = MAX_CHARS) -> str:
 
 
 def check_total_size(value: Any, field: str) -> None:
-    """Raise `BadInput` for more than `MAX_TOTAL_SIZE` bytes of `field`."""
+    """Raise `BadInput` if a value has more than `MAX_TOTAL_SIZE` bytes as JSON."""
     if (size := json_size(value)) > MAX_TOTAL_SIZE:
-        raise BadInput(f"{field} have {size:,} bytes as JSON; at most {MAX_TOTAL_SIZE:,} are kept: shorten them")
+        raise BadInput(f"{field} have {size:,} bytes as JSON; at most {MAX_TOTAL_SIZE:,} are allowed: shorten them")
 
 
 def json_size(value: Any) -> int:
-    """The maximum size of a value in a file, in bytes (ASCII, indented)."""
+    """Return the maximum size of a value in a file, in bytes (ASCII, indented)."""
     return len(json.dumps(value, indent=2))
 
 
 def validate_task_id(value: str, field: str) -> str:
-    """The ID of a task, safe as part of a path."""
+    """Validate a task ID that is safe as a part of a path."""
     return safe_component(validate_text(value, field, MAX_ID))
 
 
 def validate_texts(values: Sequence[str], field: str) -> list[str]:
-    """A list of texts, at most `MAX_ENTRIES`."""
+    """Validate a list of at most `MAX_ENTRIES` texts."""
     check_texts(values, field)
     if len(values) > MAX_ENTRIES:
-        raise BadInput(f"{field} has {len(values):,} entries; at most {MAX_ENTRIES:,} are kept")
+        raise BadInput(f"{field} has {len(values):,} entries; at most {MAX_ENTRIES:,} are allowed")
     return [validate_text(value, field) for value in values]
 
 
 def validate_amount(value: float | None, field: str, most: float = 1) -> float | None:
-    """A number 0..`most` or None."""
+    """Validate a number 0..`most`, or None."""
     if value is not None:
         check_amount(value, field, most)
     return value
 
 
 def validate_iteration(value: int | None) -> int | None:
-    """A number from 1 or None."""
+    """Validate an iteration number (from 1), or None."""
     if value is not None:
         check_count(value, "iteration", MAX_ITERATION)
         if value == 0:
-            raise BadInput("iteration counts from 1")
+            raise BadInput("iteration must be at least 1")
     return value
 
 
 def validate_milestones(values: Sequence[Mapping[str, Any]], at: datetime) -> list[dict[str, Any]]:
-    """A list of milestones, at most `MAX_ENTRIES` and `MAX_TOTAL_SIZE`."""
+    """Validate and normalize milestones; `at` is their time if they have none."""
     check_list(values, "milestones")
     if len(values) > MAX_ENTRIES:
-        raise BadInput(f"milestones has {len(values):,} entries; at most {MAX_ENTRIES:,} are kept")
+        raise BadInput(f"milestones has {len(values):,} entries; at most {MAX_ENTRIES:,} are allowed")
     found = []
     for value in values:
         if not isinstance(value, Mapping):
             raise BadInput(f"a milestone must be an object, not {format_value(value)}")
         if value.keys() - {"timestamp", "event", "details"} or not value.get("event"):
             shown = format_value(dict(value))
-            raise BadInput(f"a milestone has an event, and may have timestamp and details; not {shown}")
+            raise BadInput(f"a milestone must have an event, and may have timestamp and details; not {shown}")
         milestone = {"timestamp": iso(_parse_timestamp(value.get("timestamp")) or at)}
         milestone["event"] = validate_text(value["event"], "event")
         if value.get("details"):
@@ -126,17 +126,17 @@ def check_list(value: Any, field: str) -> None:
 
 
 def validate_results(values: Mapping[str, bytes] | None) -> Mapping[str, bytes]:
-    """Contents of files by name, none longer than readers accept."""
+    """Validate file contents by name; readers must accept their size."""
     if values is None:
         return {}
     if not isinstance(values, Mapping):
-        raise BadInput(f"results must be contents by name, not {format_value(values)}")
+        raise BadInput(f"results must be a mapping of names to contents, not {format_value(values)}")
     for name, data in values.items():
         check_text(name, "the name of a result")
         if not isinstance(data, bytes):
             raise BadInput(f"result {format_value(name)} must be bytes, not {format_value(data)}")
         if len(data) > MAX_BYTES:
-            raise BadInput(f"result {format_value(name)} has {len(data):,} bytes; at most {MAX_BYTES:,} are kept")
+            raise BadInput(f"result {format_value(name)} has {len(data):,} bytes; at most {MAX_BYTES:,} are allowed")
     return values
 
 
@@ -145,15 +145,15 @@ def validate_similar(values: Sequence[tuple[str, str]]) -> list[tuple[str, str]]
     for pair in values:
         check_texts(pair, "similar")
         if len(pair) != 2:
-            raise BadInput(f"similar must be pairs of a task and a learning, not {format_value(pair)}")
+            raise BadInput(f"similar must contain pairs of task and learning, not {format_value(pair)}")
     return list(values)
 
 
 def validate_action(value: Mapping[str, Any], at: datetime, default_iteration: int) -> dict[str, Any]:
-    """Validate an action and format it as a line of the log, without `QUALITY`.
+    """Validate an action, and return the fields of its line in the log.
 
-    `at` is its time unless it has a timestamp, and `default_iteration` its iteration unless it has one. Raises BadInput
-    if a field is unknown, too long or of another type, or the action type is unknown.
+    `at` is used if the action has no timestamp, and `default_iteration` if it has no iteration. Raises BadInput if a
+    field or the action type is unknown, or a field is too long or has a wrong type.
     """
     if not isinstance(value, Mapping):
         raise BadInput(f"an action must be an object, not {format_value(value)}")
@@ -171,7 +171,7 @@ def validate_action(value: Mapping[str, Any], at: datetime, default_iteration: i
     for name in ("tool", "reasoning", "expected_outcome"):
         if name in fields:
             fields[name] = validate_text(fields[name], name)
-    for name in ("output", "error"):  # of a long one, only both ends are kept
+    for name in ("output", "error"):  # a long text is shortened, not refused
         if name in fields:
             text = fields[name]
             text = keep_ends(text, MAX_OUTPUT) if isinstance(text, str) else text
@@ -180,7 +180,7 @@ def validate_action(value: Mapping[str, Any], at: datetime, default_iteration: i
 
 
 def keep_ends(value: str, limit: int) -> str:
-    """A text without its middle if it is longer than `limit`, with a note."""
+    """Replace the middle of a text by a note if it is longer than `limit`."""
     if len(value) <= limit:
         return value
     half = (limit - len(_LEFT_OUT.format(len(value)))) // 2
@@ -190,7 +190,7 @@ def keep_ends(value: str, limit: int) -> str:
 def validate_actions(
     values: Sequence[Mapping[str, Any]], at: datetime, default_iteration: int
 ) -> tuple[list[dict[str, Any]], list[float | None]]:
-    """The lines of several actions and the quality after each, else `BadInput`."""
+    """Validate actions; return their lines in the log, and the quality after each."""
     lines, qualities = [], []
     for number, value in enumerate(values, 1):
         try:
@@ -204,9 +204,10 @@ def validate_actions(
 
 
 def _fit_params(params: Any) -> dict[str, Any]:
-    """Parameters that fit into an action; a long text loses its middle.
+    """Shorten parameters to the maximum size of an action.
 
-    A long value that is not a text becomes JSON text if that is not enough, and so does a value nested too deeply.
+    Long texts lose their middle. If that is not enough, other long values become JSON text first. Values that are
+    nested too deeply always become JSON text.
     """
     if not isinstance(params, dict) or not all(isinstance(name, str) for name in params):
         raise BadInput(f"params must be an object, not {format_value(params)}")
@@ -222,10 +223,10 @@ def _fit_params(params: Any) -> dict[str, Any]:
             if not isinstance(value, str)
         }
     except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):
-        raise BadInput("params hold something that JSON does not") from None
+        raise BadInput("params contain a value that cannot be encoded as JSON") from None
     whole = next((one for one in (params, {**params, **encoded}) if _size(_shorten(one, _SHORT)) <= MAX_OUTPUT), None)
     if whole is None:
-        raise BadInput(f"params have {size:,} bytes, in {len(params):,} parameters; at most {MAX_OUTPUT:,} are kept")
+        raise BadInput(f"params have {size:,} bytes, in {len(params):,} parameters; at most {MAX_OUTPUT:,} are allowed")
     limits = range(_SHORT + 1, MAX_OUTPUT)
     fitting = bisect_left(limits, True, key=lambda limit: _size(_shorten(whole, limit)) > MAX_OUTPUT)
     shortened: dict[str, Any] = _shorten(whole, _SHORT + fitting)

@@ -1,1 +1,1 @@
-"""The lifecycle of tasks and attempts: start, completion, derived files."""
+"""Lifecycle of tasks and attempts: start, completion, derived files."""

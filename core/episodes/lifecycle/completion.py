@@ -1,8 +1,8 @@
-"""End an attempt, and update all files that depend on its outcome; repeatable.
+"""End an attempt, and update all files that depend on its outcome.
 
-`outcome.json` is the source. The attempt's own record, the reflections, the metadata, the summary and the index are
-derived from it and from the log, so doing this again changes nothing. The trajectory is written last: an attempt with
-an outcome in the trajectory is complete.
+`attempt.json`, the drafts of reflections, the metadata, the summary and the index are derived from `outcome.json` and
+the log, so the update can be repeated. The trajectory is written last: if it has an outcome for an attempt, all other
+files have been updated.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ LISTS: Final = ("what_worked", "what_didnt_work", "suggestions_for_next_time")
 TASK_STATUS: Final = "task_status"
 _ENDED: Final = "ended"
 _RESULT: Final = ("status", "reason", "final_quality", "completion_percent")
-_ORDER: Final = (*_RESULT, *LISTS, _ENDED, MILESTONES, TASK_STATUS)  # the members of `outcome.json`, in order
-MAX_LEARNINGS: Final = 100  # newest learnings in a summary
+_ORDER: Final = (*_RESULT, *LISTS, _ENDED, MILESTONES, TASK_STATUS)  # members of `outcome.json`, in order
+MAX_LEARNINGS: Final = 100  # maximum number of learnings in a summary, the newest ones
 
 
 class CompletedAttempt(Struct, frozen=True):
-    """An attempt that has ended."""
+    """Result of `complete_attempt`."""
 
     number: int
     outcome: Outcome
-    derived: bool  # the outcome was determined from the log
-    again: bool  # the attempt had ended before, and its earlier outcome stays
+    derived: bool  # whether the outcome was determined from the log
+    again: bool  # whether the attempt had ended before; its outcome was not changed then
     status: TaskStatus  # of the task
     log: LogSummary
     reflections: tuple[Reflection, ...]  # on this attempt, including drafts
 
 
 def read_log_ahead(folder: TaskFolder, attempt: int | None) -> dict[Stamp | None, LogSummary]:
-    """The summary of a log (by default the newest) by its stamp; {} without a log."""
+    """Summarize the log of an attempt (default: newest); return {stamp: summary} or {}."""
     try:
         place = find_attempt_folder(folder, attempt)
-    except (Refused, UnknownRecord):  # another process may start it before the lock is taken
+    except (Refused, UnknownRecord):  # another process may start the attempt before the caller has the lock
         return {}
-    stamp = read_log_stamp(place)  # the log is read before locking, since this takes seconds
+    stamp = read_log_stamp(place)  # this runs before the task is locked, since a long log takes seconds
     return {stamp: StrictReader(folder).log(place)} if stamp is not None else {}
 
 
@@ -71,19 +71,19 @@ def read_log_stamp(place: AttemptFolder) -> Stamp | None:
 
 
 def determine_outcome(known: Attempt, log: LogSummary | None, outcome: Outcome | None) -> Outcome:
-    """The given or recorded outcome, else what the log proves.
+    """Return the recorded outcome, or the argument `outcome`, or the one that the log proves.
 
-    Raises BadInput if the log proves no outcome, and Refused if the attempt has ended with another one.
+    Raises BadInput if the log proves no outcome, and Refused if the attempt has ended with another outcome.
     """
     if known.outcome is not Outcome.UNKNOWN:
         if outcome not in (None, known.outcome):
-            raise Refused(f"attempt {known.number} at {known.task_id} ended in {known.outcome.value} already")
+            raise Refused(f"attempt {known.number} at {known.task_id} has already ended in {known.outcome.value}")
         return known.outcome
     found = outcome or (log.outcome if log is not None else Outcome.UNKNOWN)
     if found is Outcome.UNKNOWN:
         raise BadInput(
             f"the log does not show the outcome of attempt {known.number} at {known.task_id}; "
-            "give --success, --failure or --timeout"
+            "use --success, --failure or --timeout"
         )
     return found
 
@@ -95,7 +95,7 @@ def end_attempt(
     AppendLog(place.actions).undo_incomplete_batch()
     milestones = merge_milestones(read_milestone_entries(folder, place.number), result.get(MILESTONES, ()))
     whole: dict[str, Any] = {"reason": "", **{name: [] for name in LISTS}, **result, _ENDED: iso(now)}
-    # Other programs may have recorded more milestones than fit; the trajectory keeps them.
+    # Other programs may have recorded more milestones than are allowed; then only the trajectory contains them.
     fits = json_size(milestones) <= MAX_TOTAL_SIZE and (milestones or MILESTONES in result)
     whole |= {MILESTONES: milestones if fits else None}
     members = {name: whole[name] for name in _ORDER if whole.get(name) is not None}
@@ -104,9 +104,10 @@ def end_attempt(
 
 
 def propagate(folder: TaskFolder, place: AttemptFolder, *, now: datetime, log: LogSummary | None = None) -> LogSummary:
-    """Update a task from one outcome; the caller holds the task's lock.
+    """Update the files of a task from the outcome of an attempt; needs the task's lock.
 
-    `now` is the time of the reflections if no file contains the end of the attempt. `log` is the summary if known.
+    `now` is the time of drafted reflections if no file contains the end of the attempt. `log` is the summary of the
+    log; it is read if None.
     """
     reader = StrictReader(folder)
     result = read_object(place.outcome, folder.project.aiwg) or {}
@@ -125,7 +126,7 @@ def propagate(folder: TaskFolder, place: AttemptFolder, *, now: datetime, log: L
     task = reader.task()
     _write_summary(folder, task, [_with_counts(one, work) for one in attempts], reader.reflections())
     index_task(folder, task.status.value, list_agents(task, attempts))
-    # The trajectory's own count of iterations is from the time when the attempt was open.
+    # The trajectory's count of iterations may be outdated: it was written while the attempt was open.
     iterations = reader.own(place).iterations
     attempt = attempt if iterations is None else replace(attempt, iterations=iterations)
     set_entry(folder, attempt.number, _trajectory_entry(AttemptWork(attempt, log), result, ended))
@@ -133,7 +134,7 @@ def propagate(folder: TaskFolder, place: AttemptFolder, *, now: datetime, log: L
 
 
 def propagate_all(folder: TaskFolder, *, now: datetime) -> None:
-    """`propagate` each outcome that the trajectory lacks, oldest first."""
+    """Call `propagate` for each outcome that the trajectory does not contain."""
     reader = StrictReader(folder)
     known = reader.trajectory()
     for number, place in folder.attempts().items():
@@ -144,7 +145,7 @@ def propagate_all(folder: TaskFolder, *, now: datetime) -> None:
 def _update_attempt(
     folder: TaskFolder, place: AttemptFolder, result: Mapping[str, Any], log: LogSummary, ended: datetime | None
 ) -> None:
-    """Write end, counts and outcome to `attempt.json`, except into bad members."""
+    """Write end, counts and outcome to `attempt.json`; skip members of a wrong type."""
 
     def edit(document: JsonText) -> None:
         if ended is not None and not document.value.get("ended"):
@@ -154,7 +155,7 @@ def _update_attempt(
             iterations = execution.get("iterations")
             recorded = iterations if isinstance(iterations, int) else 0
             counts = {"iterations": max(recorded, log.iterations), "actions_performed": log.actions}
-            # Another program may record counts without a log.
+            # Without logged actions, keep the counts that another program may have recorded.
             set_members(document, ("execution",), counts if log.actions or not execution else {})
         if result:
             if isinstance(set_default(document, "outcome", {}), dict):
@@ -172,7 +173,7 @@ def _draft_reflections(
     status: Any,
     ended: datetime,
 ) -> None:
-    """Draft missing reflections on the attempt, and on a task that has ended."""
+    """Draft the missing reflections on the attempt and, if it has ended, on the task."""
     number = work.attempt.number
     lines = [line.value for line in reader.reflection_lines() if isinstance(line.value, dict)]
     mine = [line for line in lines if line.get("attempt_id", line.get("attempt")) == number]
@@ -198,7 +199,7 @@ def _draft_reflections(
 
 
 def _with_counts(one: Attempt, work: AttemptWork) -> Attempt:
-    """`one`, with the counts of the log if it is the attempt of `work`."""
+    """Return `one`; if it is the attempt of `work`, with the counts of its log."""
     attempt, log = work
     if one.number != attempt.number:
         return one
@@ -206,7 +207,7 @@ def _with_counts(one: Attempt, work: AttemptWork) -> Attempt:
 
 
 def attempt_counts(metadata: Mapping[str, Any], number: int) -> dict[str, int]:
-    """The attempt counts of a task's metadata after an attempt was started."""
+    """Return the members of a task's metadata that count attempts, for attempt `number`."""
     total = metadata.get("total_attempts")
     return {"current_attempt": number, "total_attempts": max(total, number) if isinstance(total, int) else number}
 
@@ -230,7 +231,7 @@ def _update_metadata(folder: TaskFolder, number: int, status: Any, ended: dateti
 def _write_summary(
     folder: TaskFolder, task: Task, attempts: Sequence[Attempt], reflections: Sequence[Reflection]
 ) -> None:
-    """Write counts, duration, best quality and the newest learnings that fit."""
+    """Write `summary.json`, with as many of the newest learnings as fit."""
     durations = [(one.ended_at - one.started_at) for one in attempts if one.ended_at and one.started_at]
     outcomes = [one.outcome for one in attempts]
     taught = [one for one in reflections if one.teaches and not one.superseded][-MAX_LEARNINGS:]

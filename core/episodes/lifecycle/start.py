@@ -1,4 +1,4 @@
-"""Create a task, and start an attempt with its plan or resume an open one."""
+"""Create tasks, start attempts with a plan, and resume open attempts."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from core.storage.locks import open_regular
 
 _TASK: Final = "task-"
 _NUMBERED: Final = re.compile(rf"{_TASK}([0-9]{{1,6}})")  # a longer number is a date or the like
-MAX_CHARS: Final = 500  # characters of one text in a plan
-MAX_EARLIER: Final = 10  # newest earlier attempts in a plan; of further ones only the number is given
-MAX_SIMILAR: Final = 10
-MAX_ITEMS: Final = 10  # entries of one list of one attempt
+MAX_CHARS: Final = 500  # maximum length of a text in a plan
+MAX_EARLIER: Final = 10  # maximum number of earlier attempts in a plan, the newest ones
+MAX_SIMILAR: Final = 10  # maximum number of learnings from similar tasks
+MAX_ITEMS: Final = 10  # maximum number of entries from each list of an attempt
 
 
 class AttemptIntent(NamedTuple):
-    """What an agent wants to try, checked; see `Episodes.start_attempt`."""
+    """Validated arguments of `Episodes.start_attempt`."""
 
     approach: str
     steps: Sequence[str]
@@ -50,19 +50,20 @@ class AttemptIntent(NamedTuple):
 
 
 class StartedAttempt(Struct, frozen=True):
-    """An attempt that was started or resumed."""
+    """Result of `start_attempt`: an attempt that was started or resumed."""
 
     number: int
-    plan_path: str  # of `plan.md`, relative to the project
+    plan_path: str  # project-relative path of `plan.md`
     plan: str
     learnings: tuple[AttemptLessons, ...] = ()  # earlier attempts and the reflections on them, oldest first
     resumed: bool = False
 
 
 def find_resumable(folder: TaskFolder, *, abandon: bool, resume: bool, now: datetime) -> AttemptFolder | None:
-    """The open attempt to resume; None if a new one is needed.
+    """Return the open attempt to resume, or None if a new one must be started.
 
-    `abandon` ends open attempts with the outcome timeout. Raises Refused for one if neither it nor `resume` is set.
+    `abandon` ends open attempts with the outcome timeout. Raises Refused if there is an open attempt, and neither
+    `abandon` nor `resume` is set.
     """
     reader = StrictReader(folder)
     task, places = reader.task(), folder.attempts()
@@ -70,14 +71,14 @@ def find_resumable(folder: TaskFolder, *, abandon: bool, resume: bool, now: date
     if not open_numbers:
         return None
     newest = places[open_numbers[-1]]
-    # The metadata do not count an attempt whose start was killed in its last step.
+    # If a start was killed before its last step, the metadata do not count the attempt; it can be resumed.
     was_started = newest.number <= (task.total_attempts or 0) or newest.actions.exists()
     if resume or (task.status is TaskStatus.PAUSED and not abandon) or not was_started:
         return newest
     if not abandon:
         raise Refused(
-            f"attempt {newest.number} at {folder.id} is still open; complete it, resume it (--resume), or start "
-            "another one and end it as left unfinished (--abandon)"
+            f"attempt {newest.number} at {folder.id} is still open; complete it, resume it (--resume), or end it as "
+            "left unfinished and start another attempt (--abandon)"
         )
     reader.check(*(places[number] for number in open_numbers))
     for number in open_numbers:
@@ -96,12 +97,12 @@ def mark_running(folder: TaskFolder, number: int, *, now: datetime) -> None:
         if "completed" in document.value:  # the task continues
             document.remove(("completed",))
 
-    # The metadata are written last: an attempt that they count was started completely.
+    # The metadata are written last: an attempt that they count has started completely.
     edit_object(folder.metadata, edit, {"id": folder.id})
 
 
 def update_index(folder: TaskFolder, status: TaskStatus) -> None:
-    """Update the status of a task in the index, and in the summary if there is one."""
+    """Set the status of a task in the index and, if it exists, in the summary."""
     reader = StrictReader(folder)
     index_task(folder, status.value, list_agents(reader.task(), reader.attempts().values()))
     if folder.summary.exists():
@@ -109,7 +110,7 @@ def update_index(folder: TaskFolder, status: TaskStatus) -> None:
 
 
 def resume_attempt(folder: TaskFolder, place: AttemptFolder) -> StartedAttempt:
-    """Resume an attempt with its plan; the plan is "" if there is none."""
+    """Read the plan of an open attempt ("" if missing) and the earlier learnings."""
     reader = StrictReader(folder)
     before = {number: one for number, one in reader.attempts().items() if number < place.number}
     check_inside(folder.project, place.path)
@@ -125,13 +126,13 @@ def resume_attempt(folder: TaskFolder, place: AttemptFolder) -> StartedAttempt:
 
 
 def create_attempt(folder: TaskFolder, intent: AttemptIntent, agent: str, now: datetime) -> StartedAttempt:
-    """Create the folder of an attempt with its plan, else `Refused`."""
+    """Create the folder of a new attempt with its plan; raise `Refused` if it exists."""
     reader = StrictReader(folder)
     task, attempts = reader.task(), reader.attempts()
     used = [*attempts, task.total_attempts or 0, task.current_attempt or 0]
     number = max((number for number in used if number < MAX_ATTEMPTS), default=0) + 1
     if number >= MAX_ATTEMPTS:
-        raise Refused(f"{folder.id} has an attempt {number - 1:,}, the highest possible number; move its folder away")
+        raise Refused(f"attempt {number - 1:,} at {folder.id} has the highest allowed number; move its folder away")
     lessons = _read_lessons(reader, attempts)
     plan = render_plan(
         number, description=task.description, criteria=task.criteria, lessons=lessons, **intent._asdict()
@@ -144,12 +145,12 @@ def create_attempt(folder: TaskFolder, intent: AttemptIntent, agent: str, now: d
     place = AttemptFolder(folder.path / ATTEMPTS, f"{number:03}", number)
     files = {place.plan.name: plan.encode("utf-8", "replace"), place.attempt.name: encode_object(record)}
     if not create_folder(folder.project, place.path, files):
-        raise Refused(f"{folder.project.relative(place.path)} exists already and is not an attempt")
+        raise Refused(f"{folder.project.relative(place.path)} exists and is not an attempt; move it away")
     return StartedAttempt(number, folder.project.relative(place.plan), plan, lessons)
 
 
 def _read_lessons(reader: StrictReader, attempts: Mapping[int, Attempt]) -> tuple[AttemptLessons, ...]:
-    """Earlier attempts, oldest first; in detail only those that a plan shows."""
+    """Read earlier attempts, oldest first; details only if a plan shows them."""
     by_attempt: dict[int | None, list[Reflection]] = {}
     for reflection in reader.reflections():
         if not reflection.superseded:
@@ -162,10 +163,10 @@ def _read_lessons(reader: StrictReader, attempts: Mapping[int, Attempt]) -> tupl
 
 
 def create_task(project: ProjectPaths, metadata: Mapping[str, Any], task_id: str | None) -> str:
-    """Create the folder of a task with its metadata and an empty trajectory.
+    """Create the folder of a task with its metadata and an empty trajectory; return its ID.
 
-    `metadata` contains all members but the ID; `task_id` is by default the next free `task-NNN`. Returns the ID. An
-    equal task with this ID and without attempts is used as it is; Refused is raised for another task with this ID.
+    `metadata` contains all members except for the ID. `task_id` is by default the next free `task-NNN`. If an equal
+    task with this ID and no attempts exists, it is used. Raises Refused if another task has this ID.
     """
     check_inside(project, project.tasks)
     with lock_index(project):
@@ -183,7 +184,7 @@ def create_task(project: ProjectPaths, metadata: Mapping[str, Any], task_id: str
         present = read_object(folder.metadata, project.aiwg) or {}
         same = all(present.get(key) == metadata[key] for key in ("description", "completion_criteria", "status"))
         if not same or folder.attempts():
-            raise Refused(f"{task_id} exists already; choose another id, or start an attempt at it")
+            raise Refused(f"{task_id} already exists; choose another ID, or start an attempt at it")
         return task_id
 
 
@@ -206,10 +207,11 @@ def render_plan(
     similar: Sequence[tuple[str, str]] = (),
     orders: bool = True,
 ) -> str:
-    """Render the plan of attempt `number` as Markdown; each text is data in one line.
+    """Render the plan of attempt `number` as Markdown, each text escaped in one line.
 
-    `description` and `criteria` are those of the task, `lessons` earlier attempts, oldest first, and `similar` pairs of
-    task and learning, most useful first. `orders` leaves out texts that give orders (docs/safety.md#held-texts).
+    `description` and `criteria` are those of the task. `lessons` are the earlier attempts, oldest first. `similar` are
+    pairs of task and learning, most useful first. If `orders` is set, texts of other attempts that give orders are left
+    out (docs/safety.md#held-texts).
     """
     task = f"Task: {escape_inline(description, MAX_CHARS) or 'not described'}"
     task += f"\nCompletion criteria: {escape_inline(criteria, MAX_CHARS)}" if criteria else ""
@@ -227,13 +229,13 @@ def render_plan(
 def _learnings(
     before: str, lessons: Sequence[AttemptLessons], similar: Sequence[tuple[str, str]], orders: bool
 ) -> Iterator[str]:
-    """The learnings, without texts that are harmful in combination."""
+    """Render the learnings; leave out texts that are harmful in combination."""
     parts = []
     if lessons:
         parts.append("## Learnings from earlier attempts")
         omitted = len(lessons) - MAX_EARLIER
         if omitted > 0:
-            parts.append(f"Left out here: {plural(omitted, 'earlier attempt')}; see reflections.jsonl of the task.")
+            parts.append(f"{plural(omitted, 'earlier attempt')} not shown; see reflections.jsonl of the task.")
         taught: set[str] = set()
         for attempt, reflections in reversed(lessons[-MAX_EARLIER:]):
             drafted = [_safe_text(reflection.text, orders) for reflection in reflections if reflection.draft]
@@ -254,7 +256,7 @@ def _learnings(
         )
         parts.append(f"## Learnings from similar tasks\n\n{texts}")
     if parts:
-        from core.scanning.context_scan import withhold_combined_harm  # only a start of an attempt needs the scan
+        from core.scanning.context_scan import withhold_combined_harm  # slow import, needed only to start an attempt
 
         yield withhold_combined_harm("\n\n".join(parts), before, orders=orders)
 
@@ -282,8 +284,8 @@ def _is_among(text: str, drafted: Sequence[str]) -> bool:
 
 
 def _safe_text(text: str, orders: bool, *, avoided: bool = False, happened: bool = False) -> str:
-    """A text of another attempt, escaped and withheld if it is harmful."""
-    from core.scanning.messages import render_if_safe  # only a start of an attempt needs the scan
+    """Escape a text of another attempt; replace it by a note if it is harmful."""
+    from core.scanning.messages import render_if_safe  # slow import, needed only to start an attempt
 
     return render_if_safe(
         text, lambda text: escape_inline(text, MAX_CHARS), orders=orders, avoided=avoided, happened=happened

@@ -1,4 +1,4 @@
-"""Update `trajectory.json`: its entries for attempts and their milestones."""
+"""Update `trajectory.json`: entries of attempts, and their milestones."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from core.storage.file_reader import MAX_BYTES
 from core.storage.json_editor import JsonText
 
 MILESTONES: Final = "milestones"
-_MAX_MILESTONE_BYTES: Final = MAX_BYTES // 2  # size of a trajectory; the rest is reserved for entries of attempts
-_MAX_PLAN_BYTES: Final = MAX_BYTES // 4 * 3  # size of a trajectory up to which entries contain the plan of the attempt
+_MAX_MILESTONE_BYTES: Final = MAX_BYTES // 2  # size of a trajectory up to which milestones can be added
+_MAX_PLAN_BYTES: Final = MAX_BYTES // 4 * 3  # size of a trajectory up to which new entries contain the plan
 
 
 def set_entry(folder: TaskFolder, number: int, entry: Mapping[str, Any]) -> None:
-    """Add or update the entry of an attempt; without its plan if the file is long."""
+    """Add or update the entry of an attempt; omit its plan if the file is long."""
     members = dict(entry)
 
     def edit(document: JsonText) -> None:
@@ -42,7 +42,7 @@ def _find_entry(document: JsonText, number: int) -> int | None:
 
 
 def read_milestone_entries(folder: TaskFolder, number: int) -> list[Any]:
-    """The milestones of an attempt in the trajectory, of any JSON type."""
+    """Return the milestones of an attempt in the trajectory, unvalidated."""
     entries = (read_object(folder.trajectory, folder.project.aiwg) or {}).get("attempts")
     mine = [one for one in entries if is_entry(one, number)] if isinstance(entries, list) else []
     found = mine[0].get(MILESTONES) if mine else None
@@ -50,22 +50,22 @@ def read_milestone_entries(folder: TaskFolder, number: int) -> list[Any]:
 
 
 def check_milestones(folder: TaskFolder, number: int, new: Sequence[Mapping[str, Any]]) -> None:
-    """Raise `BadInput` if further milestones do not fit the trajectory."""
+    """Raise `BadInput` if new milestones do not fit into the trajectory."""
     if not new:
         return
     check_editable(folder.trajectory, folder.project.aiwg, TRAJECTORY_SHAPES)
     merged = merge_milestones(read_milestone_entries(folder, number), new)
     if len(merged) > MAX_ENTRIES:
-        raise BadInput(f"{len(merged):,} milestones of attempt {number}; at most {MAX_ENTRIES:,} are kept")
+        raise BadInput(f"{len(merged):,} milestones of attempt {number}; at most {MAX_ENTRIES:,} are allowed")
     check_total_size(merged, f"the milestones of attempt {number}")
     size = json_size(new) + (folder.trajectory.stat().st_size if folder.trajectory.exists() else 0)
     if size > _MAX_MILESTONE_BYTES:
-        limit = f"{size:,} bytes in its trajectory; at most {_MAX_MILESTONE_BYTES:,} are kept"
-        raise BadInput(f"with these milestones {folder.id} has {limit}: shorten them, or leave them out")
+        limit = f"{size:,} bytes; at most {_MAX_MILESTONE_BYTES:,} are allowed"
+        raise BadInput(f"with these milestones, the trajectory of {folder.id} has {limit}; shorten or omit them")
 
 
 def record_milestones(folder: TaskFolder, number: int, started: str | None, new: Sequence[Mapping[str, Any]]) -> None:
-    """Add milestones of an open attempt, unless they are its last ones."""
+    """Add milestones to an open attempt, unless they repeat its last ones."""
 
     def edit(document: JsonText) -> None:
         check_shapes(document.value, TRAJECTORY_SHAPES)
@@ -80,7 +80,7 @@ def record_milestones(folder: TaskFolder, number: int, started: str | None, new:
 
 
 def merge_milestones(known: Sequence[Any], new: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """Append milestones, unless the last known ones equal them (times aside)."""
+    """Append milestones, unless they repeat the last known ones (ignoring times)."""
 
     def without_time(one: Any) -> Any:
         return {name: one[name] for name in ("event", "details") if name in one} if isinstance(one, dict) else one

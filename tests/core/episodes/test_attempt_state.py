@@ -33,7 +33,7 @@ def attempt(**fields: Any) -> Attempt:
 def test_attempt_with_an_outcome_has_ended() -> None:
     timed_out = attempt(outcome=Outcome.TIMEOUT, last_action_at=NOW)
     assert state(timed_out, Task(id="t", status=TaskStatus.RUNNING), 3) == (AttemptState.ENDED, "timeout")
-    assert state(attempt(ended_at=NOW)) == (AttemptState.ENDED, "it ended without an outcome")
+    assert state(attempt(ended_at=NOW)) == (AttemptState.ENDED, "ended without an outcome")
 
 
 @pytest.mark.parametrize("status", [TaskStatus.COMPLETED, TaskStatus.FAILED])

@@ -48,7 +48,7 @@ def test_example_of_the_documentation(paths: ProjectPaths) -> None:
     assert history.summary == (("task_id", "task-001"), ("status", "completed"))
     differs, _ = history.findings
     assert (differs.code, differs.file) == ("count-differs", ".aiwg/ralph/tasks/task-001/trajectory.json")
-    assert differs.message == "has 8 actions of attempt 2; its log has 4, which counts"
+    assert differs.message == "has 8 actions for attempt 2; its log, which is used, has 4"
     assert [one.actions for one in history.attempts] == [4, 4, 4]
 
 
@@ -165,7 +165,7 @@ def test_task_is_found_by_id_or_unambiguous_prefix(paths: ProjectPaths) -> None:
     for wrong in ("task", "nothing", "", "../tasks/task-001", "/etc", "\x1b[31m"):
         with pytest.raises(UnknownRecord):
             find_task(paths, wrong)
-    with pytest.raises(UnknownRecord, match="no attempt 9 at task-001; the last ones are: 1, 2, 3"):
+    with pytest.raises(UnknownRecord, match="no attempt 9 at task-001; the newest ones are: 1, 2, 3"):
         read_attempt(paths, "task-001", 9)
 
 

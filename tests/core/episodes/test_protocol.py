@@ -154,7 +154,7 @@ def test_task_ids_are_consecutive_and_unique(memory: Episodes, tmp_path: Path) -
     assert memory.init_task("b", task_id="mine") == "mine"
     assert memory.init_task("b", task_id="mine", agent="another") == "mine"
     assert "another" not in json.loads((tmp_path / ".aiwg/ralph/index/by-agent.json").read_bytes())
-    with pytest.raises(Refused, match="mine exists already"):
+    with pytest.raises(Refused, match="mine already exists"):
         memory.init_task("another", task_id="mine")
     for bad in ("../out", "a/b", "", "x" * 65):
         with pytest.raises(BadInput):
@@ -321,10 +321,10 @@ def test_task_ends_only_on_request(memory: Episodes, tmp_path: Path) -> None:
     assert read_project_json(tmp_path, "summary.json")["status"] == "running"
     memory.pause_task(task_id)
     assert read_project_json(tmp_path, "summary.json")["status"] == "paused"
-    with pytest.raises(Refused, match="can only be completed by a success"):
+    with pytest.raises(Refused, match="only a success can complete"):
         memory.complete_attempt(task_id, outcome=Outcome.FAILURE, task_done=True)
     assert memory.complete_attempt(task_id, outcome=Outcome.FAILURE, task_done=False).status is TaskStatus.FAILED
-    with pytest.raises(Refused, match="failed already"):
+    with pytest.raises(Refused, match="already failed"):
         memory.pause_task(task_id)
 
 
@@ -339,7 +339,7 @@ def test_outcome_is_neither_guessed_nor_changed(memory: Episodes, tmp_path: Path
     before = read_tree(tmp_path)
     memory.complete_attempt(task_id, reason="other")
     assert read_tree(tmp_path) == before
-    with pytest.raises(Refused, match="ended in failure already"):
+    with pytest.raises(Refused, match="already ended in failure"):
         memory.complete_attempt(task_id, outcome=Outcome.SUCCESS)
     with pytest.raises(Refused, match=r"has ended; start another one: ralphdeck task start task-001$"):
         memory.log_action(task_id, edit_action("a.ts"))
@@ -357,7 +357,7 @@ def test_outcome_is_neither_guessed_nor_changed(memory: Episodes, tmp_path: Path
         ({"type": "bash", "output": ["x"]}, "output must be a text"),
         ({"type": "bash", "tool": "\ud800"}, "not valid Unicode"),
         ({"type": "bash", "success": "yes"}, "success must be true or false"),
-        ({"type": "bash", "iteration": 0}, "iteration counts from 1"),
+        ({"type": "bash", "iteration": 0}, "iteration must be at least 1"),
         ({"type": "bash", "quality": 7}, "quality must be"),
         ({"type": "bash", "timestamp": "soon"}, "timestamp must be a time"),
         (["bash"], "an action must be an object"),

@@ -190,7 +190,7 @@ def test_folders_that_are_not_attempts_are_ignored(memory: Episodes, tmp_path: P
     assert [list((attempts / name).iterdir()) for name in ("999999999", "1")] == [[], []]
     (attempts / "999999").mkdir()
     memory.complete_attempt(task_id, outcome=Outcome.FAILURE)
-    with pytest.raises(Refused, match="the highest possible number"):
+    with pytest.raises(Refused, match="the highest allowed number"):
         memory.start_attempt(task_id, reopen=True)
 
 

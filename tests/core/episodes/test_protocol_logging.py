@@ -39,7 +39,7 @@ def test_milestones_leave_room_for_later_attempts(
         lambda: memory.log_actions(task_id, [edit_action("a.ts")], milestones=reached),
         lambda: memory.complete_attempt(task_id, outcome=Outcome.FAILURE, milestones=reached),
     ):
-        with pytest.raises(BadInput, match="bytes in its trajectory; at most 9,000 are kept"):
+        with pytest.raises(BadInput, match="bytes; at most 9,000 are allowed"):
             call()
         assert read_tree(tmp_path) == before
     memory.complete_attempt(task_id, outcome=Outcome.FAILURE)

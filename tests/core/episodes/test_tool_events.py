@@ -130,7 +130,7 @@ def test_project_files_are_named_relative_to_the_project() -> None:
     [
         ({"hook_event_name": "PreToolUse", "tool_name": "Bash"}, "PreToolUse is not a tool event"),
         ({"hook_event_name": ["x"], "tool_name": "Bash"}, "x is not a tool event"),
-        ({"tool_input": {}}, "names no tool"),
+        ({"tool_input": {}}, "has no tool_name"),
         ({"tool_name": "TodoWrite"}, "TodoWrite does not affect the work"),
     ],
 )

@@ -46,7 +46,7 @@ def test_the_history_of_a_task(examples: Path, call: Call) -> None:
         "because:",
         "failure",
     ]
-    assert "task-001/trajectory.json has 8 actions of attempt 2; its log has 4, which counts" in result.err
+    assert "task-001/trajectory.json has 8 actions for attempt 2; its log, which is used, has 4" in result.err
     assert (
         "\nReflection on attempt 2:\nerror analysis   2026-02-01 10:31 UTC\nWhat happened:\n  Test suite" in result.out
     )

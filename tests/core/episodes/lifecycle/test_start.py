@@ -109,4 +109,4 @@ def test_orders_are_left_out_even_if_split_over_lines() -> None:
 def test_plan_stays_short_after_many_attempts() -> None:
     text = render_plan(50, description="d", lessons=[lesson(number) for number in range(1, 50)])
     assert text.count("### Attempt") == MAX_EARLIER
-    assert "Left out here: 39 earlier attempts; see reflections.jsonl of the task." in text
+    assert "39 earlier attempts not shown; see reflections.jsonl of the task." in text
