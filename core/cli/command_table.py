@@ -1,4 +1,4 @@
-"""The commands: where each is implemented, its help, and its former spellings."""
+"""Table of commands: where each is implemented, its help, and former spellings."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ COMMANDS: Final = "core.cli.commands"
 
 
 class Place(NamedTuple):
-    """Where a command is implemented, below `COMMANDS` or elsewhere, and its help."""
+    """Location of a command's implementation, and its line of help."""
 
     target: str
     help: str
 
 
 class GroupPlace(NamedTuple):
-    """A group: its line of help, its full help, its commands, old names by new ones."""
+    """Group of commands with its help texts; `aliases` maps old names to new ones."""
 
     help: str
     details: str

@@ -15,15 +15,15 @@ from core.cli.command_table import COMMANDS, SECTIONS, GroupPlace, Place, transl
 from core.cli.support.options import project_option
 
 BROKEN_PIPE_EXIT: Final = 141
-"""Exit code of a shell for a program that SIGPIPE ended."""
+"""Exit code that a shell reports for a program ended by SIGPIPE."""
 
 
 class _LazyGroup(click.Group):
-    """A group that knows its commands by their places in the command table."""
+    """A group that imports a command from its place in the command table."""
 
     @property
     def places(self) -> Mapping[str, Place | GroupPlace]:
-        """All commands by name."""
+        """Places of all commands by name."""
         raise NotImplementedError
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -37,7 +37,7 @@ class _LazyGroup(click.Group):
         return load(place.target) if place is not None else None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Names of listed commands, and of options after a dash."""
+        """Complete names of listed commands, and options after a dash."""
         if incomplete.startswith("-"):
             return click.Command.shell_complete(self, ctx, incomplete)
         found = {name: place.help for name, place in self.places.items() if place.help and name.startswith(incomplete)}
@@ -45,7 +45,7 @@ class _LazyGroup(click.Group):
 
 
 class CommandGroup(_LazyGroup):
-    """A group of commands, which also have former names."""
+    """A group of commands that also accepts their former names."""
 
     def __init__(self, name: str, place: GroupPlace) -> None:
         super().__init__(name, help=place.details, invoke_without_command=bool(place.default))
@@ -65,7 +65,7 @@ class CommandGroup(_LazyGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that the first word names; a usage error if there is none."""
+        """Find the command by the first word; raises UsageError if there is none."""
         word = self.place.aliases.get(args[0], args[0])
         if word not in self.places and not word.startswith("-"):
             raise unknown_command(word, self.places, ctx)
@@ -78,25 +78,25 @@ class CommandGroup(_LazyGroup):
 
 
 class Program(_LazyGroup):
-    """The headless program. A package with a screen adds its commands by a subclass."""
+    """The headless program; a user interface adds its commands in a subclass."""
 
     extra: ClassVar[Mapping[str, Mapping[str, Place]]] = {}
     """Further commands by section."""
     default: ClassVar[str] = ""
-    """Command that runs without a word, or with a path as the first word; "" for none."""
+    """Command that runs if the first word is missing or a path; "" for none."""
 
     @property
     def sections(self) -> dict[str, dict[str, Place | GroupPlace]]:
-        """All commands by section."""
+        """Places of all commands by section and name."""
         return {title: {**self.extra.get(title, {}), **commands} for title, commands in SECTIONS.items()}
 
     @property
     def places(self) -> dict[str, Place | GroupPlace]:
-        """All commands by name."""
+        """Places of all commands by name."""
         return {name: place for commands in self.sections.values() for name, place in commands.items()}
 
     def keymap_problems(self, path: os.PathLike[str]) -> list[str]:
-        """What is wrong in the file of keys; without a screen no key has a meaning."""
+        """List the problems of the keymap file; none here, where no keys are used."""
         return []
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -110,7 +110,7 @@ class Program(_LazyGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the named command, or the default one for a path; else a usage error."""
+        """Find the named command, or the default one for a path; may raise UsageError."""
         args = translate_alias(args)
         word = args[0]
         if word in self.places:
@@ -128,7 +128,7 @@ class Program(_LazyGroup):
                 formatter.write_dl(rows)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Names of commands, and of options after a dash; else a folder."""
+        """Complete names of commands, options after a dash, or else folders."""
         found = super().shell_complete(ctx, incomplete)
         return found if found or incomplete.startswith("-") else [CompletionItem(incomplete, type="dir")]
 
@@ -142,7 +142,7 @@ def load(target: str) -> click.Command:
 
 
 def all_spellings(places: Mapping[str, Place | GroupPlace]) -> dict[str, str]:
-    """Command lines by words that may mean them: `loop list` by `list`."""
+    """Map each word to the command line that it may mean: `list` to `loop list`."""
     found: dict[str, str] = {}
     for name, place in places.items():
         found[name] = name
@@ -154,7 +154,7 @@ def all_spellings(places: Mapping[str, Place | GroupPlace]) -> dict[str, str]:
 def unknown_command(
     word: str, known: Mapping[str, object], ctx: click.Context, *, path: bool = False
 ) -> click.UsageError:
-    """The error for a word that is not a command, with the nearest ones."""
+    """Make the error for an unknown command, with similar commands."""
     import difflib  # only needed here
 
     near = difflib.get_close_matches(word, known, n=2, cutoff=0.6)
@@ -167,7 +167,7 @@ def unknown_command(
 
 @contextmanager
 def quiet_broken_pipe() -> Iterator[None]:
-    """Exit quietly when the reader of a pipe closed it; click would report a failure."""
+    """Exit quietly if the reader closed the pipe; click would report a failure."""
     try:
         yield
     except BrokenPipeError:
@@ -177,7 +177,7 @@ def quiet_broken_pipe() -> Iterator[None]:
 
 
 def discard_stream(descriptor: int) -> None:
-    """Redirect a file descriptor to /dev/null; else Python retries the write at exit."""
+    """Redirect a descriptor to /dev/null, so that Python does not retry at exit."""
     with suppress(OSError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, descriptor)

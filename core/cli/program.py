@@ -26,9 +26,9 @@ its time in the collector, although few cycles are created."""
 
 
 def create_program(kind: type[Program], summary: str, metavar: str, *options: click.Parameter) -> Program:
-    """Make a program with the options that hold for all commands and further ones.
+    """Make a program with the options of all commands, and `options`.
 
-    `summary` is what it does without a command, `metavar` what may follow its options in the usage line.
+    `summary` describes what it does without a command; `metavar` ends its usage line.
     """
     program = kind(
         help=f"Review what agent loops have learned, and decide what they may use.\n\n{summary}\n\n"
@@ -48,7 +48,7 @@ def create_program(kind: type[Program], summary: str, metavar: str, *options: cl
 
 @click.pass_context
 def _run_default(ctx: click.Context) -> None:
-    """Run the default command if no command is named; without one, print the help."""
+    """Run the default command if none is named, or print the help."""
     program = ctx.command
     assert isinstance(program, Program)
     if ctx.invoked_subcommand is not None:
@@ -63,20 +63,20 @@ cli: Final = create_program(Program, "The dashboard is the program of the packag
 
 
 def main(args: Sequence[str] | None = None, program: Program = cli) -> NoReturn:
-    """Run the command line and exit with its code. Never shows a traceback."""
+    """Run the command line and exit with its code, without showing tracebacks."""
     gc.set_threshold(_GARBAGE_THRESHOLD)
     sys.exit(run(args, program))
 
 
 def alias() -> NoReturn:
-    """Run the command that the name of the running program is an alias of."""
+    """Run the command for which the name of the running program is an alias."""
     main([Path(sys.argv[0]).stem, *sys.argv[1:]])
 
 
 def run(args: Sequence[str] | None = None, program: Program = cli) -> int:
-    """Run the command line; returns the exit code.
+    """Run the command line and return the exit code.
 
-    Without a stdout no command is run: its output would be lost, and a file that it opens could get the descriptor of
+    No command is run without a stdout: its output would be lost, and a file that it opens could get the descriptor of
     stdout.
     """
     if sys.stdout is None:

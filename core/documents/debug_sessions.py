@@ -28,7 +28,7 @@ def session_document(state: ProjectState, session: DebugSession) -> doc.Document
 
 
 def runs(state: ProjectState, session: DebugSession, *, is_short: bool = False) -> Iterable[doc.Block]:
-    """Describe the runs in order; unless `is_short` with failures, code and diffs."""
+    """Describe the runs in order, with failures, code and diffs unless `is_short`."""
     yield from head(state, session)
     if not session.executions and not is_short:
         yield line("")
@@ -132,7 +132,7 @@ def failure_blocks(failure: Failure) -> Iterable[doc.Block]:
 
 
 def analysis_blocks(analysis: Analysis | None, *, is_short: bool = False) -> Iterable[doc.Block]:
-    """Describe the root cause; unless `is_short` also strategy and relations."""
+    """Describe the root cause, and unless `is_short` strategy and relations."""
     if analysis is None:
         return []
     confidence = f"   confidence {format_percent(analysis.confidence)}" if analysis.confidence is not None else ""
@@ -146,7 +146,7 @@ def analysis_blocks(analysis: Analysis | None, *, is_short: bool = False) -> Ite
 
 
 def fix_blocks(fix: Fix | None, held: bool | None, *, with_diff: bool = True) -> Iterable[doc.Block]:
-    """Describe a fix and whether it worked, verified or by the following runs."""
+    """Describe a fix and whether it worked, as verified or shown by later runs."""
     if fix is None:
         return
     result = doc.Sign("not verified", "quiet", "waiting")

@@ -43,25 +43,25 @@ def decision_line(state: ProjectState, decision: Decision) -> Line:
 
 
 def subject(state: ProjectState, decision: Decision) -> str:
-    """What a decision is about; for undo and redo the decision concerned."""
+    """Describe the subject of a decision; for undo and redo the decision concerned."""
     known = next((one for one in state.snapshot.decisions if one.id == decision.subject), None)
     return about_text(decision, {known.id: known} if known is not None else {})
 
 
 def change_text(decision: Decision) -> str:
-    """Return what a decision changed; "" where the state stayed."""
+    """Describe what a decision changed; "" if the state did not change."""
     text = changed(decision)
     return "" if text.startswith("stays ") else text
 
 
 def reason_text(decision: Decision) -> str:
-    """Return what the person wrote: a reason, a note, or an inversion's text."""
+    """Return the text that the person wrote: a reason, a note, or an inversion."""
     text = decision.after.get("text")
     return decision.reason or (text if isinstance(text, str) else "")
 
 
 def _is_readable(value: Any) -> bool:
-    """Whether a value is for people: records and empty values are not."""
+    """Whether a value is shown to people; records and empty values are not."""
     return not isinstance(value, dict) and value not in ("", [])
 
 

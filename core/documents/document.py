@@ -1,4 +1,4 @@
-"""Blocks of a neutral document."""
+"""Blocks of which documents consist."""
 
 from __future__ import annotations
 
@@ -99,12 +99,12 @@ class Document(Struct, frozen=True):
 
 
 def line(*parts: Part | None, indent: int = 0) -> Line:
-    """Make a line; parts that are None or empty are dropped."""
+    """Make a line of the parts that are not None or empty."""
     return Line(tuple(part for part in parts if part not in (None, "")), indent)
 
 
 def fields(*rows: tuple[str, Part | Text | None], indent: int = 0) -> Iterable[Fields]:
-    """Make one block of the rows that have a value; nothing if none has."""
+    """Make a list with one block of the rows that have a value, or an empty list."""
     empty = (None, "", ())
     known = tuple(
         (label, as_text(value))
@@ -117,17 +117,17 @@ def fields(*rows: tuple[str, Part | Text | None], indent: int = 0) -> Iterable[F
 def items(
     label: str, values: Sequence[Part | Text], *, is_numbered: bool = False, bullet: Sign | None = None
 ) -> Iterable[Items]:
-    """Make a list; nothing without values."""
+    """Make a list with one block of the values, or an empty list."""
     return [Items(label, tuple(map(as_text, values)), is_numbered, bullet)] if values else []
 
 
 def code(label: str, text: str, language: str = "text", indent: int = 0) -> Iterable[Code]:
-    """Make a block of lines; nothing without text."""
+    """Make a list with one block of code, or an empty list without text."""
     return [Code(text, label, language, indent)] if text.strip() else []
 
 
 def section(title: str, blocks: Iterable[Block], note: str = "") -> Iterable[Section]:
-    """Make a section; nothing without blocks."""
+    """Make a list with one section, or an empty list without blocks."""
     found = tuple(blocks)
     return [Section(title, found, note)] if found else []
 
@@ -140,10 +140,10 @@ def as_text(value: Part | Text | None) -> Text:
 
 
 def limited(values: Sequence[Part | Text], noun: str, limit: int) -> Iterable[Block]:
-    """Make a list of the first `limit` values, and say how many are left out."""
+    """Make a list of the first `limit` values and the number of omitted values."""
     return [*items("", values[:limit]), *more(len(values), noun, limit)]
 
 
 def more(count: int, noun: str, shown: int) -> Iterable[Line]:
-    """Say how many items were left out of a list of `shown`; nothing if none was."""
+    """Make a line with the number of items omitted from a list, if any."""
     return [line((f"and {plural(count - shown, f'more {noun}')}", "quiet"))] if count > shown else []

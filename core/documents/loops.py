@@ -67,7 +67,7 @@ def overview(
 
 
 def _outcome(state: ProjectState, loop: Loop) -> Iterable[tuple[str, Part | Text]]:
-    """The outcome with its reasons and weight; nothing while the loop runs."""
+    """Describe the outcome with reasons and weight; empty while the loop runs."""
     if (found := state.board.outcome(loop.id)) is not None:
         signals, outcome = found
         verdict = (outcome.verdict.value, VERDICT_STYLES[outcome.verdict])
@@ -77,7 +77,7 @@ def _outcome(state: ProjectState, loop: Loop) -> Iterable[tuple[str, Part | Text
 
 
 def elapsed(loop: Loop, now: datetime) -> float | None:
-    """Seconds from start to end, or to now for a running loop; not negative."""
+    """Return the seconds from the start to the end, or to now for a running loop."""
     end = loop.ended_at or (None if loop.status.ended else now)
     if loop.started_at is None or end is None:
         return None

@@ -1,4 +1,4 @@
-"""Documents as Markdown: the structure is ours, every text of a file stays text."""
+"""Documents as Markdown; texts of files are escaped."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def record_markdown(
 ) -> str:
     """Render a row of a table and the details shown beside it; "" if both are empty.
 
-    `cells` has column titles and values, `shown` headings ("" = none) and details: blocks, or text for a fence.
+    `cells` has column titles and values. `shown` has headings ("" for none) and details: blocks, or text for a fence.
     """
     rows = [f"- {name}: {escape(' '.join(text.split()))}" for name, text in cells if text.strip()]
     parts = [f"## {escape(title)}", *(["\n".join(rows)] if rows else [])]
@@ -57,12 +57,12 @@ def record_markdown(
 
 
 def escape(text: str) -> str:
-    """Make untrusted text one harmless line that Markdown shows as it is."""
+    """Escape untrusted text as one line that Markdown shows unchanged."""
     return _SPECIAL.sub(r"\\\1", visible_line(text, MAX_CHARS))
 
 
 def fence(text: str, language: str = "text") -> str:
-    """Put a text into a block of code that nothing in it can end."""
+    """Put a text into a code block whose fence does not occur in the text."""
     text = visible(text, MAX_CHARS).strip("\n")
     ticks = "`" * max(3, 1 + max(map(len, _TICKS.findall(text)), default=0))
     return f"{ticks}{language}\n{text}\n{ticks}"
@@ -134,10 +134,10 @@ def _part(part: doc.Part) -> str:
 
 
 def moment_text(at: datetime | None) -> str:
-    """Return a timestamp in UTC; a dash for none."""
+    """Format a timestamp in UTC; a dash for None."""
     return f"{day_of(at)} {at:%H:%M:%S} UTC" if at else "—"
 
 
 def sign_text(text: str, glyph: str) -> str:
-    """Return the text of a sign; without one a character for its glyph."""
+    """Return the text of a sign, or a character for its glyph if it has no text."""
     return text or _CHARACTERS.get(glyph, "")

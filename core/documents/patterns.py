@@ -36,7 +36,7 @@ _MAX_OBSERVATIONS: Final = 20
 
 
 def pattern_document(state: ProjectState, pattern: Pattern, me: str = "") -> doc.Document:
-    """Describe a pattern; decisions of the user `me` are worded as "your"."""
+    """Describe a pattern; decisions of the user `me` are called "your"."""
     source_loops = [
         ": ".join(filter(None, (one.loop_id, format_iterations(pattern, one)))) for one in pattern.source_loops
     ]
@@ -152,7 +152,7 @@ def suspicion_lines(state: ProjectState, pattern: Pattern) -> Iterable[doc.Line]
 
 
 def body(pattern: Pattern, title: str = "") -> Iterable[doc.Block]:
-    """Describe the text by field, without one that only repeats `title`."""
+    """Describe the text by field, without a field that only repeats `title`."""
     description = pattern.description if pattern.description not in (pattern.use_case, title) else ""
     iterations = pattern.typical_iterations.text if pattern.typical_iterations is not None else ""
     if not iterations and pattern.average_iterations is not None:
@@ -243,7 +243,7 @@ def lineage(state: ProjectState, pattern: Pattern) -> Iterable[doc.Block]:
 
 
 def timeline(events: Sequence[LineageEvent]) -> list[doc.Line]:
-    """Describe lineage events, one line each and the loop below."""
+    """Describe lineage events: a line for each with its loop below."""
     lines: list[doc.Line] = []
     for n, event in enumerate(events, 1):
         is_last = n == len(events)

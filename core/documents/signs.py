@@ -1,4 +1,4 @@
-"""Signs of states: the word, the glyph and the style that every renderer uses."""
+"""Signs of states: the word, glyph and style used by every renderer."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def result_sign(success: bool | None) -> Sign:
 
 
 def state_sign(state: str) -> Sign:
-    """Return the sign of a pattern state, see `Assessment.shown`."""
+    """Return the sign of a pattern state as returned by `Assessment.shown`."""
     return Sign(state, "warning" if state in (QUARANTINE, HELD) else state, state)
 
 
@@ -71,14 +71,14 @@ def status_sign(status: LoopStatus) -> Sign:
 
 
 def outcome_sign(outcome: Outcome) -> Sign:
-    """Return the sign of an outcome; a bare dash if it is unknown."""
+    """Return the sign of an outcome; a dash if it is unknown."""
     if outcome in (Outcome.PARTIAL, Outcome.SKIPPED):
         return Sign(outcome.value, "quiet")
     return Sign("", "quiet", "dash") if outcome is Outcome.UNKNOWN else _sign(outcome.value)
 
 
 def task_sign(task: Task, last: AttemptState | None) -> Sign:
-    """Return the sign of a task; a running one is shown as its `last` attempt."""
+    """Return the sign of a task; for a running task that of its `last` attempt."""
     if task.status is TaskStatus.RUNNING and last in (None, AttemptState.LEFT):
         return _sign(last.value if last is not None else NOT_STARTED)
     return _sign(task.status.value)
@@ -99,5 +99,5 @@ def session_sign(session: DebugSession, *, is_escalated: bool) -> Sign:
 
 
 def session_status_sign(session: DebugSession, snapshot: Snapshot) -> Sign:
-    """Return the sign of a session, escalated where a call to a person is pending."""
+    """Return the sign of a session: escalated if a call for a person is pending."""
     return session_sign(session, is_escalated=find_escalation(session, snapshot) is not None)

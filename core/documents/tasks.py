@@ -63,7 +63,7 @@ def whole_history_document(whole: WholeHistory, condition: ConditionOf) -> doc.D
 
 
 def attempt_document(detail: AttemptDetail, condition: AttemptCondition, *, full: bool = False) -> doc.Document:
-    """Describe one attempt; `full` describes every action completely."""
+    """Describe one attempt; with `full` every action in full."""
     attempt = detail.attempt
     listed = [_step_section(step) for step in ReplaySteps(detail)] if full else action_table(detail)
     return doc.Document(
@@ -95,7 +95,7 @@ def _task_head(history: TaskHistory, condition: ConditionOf) -> Iterable[doc.Blo
 
 
 def about_rows(task: Task) -> tuple[tuple[str, str], ...]:
-    """Return when a task is done, its tags and related tasks, as rows of fields."""
+    """List the completion criteria, tags and related tasks as rows of fields."""
     return (("Done when", task.criteria), ("Tags", ", ".join(task.tags)), ("Related", ", ".join(task.related)))
 
 
@@ -130,7 +130,7 @@ def _attempt_row(attempt: Attempt, condition: AttemptCondition) -> tuple[doc.Tex
 
 
 def took(attempt: Attempt) -> str:
-    """The duration until the end or the newest action; "—" if a time is missing."""
+    """Format the duration to the end or newest action; "—" if a time is missing."""
     end = attempt.ended_at or attempt.last_action_at
     if attempt.started_at is None or end is None:
         return "—"
@@ -159,7 +159,7 @@ def retry_text(attempts: Sequence[Attempt]) -> doc.Text:
 
 
 def attempt_head(attempt: Attempt, condition: AttemptCondition) -> doc.Line:
-    """Describe the number, the outcome or state, quality and completion on one line."""
+    """Describe number, outcome or state, quality and completion on one line."""
     quality = final_quality(attempt)
     return line(
         (f"Attempt {attempt.number}   ", "strong"),
@@ -232,7 +232,7 @@ def _attempt_end(detail: AttemptDetail) -> Iterable[doc.Block]:
 
 
 def plan_blocks(attempt: Attempt, detail: AttemptDetail) -> Iterable[doc.Block]:
-    """Describe the plan file, else the steps recorded beside a one-line plan."""
+    """Describe the plan file, or the one-line plan with its recorded steps."""
     yield from section("Plan", code("", detail.plan_text, "markdown"))
     if not detail.plan_text:
         yield from section("Steps", items("", detail.steps, is_numbered=True))
@@ -327,7 +327,7 @@ def _summary(summary: Iterable[tuple[str, str]]) -> Iterable[doc.Block]:
 
 
 def _spelled(value: Any) -> str:
-    """`attempt 1: types first` for a lesson, else `passed 3, failed 0`."""
+    """Format a lesson (`attempt 1: types first`) or other data (`passed 3`)."""
     if not isinstance(value, dict):
         return to_text(value)
     if isinstance(value.get("learning"), str):

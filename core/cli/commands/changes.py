@@ -61,7 +61,7 @@ def changes(since: datetime | str | None, until: datetime | None, is_complete: b
     state = open_project().view
     start = since if isinstance(since, datetime) else last_visit(chosen_project().project)
     if since == LAST_VISIT and start is None:
-        raise click.UsageError("the dashboard was never opened on this project")
+        raise click.UsageError("the dashboard was never opened on this project; use --since 7d or a date")
     start = start or state.now - DEFAULT_SINCE
     until = min(until or state.now, state.now)
     if start >= until:

@@ -45,7 +45,7 @@ def archive_expired(dry_run: bool) -> None:
         for one in moved:
             line(f"archived {plural(len(one.sessions), 'session')}: {one.source} → {one.target}")
         if not moved and not warnings:
-            remark("no debug session is due")
+            remark("no debug session has expired")
         _remark_partly_due(archive.plan(settings), at)
 
     respond("ArchiveResult", show, moved=moved, warnings=warnings)
@@ -62,7 +62,7 @@ def _print_plan(plan: Sequence[RetentionPlan], at: datetime) -> None:
     )
     print_table(columns, rows)
     due = sum(one.is_due(at) for one in plan)
-    remark(f"{plural(due, 'file')} would be archived" if due else "no debug session is due")
+    remark(f"{plural(due, 'file')} would be archived" if due else "no debug session has expired")
     _remark_partly_due(plan, at)
 
 

@@ -130,7 +130,7 @@ def success(session_id: str, applied: tuple[str, ...], dry_run: bool) -> None:
     warn(*result.warnings, *(result.decided.warnings if result.decided is not None else ()))
     learned = result.learned
     if learned.problem:
-        warn(f"its lessons were not written to its file: {learned.problem}")
+        warn(f"the lessons were not written to the session's file: {learned.problem}")
     respond(
         "SuccessDocument",
         lambda: _print(result, dry_run=dry_run),
@@ -187,6 +187,6 @@ def escalate(session_id: str, reason: str) -> None:
 
     def show() -> None:
         line(str(call.file))
-        remark("Review asks about it: ralphdeck, then 3")
+        remark("Review asks about it: run ralphdeck and press 3")
 
     respond("EscalationDocument", show, session_id=call.session_id, file=str(call.file))

@@ -148,7 +148,7 @@ def _verify(against: str | None) -> None:
             line((f"{file}:{problem.line}", "bold"), f"  {problem.what}")
         line(f"{file}: {found.summary}")
         if against is None:
-            remark("an editor who computed all hashes anew is only found with --against; see docs/safety.md#log")
+            remark("someone who recomputed all hashes is only detected with --against; see docs/safety.md#log")
 
     respond("LogVerification", show, None, found)
     if found.problems:

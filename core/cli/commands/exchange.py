@@ -64,7 +64,7 @@ def export_patterns(output: Path | None, team_shared: bool, wanted: PatternFilte
     origin = project_origin(project, configuration.settings.watch.retry_seconds)
     exported = export(entries, origin, team_shared=team_shared)
     if left_out:
-        warn(f"{plural(len(left_out), 'pattern')} in other files than those of the registry left out")
+        warn(f"{plural(len(left_out), 'pattern')} left out: not in the files of the registry")
     if file is None:
         print_bytes(exported.data)
     else:

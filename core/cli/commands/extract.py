@@ -87,7 +87,7 @@ def extract(source: str | None, is_all: bool, types: frozenset[str], dry_run: bo
     elif is_all and not is_any:
         remark("nothing to extract; for the reason: ralphdeck loop extract LOOP")
     if not is_written:
-        raise Unwritable("some patterns are not in the pattern files yet; they follow as soon as these can be written")
+        raise Unwritable("some patterns are not in the pattern files yet; they are added when the files are writable")
     end(all_findings(project.view))
 
 

@@ -177,7 +177,7 @@ def _injection(
         changes |= {setting: kind in types for kind, setting in _INCLUDE.items()}
     settings = replace(state.settings.injection, **changes)
     if settings.top_k_patterns > settings.max_patterns_injected and "top_k_patterns" in changes:
-        warn(f"never more than {settings.max_patterns_injected} patterns are injected")
+        warn(f"at most {settings.max_patterns_injected} patterns are injected")
     _compute_few_vectors(project)
     injection = prepare_task_injection(state, task, settings, category or "", decomposition)
     if project.embeddings.problem:

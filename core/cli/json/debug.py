@@ -31,7 +31,7 @@ def _row_values(session: DebugSession, snapshot: Snapshot) -> dict[str, object]:
 
 
 def failing_tests(session: DebugSession) -> int | None:
-    """Number of tests that failed or broke off in the last run; None if unknown."""
+    """Count the tests that failed or stopped in the last run; None if unknown."""
     if not session.executions:
         return None
     last = session.executions[-1]
@@ -40,19 +40,19 @@ def failing_tests(session: DebugSession) -> int | None:
 
 
 def causes_of(session: DebugSession) -> list[str]:
-    """The root causes that its analyses name, each once."""
+    """List the root causes in the analyses of a session, without duplicates."""
     runs = (run.analysis.category for run in session.executions if run.analysis is not None)
     return list(dict.fromkeys(category for category in runs if category))
 
 
 def session_rows(sessions: Sequence[DebugSession], snapshot: Snapshot) -> Iterator[objects.Wire]:
-    """A list of debug sessions, built one by one."""
+    """Yield the JSON of debug sessions."""
     for session in sessions:
         yield objects.SessionRow.of(session, **_row_values(session, snapshot))
 
 
 def session_details(session: DebugSession, snapshot: Snapshot, results: FixResults, level: float) -> objects.Wire:
-    """One debug session with all its content."""
+    """Return a debug session with all its content."""
     return objects.SessionDetails.of(
         session,
         **_row_values(session, snapshot),
@@ -75,10 +75,10 @@ def _run(run: Execution, held: bool | None) -> objects.Wire:
 
 
 def fix_rate(counts: FixCounts, level: float) -> objects.Wire:
-    """How often fixes held."""
+    """Return how often fixes held, with the interval of the rate."""
     return objects.FixRate.of(counts, interval=counts.interval(level))
 
 
 def fix_template(template: FixTemplate, level: float) -> objects.Wire:
-    """A fix template."""
+    """Return a fix template with its results."""
     return objects.FixTemplate.of(template, fixes=fix_rate(template.fixes, level))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def loop_row(loop: Loop, patterns: LoopPatterns, outcome: objects.Wire | None) -> objects.Wire:
-    """One loop with the patterns it got and its outcome."""
+    """Return a loop with its injected patterns and its outcome."""
     return objects.LoopRow.of(
         loop,
         injected=patterns.injected_ids,
@@ -29,12 +29,12 @@ def loop_row(loop: Loop, patterns: LoopPatterns, outcome: objects.Wire | None) -
 
 
 def effect(before: Assessment, after: Assessment) -> objects.Wire:
-    """The state of a pattern before and after a report."""
+    """Return the state of a pattern before and after a report."""
     return objects.Effect.of(after, state_before=before.state)
 
 
 def criterion(weight: CriterionWeight, settings: LearningSettings) -> objects.Wire:
-    """The weight of an evaluation criterion."""
+    """Return the weight of an evaluation criterion."""
     from core.learning.criteria import effective_weight, should_deprecate_criterion
 
     return objects.Criterion.of(
@@ -45,7 +45,7 @@ def criterion(weight: CriterionWeight, settings: LearningSettings) -> objects.Wi
 
 
 def record_update(counted: CountResult) -> objects.Wire:
-    """The counts that a pattern record has now; null if it was not updated."""
+    """Return the new counts of a pattern record; null if it was not updated."""
     if counted.problem:
         unknown = dict.fromkeys(("successes", "failures", "usage_count", "success_rate"))
         return objects.RecordUpdate.of(counted, written=False, **unknown)
@@ -55,7 +55,7 @@ def record_update(counted: CountResult) -> objects.Wire:
 
 
 def outcome_values(kind: str, signals: OutcomeSignals) -> dict[str, Any]:
-    """The fields of `Outcome` that its score does not have."""
+    """Return the fields of `Outcome` that its score does not have."""
     from core.learning.decay import parse_moment
 
     timestamp = parse_moment(signals.timestamp, "timestamp")

@@ -49,7 +49,7 @@ class Field(NamedTuple):
 
     @property
     def structs(self) -> list[type[Wire]]:
-        """The Structs of its objects."""
+        """List the Structs of nested objects."""
         return [] if self.kind in _KINDS else [find_struct(name) for name in self.kind.split("|")]
 
 
@@ -58,7 +58,7 @@ class Wire(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, *records: object, **given: Any) -> Self:
-        """Build the object from given values; the others are attributes of the records.
+        """Build the object from values and, for other keys, attributes of records.
 
         The first record that has an attribute counts; `objects.yaml` names the attribute of a key. A record may
         also be a mapping by keys, or a plain tuple of the values in the order of the keys.
@@ -99,7 +99,7 @@ def _nested(value: Any, struct: type[Wire]) -> Wire:
 
 
 def plain(value: Any) -> Any:
-    """Convert a value to JSON: times to text, numbers that are not finite to null."""
+    """Convert a value to JSON: times to text, NaN and infinity to null."""
     if value is None or isinstance(value, bool | Wire):
         return value
     if isinstance(value, Enum):
@@ -162,12 +162,12 @@ def _type_of(field: Field) -> Any:
 
 @cache
 def json_schemas() -> Mapping[str, type[Wire]]:
-    """The Struct of each document by its command and a condition; see documents.yaml."""
+    """Load the Struct of each document by command and condition (documents.yaml)."""
     return {command: find_struct(name) for command, name in _load("documents.yaml").items()}
 
 
 def json_help(command: str) -> str | None:
-    """The paragraphs on JSON in the help of a command; None if it prints no JSON."""
+    """Describe the JSON output in the help of a command; None if there is none."""
     schemas = json_schemas()
     if command not in schemas:
         return None
@@ -183,7 +183,7 @@ def json_help(command: str) -> str | None:
 
 
 def _describe(struct: type[Wire], shown: set[type[Wire]]) -> str:
-    """The keys of a Struct in braces; Structs in `shown` are not described again."""
+    """Format the keys of a Struct in braces; Structs in `shown` are not repeated."""
     keys = []
     for field in FIELDS[struct]:
         structs = field.structs

@@ -111,6 +111,6 @@ def _part(part: doc.Part) -> str | tuple[str, str]:
 
 
 def _colour(style: str) -> str:
-    """Return the colour of the last word that has one; `strong` gives way to others."""
+    """Return the colour of a style: that of its last word with a colour."""
     known = [_COLOURS[word] for word in style.split() if word in _COLOURS]
     return next((colour for colour in known if colour != "bold"), known[0] if known else "")

@@ -70,7 +70,7 @@ def json_bytes(document: Struct | Mapping[str, Any], *, indent: int | None = Non
 
 
 def without_secrets(value: Any, key: str = "") -> Any:
-    """Mask the secrets in a JSON value; its key may show that a text is a secret."""
+    """Mask the secrets in a JSON value; a text may be secret because of its key."""
     if isinstance(value, str):
         shown = mask_secrets(value)
         if shown == value and _may_name_secret(key):
@@ -115,7 +115,7 @@ def remark(text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table; `value` makes the text of a cell from a row."""
+    """A column of a table; `value` returns the text of a row's cell."""
 
     title: str
     value: Callable[[Any], str]
@@ -131,20 +131,20 @@ class Column:
 
     @property
     def min_width(self) -> int:
-        """Narrowest width of its cells; 0: that of its widest cell."""
+        """Minimum width of the cells; 0 for the width of the widest cell."""
         return self.least or (MIN_CELL if self.free else 0)
 
 
 def id_column(title: str, value: Callable[[Any], str]) -> Column:
-    """A column of IDs, which may be shortened in the middle."""
+    """Make a column of IDs, which may be shortened in the middle."""
     return Column(title, value, least=MIN_ID)
 
 
 def print_table(columns: Sequence[Column], rows: Iterable[Any], empty: str = "") -> None:
-    """Print an aligned table with a heading; for no rows only the remark `empty`.
+    """Print an aligned table with a heading, or the remark `empty` without rows.
 
-    On a terminal no line is wider than it: expendable columns are dropped, then free texts and IDs are shortened, and
-    where that is not enough, a row takes several lines, all but the first indented. Elsewhere all values are complete.
+    On a terminal the table is fitted to the width: expendable columns are dropped, then free texts and IDs are
+    shortened, and if necessary a row is split into several lines. Elsewhere all values are complete.
     """
     cells = [
         [_Cell.of(column.value(row), MAX_CELL if column.free else MAX_WHOLE_CELL) for column in columns] for row in rows
@@ -179,7 +179,7 @@ def _echo_table(lines: Sequence[str]) -> None:
 
 
 def _affordable(widths: Sequence[int], columns: Sequence[Column], room: int) -> list[int]:
-    """The columns that remain after expendable ones are dropped."""
+    """Return the columns that remain after expendable columns are dropped."""
     least = [min(width, column.min_width or width) for width, column in zip(widths, columns, strict=True)]
     shown = list(range(len(columns)))
     for n in sorted((n for n in shown if columns[n].expendable), key=lambda n: columns[n].expendable):
@@ -190,7 +190,7 @@ def _affordable(widths: Sequence[int], columns: Sequence[Column], room: int) -> 
 
 
 def _fitted(widths: Sequence[int], columns: Sequence[Column], room: int) -> tuple[list[int], list[list[int]]]:
-    """Widths of columns that fit into a terminal, and the columns of each line."""
+    """Compute the widths of columns on a terminal, and the columns of each line."""
     fitted = list(widths)
     for n in sorted(range(len(columns)), key=lambda n: not columns[n].free):
         excess = sum(fitted) + 2 * (len(fitted) - 1) - room
@@ -250,22 +250,22 @@ def _colours() -> bool:
 
 
 def minute(at: datetime | None) -> str:
-    """`2026-02-02 15:04`; "" for None."""
+    """Format a time as `2026-02-02 15:04`; "" for None."""
     return minute_of(at) if at is not None else ""
 
 
 def day(at: datetime | None) -> str:
-    """`2026-02-02`; "" for None."""
+    """Format a time as `2026-02-02`; "" for None."""
     return day_of(at) if at is not None else ""
 
 
 def format_optional(number: int | None) -> str:
-    """`3`; "" for None."""
+    """Format a number; "" for None."""
     return "" if number is None else str(number)
 
 
 def percent(rate: float | None) -> str:
-    """`71 %`; "" for None."""
+    """Format a rate as `71 %`; "" for None."""
     return "" if rate is None else format_percent(rate)
 
 
@@ -279,8 +279,8 @@ def respond(
 ) -> None:
     """Print a JSON object with `--json`, else call `show`; then report findings.
 
-    `document` makes the object or names one of `objects.yaml`, which `records`, `values` and `findings` fill as in
-    `Wire.of`; functions among the values are called. `findings` is None for a command that is not a reading one.
+    `document` is a function that makes the object, or its name in `objects.yaml`; then `records`, `values` and
+    `findings` fill it as in `Wire.of`. Functions among the values are called. Only reading commands have `findings`.
     """
     if not invocation().as_json:
         show()
@@ -296,7 +296,7 @@ def respond(
 
 
 def end(findings: Sequence[Finding], *, listed: bool = False) -> None:
-    """Report unusable files, unless they were listed; with `--strict` exit with 3."""
+    """Report unusable files unless they were listed; exit with 3 if `--strict`."""
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
     if errors and not listed:
         what = plural(errors, "finding of severity error", "findings of severity error")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class PastMoment(click.ParamType[datetime]):
-    """A moment of the past; `end_of_day`: a day without a time is its end."""
+    """A past moment; with `end_of_day` a date means the end of that day."""
 
     name = "date"
 
@@ -44,7 +44,7 @@ as_of_option: Final = click.option(
 
 
 def state_as_of(when: datetime | None) -> ProjectState:
-    """The state of the chosen project, now or at a past moment."""
+    """Load the state of the chosen project, now or at a past moment."""
     state = open_project().view
     if when is None:
         return state

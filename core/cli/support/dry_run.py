@@ -1,4 +1,4 @@
-"""`--dry-run` of commands that decide: forecast the change, and write nothing."""
+"""`--dry-run` of deciding commands: forecasts the changes and writes nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ dry_run_option: Final = click.option(
 
 
 def forecast_decision(project: Project, command: Command) -> Decided:
-    """Print what a decision would change; returns and raises what deciding would."""
+    """Print what a decision would change; returns and raises as `Project.decide`."""
     # Only a dry run needs these.
     from core.episodes.similar_tasks import embeddable_work
     from core.forecast.forecast import Forecaster
@@ -61,7 +61,7 @@ def _print(decided: Decided, found: Forecast) -> None:
 
 
 def _infinitive(decided: Decided) -> str:
-    """The summary with the verb in the infinitive: `promote X: established → proven`."""
+    """Put the verb of a summary in the infinitive: `promote X: established → proven`."""
     info = verb_info(decided.decision)
     if decided.summary.startswith(info.past):
         return info.word + decided.summary.removeprefix(info.past)

@@ -43,9 +43,9 @@ class HookEvent(NamedTuple):
 
 
 def read_event(form: str) -> HookEvent:
-    """Read the event from stdin: a JSON object, for `plain` also the text of a task.
+    """Read the event from stdin: a JSON object, or for `plain` also a task's text.
 
-    Raises BadInput if Claude Code takes no context at this event.
+    Raises BadInput if Claude Code does not accept a context for this event.
     """
     data = _read_stdin()
     decoded = decode_json(data)
@@ -56,7 +56,7 @@ def read_event(form: str) -> HookEvent:
     fields: dict[str, Any] = {key: value for key, value in decoded.value.items() if isinstance(value, str)}
     name = fields.get("hook_event_name", SESSION)
     if form == CLAUDE_CODE and name not in (SESSION, PROMPT):
-        raise BadInput(f"{name} takes no context; {SESSION} and {PROMPT} do")
+        raise BadInput(f"{name} accepts no context; use {SESSION} or {PROMPT}")
     return HookEvent(
         form, name, task=fields.get("prompt", fields.get("task", "")).strip(), folder=fields.get("cwd", "")
     )
@@ -104,8 +104,8 @@ def print_answer(event: HookEvent, context: str) -> None:
 class HookCommand(click.Command):
     """A command that with `--hook` never blocks an agent.
 
-    Any error is one line on stderr, nothing is printed, and the exit code is 0. On the exit code 2, that of wrong
-    usage, Claude Code would drop the user's prompt. `skipped` is what does not happen after an error, for that line.
+    An error is reported in one line on stderr, nothing is printed, and the exit code is 0, because Claude Code drops
+    the user's prompt on exit code 2 (wrong usage). `skipped` names in that line what did not happen.
     """
 
     def __init__(self, *args: Any, skipped: str, **options: Any) -> None:

@@ -11,7 +11,7 @@ from core.config.paths import SAFE_ID
 
 
 def _completer(*kinds: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Complete the IDs of records; without those that a shell would interpret."""
+    """Complete the IDs of records, except IDs that a shell would interpret."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
         try:

@@ -1,4 +1,4 @@
-"""Read files that are given on the command line."""
+"""Reads files named on the command line."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any] | click.Command)
 
 @dataclass
 class Invocation:
-    """The options that hold for the call, wherever they are on the command line."""
+    """Common options of a call, wherever they are on the command line."""
 
     project: Path | None = None
     readonly: bool = False
@@ -38,7 +38,7 @@ class Invocation:
 
 
 def invocation() -> Invocation:
-    """The options of the running call."""
+    """Return the common options of the running call."""
     return click.get_current_context().ensure_object(Invocation)
 
 
@@ -90,7 +90,7 @@ readonly_option: Final = partial(_append, "--readonly")
 
 
 class Command(click.Command):
-    """A command with the options of its kind; its help describes the JSON output."""
+    """A command with the options of its class; its help describes the JSON output."""
 
     standard: ClassVar[tuple[str, ...]] = ("--project", "--json")
 
@@ -131,7 +131,7 @@ class ReviewingCommand(Command):
 
 
 def setting_option(flag: str, name: str, **options: Any) -> Callable[[Decorated], Decorated]:
-    """Option that replaces a setting for one call, with its name, help and type."""
+    """Make an option that replaces a setting, with the setting's help and type."""
     from core.config.settings import SETTINGS  # msgspec takes longer to import than `--version` may take
 
     setting = SETTINGS[name]
@@ -146,10 +146,10 @@ limit_option: Final = click.option("--limit", type=click.IntRange(min=0), metava
 
 
 class ExclusiveFlags(click.Command):
-    """A command that refuses two flags of one parameter; in click the last one wins."""
+    """A command that rejects two flags of one parameter; in click the last one wins."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments; a usage error for two such flags."""
+        """Parse the arguments; raises UsageError for two flags of one parameter."""
         given: dict[str | None, click.Parameter] = {}
         for param in self.make_parser(ctx).parse_args(list(args))[2]:
             other = given.setdefault(param.name, param)
@@ -184,7 +184,7 @@ class Words(click.ParamType[tuple[str, ...]]):
 
 
 class Parsed(click.ParamType[Value]):
-    """A value that `parse` reads (None: invalid); the error says how to write it."""
+    """A value parsed by `parse`, which returns None for an invalid value."""
 
     def __init__(
         self, name: str, noun: str, usage: str, parse: Callable[[Any], Value | None], metavar: str | None = None
@@ -245,7 +245,7 @@ DURATION: Final = Parsed(
 
 
 def words_option(*names: str, words: Iterable[str], **attributes: Any) -> Callable[[Decorated], Decorated]:
-    """A repeatable option for words of a fixed set; its value is a frozenset."""
+    """Make a repeatable option for words of a fixed set; its value is a frozenset."""
 
     def join(ctx: click.Context, param: click.Parameter, value: tuple[tuple[str, ...], ...]) -> frozenset[str]:
         return frozenset(word for group in value for word in group)
@@ -254,5 +254,4 @@ def words_option(*names: str, words: Iterable[str], **attributes: Any) -> Callab
 
 
 def output_option(help: str) -> Callable[[Decorated], Decorated]:
-    """`--output FILE`."""
     return click.option("--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help=help)

@@ -24,7 +24,7 @@ _STATES: Final = [*Maturity, "quarantine", "held"]
 
 @dataclass(frozen=True, slots=True)
 class PatternFilter:
-    """Conditions on patterns; empty ones and None match all; all tags must match."""
+    """Conditions on patterns; all must hold. Empty and None match every pattern."""
 
     types: frozenset[str]
     states: frozenset[str]
@@ -34,7 +34,7 @@ class PatternFilter:
     from_loop: str | None
 
     def rows(self, snapshot: Snapshot, board: Scoreboard) -> list[tuple[Pattern, Assessment]]:
-        """The matching patterns with their assessments, by ID."""
+        """List the matching patterns with their assessments, sorted by ID."""
         of_loop = None if self.from_loop is None else _of_loop(snapshot, self.from_loop)
         rows = []
         for pattern in sorted(snapshot.patterns.values(), key=lambda pattern: pattern.id):
@@ -56,7 +56,7 @@ class PatternFilter:
 
 
 def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Options of a `PatternFilter`, which the command gets as `wanted`."""
+    """Add the options of a `PatternFilter`, passed to the command as `wanted`."""
 
     @words_option("--type", "types", words=PatternType, help="Only these types.")
     @words_option("--state", "states", words=_STATES, help="Only in these states.")
@@ -79,7 +79,7 @@ def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_loop(snapshot: Snapshot, loop_id: str) -> set[str]:
-    """IDs of patterns that a loop discovered or applied, according to either record."""
+    """Find patterns that a loop discovered or applied by its or the pattern's record."""
     names = {loop_id}
     found: set[str] = set()
     for loop in snapshot.loops.values():

@@ -1,4 +1,4 @@
-"""Open the project that the command line names."""
+"""Opens the project named on the command line."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ if TYPE_CHECKING:
 
 
 def now() -> datetime:
-    """The present moment."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)
 
 
 def named_project() -> Path | None:
-    """The project of `--project`, else of $RALPHDECK_PROJECT."""
+    """Return the value of `--project` or $RALPHDECK_PROJECT, or None."""
     named = invocation().project
     from_environment = os.environ.get("RALPHDECK_PROJECT")
     return named or (Path(from_environment) if from_environment else None)
 
 
 def chosen_project() -> ProjectPaths:
-    """The named project, else the nearest one; raises ProjectNotFound."""
+    """Find the named or the nearest project; raises ProjectNotFound."""
     named = named_project()
     return guarded(project_at(named) if named is not None else find_project(Path()))
 
 
 def is_readonly() -> bool:
-    """Whether `--readonly` or $RALPHDECK_READONLY is set."""
+    """Return whether `--readonly` or $RALPHDECK_READONLY is set."""
     return invocation().readonly
 
 
 def guarded(project: ProjectPaths) -> ProjectPaths:
-    """The project; with `--readonly`, this process can no longer write there."""
+    """Return the project; with `--readonly`, make it read-only for this process."""
     if is_readonly():
         protect(project.aiwg)
     return project
@@ -63,7 +63,7 @@ def read_configuration(*, registry: bool = False) -> Configuration:
 
 
 def read_snapshot(configuration: Configuration | None = None) -> Snapshot:
-    """Read all records without scores; reads the configuration if it is None."""
+    """Read all records without scores; if None, also read the configuration."""
     from core.project.index import Library
 
     configuration = configuration or read_configuration()
@@ -75,10 +75,10 @@ def read_snapshot(configuration: Configuration | None = None) -> Snapshot:
 
 
 def open_project(*, records: bool = False, configuration: Configuration | None = None) -> Project:
-    """Load the chosen project with scores; reads the configuration if None.
+    """Load the chosen project with scores; if None, also read the configuration.
 
-    `records`: the command records something, which requires an `.aiwg`. Raises ProjectNotFound if there is no such
-    project, or it has no `.aiwg` to record in.
+    With `records`, the command will record something, so a folder `.aiwg` must exist. Raises ProjectNotFound if
+    there is no project or no such folder.
     """
     from core.project.project import Project
 
@@ -97,7 +97,7 @@ def open_project(*, records: bool = False, configuration: Configuration | None =
 
 
 def _retry_incomplete(library: Library, apply: Callable[[Iterable[Path]], object], settings: WatchSettings) -> None:
-    """Retry files that are being written; files still incomplete become findings."""
+    """Read incomplete files again; files that stay incomplete become findings."""
     from core.project.index import UNREADABLE_AFTER
 
     for delay in (*settings.retry_seconds, UNREADABLE_AFTER.total_seconds()):
@@ -109,12 +109,12 @@ def _retry_incomplete(library: Library, apply: Callable[[Iterable[Path]], object
 
 
 def decider(settings: Settings | None = None) -> str:
-    """The name that signs decisions: `--by`, else that of `configured_decider`."""
+    """Return the name that signs decisions: `--by` or the configured one."""
     return invocation().by or configured_decider(settings or read_configuration().settings)[0]
 
 
 def configured_decider(settings: Settings) -> tuple[str, str]:
-    """The name that signs decisions, and its source."""
+    """Return the configured name that signs decisions, and its source."""
     if name := os.environ.get("RALPHDECK_USER", "").strip():
         return name, "$RALPHDECK_USER"
     if settings.curation.actor:

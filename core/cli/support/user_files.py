@@ -1,4 +1,4 @@
-"""The files of ralphdeck outside of projects: state, keymap, log."""
+"""Files of ralphdeck outside of projects: state, keymap, log."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ MAX_LOG_BYTES: Final = 1_000_000
 
 
 def state_file() -> Path:
-    """The file with the state of the dashboard between runs."""
+    """Return the path of the dashboard's saved state."""
     return platformdirs.user_state_path(APP) / "dashboard.json"
 
 
 def last_visit(project: Path) -> datetime | None:
-    """When the dashboard was last closed or open on a project; None if unknown."""
+    """Return when the dashboard was last closed or open on a project, or None."""
     try:
         found = json.loads(state_file().read_text(encoding="utf-8"))["projects"][str(project)]
         return parse_time(found[LAST_VISIT] if LAST_VISIT in found else found[LAST_SEEN])
@@ -36,12 +36,12 @@ def last_visit(project: Path) -> datetime | None:
 
 
 def keymap_file() -> Path:
-    """The file with the user's own keys."""
+    """Return the path of the user's keymap."""
     return platformdirs.user_config_path(APP) / "keymap.toml"
 
 
 def log_file() -> Path:
-    """The log file, with details of errors."""
+    """Return the path of the log file with details of errors."""
     return platformdirs.user_state_path(APP) / "ralphdeck.log"
 
 
@@ -53,7 +53,7 @@ class _VisibleFormatter(logging.Formatter):
 
 
 def start_logging() -> bool:
-    """Send all logging to the log file; False if it cannot be written."""
+    """Send all logging to the log file; return False if it cannot be written."""
     root = logging.getLogger()
     file = log_file()
     try:
@@ -70,7 +70,7 @@ def start_logging() -> bool:
 
 
 def log_traceback() -> Path | None:
-    """Log the exception that is being handled; None if the file cannot be written."""
+    """Log the handled exception; return the file, or None if it cannot be written."""
     if not start_logging():
         return None
     logging.getLogger(APP).error("unexpected error in: %s", " ".join(sys.argv), exc_info=True)

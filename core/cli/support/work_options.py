@@ -1,4 +1,4 @@
-"""Options and lookups for work items, also those of other tools."""
+"""Options and lookups for work items, including those of other tools."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ at_option = click.option("--at", type=MOMENT, metavar="TIME", help="Time in ISO-
 
 
 def result_options(command: Decorated) -> Decorated:
-    """`--success` and `--failure`; see `parse_result`."""
+    """Add `--success` and `--failure`; see `parse_result`."""
     return success_option(failure_option(command))
 
 
 def parse_result(success: bool, failure: bool) -> bool | None:
-    """The result of the two flags; None without one."""
+    """Return the result given by the two flags; None if neither is set."""
     if success and failure:
         raise click.UsageError("give either --success or --failure")
     return success if success or failure else None
 
 
 def require_past(at: datetime | None) -> datetime:
-    """The time of a recorded event; a usage error for a future one."""
+    """Return the time of a recorded event; raises UsageError for a future time."""
     present = now()
     if at is not None and at > present:
         raise click.UsageError(f"--at is in the future: {iso(at)}")
@@ -52,7 +52,7 @@ def require_past(at: datetime | None) -> datetime:
 
 
 def find_work(state: ProjectState, name: str, warnings: list[str]) -> str:
-    """Find the ID of a work item; an unknown one, with a warning, is of another tool.
+    """Find the ID of a work item; warn about an unknown ID, and accept it.
 
     Raises UnknownRecord if the name matches several loops or is empty, BadInput if it has control characters.
     """
@@ -71,7 +71,7 @@ def find_work(state: ProjectState, name: str, warnings: list[str]) -> str:
 
 
 def print_effects(effects: Sequence[Effect]) -> None:
-    """Print the change of state of each pattern on a line."""
+    """Print the change of state of each pattern, one per line."""
     for before, after in effects:
         pinned = f" (pinned; by rule {change(before.computed, after.computed)})" if after.pin is not None else ""
         sums = f"helpful {after.helpful:.2f}, harmful {after.harmful:.2f}"
@@ -81,7 +81,7 @@ def print_effects(effects: Sequence[Effect]) -> None:
 
 
 def print_recorded_counts(records: Sequence[CountResult]) -> None:
-    """Print a line for each updated record, and a warning for each other one."""
+    """Print a line for each updated record, and a warning for each failed one."""
     for counted in records:
         if counted.problem:
             warn(f"the record of {counted.pattern_id} is not up to date: {counted.problem}")

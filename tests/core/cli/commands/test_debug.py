@@ -323,10 +323,10 @@ def test_retention_from_the_command_line(debug: Any, examples: Path) -> None:
     assert message.endswith("stays archived; restore again to get that file too")
     assert sum(one["to"] in message for one in moved) == 1
     assert ids(debug("sessions", "--json").document) == [EXAMPLE]
-    assert debug("retain").err == "no debug session is due\n"
+    assert debug("retain").err == "no debug session has expired\n"
     young = {"session_id": "young", "status": "in_progress", "executions": []}
     old = {"session_id": "old", "updated_at": "2020-01-01", "executions": []}
     (examples / SESSIONS / "two.json").write_text(json.dumps([young, old]))
     stays = f"{SESSIONS}/two.json stays: 1 of its 2 sessions is due, and files move as a whole\n"
     for words in ((), ("--dry-run",)):
-        assert debug("retain", *words).err == f"no debug session is due\n{stays}"
+        assert debug("retain", *words).err == f"no debug session has expired\n{stays}"

@@ -119,7 +119,7 @@ def test_no_event_stops_the_agent(event: object, upstream: Path, hook: Hook) -> 
 
 def test_an_event_that_takes_no_context_gets_none(examples: Path, hook: Hook) -> None:
     stop = {"hook_event_name": "Stop", "prompt": TASK}
-    assert is_quiet(hook(stop, "claude-code", "--project", examples), "Stop takes no context")
+    assert is_quiet(hook(stop, "claude-code", "--project", examples), "Stop accepts no context")
 
 
 @pytest.mark.parametrize(
