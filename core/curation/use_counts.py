@@ -132,7 +132,7 @@ def _affected_patterns(snapshot: Snapshot, events: Iterable[Event]) -> tuple[str
         if event.pattern_id:
             found.add(event.pattern_id)
         elif event.kind == "outcome":
-            loop = snapshot.loop_called(event.loop_id)
+            loop = snapshot.find_loop(event.loop_id)
             names = {event.loop_id} if loop is None else {loop.id, *loop.aliases}
             found |= {use.pattern_id for use in loop.injected if use.applied} if loop else set()
             found |= {e.pattern_id for e in snapshot.events if e.loop_id in names and e.kind in _RESULTS}

@@ -106,7 +106,7 @@ def add_reflection(
         else {
             "observation": drafts[0].observation,
             "analysis": drafts[0].analysis.removesuffix(NOT_REVIEWED).rstrip(),
-            "learning": drafts[0].learning if drafts[0].teaches else "",
+            "learning": drafts[0].learning if drafts[0].has_learning else "",
             "action_items": list(drafts[0].actions),
         }
     )

@@ -72,7 +72,12 @@ def find_similar_tasks(
     near = sorted(near, key=lambda hit: (-hit[1], hit[0]))[:limit]
     learned: dict[str, list[Reflection]] = {id: [] for id, *_ in near}
     for reflection in snapshot.reflections.values():
-        if reflection.learning and reflection.teaches and not reflection.superseded and reflection.task_id in learned:
+        if (
+            reflection.learning
+            and reflection.has_learning
+            and not reflection.superseded
+            and reflection.task_id in learned
+        ):
             learned[reflection.task_id].append(reflection)
     return tuple(
         SimilarTask(

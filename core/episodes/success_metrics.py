@@ -108,7 +108,7 @@ def measure_improvement(
     known = tuple(attempts)
     written: dict[str, list[Reflection]] = defaultdict(list)
     for reflection in reflections:
-        if reflection.task_id and reflection.attempt is not None and reflection.teaches:
+        if reflection.task_id and reflection.attempt is not None and reflection.has_learning:
             written[reflection.task_id].append(reflection)
     first: dict[str, int] = {}
     for attempt in known:

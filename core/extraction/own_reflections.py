@@ -88,7 +88,7 @@ def find_reason(material: Material, iteration: int | None) -> str:
 
 def _usable(material: Material) -> Iterator[Reflection]:
     """Yield the reflections with a lesson, without unhelpful ones, newest first."""
-    return (one for one in material.reflections if one.teaches and one.effectiveness != "unhelpful")
+    return (one for one in material.reflections if one.has_learning and one.effectiveness != "unhelpful")
 
 
 def _actions(one: Reflection) -> str:

@@ -282,7 +282,7 @@ def _extract(project: Project, result: SuccessResult, *, dry_run: bool) -> Succe
 
 
 def _work_id(state: ProjectState, session: DebugSession) -> str:
-    loop = state.snapshot.loop_called(session.loop_id)
+    loop = state.snapshot.find_loop(session.loop_id)
     if loop is not None:
         return loop.id
     tasks = {session.task_id, session.loop_id} - {""}
@@ -307,7 +307,7 @@ def on_escalation(project: Project, session_id: str, *, reason: str = "") -> Esc
     """
     session = project.view.debug_session(session_id)
     snapshot = project.view.snapshot
-    loop = snapshot.loop_called(session.loop_id)
+    loop = snapshot.find_loop(session.loop_id)
     material = Materials(project.project, snapshot).read(loop.id) if loop is not None else None
     file = preserve_context(
         project.project, snapshot, session, material, now=project.now(), by=project.by, reason=reason

@@ -53,7 +53,7 @@ class Reflection(Struct, frozen=True, kw_only=True, omit_defaults=True):
     superseded: bool = False
 
     @property
-    def teaches(self) -> bool:
+    def has_learning(self) -> bool:
         """Whether it contains a learning that is not a placeholder."""
         return not (self.draft and self.learning in ("", NOTHING_LEARNED, NOTHING_LEARNED_IN_ALL))
 

@@ -54,7 +54,7 @@ class Snapshot:
     unreadable: Mapping[str, datetime] = _mapping()
     complete: bool = False
 
-    def loop_called(self, name: str) -> Loop | None:
+    def find_loop(self, name: str) -> Loop | None:
         """Return the loop with this ID, or the first one with this alias, or None."""
         aliased = (loop for loop in self.loops.values() if name in loop.aliases)
         return self.loops.get(name) or next(aliased, None)

@@ -84,7 +84,7 @@ def iterate_learnings(source: str, snapshot: Snapshot) -> Iterator[tuple[Learnin
                 yield learning, f"task/{memory.id}"
         return
     reflection = snapshot.reflections.get(source)
-    if reflection is None or reflection.superseded or not reflection.teaches or not reflection.text.strip():
+    if reflection is None or reflection.superseded or not reflection.has_learning or not reflection.text.strip():
         return
     task_id, loop_id = reflection.task_id, reflection.loop_id
     known = task_id in snapshot.tasks or task_id in snapshot.memory_tasks

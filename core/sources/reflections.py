@@ -91,7 +91,7 @@ def _mark_superseded(reflections: Sequence[Reflection]) -> Iterator[Reflection]:
             yield replace(one, drafted_at=at, superseded=superseded) if is_changed else one
         elif index > latest_final.get(one.attempt, -1):
             yield one
-        elif one.teaches and not one.at_approximate:
+        elif one.has_learning and not one.at_approximate:
             drafted.setdefault(one.attempt, one.at)
 
 

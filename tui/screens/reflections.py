@@ -178,7 +178,7 @@ class ReflectionsScreen(ListScreen):
         reflection = snapshot.reflections.get(self.table.cursor_key or "")
         if reflection is None:
             return None
-        if loop := snapshot.loop_called(reflection.loop_id):
+        if loop := snapshot.find_loop(reflection.loop_id):
             return "loops", loop.id
         attempt = f"{reflection.task_id}.{reflection.attempt}"
         if attempt in snapshot.attempts:

@@ -62,7 +62,7 @@ def list_reflections(
     if min_loops is not None and not recurring:
         raise click.UsageError("--min-loops needs --recurring")
     snapshot = read_snapshot()
-    home = snapshot.loop_called(loop) if loop is not None else None
+    home = snapshot.find_loop(loop) if loop is not None else None
     loop_ids = {loop} if home is None else {home.id, *home.aliases}
     kinds = {word.replace("-", "_") for word in kind}
 
@@ -86,7 +86,7 @@ def list_reflections(
             ),
         )
         return
-    chosen = [one for one in snapshot.reflections.values() if one.teaches and matches(one.loop_id, one)][:limit]
+    chosen = [one for one in snapshot.reflections.values() if one.has_learning and matches(one.loop_id, one)][:limit]
     respond(
         "ReflectionList", lambda: print_table(COLUMNS, chosen, "no reflections"), snapshot.findings, reflections=chosen
     )

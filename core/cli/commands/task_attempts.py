@@ -86,7 +86,7 @@ def init(
     memory = open_task_memory(may_create=True)
     source = None
     if loop is not None:
-        source = read_snapshot().loop_called(loop)
+        source = read_snapshot().find_loop(loop)
         if source is None:
             raise UnknownRecord(f"no loop {visible_line(loop, 80)}; see: ralphdeck loop list")
         description, criteria = description or source.task, criteria or "; ".join(source.criteria)

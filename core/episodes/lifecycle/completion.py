@@ -234,7 +234,7 @@ def _write_summary(
     """Write `summary.json`, with as many of the newest learnings as fit."""
     durations = [(one.ended_at - one.started_at) for one in attempts if one.ended_at and one.started_at]
     outcomes = [one.outcome for one in attempts]
-    taught = [one for one in reflections if one.teaches and not one.superseded][-MAX_LEARNINGS:]
+    taught = [one for one in reflections if one.has_learning and not one.superseded][-MAX_LEARNINGS:]
     learnings = [{"attempt_id": one.attempt, "learning": one.text, "draft": one.draft} for one in taught]
     sizes = accumulate(json_size(one) for one in reversed(learnings))
     omitted = sum(size > MAX_TOTAL_SIZE for size in sizes)

@@ -269,7 +269,7 @@ def _all_learnings(
         return (f"- {label}: {text}" for text in safe if not _is_among(text, drafted))
 
     for reflection in reflections:
-        if reflection.teaches:
+        if reflection.has_learning:
             label = "Learning (drafted from the log)" if reflection.draft else "Learning"
             yield f"- {label}: {_safe_text(reflection.text, orders)}"
         yield from own("Action item", reflection.actions)

@@ -312,5 +312,5 @@ def test_a_placeholder_is_not_a_learning_and_the_last_reflection_counts() -> Non
         {"attempt_id": 3, "learning": "of no kind either"},
     ]
     parsed = read(".aiwg/ralph/tasks/t/reflections.jsonl", [Line(at, value) for at, value in enumerate(lines, 1)])
-    assert (parsed[0].learning, parsed[0].text, parsed[0].teaches) == ("", "it failed", False)
+    assert (parsed[0].learning, parsed[0].text, parsed[0].has_learning) == ("", "it failed", False)
     assert [one.text for one in parsed if one.superseded] == ["first"]
