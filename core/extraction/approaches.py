@@ -35,13 +35,13 @@ _VERB: Final = re.compile(r"(?:passes|pass|succeeds|succeed|exits|reports|is)$")
 
 def find_approaches(material: Material) -> Iterator[Proposal]:
     """Yield the approach of a completed loop, or of the last successful attempt."""
-    found = _of_loop(material) or _of_attempt(material)
+    found = _find_in_loop(material) or _find_in_attempts(material)
     if found is not None and material.goal.strip() and _is_detailed(found):
-        yield _proposal(material, found)
+        yield _make_proposal(material, found)
 
 
 def explain_no_approach(material: Material) -> str:
-    found = _of_loop(material) or _of_attempt(material)
+    found = _find_in_loop(material) or _find_in_attempts(material)
     if found is None:
         status = material.loop.status if material.loop is not None else None
         if status is None:
@@ -67,7 +67,7 @@ class _Approach(NamedTuple):
     where: str
 
 
-def _of_loop(material: Material) -> _Approach | None:
+def _find_in_loop(material: Material) -> _Approach | None:
     loop = material.loop
     if loop is None or loop.status is not LoopStatus.COMPLETED or not material.iterations:
         return None
@@ -78,15 +78,15 @@ def _of_loop(material: Material) -> _Approach | None:
     return _Approach(
         description=one_line(loop.task),
         steps=steps,
-        tools=_tools(material.iterations, loop),
+        tools=_list_tools(material.iterations, loop),
         iterations=count,
-        benefits=_benefits(material, count),
+        benefits=_list_benefits(material, count),
         files=material.iterations[-1].files,
         where=where,
     )
 
 
-def _of_attempt(material: Material) -> _Approach | None:
+def _find_in_attempts(material: Material) -> _Approach | None:
     """Return the planned steps of the last successful attempt."""
     succeeded = (one for one in reversed(material.attempts) if one.attempt.outcome is Outcome.SUCCESS)
     logged = next(succeeded, None)
@@ -101,13 +101,13 @@ def _of_attempt(material: Material) -> _Approach | None:
         steps=steps or [strip_label(attempt.plan)],
         tools=list(list_tools(logged.actions))[:_MAX_STEPS],
         iterations=count,
-        benefits=benefits or _benefits(material, count),
+        benefits=benefits or _list_benefits(material, count),
         files=list_files(logged.actions),
         where=f"{describe_attempt(attempt)}: {plural(len(steps), 'step')} of its plan",
     )
 
 
-def _proposal(material: Material, found: _Approach) -> Proposal:
+def _make_proposal(material: Material, found: _Approach) -> Proposal:
     goal, at, count = material.goal, find_end(material), found.iterations
     category = analyse_task(one_line(goal)).category or "implementation"
     approach = {
@@ -150,23 +150,23 @@ def _steps(iterations: Sequence[Iteration]) -> tuple[list[str], str]:
     External loops record no actions; the result or the learnings of an iteration are used instead.
     """
     steps: dict[str, str] = {}
-    failed = _failed_steps(iterations)
+    failed = _find_failed_steps(iterations)
     for place, iteration in enumerate(iterations):
         learned = "; ".join(iteration.learnings[:2])
         step = describe_action(iteration) or strip_label(iteration.result) or strip_label(learned)
-        if step and _plain(step) not in failed and not (place and _is_worse(iterations[place - 1], iteration)):
+        if step and _remove_numbers(step) not in failed and not (place and _is_worse(iterations[place - 1], iteration)):
             steps.setdefault(step, str(iteration.number if iteration.number is not None else "?"))
     last = dict(list(steps.items())[-_MAX_STEPS:])
     return list(last), f"{plural(len(last), 'step')} of iterations {', '.join(last.values())}"
 
 
-def _failed_steps(iterations: Sequence[Iteration]) -> set[str]:
+def _find_failed_steps(iterations: Sequence[Iteration]) -> set[str]:
     """Return the steps, without numbers, that failed repeatedly and never helped."""
     missed: Counter[str] = Counter()
     helped: set[str] = set()
     before: int | None = None
     for iteration in iterations:
-        step, fails = _plain(describe_action(iteration)), count_failing(iteration)
+        step, fails = _remove_numbers(describe_action(iteration)), count_failing(iteration)
         if has_passed(iteration) or (before is not None and fails is not None and fails < before):
             helped.add(step)
         elif iteration.failed or fails or any(find_errors(iteration)):
@@ -175,7 +175,7 @@ def _failed_steps(iterations: Sequence[Iteration]) -> set[str]:
     return {step for step, count in missed.items() if count >= _MAX_FAILED} - helped - {""}
 
 
-def _plain(step: str) -> str:
+def _remove_numbers(step: str) -> str:
     """Remove numbers: `Raise the timeout to 20 s` and `to 30 s` are the same step."""
     return _NUMBER.sub("#", step.casefold())
 
@@ -190,7 +190,7 @@ def _is_worse(before: Iteration, after: Iteration) -> bool:
     return failed is not None and fails is not None and fails > failed
 
 
-def _tools(iterations: Sequence[Iteration], loop: Loop) -> list[str]:
+def _list_tools(iterations: Sequence[Iteration], loop: Loop) -> list[str]:
     tools = dict.fromkeys(one_line(tool, 80) for iteration in iterations for tool in iteration.tools[:_MAX_STEPS])
     for criterion in loop.criteria[:_MAX_STEPS]:
         for found in _COMMAND.finditer(one_line(criterion)):
@@ -200,7 +200,7 @@ def _tools(iterations: Sequence[Iteration], loop: Loop) -> list[str]:
     return list(tools)[:_MAX_STEPS]
 
 
-def _benefits(material: Material, count: int) -> list[str]:
+def _list_benefits(material: Material, count: int) -> list[str]:
     """Return the learnings of successful iterations and reflections, or a default."""
     learned = [text for iteration in material.iterations if has_passed(iteration) for text in iteration.learnings]
     learned += [reflection.text for reflection in material.reflections if reflection.kind == "success_pattern"]

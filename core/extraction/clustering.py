@@ -102,9 +102,9 @@ def _cluster_steps(reflections: Iterable[Reflection], loop_of_task: Mapping[str,
         yield
     clusters = []
     for group in (yield from _group({statement: len(members) for statement, members in same.items()})):
-        members = sorted((member for statement in group for member in same[statement]), key=_age)
+        members = sorted((member for statement in group for member in same[statement]), key=_age_order)
         if len({member.source for member in members}) >= MIN_LOOPS:
-            clusters.append(_cluster(members, min(same[group[0]], key=_age).reflection))
+            clusters.append(_make_cluster(members, min(same[group[0]], key=_age_order).reflection))
         yield
     return tuple(sorted(clusters, key=lambda cluster: (-len(cluster.sources), -len(cluster.members), cluster.id)))
 
@@ -143,7 +143,7 @@ def _similar(statement: Statement, texts: TextPool, statements: Sequence[Stateme
             yield row, ratio
 
 
-def _cluster(members: Sequence[Member], central: Reflection) -> Cluster:
+def _make_cluster(members: Sequence[Member], central: Reflection) -> Cluster:
     oldest = members[0].reflection
     times = [member.reflection.at for member in members if member.reflection.at is not None]
     kinds = Counter(member.reflection.kind for member in members if member.reflection.kind)
@@ -158,5 +158,5 @@ def _cluster(members: Sequence[Member], central: Reflection) -> Cluster:
     )
 
 
-def _age(member: Member) -> tuple[datetime, str]:
+def _age_order(member: Member) -> tuple[datetime, str]:
     return member.reflection.at or _UNDATED, member.reflection.id

@@ -53,11 +53,11 @@ def make_template(diff: str, message: str) -> Template | None:
     `diff` is a unified diff, or only its lines that start with `+`; untrusted. The names that are quoted in `message`,
     the message of the fixed error, become placeholders.
     """
-    code = replace_surrogates(_added(diff))
+    code = replace_surrogates(_extract_added(diff))
     if not code:
         return None
-    code = "".join(_line(line) for line in code.splitlines(keepends=True))
-    for name, placeholder in _names(code, message):
+    code = "".join(_replace_in_line(line) for line in code.splitlines(keepends=True))
+    for name, placeholder in _find_names(code, message):
         code = re.sub(rf"(?<![\w$]){re.escape(name)}(?![\w$])(?!\}}\}})", f"{{{{{placeholder}}}}}", code)
     used = dict.fromkeys(re.findall(r"\{\{([a-z]+\d?)\}\}", code))
     return Template(code=code, placeholders=tuple(used))
@@ -85,7 +85,7 @@ def _is_added(line: str) -> bool:
     return line.startswith("+") and not line.startswith("+++")
 
 
-def _added(diff: str) -> str:
+def _extract_added(diff: str) -> str:
     """Return the longest run of added lines, dedented; "" if it is too long."""
     lines = diff[:_MAX_DIFF].splitlines()
     runs = [[line[1:] for line in run] for added, run in groupby(lines, _is_added) if added]
@@ -94,14 +94,14 @@ def _added(diff: str) -> str:
     return f"{code}\n" if code.strip() and len(longest) <= _MAX_LINES and len(code) <= _MAX_CODE else ""
 
 
-def _line(line: str) -> str:
+def _replace_in_line(line: str) -> str:
     """Replace string literals with sentences, and imported modules, by placeholders."""
     if _IMPORT.match(line):
         return _TEXT.sub(lambda found: f"{found[0][0]}{{{{module}}}}{found[0][-1]}", line)
     return _TEXT.sub(lambda found: f"{found[0][0]}{{{{message}}}}{found[0][-1]}" if " " in found[0] else found[0], line)
 
 
-def _names(code: str, message: str) -> list[tuple[str, str]]:
+def _find_names(code: str, message: str) -> list[tuple[str, str]]:
     """Return the names specific to this error with their placeholders, longest first."""
     roles: dict[str, str] = {}
     for found in _TESTED.finditer(code):

@@ -57,7 +57,7 @@ def extract(
     logged = (repair for attempt in reversed(material.attempts) for repair in find_attempt_repairs(attempt))
     repairs = (*find_repairs(material), *islice(logged, MAX_PROPOSALS), *find_reflected_repairs(material))
     fixed = sorted(repairs, key=lambda repair: not repair.diff)[:MAX_PROPOSALS]  # those with code first
-    proposals = remove_duplicates(_found(material, fixed, known, settings, types), settings)
+    proposals = remove_duplicates(_find_proposals(material, fixed, known, settings, types), settings)
     judged = (compare_with_registry(proposal, material.loop_id, known, settings) for proposal in proposals)
     return Extraction(
         source_id=material.source_id,
@@ -66,7 +66,7 @@ def extract(
     )
 
 
-def _found(
+def _find_proposals(
     material: Material,
     fixed: list[Repair],
     known: KnownPatterns,
@@ -193,7 +193,7 @@ def extract_recurring_lesson(
     `descriptions` are those of loops and tasks, by ID. `known` has the errors and tasks of all loops.
     """
     tasks = [one_line(descriptions[source]) for source in cluster.sources if descriptions.get(source)]
-    proposal = _compared(_propose(cluster, tasks, known, settings), cluster, known, settings)
+    proposal = _compare(_propose(cluster, tasks, known, settings), cluster, known, settings)
     return Extraction(source_id=cluster.id, proposals=(proposal,))
 
 
@@ -201,23 +201,23 @@ def _propose(cluster: Cluster, tasks: list[str], known: KnownPatterns, settings:
     learning = strip_label(cluster.text)
     if extract_message(learning) or learning in known.messages:
         refused = "it is an error message: it describes the failure, not what to do"
-        return replace(_success_pattern(learning, cluster, tasks), refused=refused)
-    if error := _common_error(cluster):
-        return narrow_trigger(_error_pattern(learning, error, cluster, tasks), error, known, settings)
+        return replace(_propose_success_pattern(learning, cluster, tasks), refused=refused)
+    if error := _find_common_error(cluster):
+        return narrow_trigger(_propose_error_pattern(learning, error, cluster, tasks), error, known, settings)
     if approach := parse_warning(learning):
-        return _anti_pattern(approach, cluster, tasks)
-    return _success_pattern(learning, cluster, tasks)
+        return _propose_anti_pattern(approach, cluster, tasks)
+    return _propose_success_pattern(learning, cluster, tasks)
 
 
-def _success_pattern(learning: str, cluster: Cluster, tasks: list[str]) -> Proposal:
-    category = _category(learning, tasks)
-    steps = _steps(cluster) or [learning]
+def _propose_success_pattern(learning: str, cluster: Cluster, tasks: list[str]) -> Proposal:
+    category = _find_category(learning, tasks)
+    steps = _list_steps(cluster) or [learning]
     fields = {"task_category": category, "approach": {"description": learning, "steps": steps}}
     tags = (mentioned_language(learning, *tasks), category, detect_domain((learning, *tasks)))
     return make_proposal(PatternType.SUCCESS, make_slug(learning, category), fields, tags=tags, **_origin(cluster))
 
 
-def _anti_pattern(approach: str, cluster: Cluster, tasks: list[str]) -> Proposal:
+def _propose_anti_pattern(approach: str, cluster: Cluster, tasks: list[str]) -> Proposal:
     mode = detect_failure_mode(" ".join((approach, cluster.central.analysis, cluster.central.observation)))
     symptoms = dict.fromkeys(one_line(one.observation, 120) for _, one in cluster.members if one.observation)
     return make_anti_pattern(
@@ -225,13 +225,13 @@ def _anti_pattern(approach: str, cluster: Cluster, tasks: list[str]) -> Proposal
         mode,
         symptoms=list(symptoms) or None,
         why=next((one.analysis for one in _central_first(cluster) if one.analysis), ""),
-        better="; ".join(_steps(cluster)),
-        tags=(mentioned_language(approach, *tasks), _category(approach, tasks), detect_domain((approach, *tasks))),
+        better="; ".join(_list_steps(cluster)),
+        tags=(mentioned_language(approach, *tasks), _find_category(approach, tasks), detect_domain((approach, *tasks))),
         **_origin(cluster),
     )
 
 
-def _error_pattern(learning: str, error: Sighting, cluster: Cluster, tasks: list[str]) -> Proposal:
+def _propose_error_pattern(learning: str, error: Sighting, cluster: Cluster, tasks: list[str]) -> Proposal:
     category = fix_category(learning, "", "", error.message)
     fields = {
         "error_signature": {"error_type": error.error_type, "error_pattern": error.signature},
@@ -253,7 +253,7 @@ def _origin(cluster: Cluster) -> dict[str, Any]:
     return {"sources": sources, "at": cluster.members[0].reflection.at, "trace": tuple(trace)}
 
 
-def _common_error(cluster: Cluster) -> Sighting | None:
+def _find_common_error(cluster: Cluster) -> Sighting | None:
     """Return the error that most sources, at least two, recorded with the learning."""
     found: dict[str, tuple[Sighting, set[str]]] = {}
     for source, one in cluster.members:
@@ -265,7 +265,7 @@ def _common_error(cluster: Cluster) -> Sighting | None:
     return best[0] if best is not None and len(best[1]) >= MIN_LOOPS else None
 
 
-def _steps(cluster: Cluster) -> list[str]:
+def _list_steps(cluster: Cluster) -> list[str]:
     """Return the action items; those of the central reflection are first."""
     items = (one_line(item) for one in _central_first(cluster) for item in one.actions)
     return list(dict.fromkeys(filter(None, items)))[:_MAX_STEPS]
@@ -275,13 +275,13 @@ def _central_first(cluster: Cluster) -> tuple[Reflection, ...]:
     return cluster.central, *(member.reflection for member in cluster.members)
 
 
-def _category(learning: str, tasks: list[str]) -> str:
+def _find_category(learning: str, tasks: list[str]) -> str:
     """Return the most frequent category of the tasks, or that of the learning."""
     found = Counter(filter(None, (analyse_task(task).category for task in tasks)))
     return found.most_common(1)[0][0] if found else analyse_task(learning).category or "implementation"
 
 
-def _compared(proposal: Proposal, cluster: Cluster, known: KnownPatterns, settings: ExtractionSettings) -> Proposal:
+def _compare(proposal: Proposal, cluster: Cluster, known: KnownPatterns, settings: ExtractionSettings) -> Proposal:
     """Compare with the registry; refuse a pattern that already has all these sources."""
     if proposal.refused:
         return proposal

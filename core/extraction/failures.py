@@ -82,7 +82,7 @@ def make_anti_pattern(
     return make_proposal(PatternType.ANTI, make_slug(approach, kind), fields, tags=all_tags, **origin)
 
 
-def _proposal(
+def _make_proposal(
     material: Material,
     *,
     approach: str,
@@ -111,13 +111,13 @@ def _proposal(
 def _repeated_errors(material: Material, repairs: Sequence[Repair], least: int) -> Iterator[Proposal]:
     fixed = {repair.error.signature: repair for repair in repairs}
     runs = [run for session in material.sessions for run in session.executions]
-    for times, steps in _series(material, least):
+    for times, steps in _find_series(material, least):
         last = times[-1]
         doing = "; ".join(list(steps)[:_MAX_TRIED]) or "The same approach"
         repair = fixed.get(last.signature)
         analyses = (run.analysis for run in runs if run.analysis and fails_with(run, last.signature))
         analysis = next(analyses, None)
-        yield _proposal(
+        yield _make_proposal(
             material,
             approach=f"{doing}, again and again, though the error stays the same",
             mode="repeated_same_error",
@@ -132,10 +132,10 @@ def _repeated_errors(material: Material, repairs: Sequence[Repair], least: int) 
         )
 
 
-def _series(material: Material, least: int) -> Iterator[tuple[Sequence[Sighting], Iterable[str]]]:
+def _find_series(material: Material, least: int) -> Iterator[tuple[Sequence[Sighting], Iterable[str]]]:
     """Yield the occurrences of each repeated error, and the attempts to fix it."""
     met: dict[str, dict[str, Sighting]] = defaultdict(dict)
-    for error in _sightings(material):
+    for error in _find_sightings(material):
         met[error.signature].setdefault(error.where, error)
     tried = {iteration.number: describe_action(iteration) for iteration in material.iterations}
     reported: set[str] = set()
@@ -155,7 +155,7 @@ def _refuted_fixes(material: Material) -> Iterator[Proposal]:
         worked = [run.fix.description for run in session.executions if run.fix and run.fix.verified and run.failures]
         for run in session.executions:
             if run.fix is not None and run.fix.verified is False and run.fix.description.strip():
-                yield _proposal(
+                yield _make_proposal(
                     material,
                     approach=strip_label(run.fix.description),
                     mode="incorrect_fix",
@@ -184,13 +184,13 @@ def _scope_creep(material: Material, settings: ExtractionSettings) -> Iterator[P
         iteration, symptom = mentioned[0][0], one_line(mentioned[0][1])
     else:
         return
-    yield _proposal(
+    yield _make_proposal(
         material,
         approach=describe_action(iteration) or one_line(material.goal),
         mode="scope_creep",
         symptoms=[symptom],
         why="The change reached further than the task asked for",
-        better=_learned(iteration),
+        better=_last_learning(iteration),
         iteration=iteration.number,
         at=iteration.at,
         trace=f"iteration {iteration.number}",
@@ -207,12 +207,12 @@ def _falling_quality(material: Material, settings: ExtractionSettings) -> Iterat
             continue
         if len(run) > settings.falling_iterations:
             steps = dict.fromkeys(filter(None, (describe_action(one) for one, _ in run[1:])))
-            yield _proposal(
+            yield _make_proposal(
                 material,
                 approach="; ".join(list(steps)[:_MAX_TRIED]) or one_line(material.goal),
                 mode="quality_degradation",
                 symptoms=[f"Quality fell: {' → '.join(f'{value:.0%}' for _, value in run)}"],
-                why=_learned(iteration),
+                why=_last_learning(iteration),
                 better=describe_action(recovery[0]) if recovery is not None else "",
                 iteration=iteration.number,
                 at=iteration.at,
@@ -224,7 +224,7 @@ def _falling_quality(material: Material, settings: ExtractionSettings) -> Iterat
 def _warnings(material: Material) -> Iterator[Proposal]:
     for warned in find_warnings(material):
         one = warned.reflection
-        yield _proposal(
+        yield _make_proposal(
             material,
             approach=warned.approach,
             mode=detect_failure_mode(" ".join((warned.approach, one.analysis, one.observation))),
@@ -243,19 +243,19 @@ def _whole_approach(material: Material) -> Iterator[Proposal]:
     steps = list(dict.fromkeys(filter(None, map(describe_action, iterations))))
     if loop is None or loop.status not in _FAILED or not steps:
         return
-    yield _proposal(
+    yield _make_proposal(
         material,
         approach=one_line(f"{one_line(loop.task, 120)}: {'; '.join(steps[-_MAX_TRIED:])}"),
         mode="performance_regression" if _PERFORMANCE.search(" ".join(loop.criteria)[:_MAX_TEXT]) else "incorrect_fix",
         symptoms=[one_line(iteration.result, 160) for iteration in iterations if iteration.result][-_MAX_SYMPTOMS:],
-        why=next((_learned(one) for one in reversed(iterations) if one.learnings), ""),
+        why=next((_last_learning(one) for one in reversed(iterations) if one.learnings), ""),
         iteration=iterations[-1].number,
         at=iterations[-1].at,
         trace=f"the loop ended as {loop.status} after {plural(len(iterations), 'iteration')}",
     )
 
 
-def _sightings(material: Material) -> Iterable[Sighting]:
+def _find_sightings(material: Material) -> Iterable[Sighting]:
     """Return the errors of the iterations, or of debug sessions, or of the error log.
 
     The sources contain the same errors, so only the first one with errors is used.
@@ -276,5 +276,5 @@ def _sightings(material: Material) -> Iterable[Sighting]:
     return list(filter(None, of_sessions)) or list(filter(None, of_log))
 
 
-def _learned(iteration: Iteration) -> str:
+def _last_learning(iteration: Iteration) -> str:
     return strip_label(iteration.learnings[-1]) if iteration.learnings else ""

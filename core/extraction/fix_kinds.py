@@ -16,7 +16,7 @@ from core.retrieval.task import analyse_task
 MIN_DESCRIPTION: Final = 20  # minimum length of a description in the pattern file format, in characters
 
 
-def _any(words: str) -> re.Pattern[str]:
+def _compile_words(words: str) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{words})\b", re.IGNORECASE)
 
 
@@ -24,9 +24,9 @@ _TABLES: Final[dict[str, dict[str, str]]] = yaml.load(
     Path(__file__).with_name("fix_kinds.yaml").read_bytes(), yaml.CSafeLoader
 )
 _IN_CODE: Final = {category: re.compile(signs, re.MULTILINE) for category, signs in _TABLES["code"].items()}
-_IN_WORDS: Final = {category: _any(words) for category, words in _TABLES["words"].items()}
-_DOMAINS: Final = {tag: _any(words) for tag, words in _TABLES["domains"].items()}
-_GUARD: Final = _any(r"guard\w*|early return")
+_IN_WORDS: Final = {category: _compile_words(words) for category, words in _TABLES["words"].items()}
+_DOMAINS: Final = {tag: _compile_words(words) for tag, words in _TABLES["domains"].items()}
+_GUARD: Final = _compile_words(r"guard\w*|early return")
 _MISSING_VALUE: Final = re.compile(r"\b(?:null|undefined|none|nil|nonetype)\b", re.IGNORECASE)
 _PROPERTY: Final = re.compile(r"\bpropert|\breading\b|\battribute\b|\baccess|nil pointer", re.IGNORECASE)
 

@@ -76,7 +76,7 @@ def _of_iterations(iterations: Sequence[Iteration]) -> Iterator[Repair]:
     last_pass = max((index for index, iteration in enumerate(iterations) if has_passed(iteration)), default=-1)
     last = {error.signature: index for index, errors in enumerate(errors_of) for error in errors}
     for index, errors in enumerate(errors_of):
-        after = next((later for later in _fixing(iterations, index) if later <= last_pass), None)
+        after = next((later for later in _find_fixing(iterations, index) if later <= last_pass), None)
         if after is None:
             continue
         iteration = iterations[after]
@@ -94,7 +94,7 @@ def _of_iterations(iterations: Sequence[Iteration]) -> Iterator[Repair]:
                 )
 
 
-def _fixing(iterations: Sequence[Iteration], index: int) -> Iterator[int]:
+def _find_fixing(iterations: Sequence[Iteration], index: int) -> Iterator[int]:
     """Yield the index of the iteration that fixed the errors of iteration `index`."""
     here = iterations[index]
     if here.fix is not None and here.fix.verified is not False and has_passed(here):
@@ -255,18 +255,18 @@ def _recurs(error: Sighting, place: int, last: Iterable[tuple[int, str]]) -> boo
 
 def _sighting(attempt: Attempt, action: Action) -> Sighting | None:
     where = f"{describe_attempt(attempt)}, action {action.number}"
-    return parse_error(Failure(message=_message(action)), where, action.iteration, action.at)
+    return parse_error(Failure(message=_find_message(action)), where, action.iteration, action.at)
 
 
-def _message(action: Action) -> str:
+def _find_message(action: Action) -> str:
     """Return the line with the error of an action, or else its first error line."""
-    lines = [_MARK.sub("", part.strip()) for text in (action.error, action.output) for part in _lines_of(text)]
+    lines = [_MARK.sub("", part.strip()) for text in (action.error, action.output) for part in _split_lines(text)]
     named = next((found for part in lines if (found := extract_message(part))), "")
     if named:
         return named
-    own = [part for part in map(str.strip, _lines_of(action.error)) if part]
+    own = [part for part in map(str.strip, _split_lines(action.error)) if part]
     return next((part for part in own if not _ONLY_A_CODE.fullmatch(part[:_MAX_CODE])), "")
 
 
-def _lines_of(text: str) -> list[str]:
+def _split_lines(text: str) -> list[str]:
     return text[:_MAX_TEXT].splitlines()[:_MAX_LINES]

@@ -49,7 +49,7 @@ def find_reflected_repairs(material: Material) -> Iterator[Repair]:
     is_completed = material.loop is not None and material.loop.status is LoopStatus.COMPLETED
     if not is_completed and all(logged.attempt.outcome is not Outcome.SUCCESS for logged in material.attempts):
         return
-    for one in _usable(material):
+    for one in _usable_reflections(material):
         message = next(filter(None, (extract_message(text) for text in (one.observation, one.analysis))), "")
         what = strip_label(one.learning) or _actions(one)
         if not message or not what or extract_message(what) or parse_warning(what):
@@ -61,7 +61,7 @@ def find_reflected_repairs(material: Material) -> Iterator[Repair]:
 def find_warnings(material: Material) -> list[WarnedApproach]:
     """Return the warnings in reflections, each once, newest first."""
     found: dict[str, WarnedApproach] = {}
-    for one in _usable(material):
+    for one in _usable_reflections(material):
         learning = strip_label(one.learning)
         if approach := parse_warning(learning):
             found.setdefault(approach.casefold(), WarnedApproach(approach, one_line(one.analysis), _actions(one), one))
@@ -71,7 +71,7 @@ def find_warnings(material: Material) -> list[WarnedApproach]:
 def find_reflected_steps(material: Material) -> list[str]:
     """Return the steps in reflections on successes, oldest first."""
     steps: dict[str, None] = {}
-    for one in reversed(tuple(_usable(material))):
+    for one in reversed(tuple(_usable_reflections(material))):
         if one.kind == "success_pattern" or one.trigger == "success":
             texts = (*one.actions, "" if one.actions else one.learning)
             steps |= dict.fromkeys(filter(None, map(strip_label, texts)))
@@ -82,11 +82,11 @@ def find_reason(material: Material, iteration: int | None) -> str:
     """Return why an iteration failed, according to its reflections, or ""."""
     if iteration is None:
         return ""
-    own = (one for one in _usable(material) if one.iteration == iteration)
+    own = (one for one in _usable_reflections(material) if one.iteration == iteration)
     return next((text for one in own if (text := one_line(one.analysis) or strip_label(one.learning))), "")
 
 
-def _usable(material: Material) -> Iterator[Reflection]:
+def _usable_reflections(material: Material) -> Iterator[Reflection]:
     """Yield the reflections with a lesson, without unhelpful ones, newest first."""
     return (one for one in material.reflections if one.has_learning and one.effectiveness != "unhelpful")
 

@@ -53,7 +53,7 @@ def drop_broad_task(proposal: Proposal, known: KnownPatterns, settings: Extracti
     record = dict(proposal.record)
     pattern = record.pop("task_description_pattern", "")
     is_judged = pattern and len(known.tasks) >= settings.min_known_messages
-    is_broad = is_judged and _share(pattern, known.tasks) > settings.max_match_share
+    is_broad = is_judged and _measure_share(pattern, known.tasks) > settings.max_match_share
     return replace(proposal, record=record) if is_broad else proposal
 
 
@@ -63,7 +63,7 @@ def remove_duplicates(proposals: Iterable[Proposal], settings: ExtractionSetting
     for proposal in proposals:
         pattern = parse_pattern(proposal.type, proposal.slug, proposal.record)
         for place, (other, like) in enumerate(unique):
-            if _same(pattern, like) or measure_similarity(pattern, like) > settings.similarity_threshold:
+            if _has_same_trigger(pattern, like) or measure_similarity(pattern, like) > settings.similarity_threshold:
                 trace = tuple(dict.fromkeys((*other.trace, *proposal.trace)))
                 unique[place] = (replace(other, trace=trace), like)
                 break
@@ -117,7 +117,7 @@ def mark_duplicate(proposal: Proposal, similar: Sequence[tuple[str, float]], set
     return replace(proposal, record={**proposal.record, "related_patterns": [identifier]}, similarity=share)
 
 
-def _same(one: Pattern, other: Pattern) -> bool:
+def _has_same_trigger(one: Pattern, other: Pattern) -> bool:
     """Return whether two patterns of one loop have the same trigger or code."""
     if one.type is not other.type:
         return False
@@ -197,17 +197,17 @@ class KnownPatterns:
     @cached_property
     def messages(self) -> tuple[str, ...]:
         """Known error messages, without duplicates."""
-        return _distinct(self._messages)
+        return _deduplicate(self._messages)
 
     @cached_property
     def tasks(self) -> tuple[str, ...]:
         """Descriptions of loops and tasks, without duplicates."""
-        return _distinct(self._tasks)
+        return _deduplicate(self._tasks)
 
     def share(self, regex: str) -> float:
         """Return the share (0..1) of all known error messages that a regex matches."""
         if regex not in self._shares:
-            self._shares[regex] = _share(regex, self.messages)
+            self._shares[regex] = _measure_share(regex, self.messages)
         return self._shares[regex]
 
     @cached_property
@@ -217,12 +217,12 @@ class KnownPatterns:
         return group_pairs((id, one) for one in patterns for id in {source.loop_id for source in one.source_loops})
 
 
-def _share(regex: str, texts: tuple[str, ...]) -> float:
+def _measure_share(regex: str, texts: tuple[str, ...]) -> float:
     found = safe_matcher(regex)
     return sum(map(found.matches, texts)) / len(texts) if texts else 0.0
 
 
-def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
+def _deduplicate(texts: Iterable[str]) -> tuple[str, ...]:
     every = sorted({text.strip()[:_MAX_MESSAGE] for text in texts} - {""})
     step = max(len(every) / _MAX_MESSAGES, 1)
     return tuple(every[int(place * step)] for place in range(min(len(every), _MAX_MESSAGES)))

@@ -60,11 +60,11 @@ def is_common(name: str) -> bool:
 def find_strategies(names: Iterable[str], patterns: Mapping[str, Pattern]) -> tuple[dict[str, Pattern], list[str]]:
     """Return the patterns by strategy name, and the names without a pattern."""
     known = {
-        _key(pattern.description or pattern.title): pattern
+        _normalize_name(pattern.description or pattern.title): pattern
         for pattern in patterns.values()
         if pattern.type is PatternType.SUCCESS and DECOMPOSITION_TAG in pattern.tags
     }
-    found = {name: known[_key(name)] for name in names if _key(name) in known}
+    found = {name: known[_normalize_name(name)] for name in names if _normalize_name(name) in known}
     return found, [name for name in dict.fromkeys(names) if name not in found]
 
 
@@ -111,5 +111,5 @@ def make_use_events(
         )
 
 
-def _key(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return _SPACES.sub(" ", name).strip().casefold()

@@ -83,7 +83,7 @@ class IgnoredPeriods(NamedTuple):
     revoked: tuple[Period, ...]
 
 
-def held_and_revoked(
+def find_ignored_periods(
     reports: Iterable[HarmfulReport], verdicts: Sequence[BurstVerdict], settings: LearningSettings
 ) -> IgnoredPeriods:
     """Find the periods in which the harmful reports of one source do not count.
@@ -92,20 +92,20 @@ def held_and_revoked(
     the last one. A confirmation covers only the reports of the burst.
     """
     reach = timedelta(minutes=settings.burst_minutes)
-    revoked = _merged(_widened(verdict, reach) for verdict in verdicts if verdict.verdict == "revoked")
+    revoked = _merge_periods(_widen_period(verdict, reach) for verdict in verdicts if verdict.verdict == "revoked")
     confirmed = group_pairs(
         (pattern_id, Period(verdict.first, verdict.last))
         for verdict in verdicts
         if verdict.verdict == "confirmed"
         for pattern_id in verdict.patterns
     )
-    merged = {pattern_id: _merged(periods) for pattern_id, periods in confirmed.items()}
+    merged = {pattern_id: _merge_periods(periods) for pattern_id, periods in confirmed.items()}
     undecided = [
         one
         for one in reports
         if not is_within(one.at, revoked) and not is_within(one.at, merged.get(one.pattern_id, ()))
     ]
-    return IgnoredPeriods(tuple(_bursts(sorted(undecided), reach, settings.max_marks)), revoked)
+    return IgnoredPeriods(tuple(_find_bursts(sorted(undecided), reach, settings.max_marks)), revoked)
 
 
 def is_within(at: datetime, periods: Sequence[Period]) -> bool:
@@ -114,7 +114,7 @@ def is_within(at: datetime, periods: Sequence[Period]) -> bool:
     return place >= 0 and at <= periods[place].last
 
 
-def _merged(periods: Iterable[Period]) -> tuple[Period, ...]:
+def _merge_periods(periods: Iterable[Period]) -> tuple[Period, ...]:
     merged: list[Period] = []
     for period in sorted(periods):
         if merged and period.first <= merged[-1].last:
@@ -124,7 +124,7 @@ def _merged(periods: Iterable[Period]) -> tuple[Period, ...]:
     return tuple(merged)
 
 
-def _widened(verdict: BurstVerdict, reach: timedelta) -> Period:
+def _widen_period(verdict: BurstVerdict, reach: timedelta) -> Period:
     first, last = verdict.first, verdict.last
     return Period(
         first - reach if first - UNDATED > reach else UNDATED,
@@ -132,7 +132,7 @@ def _widened(verdict: BurstVerdict, reach: timedelta) -> Period:
     )
 
 
-def _bursts(reports: Sequence[HarmfulReport], reach: timedelta, maximum: int) -> Iterator[Period]:
+def _find_bursts(reports: Sequence[HarmfulReport], reach: timedelta, maximum: int) -> Iterator[Period]:
     """Yield periods with reports on more than `maximum` patterns within `reach`."""
     begin = 0
     inside: Counter[str] = Counter()

@@ -62,7 +62,7 @@ class UseCounts:
     def has_results(self) -> bool:
         return self.successes + self.failures > 0
 
-    def minus(self, observations: Iterable[Observation]) -> UseCounts:
+    def subtract(self, observations: Iterable[Observation]) -> UseCounts:
         """Subtract `observations`; no count falls below 0.
 
         An observation without a result only reduces `uses`, since its result in the record is unknown. If more results
@@ -128,7 +128,7 @@ def list_unrecorded(
         added = _trend_observations(pattern, steps, recorded, recorded_counts)
     if recorded_counts is None:
         return added
-    return added + list_aggregates(pattern, recorded_counts.minus((*recorded, *added) if added else recorded))
+    return added + list_aggregates(pattern, recorded_counts.subtract((*recorded, *added) if added else recorded))
 
 
 def list_aggregates(pattern: Pattern, left: UseCounts) -> list[Observation]:
@@ -137,10 +137,10 @@ def list_aggregates(pattern: Pattern, left: UseCounts) -> list[Observation]:
     times += [point.at for point in pattern.trend if point.at]
     at = pattern.last_used or max(times, default=pattern.first_discovered)
     unknown = left.uses - left.successes - left.failures
-    return _observe(pattern, AGGREGATE, at, left.derived, (left.successes, left.failures, unknown))
+    return _make_observations(pattern, AGGREGATE, at, left.derived, (left.successes, left.failures, unknown))
 
 
-def _observe(
+def _make_observations(
     pattern: Pattern, source: str, at: datetime | None, derived: bool, counts: tuple[int, int, int]
 ) -> list[Observation]:
     """Return one observation per count of successes, failures and unknown results."""
@@ -201,13 +201,13 @@ def _trend_observations(
             steps[place].successes -= 1
         elif observation.success is False and steps[place].failures:
             steps[place].failures -= 1
-    room = recorded_counts.minus(recorded)
+    room = recorded_counts.subtract(recorded)
     for step in steps:
         step.successes = min(step.successes, room.successes)
         step.failures = min(step.failures, room.failures)
         room.successes -= step.successes
         room.failures -= step.failures
-    observed = (_observe(pattern, TREND, step.at, True, (step.successes, step.failures, 0)) for step in steps)
+    observed = (_make_observations(pattern, TREND, step.at, True, (step.successes, step.failures, 0)) for step in steps)
     return list(chain.from_iterable(observed))
 
 
@@ -249,8 +249,8 @@ def collect_observations(
             for event in events
             if event.kind in _USES and event.success is False and work_items.ignores(event)
         )
-        return _with_counted(pattern, recorded, counted_event.unrecorded, uses, work_items, (*revoked, *held))
-    found = _discovery(pattern, uses, recorded, discoverer, work_items)
+        return _collect_after_count(pattern, recorded, counted_event.unrecorded, uses, work_items, (*revoked, *held))
+    found = _find_discovery(pattern, uses, recorded, discoverer, work_items)
     if found is not None:
         recorded.append(found)
     counted = [*(use for use in recorded if _may_be_counted(use, pattern, work_items)), *revoked]
@@ -275,7 +275,7 @@ def find_counted_event(pattern: Pattern, events: Iterable[Event]) -> Event | Non
     return newest if in_event <= in_record else None
 
 
-def _with_counted(
+def _collect_after_count(
     pattern: Pattern,
     recorded: list[Observation],
     unrecorded: Iterable[Observation],
@@ -294,7 +294,7 @@ def _with_counted(
     beyond: list[Observation] = []
     if recorded_counts is not None:
         counted = (use for use in (*recorded, *ignored) if not is_later(use, pattern))
-        beyond = list_aggregates(pattern, recorded_counts.minus((*before, *counted)))
+        beyond = list_aggregates(pattern, recorded_counts.subtract((*before, *counted)))
     return tuple(sorted((*recorded, *before, *beyond), key=_age_order))
 
 
@@ -316,7 +316,7 @@ def _age_order(observation: Observation) -> tuple[datetime, str, int, str]:
     return observation.at or _UNDATED, observation.loop_id, iteration, f"{observation.kind} {observation.success}"
 
 
-def _discovery(
+def _find_discovery(
     pattern: Pattern, uses: _Uses, recorded: Sequence[Observation], discoverer: Loop | None, work_items: WorkItems
 ) -> Observation | None:
     """Return the discovery as the first success, unless it is recorded elsewhere.

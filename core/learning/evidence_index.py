@@ -52,24 +52,24 @@ class WorkNames:
     def _aliases(self) -> Mapping[str, str]:
         return {alias: loop.id for loop in self._snapshot.loops.values() for alias in loop.aliases}
 
-    def row_id(self, work_id: str) -> str:
+    def find_loop_id(self, work_id: str) -> str:
         """Return the ID of the loop with this ID or alias; else `work_id` itself."""
         return work_id if work_id in self._snapshot.loops else self._aliases.get(work_id, work_id)
 
-    def of_row(self, row_id: str) -> list[str]:
+    def loop_ids_of(self, loop_id: str) -> list[str]:
         """Return all IDs that refer to this loop and to no other."""
-        loop = self._snapshot.loops.get(row_id)
+        loop = self._snapshot.loops.get(loop_id)
         aliases = loop.aliases if loop else ()
-        return [row_id, *(alias for alias in aliases if self.row_id(alias) == row_id)]
+        return [loop_id, *(alias for alias in aliases if self.find_loop_id(alias) == loop_id)]
 
     def owner_id(self, work_id: str) -> str:
         """Return the ID of the loop or attempt; see `recorded_uses.WorkItems`."""
         snapshot = self._snapshot
-        row = self.row_id(work_id)
+        row = self.find_loop_id(work_id)
         if row in snapshot.loops:
             return row
         attempt = snapshot.attempts.get(work_id)
-        named = self.row_id(_loop_of(snapshot.tasks.get(attempt.task_id if attempt else work_id)))
+        named = self.find_loop_id(_loop_of(snapshot.tasks.get(attempt.task_id if attempt else work_id)))
         return named if named in snapshot.loops else work_id
 
     def group_sessions(self) -> dict[str, tuple[DebugSession, ...]]:
@@ -82,7 +82,7 @@ class WorkNames:
         return {work_id: tuple(sessions) for work_id, sessions in group_pairs(pairs).items() if work_id}
 
     def _session_owner(self, session: DebugSession) -> str:
-        row = self.row_id(session.loop_id)
+        row = self.find_loop_id(session.loop_id)
         if row in self._snapshot.loops:
             return row
         for name in filter(None, (session.loop_id, session.task_id)):
@@ -97,7 +97,7 @@ class WorkNames:
         """Attempts by task ID."""
         return by_task(self._snapshot.attempts.values())
 
-    def differ(self, after: WorkNames, delta: Delta, work_ids: Iterable[str]) -> bool:
+    def has_other_owners(self, after: WorkNames, delta: Delta, work_ids: Iterable[str]) -> bool:
         """Return whether a change assigns any of `work_ids` to another loop or owner."""
         old, new = self._snapshot, after._snapshot
         may = (
@@ -106,7 +106,8 @@ class WorkNames:
             or any((id in old.attempts) is not (id in new.attempts) for id in delta.attempts)
         )
         return may and any(
-            self.row_id(work_id) != after.row_id(work_id) or self.owner_id(work_id) != after.owner_id(work_id)
+            self.find_loop_id(work_id) != after.find_loop_id(work_id)
+            or self.owner_id(work_id) != after.owner_id(work_id)
             for work_id in set(work_ids)
         )
 
@@ -229,9 +230,9 @@ class EvidenceIndex:
             found |= {use.pattern_id for use in loop.injected} if loop else set()
         return found
 
-    def renames(self, snapshot: Snapshot, delta: Delta) -> bool:
+    def changes_work_ids(self, snapshot: Snapshot, delta: Delta) -> bool:
         """Return whether work IDs in events refer to other work items after a change."""
-        return self._names.differ(WorkNames(snapshot), delta, (event.loop_id for event in snapshot.events))
+        return self._names.has_other_owners(WorkNames(snapshot), delta, (event.loop_id for event in snapshot.events))
 
     @cached_property
     def _names(self) -> WorkNames:
@@ -264,7 +265,7 @@ class EvidenceIndex:
     def signals(self, work_id: str) -> OutcomeSignals | None:
         """Return the outcome signals of a work item; None if it has not finished."""
         loop = self.snapshot.loops.get(work_id)
-        report = merge_reports(self.reports[name] for name in self._names.of_row(work_id) if name in self.reports)
+        report = merge_reports(self.reports[name] for name in self._names.loop_ids_of(work_id) if name in self.reports)
         sessions = self.sessions.get(work_id, ())
         if loop is not None:
             return loop_signals(loop, report, sessions)
@@ -274,7 +275,7 @@ class EvidenceIndex:
     def finished(self) -> Iterator[str]:
         """Yield the IDs of all work items that have finished."""
         loops, attempts = self.snapshot.loops, self.snapshot.attempts
-        others = (id for id in self.reports if self._names.row_id(id) not in loops and id not in attempts)
+        others = (id for id in self.reports if self._names.find_loop_id(id) not in loops and id not in attempts)
         return (id for id in (*loops, *attempts, *others) if self.signals(id) is not None)
 
     def is_open(self, work_id: str) -> bool:

@@ -15,7 +15,7 @@ from core.learning.bursts import (
     HarmfulReport,
     IgnoredPeriods,
     Period,
-    held_and_revoked,
+    find_ignored_periods,
     is_within,
     known_time,
     report_of_event,
@@ -47,9 +47,9 @@ class EvidenceInputs(EvidenceIndex):
 
     @classmethod
     def of(cls, snapshot: Snapshot, settings: LearningSettings) -> EvidenceInputs:
-        return cls.index(snapshot, settings).under(settings)
+        return cls.index(snapshot, settings).with_settings(settings)
 
-    def under(self, settings: LearningSettings) -> EvidenceInputs:
+    def with_settings(self, settings: LearningSettings) -> EvidenceInputs:
         """Return the same records with other thresholds."""
         made = replace(self, settings=settings, ignored={}, _verdicts={})
         reports = Counter({loop.id: len(loop.injected) for loop in self.snapshot.loops.values()})
@@ -61,7 +61,7 @@ class EvidenceInputs(EvidenceIndex):
         suspects |= set(map(self.owner_id, self.snapshot.curation.bursts))
         return replace(made, ignored=made._find_ignored(suspects))
 
-    def changed(self, snapshot: Snapshot, delta: Delta) -> tuple[EvidenceInputs, set[str]]:
+    def apply_delta(self, snapshot: Snapshot, delta: Delta) -> tuple[EvidenceInputs, set[str]]:
         """Apply a change; return the new inputs and the affected patterns."""
         affected = set(delta.patterns)
         sources = {*delta.loops, *delta.attempts}
@@ -75,14 +75,14 @@ class EvidenceInputs(EvidenceIndex):
             affected |= patterns
         if changes_owners(self.snapshot, snapshot, delta):
             after = replace(after, sessions=after._names.group_sessions())
-            named = _differing(self.sessions, after.sessions)
+            named = _find_changed_keys(self.sessions, after.sessions)
             affected |= after._patterns_of(named)
             sources |= named
         for id in delta.attempts:
             affected |= after.unresolved.get(id, frozenset())
         curation = self.snapshot.curation, snapshot.curation
-        affected |= _differing_patterns(*curation)
-        sources |= set(map(after.owner_id, _differing(curation[0].bursts, curation[1].bursts)))
+        affected |= _find_changed_patterns(*curation)
+        sources |= set(map(after.owner_id, _find_changed_keys(curation[0].bursts, curation[1].bursts)))
         old = [self.snapshot.patterns[id] for id in delta.patterns if id in self.snapshot.patterns]
         new = [snapshot.patterns[id] for id in delta.patterns if id in snapshot.patterns]
         affected |= {pattern.inverted_from for pattern in (*old, *new)}
@@ -160,7 +160,7 @@ class EvidenceInputs(EvidenceIndex):
         found = {}
         for source in sources:
             given = [verdict for name in self._names_of(source) for verdict in verdicts.get(name, ())]
-            found[source] = held_and_revoked(self._reports(source), given, self.settings)
+            found[source] = find_ignored_periods(self._reports(source), given, self.settings)
         return {source: periods for source, periods in found.items() if any(periods)}
 
     def ignored_reports(self, pattern_id: str) -> tuple[IgnoredReport, ...]:
@@ -208,7 +208,7 @@ class EvidenceInputs(EvidenceIndex):
         loop = self.snapshot.loops.get(loop_id)
         if loop is None:
             return LoopPatterns()
-        names = dict.fromkeys((*self._names.of_row(loop_id), *self._attempts.get(loop_id, ())))
+        names = dict.fromkeys((*self._names.loop_ids_of(loop_id), *self._attempts.get(loop_id, ())))
         found = (event for name in names for event in self.events_by_work.get(name, ()))
         events = sorted(found, key=lambda event: event.at)
         if not events and not loop.injected and not loop.extracted:
@@ -244,12 +244,12 @@ class EvidenceInputs(EvidenceIndex):
         return InjectedUse(pattern_id=use.pattern_id, iteration=use.iteration, at=use.at)
 
 
-def _differing(before: Mapping[str, object], after: Mapping[str, object]) -> set[str]:
+def _find_changed_keys(before: Mapping[str, object], after: Mapping[str, object]) -> set[str]:
     return {id for id in before.keys() | after.keys() if before.get(id) != after.get(id)}
 
 
-def _differing_patterns(before: CurationState, after: CurationState) -> set[str]:
+def _find_changed_patterns(before: CurationState, after: CurationState) -> set[str]:
     found = (before.extracted ^ after.extracted) | (before.imported.keys() ^ after.imported.keys())
     for name in ("pins", "inversions", "arrivals", "cleared", "approved"):
-        found |= _differing(getattr(before, name), getattr(after, name))
+        found |= _find_changed_keys(getattr(before, name), getattr(after, name))
     return set(found)

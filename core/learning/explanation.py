@@ -92,22 +92,22 @@ def explain_state(
 ) -> Explanation:
     """Explain the state of a pattern; `invertible` is False for anti-patterns."""
     limits = settings.maturity
-    steps = _steps(assessment, limits)
-    loops = _shares(assessment, observations, now, limits)
+    steps = _find_steps(assessment, limits)
+    loops = _compute_shares(assessment, observations, now, limits)
     calendar = state_calendar(observations, now, limits)
     low, high = assessment.interval
     level = format_percent(settings.interval_level)
     interval = f"the rate is between {low:.2f} and {high:.2f} with a probability of {level}"
     lines = (
-        *_evidence(assessment, limits),
-        _decision(assessment),
-        *_rules(assessment, limits),
-        *(_inversion(assessment, settings) if invertible else ()),
-        *_step_lines(assessment, steps),
-        _one_more_failure(assessment, limits),
-        _loops(assessment, loops),
+        *_explain_evidence(assessment, limits),
+        _explain_decision(assessment),
+        *_explain_rules(assessment, limits),
+        *(_explain_inversion(assessment, settings) if invertible else ()),
+        *_explain_steps(assessment, steps),
+        _explain_next_failure(assessment, limits),
+        _explain_loops(assessment, loops),
         RuleLine(rule="interval", text=interval),
-        *_calendar(assessment, calendar, now),
+        *_explain_calendar(assessment, calendar, now),
     )
     with_result = (use for use in reversed(observations) if use.success is not None)
     events = tuple(WeightedUse(use, *decayed_weight(use, now, limits)) for use in with_result)
@@ -119,7 +119,7 @@ def decayed_weight(use: Observation, now: datetime, limits: MaturitySettings) ->
     return use.weight * use.count, sum(decayed_counts((use,), now, limits))
 
 
-def _evidence(assessment: Assessment, limits: MaturitySettings) -> Iterator[RuleLine]:
+def _explain_evidence(assessment: Assessment, limits: MaturitySettings) -> Iterator[RuleLine]:
     good = plural(assessment.successes, "success", "successes")
     bad = plural(assessment.failures, "failure")
     text = f"{good} and {bad}, decayed to {assessment.helpful:.2f} and {assessment.harmful:.2f} today"
@@ -132,7 +132,7 @@ def _evidence(assessment: Assessment, limits: MaturitySettings) -> Iterator[Rule
         yield RuleLine(rule="claimed", text=text)
 
 
-def _decision(assessment: Assessment) -> RuleLine:
+def _explain_decision(assessment: Assessment) -> RuleLine:
     pin, by_rule = assessment.pin, False
     if pin is not None:
         who = f"{pin.verb} by {visible_line(pin.by, 40)} on {day_of(pin.at)}"
@@ -152,7 +152,7 @@ def _decision(assessment: Assessment) -> RuleLine:
     return RuleLine(rule="decided", text=text, state=assessment.state, fired=not by_rule)
 
 
-def _rules(assessment: Assessment, limits: MaturitySettings) -> Iterator[RuleLine]:
+def _explain_rules(assessment: Assessment, limits: MaturitySettings) -> Iterator[RuleLine]:
     """Yield the conditions of all rules; `fired` if they determined the state."""
     helpful, total = assessment.helpful, assessment.helpful + assessment.harmful
     ratio = assessment.harmful / total if total > 0 else 0.0
@@ -170,20 +170,20 @@ def _rules(assessment: Assessment, limits: MaturitySettings) -> Iterator[RuleLin
     )
     for state, name, sign, value, threshold, holds in tests:
         fired = state is assessment.computed and assessment.pin is None
-        yield _test(state, f"{name} {value:.2f}, {sign} {threshold:.2f}", value, threshold, holds, state, fired)
+        yield _check(state, f"{name} {value:.2f}, {sign} {threshold:.2f}", value, threshold, holds, state, fired)
 
 
-def _inversion(assessment: Assessment, settings: Settings) -> Iterator[RuleLine]:
+def _explain_inversion(assessment: Assessment, settings: Settings) -> Iterator[RuleLine]:
     limits = settings.anti_pattern
     total = assessment.successes + assessment.failures
     ratio = assessment.failures / total if total else 0.0
     least, worst = limits.min_observations, limits.failure_ratio_threshold
-    yield _test(INVERSION, f"raw uses {total:,}, at least {least}", total, least, total >= least)
+    yield _check(INVERSION, f"raw uses {total:,}, at least {least}", total, least, total >= least)
     words = f"raw failure ratio {ratio:.2f}, at least {worst:.2f}"
-    yield _test(INVERSION, words, ratio, worst, bool(total) and ratio >= worst)
+    yield _check(INVERSION, words, ratio, worst, bool(total) and ratio >= worst)
 
 
-def _test(
+def _check(
     rule: str,
     words: str,
     value: float,
@@ -200,7 +200,7 @@ def _test(
     )
 
 
-def _steps(assessment: Assessment, limits: MaturitySettings) -> tuple[StepToState, ...]:
+def _find_steps(assessment: Assessment, limits: MaturitySettings) -> tuple[StepToState, ...]:
     sums = assessment.helpful, assessment.harmful
     return tuple(
         StepToState(state=state, helpful=helpful, count=count)
@@ -211,7 +211,7 @@ def _steps(assessment: Assessment, limits: MaturitySettings) -> tuple[StepToStat
     )
 
 
-def _step_lines(assessment: Assessment, steps: Sequence[StepToState]) -> Iterator[RuleLine]:
+def _explain_steps(assessment: Assessment, steps: Sequence[StepToState]) -> Iterator[RuleLine]:
     if assessment.pin is not None:
         text = f"results do not change a pinned state; after a reset it is {assessment.computed}"
         yield RuleLine(rule="once reset", text=text, state=assessment.computed)
@@ -228,7 +228,7 @@ def _step_lines(assessment: Assessment, steps: Sequence[StepToState]) -> Iterato
             yield RuleLine(rule=f"to {state}", text=text, state=state)
 
 
-def _one_more_failure(assessment: Assessment, limits: MaturitySettings) -> RuleLine:
+def _explain_next_failure(assessment: Assessment, limits: MaturitySettings) -> RuleLine:
     if assessment.is_settled:
         return RuleLine(rule="one failure", text=f"stays {assessment.state} (pinned)", state=assessment.state)
     after = state_of(assessment.helpful, assessment.harmful + 1, limits)
@@ -236,7 +236,7 @@ def _one_more_failure(assessment: Assessment, limits: MaturitySettings) -> RuleL
     return RuleLine(rule="one failure", text=text, state=after)
 
 
-def _shares(
+def _compute_shares(
     assessment: Assessment, observations: Sequence[Observation], now: datetime, limits: MaturitySettings
 ) -> tuple[LoopShare, ...]:
     sums: dict[str, list[float]] = {}
@@ -251,7 +251,7 @@ def _shares(
     return tuple(sorted(shares, key=lambda share: share.state_without is assessment.computed))
 
 
-def _loops(assessment: Assessment, loops: Sequence[LoopShare]) -> RuleLine:
+def _explain_loops(assessment: Assessment, loops: Sequence[LoopShare]) -> RuleLine:
     if not loops:
         return RuleLine(rule="rests on", text="counts only; no loop is known")
     text = "no single one is decisive"
@@ -263,7 +263,7 @@ def _loops(assessment: Assessment, loops: Sequence[LoopShare]) -> RuleLine:
     return RuleLine(rule="rests on", text=f"{plural(len(loops), 'loop')}; {text}", holds=not decisive)
 
 
-def _calendar(
+def _explain_calendar(
     assessment: Assessment, calendar: Sequence[tuple[datetime, Maturity]], now: datetime
 ) -> Iterator[RuleLine]:
     if assessment.is_settled:

@@ -55,10 +55,10 @@ def _is_report(event: Event) -> bool:
 def collect_reports(events: Iterable[Event]) -> dict[str, WorkReport]:
     """Group the events about whole work items by the work ID in them."""
     grouped = group_pairs((event.loop_id, event) for event in events if _is_report(event))
-    return {work_id: _report(found) for work_id, found in grouped.items()}
+    return {work_id: _make_report(found) for work_id, found in grouped.items()}
 
 
-def _report(events: Sequence[Event]) -> WorkReport:
+def _make_report(events: Sequence[Event]) -> WorkReport:
     outcomes = (event for event in reversed(events) if event.kind != "error")
     errors = (event.error.message for event in events if event.kind == "error" and event.error is not None)
     return WorkReport(_newest_first(outcomes), tuple(errors))
@@ -86,12 +86,12 @@ def loop_signals(loop: Loop, report: WorkReport, sessions: Sequence[DebugSession
     failed = [iteration.failed for iteration in loop.iterations]
     known = any(iteration.outcome is not Outcome.UNKNOWN or iteration.failures for iteration in loop.iterations)
     own = Signals(
-        duration_ms=_took_ms(loop.started_at, loop.ended_at, approximate=loop.ended_approximate),
+        duration_ms=_measure_duration(loop.started_at, loop.ended_at, approximate=loop.ended_approximate),
         error_count=count_errors(report.errors, loop.iterations, sessions),
         retry_count=sum(failed[:-1]) if known else None,
         files_touched=tuple(dict.fromkeys(file for iteration in loop.iterations for file in iteration.files)),
     )
-    return _signals(
+    return _make_signals(
         loop.id,
         report,
         own,
@@ -112,8 +112,8 @@ def attempt_signals(
     errors = count_errors(report.errors, (), sessions)
     if attempt.errors is not None and not report.errors:
         errors = max(attempt.errors, errors or 0)
-    duration = _took_ms(attempt.started_at, attempt.ended_at)
-    return _signals(
+    duration = _measure_duration(attempt.started_at, attempt.ended_at)
+    return _make_signals(
         attempt.id,
         report,
         Signals(duration_ms=duration, error_count=errors, retry_count=max(attempt.number - 1, 0)),
@@ -132,10 +132,10 @@ def attempt_success(attempt: Attempt, report: WorkReport) -> bool | None:
 
 def report_signals(work_id: str, report: WorkReport) -> OutcomeSignals | None:
     """Return the signals of a work item that only events mention."""
-    return _signals(work_id, report, Signals(error_count=len(report.errors) or None))
+    return _make_signals(work_id, report, Signals(error_count=len(report.errors) or None))
 
 
-def _signals(
+def _make_signals(
     work_id: str,
     report: WorkReport,
     own: Signals,
@@ -169,7 +169,7 @@ def _first(*values: _Value | None) -> _Value | None:
     return next((value for value in values if value is not None), None)
 
 
-def _took_ms(start: datetime | None, end: datetime | None, *, approximate: bool = False) -> float | None:
+def _measure_duration(start: datetime | None, end: datetime | None, *, approximate: bool = False) -> float | None:
     """Return the duration; None if a time is missing or the end copies the start."""
     if start is None or end is None or end < start or (approximate and end == start):
         return None
@@ -187,24 +187,24 @@ def count_errors(
     silent = sum(iteration.failed and not iteration.failures for iteration in iterations)
     if not logged and not sessions and not any(iteration.failures for iteration in iterations):
         return silent if known else None  # the common case: nothing to compare
-    distinct = ({(*_named(one), one.file, one.line) for one in iteration.failures} for iteration in iterations)
+    distinct = ({(*_identify(one), one.file, one.line) for one in iteration.failures} for iteration in iterations)
     of_iterations = Counter(key for failures in distinct for key, *_ in failures)
     runs = [run for session in sessions for run in session.executions]
     # A test that fails again with the same message in a later run is the same failure.
-    of_sessions = Counter(key for key, *_ in {_named(failure) for run in runs for failure in run.failures})
+    of_sessions = Counter(key for key, *_ in {_identify(failure) for run in runs for failure in run.failures})
     counts = [run.results.failing for run in runs if run.results is not None and run.results.failing is not None]
     if not (logged or known or of_sessions or counts):
         return None
-    together = (Counter(map(_key, logged)) | of_iterations | of_sessions).total()
+    together = (Counter(map(_normalize, logged)) | of_iterations | of_sessions).total()
     return max(together, of_iterations.total() + (0 if logged else silent), *counts, 0)
 
 
-def _named(failure: Failure) -> tuple[str, str, str]:
+def _identify(failure: Failure) -> tuple[str, str, str]:
     """Return the normalized message, the error type and the test of a failure."""
-    return _key(failure.message or failure.error_type), failure.error_type, failure.test_name
+    return _normalize(failure.message or failure.error_type), failure.error_type, failure.test_name
 
 
-def _key(message: str) -> str:
+def _normalize(message: str) -> str:
     """Return the first line of a message, without error type and source location."""
     first = message.strip()[: 2 * _MAX_KEY].partition("\n")[0]
     text = " ".join(first.casefold().split())[:_MAX_KEY]

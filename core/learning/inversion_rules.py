@@ -37,7 +37,7 @@ def inversion_triggered(successes: Any, failures: Any, settings: AntiPatternSett
     return (total >= max(settings.min_observations, 1)) & (failures >= settings.failure_ratio_threshold * total)
 
 
-def counts_text(failures: int, total: int) -> str:
+def format_counts(failures: int, total: int) -> str:
     """Format counts: `Failed 5/7 times (71% failure rate)`, rounded half up."""
     return f"Failed {failures}/{total} times ({round_percent(failures, total)}% failure rate)"
 
@@ -49,7 +49,7 @@ def remove_warning_prefix(content: str) -> str:
 
 def invert_text(content: str, failures: int, total: int, settings: AntiPatternSettings) -> str:
     """Return the warning against a failing approach, with its counts."""
-    return warning_text(content, counts_text(failures, total), settings)
+    return warning_text(content, format_counts(failures, total), settings)
 
 
 def warning_text(content: str, reason: str, settings: AntiPatternSettings) -> str:
@@ -122,7 +122,7 @@ def propose_inversion(
     proposal = Inversion(
         pattern_id=pattern.id,
         text=invert_text(content, assessment.failures, total, settings),
-        reason=counts_text(assessment.failures, total),
+        reason=format_counts(assessment.failures, total),
         failures=assessment.failures,
         total=total,
         failure_mode=mode,

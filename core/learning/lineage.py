@@ -81,7 +81,7 @@ def format_iterations(pattern: Pattern, source: SourceLoop) -> str:
     return f"took {plural(source.iteration, 'iteration')}" if pattern.type is PatternType.SUCCESS else ""
 
 
-def _joined(what: str, iterations: str) -> str:
+def _join(what: str, iterations: str) -> str:
     """Join phrases, and drop a repeated word: `applied, helped, took 3 iterations`."""
     last = what.rpartition(" ")[2]
     if iterations.startswith(f"{last} "):
@@ -97,7 +97,7 @@ def _observed(
     if use.iteration is not None:
         words += f" in iteration {use.iteration}"
     elif more := iterations.get(use.loop_id):
-        words = _joined(words, more)
+        words = _join(words, more)
     loop = loops.get(use.loop_id)
     if loop is not None and loop.task:
         words += f": {loop.task}"
@@ -125,7 +125,7 @@ def _unrecorded(pattern: Pattern, observations: Sequence[Observation], loops: Ma
             if anti:
                 result = True if source.iteration is not None else success
                 what = _FAILURES[result]
-            text = f"{_joined(what, format_iterations(pattern, source))}, recorded only as a count"
+            text = f"{_join(what, format_iterations(pattern, source))}, recorded only as a count"
             events.append(LineageEvent(source.at, "applied", source.loop_id, result, text))
         else:
             events.append(LineageEvent(source.at, "merged", source.loop_id, text="found again"))

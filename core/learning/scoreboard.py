@@ -68,9 +68,9 @@ class Scoreboard(Scores):
 
     def updated(self, snapshot: Snapshot, delta: Delta, now: datetime) -> Scoreboard:
         """Return the same as `build`, but recompute only what `delta` affects."""
-        if not self._is_valid_at(now) or self._inputs.renames(snapshot, delta):
+        if not self._is_valid_at(now) or self._inputs.changes_work_ids(snapshot, delta):
             return Scoreboard.build(snapshot, now, self.settings)
-        inputs, affected = self._inputs.changed(snapshot, delta)
+        inputs, affected = self._inputs.apply_delta(snapshot, delta)
         if not affected:
             return replace(self.rescored(now), _inputs=inputs)
         board = self._resized(inputs, delta.patterns, now)

@@ -60,20 +60,20 @@ class History:
     @cached_property
     def observations(self) -> Mapping[str, tuple[Observation, ...]]:
         """Evidence under the current thresholds, by pattern ID."""
-        return _observations(self.inputs)
+        return _collect_observations(self.inputs)
 
     @cached_property
     def courses(self) -> Mapping[str, Course]:
         """Courses under the current thresholds, by pattern ID."""
-        return _courses(self, self.observations, self.settings)
+        return _replay_all(self, self.observations, self.settings)
 
 
 def what_if(settings: Settings, history: History) -> Replay:
     """Replay all evidence under other thresholds, and compare the states."""
     observations = history.observations
     if settings.learning != history.settings.learning:  # outcomes of loops are part of the evidence
-        observations = _observations(history.inputs.under(settings.learning))
-    before, after = history.courses, _courses(history, observations, settings)
+        observations = _collect_observations(history.inputs.with_settings(settings.learning))
+    before, after = history.courses, _replay_all(history, observations, settings)
     pins = history.inputs.snapshot.curation.pins
     turns = (
         PatternDifference(pattern_id=id, before=before[id], after=after[id], pinned=id in pins)
@@ -81,14 +81,14 @@ def what_if(settings: Settings, history: History) -> Replay:
         if (before[id].state, before[id].inverts) != (after[id].state, after[id].inverts)
     )
     events = sum(use.count for found in observations.values() for use in found if use.success is not None)
-    return Replay(turns=tuple(turns), before=_counted(before), after=_counted(after), events=events)
+    return Replay(turns=tuple(turns), before=_count_states(before), after=_count_states(after), events=events)
 
 
-def _observations(inputs: EvidenceInputs) -> dict[str, tuple[Observation, ...]]:
+def _collect_observations(inputs: EvidenceInputs) -> dict[str, tuple[Observation, ...]]:
     return {id: inputs.observations(pattern) for id, pattern in inputs.snapshot.patterns.items()}
 
 
-def _courses(
+def _replay_all(
     history: History, observations: Mapping[str, Sequence[Observation]], settings: Settings
 ) -> dict[str, Course]:
     patterns, now = history.inputs.snapshot.patterns, history.now
@@ -96,7 +96,7 @@ def _courses(
     return {id: replay_pattern(uses, now, settings.maturity, inversion[id]) for id, uses in observations.items()}
 
 
-def _counted(courses: Mapping[str, Course]) -> dict[Maturity, int]:
+def _count_states(courses: Mapping[str, Course]) -> dict[Maturity, int]:
     counts = Counter(course.state for course in courses.values())
     return {state: counts[state] for state in Maturity}
 

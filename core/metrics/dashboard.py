@@ -150,11 +150,11 @@ def compute_trend(weeks: Sequence[Week], level: float) -> Trend | None:
     first = next((n for n, week in enumerate(weeks) if week.results), len(weeks))
     known = weeks[first:]
     middle = (len(known) + 1) // 2
-    before, after = (_share(half, level) for half in (known[:middle], known[middle:]))
+    before, after = (_sum_success(half, level) for half in (known[:middle], known[middle:]))
     return Trend(known[middle].start, before, after) if before is not None and after is not None else None
 
 
-def _share(weeks: Sequence[Week], level: float) -> SuccessRate | None:
+def _sum_success(weeks: Sequence[Week], level: float) -> SuccessRate | None:
     good, bad = sum(week.good for week in weeks), sum(week.bad for week in weeks)
     return SuccessRate(good, good + bad, *jeffreys_interval(good, bad, level)) if good + bad else None
 
@@ -235,7 +235,7 @@ def compute_coverage(
     `registry` selects the rows of the board to count; `starts` are Mondays from `list_week_starts`.
     """
     effective = [decision for decision in decisions if decision.id not in curation.undone]
-    since = _reviewed_since(board, effective)
+    since = _find_first_reviews(board, effective)
     use_times, week, first = board.use_times, WEEK.total_seconds(), starts[0].timestamp()
     places = find_weeks(board, starts)
     counted = (places >= 0) & registry[use_times.rows]
@@ -255,7 +255,7 @@ def compute_coverage(
     )
 
 
-def _reviewed_since(board: Scoreboard, effective: Iterable[Decision]) -> Floats:
+def _find_first_reviews(board: Scoreboard, effective: Iterable[Decision]) -> Floats:
     """Return the first review of each row in epoch seconds; infinity without one."""
     since = np.full(len(board.ids), np.inf)
     for decision in effective:

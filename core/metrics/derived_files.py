@@ -128,7 +128,7 @@ def _update(paths: ProjectPaths, settings: Settings, path: Path, update: _Update
         return document.encode()
 
     try:
-        if (problem := _unusable(paths, path)) is not None:
+        if (problem := _explain_unusable(paths, path)) is not None:
             raise Conflict(f"{path} {problem}; it was not changed")
         with curation_lock(paths):
             _make_folder(paths, path.parent)
@@ -138,7 +138,7 @@ def _update(paths: ProjectPaths, settings: Settings, path: Path, update: _Update
     return ()
 
 
-def _unusable(paths: ProjectPaths, path: Path) -> str | None:
+def _explain_unusable(paths: ProjectPaths, path: Path) -> str | None:
     """Return why a file cannot be edited, as the end of a sentence, or None."""
     paths.inside(paths.relative(path))
     raw = read_file(path, paths.aiwg, MAX_PATTERN_BYTES)
@@ -162,10 +162,10 @@ def read_recorded_metrics(paths: ProjectPaths) -> dict[str, dict[str, Any]]:
     value = None if raw is None or isinstance(raw, Problem) else decode_json(raw.data).value
     if isinstance(value, dict):
         inner = value.get(METRICS)
-        recorded[paths.relative(metrics_path(paths))] = _flat(inner if isinstance(inner, dict) else value)
+        recorded[paths.relative(metrics_path(paths))] = _flatten(inner if isinstance(inner, dict) else value)
     for extras in read_registry_extras(paths, []):
         if extras.metrics is not None:
-            recorded[extras.document.file] = _flat(extras.metrics)
+            recorded[extras.document.file] = _flatten(extras.metrics)
     return recorded
 
 
@@ -182,7 +182,7 @@ def compare_metrics(
     recorded: Mapping[str, Mapping[str, Any]], metrics: EffectivenessMetrics
 ) -> tuple[MetricDifference, ...]:
     """Find recorded metrics that differ from the evidence."""
-    evident = _flat(to_builtins(metrics))
+    evident = _flatten(to_builtins(metrics))
     return tuple(
         MetricDifference(file, key, claimed[key], value)
         for file, claimed in recorded.items()
@@ -191,7 +191,7 @@ def compare_metrics(
     )
 
 
-def _flat(value: Mapping[str, Any]) -> dict[str, Any]:
+def _flatten(value: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, item in value.items():
         if isinstance(item, dict):

@@ -102,19 +102,19 @@ class Comparison(Difference, frozen=True, kw_only=True):
 
 def compute_effectiveness(snapshot: Snapshot, board: Scoreboard, now: datetime) -> EffectivenessMetrics:
     """Compute the effectiveness metrics from the evidence."""
-    registry = _registry(snapshot)
+    registry = _list_shared(snapshot)
     types = Counter(pattern.type for pattern in registry)
     rows = [board.row(pattern.id) for pattern in registry]
     successes, failures = int(board.successes[rows].sum()), int(board.failures[rows].sum())
-    having, lacking = _by_injection(snapshot)
-    completed = _completed(snapshot)
+    having, lacking = _split_by_injection(snapshot)
+    completed = _count_iterations(snapshot)
     counts = ([completed[id] for id in kind if id in completed] for kind in (having, lacking))
     averages = (sum(found) / len(found) if found else None for found in counts)
     results = successes + failures
     return EffectivenessMetrics(
         len(registry),
         {key: types[kind] for kind, key in _TYPE_KEYS.items()},
-        UsageStats(results, successes, failures, _to_places(successes / results, 2) if results else None),
+        UsageStats(results, successes, failures, _round_half_up(successes / results, 2) if results else None),
         compute_benefit(len(having), len(lacking), *averages),
         iso(now) or "",
     )
@@ -126,31 +126,31 @@ def compute_benefit(having: int, lacking: int, average_with: float | None, avera
     if average_with is not None and average_without:
         improvement = (average_without - average_with) / average_without * 100
     values = (average_with, average_without, improvement)
-    return Benefit(having, lacking, *(None if value is None else _to_places(value, 1) for value in values))
+    return Benefit(having, lacking, *(None if value is None else _round_half_up(value, 1) for value in values))
 
 
 def count_states(snapshot: Snapshot, board: Scoreboard) -> dict[str, int]:
     """Count the registered patterns per state."""
-    found = Counter(STATES[board.state_codes[board.row(pattern.id)]] for pattern in _registry(snapshot))
+    found = Counter(STATES[board.state_codes[board.row(pattern.id)]] for pattern in _list_shared(snapshot))
     return {state.value: found[state] for state in Maturity}
 
 
 def compare_injection(snapshot: Snapshot, settings: Settings) -> Comparison:
     """Compare loops with and without injected patterns."""
-    return _compare(snapshot, *_by_injection(snapshot), settings)
+    return _compare(snapshot, *_split_by_injection(snapshot), settings)
 
 
 def compare_reflections(snapshot: Snapshot, settings: Settings) -> Comparison:
     """Compare loops with and without injected reflections."""
-    having = _known(snapshot, loops_with_reflections(snapshot.events))
+    having = _resolve_loop_ids(snapshot, loops_with_reflections(snapshot.events))
     return _compare(snapshot, having, snapshot.loops.keys() - having, settings)
 
 
 def compare_pattern(snapshot: Snapshot, board: Scoreboard, pattern_id: str, settings: Settings) -> Comparison:
     """Compare loops that applied a pattern with loops without injected patterns."""
     used = {one.loop_id for one in board.observations(pattern_id) if one.kind in ("applied", "feedback")}
-    _, lacking = _by_injection(snapshot)
-    return _compare(snapshot, _known(snapshot, used), lacking, settings)
+    _, lacking = _split_by_injection(snapshot)
+    return _compare(snapshot, _resolve_loop_ids(snapshot, used), lacking, settings)
 
 
 def compare_groups(groups: Iterable[Group], settings: Settings) -> Comparison:
@@ -188,7 +188,7 @@ def _scatter(group: Group) -> float:
 
 
 def _compare(snapshot: Snapshot, having: Iterable[str], lacking: Iterable[str], settings: Settings) -> Comparison:
-    completed = _completed(snapshot)
+    completed = _count_iterations(snapshot)
     kinds = [[id for id in kind if id in completed] for kind in (having, lacking)]
     if not all(kinds):
         return compare_groups((), settings)
@@ -204,19 +204,19 @@ def _category(task: str) -> str:
     return analyse_task(task).category
 
 
-def _registry(snapshot: Snapshot) -> list[Pattern]:
+def _list_shared(snapshot: Snapshot) -> list[Pattern]:
     """Return the shared patterns: those that do not only exist in another folder."""
     return [pattern for pattern in snapshot.patterns.values() if not pattern.copy_folder]
 
 
-def _by_injection(snapshot: Snapshot) -> tuple[set[str], set[str]]:
+def _split_by_injection(snapshot: Snapshot) -> tuple[set[str], set[str]]:
     """Return the IDs of loops with injected patterns, and of loops without."""
     reported = {event.loop_id for event in snapshot.events if event.kind in _INJECTING and event.pattern_id}
-    having = {loop.id for loop in snapshot.loops.values() if loop.injected} | _known(snapshot, reported)
+    having = {loop.id for loop in snapshot.loops.values() if loop.injected} | _resolve_loop_ids(snapshot, reported)
     return having, snapshot.loops.keys() - having
 
 
-def _known(snapshot: Snapshot, names: set[str]) -> set[str]:
+def _resolve_loop_ids(snapshot: Snapshot, names: set[str]) -> set[str]:
     """Return the IDs of the loops with these IDs or aliases."""
     found = names & snapshot.loops.keys()
     if names - found:
@@ -224,7 +224,7 @@ def _known(snapshot: Snapshot, names: set[str]) -> set[str]:
     return found
 
 
-def _completed(snapshot: Snapshot) -> Mapping[str, int]:
+def _count_iterations(snapshot: Snapshot) -> Mapping[str, int]:
     """Return the iterations of completed loops, without loops reported as failed."""
     reported = {
         event.loop_id: event.success
@@ -238,7 +238,7 @@ def _completed(snapshot: Snapshot) -> Mapping[str, int]:
     }
 
 
-def _to_places(value: float, places: int) -> float:
+def _round_half_up(value: float, places: int) -> float:
     """Round half up to a number of decimal places, as in the pattern files."""
     scale: float = 10.0**places
     return round_half_up(value * scale) / scale

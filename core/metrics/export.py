@@ -44,7 +44,7 @@ def _cell(text: str) -> str:
 def to_markdown(found: Dashboard, figures: Sequence[Figure], project: str) -> str:
     """Render a report: for each section, the takeaway and a table."""
     weeks = f"As of {found.now:%Y-%m-%d %H:%M} UTC, {plural(found.weeks, 'week')} back and ahead"
-    head = f"# Metrics of {_escaped(project)}\n\n{weeks}; {found.level * 100:g} % intervals.\n"
+    head = f"# Metrics of {_escape(project)}\n\n{weeks}; {found.level * 100:g} % intervals.\n"
     return "\n".join([head, *map(section_markdown, figures)])
 
 
@@ -54,13 +54,13 @@ def section_markdown(figure: Figure) -> str:
     for row in figure.rows:
         values = [value_text(figure, value) for value in row.values] or ["—"] * len(figure.parts)
         reach = [reach_text(figure, row) or "—"] if figure.reach else []
-        table.append([_escaped(row.label), *values, *reach, f"{row.count:,}"])
+        table.append([_escape(row.label), *values, *reach, f"{row.count:,}"])
     lines = [f"| {' | '.join(cells)} |" for cells in table] + [""] if figure.rows else []
-    end = _escaped(figure.missing or figure.note)
-    return "\n".join([f"## {figure.title}", "", _escaped(figure.takeaway), "", *lines, end, ""])
+    end = _escape(figure.missing or figure.note)
+    return "\n".join([f"## {figure.title}", "", _escape(figure.takeaway), "", *lines, end, ""])
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return visible_line(text).translate(_MARKDOWN)
 
 

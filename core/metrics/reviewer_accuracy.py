@@ -62,7 +62,7 @@ def measure_accuracy(view: ProjectState, by: str) -> ReviewerAccuracy:
     follow_up = math.ceil(limits.min_feedback)
     made = dict.fromkeys(_JUDGED, 0)
     outcomes: dict[Verb, list[bool]] = {verb: [] for verb in _JUDGED}
-    for decision, until in _judged(view.snapshot.decisions, view.snapshot.curation.undone, by):
+    for decision, until in _list_judged(view.snapshot.decisions, view.snapshot.curation.undone, by):
         made[decision.verb] += 1
         if decision.subject in view.board:
             results = [
@@ -79,7 +79,7 @@ def measure_accuracy(view: ProjectState, by: str) -> ReviewerAccuracy:
     return ReviewerAccuracy(by=by, promotions=promotions, deprecations=deprecations, follow_up=follow_up, level=level)
 
 
-def _judged(decisions: Iterable[Decision], undone: frozenset[str], by: str) -> Iterator[tuple[Decision, datetime]]:
+def _list_judged(decisions: Iterable[Decision], undone: frozenset[str], by: str) -> Iterator[tuple[Decision, datetime]]:
     """Yield a person's decisions, each with the time of the next one on its pattern."""
     in_effect = (one for one in decisions if one.verb in _VERDICTS and one.id not in undone)
     verdicts = group_pairs((decision.subject, decision) for decision in in_effect)

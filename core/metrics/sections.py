@@ -110,7 +110,7 @@ def build_figures(found: Dashboard) -> tuple[Figure, ...]:
         "level": f"{found.level * 100:g} %",
         "longer": " A longer time range may have some." if found.weeks < RANGES[-1] else "",
         "undated": "",
-        "by": _reviewer(found),
+        "by": _format_reviewer(found),
         "results": plural(found.accuracy.follow_up, "result"),
     }
     if found.undated:
@@ -156,11 +156,11 @@ def _success(found: Dashboard) -> _Data:
     weeks = found.evidence
     if not any(week.results for week in weeks):
         return {}
-    cells = [(_values(week.rate), week.results) for week in weeks]
+    cells = [(_as_values(week.rate), week.results) for week in weeks]
     return {"takeaway": _describe_trend(found), "rows": _week_rows(found, cells, weeks)}
 
 
-def _values(value: float | None) -> tuple[float, ...]:
+def _as_values(value: float | None) -> tuple[float, ...]:
     return () if value is None else (value,)
 
 
@@ -249,7 +249,7 @@ def _coverage(found: Dashboard) -> _Data:
         return {}
     share, patterns = format_percent(reviewed / injected), plural(injected, "injected pattern")
     decisions = f"{plural(sum(week.decisions for week in weeks), 'decision')} in {plural(found.weeks, 'week')}"
-    rows = _week_rows(found, [(_values(week.share), week.injected) for week in weeks])
+    rows = _week_rows(found, [(_as_values(week.share), week.injected) for week in weeks])
     return {"takeaway": f"A person had reviewed {share} of {patterns}; {decisions}", "rows": rows}
 
 
@@ -294,18 +294,18 @@ def _accuracy(found: Dashboard) -> _Data:
     rows = [
         Row(
             label=name,
-            values=_values(share.rate),
+            values=_as_values(share.rate),
             low=share.low,
             high=share.high,
             count=share.followed,
-            goal=Goal("log", f'verb:{verb} by:"{_reviewer(found)}"'),
+            goal=Goal("log", f'verb:{verb} by:"{_format_reviewer(found)}"'),
         )
         for name, verb, share in kinds
     ]
     return {"takeaway": "; ".join(_describe_share(name, share) for name, _, share in kinds), "rows": tuple(rows)}
 
 
-def _reviewer(found: Dashboard) -> str:
+def _format_reviewer(found: Dashboard) -> str:
     return visible_line(found.accuracy.by, _LABEL_CHARS).replace('"', "")
 
 

@@ -13,7 +13,7 @@ from core.base.prompt_text import escape_line
 from core.base.validation import check_amount, check_choice, check_count, check_flag, check_text, check_texts
 from core.config.settings import AntiPatternSettings, InjectionSettings
 from core.learning.decay import normalize_time, parse_moment
-from core.learning.inversion_rules import counts_text, inversion_triggered, warning_text
+from core.learning.inversion_rules import format_counts, inversion_triggered, warning_text
 from core.learning.statistics import round_percent
 
 _DEFAULTS: Final = AntiPatternSettings()
@@ -91,7 +91,7 @@ def invert(
         return pattern
     check_text(reason, "reason")
     now = parse_moment(now, "now")
-    reason = reason.strip() or counts_text(pattern.failure_count, pattern.success_count + pattern.failure_count)
+    reason = reason.strip() or format_counts(pattern.failure_count, pattern.success_count + pattern.failure_count)
     return replace(
         pattern,
         id=f"anti-{pattern.id}",

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import asdict, replace
 
 from core.config.settings import LearningSettings
-from core.learning.bursts import Burst, HarmfulReport, Period, held_and_revoked, is_within
+from core.learning.bursts import Burst, HarmfulReport, Period, find_ignored_periods, is_within
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import BurstVerdict, CurationState
 from core.records.events import Event
@@ -27,7 +27,7 @@ def marks(*minutes: float) -> list[HarmfulReport]:
 
 
 def held(given: list[HarmfulReport], *verdicts: BurstVerdict) -> tuple[Period, ...]:
-    return held_and_revoked(given, verdicts, LIMITS)[0]
+    return find_ignored_periods(given, verdicts, LIMITS)[0]
 
 
 def test_six_patterns_within_an_hour_are_a_burst_and_five_are_not() -> None:
@@ -53,7 +53,7 @@ def verdict(word: str, first: datetime, last: datetime, *patterns: str) -> Burst
 def test_a_verdict_covers_the_reports_around_it_and_no_later_burst() -> None:
     decided = verdict("revoked", NOW, NOW + timedelta(minutes=5))
     late = marks(*range(6), 30, *range(500, 506))
-    waiting, revoked = held_and_revoked(late, [decided], LIMITS)
+    waiting, revoked = find_ignored_periods(late, [decided], LIMITS)
     assert [stretch.first for stretch in waiting] == [NOW + timedelta(minutes=500)]
     assert is_within(NOW + timedelta(minutes=30), revoked) and not is_within(NOW + timedelta(minutes=500), revoked)
 
