@@ -43,7 +43,6 @@ class ActionSummary(msgspec.Struct, gc=False):
 
     @property
     def has_failed(self) -> bool:
-        """Same as `Action.has_failed`."""
         return self.success is False or (self.success is None and bool(self.error))
 
 
@@ -91,11 +90,11 @@ def read_action(number: int, fields: Fields) -> Action:
     )
 
 
-def to_text(value: Any) -> str:
+def to_text(value: Any, limit: int = MAX_TEXT) -> str:
     """Return a text, None as "" and any other value as JSON; truncated."""
     if isinstance(value, str):
-        return value[:MAX_TEXT]
-    return "" if value is None else msgspec.json.encode(value).decode()[:MAX_TEXT]
+        return value[:limit]
+    return "" if value is None else msgspec.json.encode(value).decode()[:limit]
 
 
 class Actions(Sequence[Action]):

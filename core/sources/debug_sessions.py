@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any, Final
 
-import msgspec
 from msgspec.structs import replace
 
 from core.base.grouping import group_pairs
@@ -19,6 +18,7 @@ from core.records.debug_sessions import DebugSession, Escalation
 from core.records.findings import Finding, Severity
 from core.records.patterns import UNNAMED
 from core.sources import normalize
+from core.sources.actions import to_text
 from core.sources.fields import Fields, document
 from core.sources.loop_facts import loop_directory
 from core.storage.decoded import Line
@@ -158,7 +158,7 @@ def _execution(fields: Fields) -> records.Execution:
 def _environment(fields: Fields) -> Iterator[tuple[str, str]]:
     for name, value in fields.mapping.items():
         for key, item in value.items() if isinstance(value, dict) else [(name, value)]:
-            if text := _to_text(item):
+            if text := to_text(item, MAX_TEXT):
                 yield str(key), text
 
 
@@ -202,8 +202,8 @@ def read_failure(fields: Fields, *, tested: bool = False) -> records.Failure | N
         line=line,
         function=function,
         stack_trace=_text(fields, "stack_trace", "stack"),
-        expected=_to_text(fields.mapping.get("expected")),
-        actual=_to_text(fields.mapping.get("actual")),
+        expected=to_text(fields.mapping.get("expected"), MAX_TEXT),
+        actual=to_text(fields.mapping.get("actual"), MAX_TEXT),
     )
     has_content = failure != records.Failure() if tested else failure.message or failure.error_type
     return failure if has_content else None
@@ -242,14 +242,6 @@ def read_fix(fields: Fields) -> records.Fix | None:
 
 def _text(fields: Fields, *names: str) -> str:
     return fields.text(*names)[:MAX_TEXT]
-
-
-def _to_text(value: Any) -> str:
-    """Return a text unchanged, None as "" and any other value as JSON; truncated."""
-    text = normalize.text(value)
-    if not text and value not in (None, ""):
-        text = msgspec.json.encode(value).decode("utf-8", "replace")
-    return text[:MAX_TEXT]
 
 
 def _read_word(fields: Fields, name: str, known: Collection[str]) -> str:

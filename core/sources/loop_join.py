@@ -236,7 +236,6 @@ class _LoopGroups:
         self.add(loop_id, fact)
 
     def add(self, loop_id: str, fact: LoopFact) -> None:
-        """Add a fact to the loop with this ID."""
         self.by_id.setdefault(loop_id, []).append(fact)
         if fact.source in DETAILS:
             return

@@ -54,7 +54,6 @@ class RecordCollection(Generic[_Record]):
         self._touched: set[str] = set()
 
     def replace(self, file: str, records: Sequence[_Record]) -> None:
-        """Replace all records of `file`."""
         for record in self._files.pop(file, ()):
             self._files_of[record.id].discard(file)
             self._touched.add(record.id)
@@ -90,7 +89,6 @@ class PatternCollection:
         self._touched: dict[str, None] = {}
 
     def replace(self, file: str, patterns: Sequence[Pattern]) -> None:
-        """Replace all patterns of `file`."""
         before = self._files.pop(file, ())
         if patterns:
             self._files[file] = tuple(patterns)
@@ -222,7 +220,6 @@ class ReflectionCollection:
         self._aliases: Mapping[str, str] = {}
 
     def replace(self, file: str, reflections: Sequence[Reflection]) -> None:
-        """Replace all reflections of `file`."""
         before = self._files.pop(file, ())
         if reflections:
             self._files[file] = tuple(reflections)
@@ -296,7 +293,6 @@ class ProjectRecords:
         }
 
     def replace(self, file: str, before: ParsedFile, after: ParsedFile) -> None:
-        """Replace the records of one file."""
         for name, collection in self._all.items():
             records = getattr(after, name)
             if records or getattr(before, name):
