@@ -21,8 +21,8 @@ from core.retrieval.task import analyse_task, content_words
 
 _MAX_STEPS: Final = 20
 _MAX_BENEFITS: Final = 3
-_TASK_WORDS: Final = 3  # number of words, the verb included, that similar tasks must contain in the same order
-_MAX_FAILED: Final = 2  # a step that failed this often and never helped is not part of the approach
+_TASK_WORDS: Final = 3  # number of words (including the verb) that similar tasks contain in the same order
+_MAX_FAILED: Final = 2  # steps that failed this often and never helped are left out
 _NUMBER: Final = re.compile(r"\d+")
 _WORD: Final = re.compile(r"[^\W_][\w-]*")
 _COMMAND: Final = re.compile(

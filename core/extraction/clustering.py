@@ -25,7 +25,7 @@ _MIN_WORDS: Final = 3  # shorter learnings, such as "tests failed", are similar 
 _UNDATED: Final = datetime.max.replace(tzinfo=UTC)
 _Result = TypeVar("_Result")
 Steps: TypeAlias = Generator[None, None, _Result]
-"""Work in steps of about 100 us that a caller can pause; it returns the result."""
+"""Generator that works in steps of about 100 us and returns the result, so that callers can pause it."""
 
 
 class Member(NamedTuple):
@@ -41,9 +41,9 @@ class Cluster(Struct, frozen=True, kw_only=True):
     `sources` are the IDs of their loops, or of tasks whose loop is unknown, in the order of their first reflection.
     """
 
-    id: str  # derived from the oldest reflection, so that it stays the same while others join
+    id: str  # derived from the oldest reflection, so that it is stable when others join
     central: Reflection  # the reflection that all others are similar to
-    members: tuple[Member, ...]  # all of them, oldest first, those without a time last
+    members: tuple[Member, ...]  # oldest first, those without a time last
     sources: tuple[str, ...]
     kinds: tuple[str, ...]  # kinds of reflections, the most frequent first
     first_at: datetime | None  # times of the oldest and the newest reflection; None if unknown

@@ -45,7 +45,7 @@ MAX_PROPOSALS: Final = 50  # maximum number of proposals of one type per loop; e
 _SLUGS: Final = {"add_null_check": "null-check", "add_import": "missing-import"}
 _VARIABLE: Final = re.compile(r"\\.\+?|\[[^]]*\]\+|\.\*")  # wildcards and escapes in a signature
 KNOWN: Final = "already known from all of these loops as "
-"""Start of the reason if the registry already has the pattern; its ID follows."""
+"""Start of the reason for a pattern that is already registered; its ID follows."""
 _MAX_STEPS: Final = 20
 _MAX_TRACE: Final = 10
 

@@ -30,7 +30,7 @@ _BY_TYPE: Final = {
     "RuntimeError": "IllegalStateException RangeError IndexError KeyError RecursionError UnhandledPromiseRejection",
 }
 _TYPES: Final = {name: error_type for error_type, names in _BY_TYPE.items() for name in names.split()}
-"""Error type by the name that a language gives an error."""
+"""Error type by the name of the exception in a programming language."""
 _ASSERTION: Final = re.compile(r"\bexpected\b.{1,200}?\b(?:to|but|got|received|found)\b", re.IGNORECASE)
 _PREAMBLE: Final = re.compile(r"\b(?:failing|failed|fails|errors?)\b[^:\n]{0,40}:\s+", re.IGNORECASE)
 _REMARK: Final = re.compile(r"\s+\([^()'\"`]*\)$")
@@ -43,7 +43,7 @@ class Sighting(Struct, frozen=True, kw_only=True):
     error_type: str  # one of `ERROR_TYPES`
     message: str
     signature: str  # the generalised message; occurrences with the same signature are the same error
-    where: str  # place for people: `iteration 2`
+    where: str  # location for display: `iteration 2`
     file: str = ""
     function: str = ""
     iteration: int | None = None  # number of the iteration; None outside of one

@@ -24,7 +24,7 @@ from core.records.extractions import LoggedAttempt, Material
 from core.records.loops import Iteration, Outcome
 
 MAX_LATER_RUNS: Final = 50  # maximum number of later runs of a command that are checked for an error
-MAX_EDITS: Final = 20  # maximum number of changes, the last ones, that describe a fix
+MAX_EDITS: Final = 20  # maximum number of changes in the description of a fix, the last ones
 _MAX_TEXT: Final = 20_000  # maximum number of characters of an output that are searched for its error
 _MAX_LINES: Final = 500
 _MAX_REASONS: Final = 3
@@ -40,11 +40,11 @@ class Repair(Struct, frozen=True, kw_only=True):
     """An error, and the change after which it was gone and the tests passed."""
 
     error: Sighting
-    description: str  # the change in the words of the loop
+    description: str  # the loop's own description of the change
     diff: str = ""
     files: tuple[str, ...] = ()
     cause: str = ""  # root cause category of a debug session, or ""
-    trace: str  # the records of both, for people
+    trace: str  # the records of error and fix, for display
     at: datetime | None = None  # when it was fixed
     agent: str = ""  # who fixed it, or ""
 
@@ -112,7 +112,7 @@ def _find_fixing(iterations: Sequence[Iteration], index: int) -> Iterator[int]:
 def _of_session(session: DebugSession) -> Iterator[Repair]:
     """Yield failures whose fix was verified, or that the next run did not repeat."""
     runs = session.executions
-    followings = (*runs[1:], None)  # longer than the runs where there are none
+    followings = (*runs[1:], None)  # one more than needed if there are no runs
     for execution, following, held in zip(runs, followings, session.verdicts, strict=False):
         fix = execution.fix
         if fix is None or not held:
@@ -190,7 +190,7 @@ def find_attempt_repairs(logged: LoggedAttempt) -> Iterator[Repair]:
             runs = tuple(islice(later, MAX_LATER_RUNS))
             passed = next((after for after in runs if not actions[after].has_failed), None)
             if passed is None or any(errors.get(after) is None for after in runs if after < passed):
-                continue  # what failed without a message may have been the same error
+                continue  # a failure without a message may be the same error
             changes = [action for action in actions[place + 1 : runs[0]] if action.changed_file][-MAX_EDITS:]
             if changes and not _recurs(error, place, last.values()):
                 attempt, run, end = logged.attempt, actions[place], actions[passed]

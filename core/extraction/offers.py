@@ -22,7 +22,7 @@ from core.records.snapshot import Snapshot
 if TYPE_CHECKING:
     from core.state.project_state import ProjectState
 
-MAX_JUDGED: Final = 200  # maximum number of recurring learnings, those of most loops, that are checked for a candidate
+MAX_JUDGED: Final = 200  # maximum number of recurring learnings that are checked for a candidate, those of most loops
 _STEP_SECONDS: Final = 0.01  # duration of one step of the clustering
 
 

@@ -28,7 +28,7 @@ _MAX_MESSAGE: Final = 1_000
 _BETTER: Final = "better_alternative"
 _LINK: Final = "success_pattern_id"
 _RELATED: Final = "related_patterns"
-_STEPS: Final = 3  # number of steps, the last ones, that describe the alternative
+_STEPS: Final = 3  # number of steps (the last ones) in the description of an alternative
 
 
 def narrow_trigger(proposal: Proposal, error: Sighting, known: KnownPatterns, settings: ExtractionSettings) -> Proposal:
@@ -129,7 +129,7 @@ def _has_same_trigger(one: Pattern, other: Pattern) -> bool:
 def _is_same_lesson(new: Pattern, known: Pattern, loop_id: str) -> bool:
     """Return whether a pattern of this loop is the same lesson in other words."""
     if new.type is PatternType.ERROR:
-        text = new.error_pattern.replace("\\", "")  # without escapes a signature reads like a message
+        text = new.error_pattern.replace("\\", "")  # without escapes, a signature can be matched like a message
         is_alike = known.category == new.category and bool(known.error_pattern)
         return known.error_pattern == new.error_pattern or (
             is_alike and safe_matcher(known.error_pattern).matches(text)

@@ -27,29 +27,29 @@ class Assessment(Struct, frozen=True, kw_only=True):
     pattern_id: str
     successes: int  # raw counts of uses with a result
     failures: int
-    uses: int  # raw count, uses without a result included
+    uses: int  # raw count, including uses without a result
     injected_only: int  # injections that were not applied
     helpful: float  # decayed sums
     harmful: float
-    rate: float | None  # success rate as shown and ranked by, 0..1
+    rate: float | None  # success rate used for display and ranking, 0..1; None if unknown
     interval: tuple[float, float]  # (low, high) of the Jeffreys interval of the rate, 0..1
-    computed: Maturity  # by the rules alone
-    state: Maturity  # in effect: the pin, candidate for a stale pin or quarantine, else `computed`
+    computed: Maturity  # state by the rules alone
+    state: Maturity  # state in effect: the pin; candidate if the pin is stale or in quarantine; else `computed`
     faded: bool  # `computed` is candidate only because the evidence is old
     decided_by: str  # one of the constants above
-    pin: Pin | None  # decision of a person that is in effect, stale or not
+    pin: Pin | None  # pin in effect, even if it is stale
     pin_stale: bool  # the text changed since the pin was set
     contradicted: bool  # evidence since the pin contradicts it
-    multiplier: float  # of the state
+    multiplier: float  # factor of the state in scores
     score: float  # effectiveness x multiplier
     inversion_due: bool  # an inversion proposal is open and not snoozed
-    injectable: bool  # not deprecated, not quarantined, and without a pending inversion, snoozed or not
-    quarantined: bool  # no person has read the imported text, or the scan stops it, and no pin overrules that
+    injectable: bool  # not deprecated, not quarantined, and without a pending inversion, even a snoozed one
+    quarantined: bool  # unpinned, and the imported text is unread or stopped by the scan
     last_used: datetime | None  # time of the newest known use
     next_change: tuple[datetime, Maturity] | None  # next change of `computed` by decay alone
-    claimed_rate: float | None = None  # recorded rate that the counts do not give, 0..1
+    claimed_rate: float | None = None  # recorded rate that the counts do not confirm, 0..1
     held: bool = False  # quarantined only because the text gives unapproved orders; docs/safety.md#held-texts
-    blocked: bool = False  # by the scan: releasing or promoting it needs a reason
+    blocked: bool = False  # blocked by the safety scan: releasing or promoting it needs a reason
 
     @property
     def is_claimed(self) -> bool:

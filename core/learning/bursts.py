@@ -36,10 +36,10 @@ class Burst(Struct, frozen=True, kw_only=True):
     """Harmful reports of one source on many patterns, without a decision."""
 
     source: str  # ID of the loop or attempt; `by NAME` for reports without one
-    first: datetime  # time span; `UNDATED` if the time is unknown
+    first: datetime  # first and last report; `UNDATED` if the time is unknown
     last: datetime
     patterns: tuple[str, ...]  # IDs
-    never_applied: int  # number of these patterns that the source, apart from the reports, neither applied nor got
+    never_applied: int  # number of these patterns that the source neither applied nor had injected
 
 
 class Period(NamedTuple):

@@ -24,7 +24,7 @@ from core.learning.decay import normalize_time, parse_moment
 from core.records.events import ErrorNote, ErrorType, event_id
 
 _MAX_CHARS: Final = InjectionSettings().max_field_chars
-_MAX_LISTED: Final = 20  # maximum number of errors of one type, the newest, that a prompt lists; it counts the others
+_MAX_LISTED: Final = 20  # maximum number of errors per type in a prompt, newest first; others are only counted
 _HEADING: Final = "## Previous Errors\n\nThe following errors were encountered during execution:"
 _ACTION: Final = """\
 **Action Required**: Address these errors before proceeding. Consider:
@@ -32,7 +32,7 @@ _ACTION: Final = """\
 - What caused each error?
 - How can you prevent similar errors?
 - Are there patterns across error types?"""
-# Tried in this order: a timeout or a conflict often names a tool as well.
+# The order matters: a message about a timeout or a conflict often names a tool as well.
 _WORDS: Final = {
     ErrorType.TIMEOUT: r"time[ds]?[ -]?out|time limit|deadline exceeded|took too long|ETIMEDOUT",
     ErrorType.CONFLICT: r"conflict|reserv(?:ed|ation)|locked by|already (?:claimed|held|locked)",

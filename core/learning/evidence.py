@@ -25,7 +25,7 @@ _SAME_TIME: Final = timedelta(seconds=60)  # maximum time between updating a rec
 _USES: Final = ("applied", "outcome", "feedback")
 _UNDATED: Final = datetime.max.replace(tzinfo=UTC)
 _Uses: TypeAlias = Sequence[tuple[Loop, InjectedUse]]
-MAX_COUNT: Final = 10**15  # larger counts are read as this one; a float cannot represent every larger whole number
+MAX_COUNT: Final = 10**15  # larger counts are reduced to this; a float cannot represent every larger whole number
 RATE_TOLERANCE: Final = 0.05
 """Maximum difference between a recorded rate, which may be rounded, and the ratio of its counts."""
 

@@ -38,7 +38,7 @@ _JOINS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "harmful_events": operator.add,
     "events_by_work": operator.add,
 }
-"""How the entries of new events are added to the indexes of events."""
+"""Functions that add the entries of new events to an index."""
 _SUCCESS: Final = {Verdict.HELPFUL: True, Verdict.HARMFUL: False}
 
 
@@ -154,11 +154,11 @@ class EvidenceIndex:
 
     snapshot: Snapshot
     settings: LearningSettings
-    uses: Mapping[str, list[tuple[Loop, InjectedUse]]]  # entries of loops by pattern
+    uses: Mapping[str, list[tuple[Loop, InjectedUse]]]  # `injected` entries of loops, by pattern
     discoverers: Mapping[str, Loop]  # discovering loop by pattern
     events: Mapping[str, list[Event]]  # by pattern
-    inverted: Mapping[str, frozenset[str]]  # IDs of the anti-patterns that were made from a pattern
-    heirs: Mapping[str, frozenset[str]]  # IDs of the patterns that have another pattern's ID as an alias after a merge
+    inverted: Mapping[str, frozenset[str]]  # by pattern, IDs of the anti-patterns made from it
+    heirs: Mapping[str, frozenset[str]]  # by former ID, the patterns that it was merged into
     unresolved: Mapping[str, frozenset[str]]  # patterns that events report as applied without a result, by work item
     reports: Mapping[str, WorkReport]  # reports in the event log on work items as a whole
     harmful_events: Mapping[str, list[Event]]  # events that are harmful reports, by source

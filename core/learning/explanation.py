@@ -36,7 +36,7 @@ class RuleLine(Struct, frozen=True, kw_only=True):
     rule: str  # identifier: a state whose rule is tested, `inversion`, or the topic of the line
     text: str
     holds: bool | None = None  # whether the condition holds; None if the line has no condition
-    fired: bool = False  # whether it determined the state: a condition of the rule that did, or a decision of a person
+    fired: bool = False  # whether this condition or decision determined the state
     state: Maturity | None = None  # the state that the line is about; None for the pattern as a whole
     value: float | None = None
     threshold: float | None = None
@@ -77,9 +77,9 @@ class Explanation(Struct, frozen=True, kw_only=True):
 
     lines: tuple[RuleLine, ...]
     events: tuple[WeightedUse, ...]  # newest first
-    steps: tuple[StepToState, ...]  # without states that one kind of result never leads to
-    loops: tuple[LoopShare, ...]  # all loops with a result, those without which the state would differ first
-    calendar: tuple[tuple[datetime, Maturity], ...]  # all coming changes of the state by decay alone
+    steps: tuple[StepToState, ...]  # only states that one kind of result alone can lead to
+    loops: tuple[LoopShare, ...]  # loops with a result; decisive ones are first
+    calendar: tuple[tuple[datetime, Maturity], ...]  # all future changes of state if no evidence is added
 
 
 def explain_state(

@@ -28,8 +28,8 @@ _BY_OUTCOME: Final = {Outcome.SUCCESS: True, Outcome.PARTIAL: False, Outcome.FAI
 class WorkReport:
     """The events about one loop or attempt as a whole."""
 
-    outcomes: tuple[Event, ...] = ()  # newest first; of two with the same time the one written last is first
-    errors: tuple[str, ...] = ()  # messages of the error log, resolved errors included
+    outcomes: tuple[Event, ...] = ()  # newest first; at equal times, the last written first
+    errors: tuple[str, ...] = ()  # messages of the error log, including resolved errors
 
     @property
     def at(self) -> datetime | None:

@@ -26,7 +26,7 @@ _NOT_SLUG: Final = re.compile(r"[^a-z0-9]+")
 _CHANGING: Final = re.compile(r"0x[0-9a-f]+|\d+|\s+", re.IGNORECASE)
 _SLUG_CHARS: Final = 60
 _MAX_ALTERNATIVES: Final = 3
-_QUALITY_DROP: Final = 0.1  # quality (0..1) lost over a loop that counts as degradation
+_QUALITY_DROP: Final = 0.1  # minimum loss of quality (0..1) during a loop that counts as degradation
 _PREFIX: Final = re.compile(r"\s*(avoid|do not|never)\s*:\s*", re.IGNORECASE)
 _MAX_CHECKED: Final = 1000  # maximum number of characters that `polarity_lint` reads
 

@@ -19,8 +19,8 @@ from core.records.patterns import Pattern, PatternType, SourceLoop
 
 _RESULTS: Final = {True: "applied, helped", False: "applied, failed", None: "applied, result unknown"}
 _FAILURES: Final = {True: "the approach failed", False: "the approach did not fail", None: "result unknown"}
-"""For an anti-pattern a success is a failure of the approach."""
-_LABELS: Final = {True: "Failed:", False: "Worked:", None: "Seen:"}  # labels of an anti-pattern
+"""Results of an anti-pattern: True means that the approach it warns of failed."""
+_LABELS: Final = {True: "Failed:", False: "Worked:", None: "Seen:"}  # labels for uses of an anti-pattern
 _UNDATED: Final = datetime.min.replace(tzinfo=UTC)
 _WIDTH: Final = len("Discovered: ")
 

@@ -32,7 +32,7 @@ class _Use:
     kind: str = "injected"
     success: bool | None = None
     weight: float = 1.0
-    is_ignored: bool = False  # its newest result does not count, so that its result is unknown
+    is_ignored: bool = False  # the newest result does not count, so the result is unknown
 
 
 class WorkItems(Protocol):
@@ -141,7 +141,7 @@ class UseTable:
                 at = _date(loop, entry, source, first and source is not discovered)
                 if use is None:
                     use = known.add(_Use(entry.iteration, at, LOOP))
-                else:  # an injection is not a use: the time of the use is the loop's
+                else:  # an injection is not a use: use the time of the loop's entry
                     use.at, use.source = at or use.at, LOOP
             known.place(use, entry.iteration)
             if not entry.applied:

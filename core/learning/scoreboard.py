@@ -40,13 +40,13 @@ from core.scanning.verdict import find_stopping_severity, stops_orders
 __all__ = ["Assessment", "Scoreboard"]
 
 _END_OF_TIME: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
-"""Later times are shown as this one; a float cannot represent the last instants exactly."""
+"""Maximum time to display; a float cannot represent later ones exactly."""
 _SAME_NAMES: Final = (
     *("successes", "failures", "uses", "injected_only", "helpful", "harmful", "faded", "pin_stale", "contradicted"),
     *("multiplier", "score", "inversion_due", "injectable", "quarantined", "held", "blocked"),
 )
-"""Fields of `Assessment` that are a row of the array with the same name."""
-_MAX_HALF_LIVES: Final = 500.0  # maximum age of the sums: 2**500 is still well inside a float
+"""Fields of `Assessment` that are read from the array with the same name."""
+_MAX_HALF_LIVES: Final = 500.0  # maximum age of the sums in half-lives; a float can represent 2**500
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class Scoreboard(Scores):
         pattern = self._patterns[id]
         good = max(int(columns.successes[row]) - pin.successes, 0)
         bad = max(int(columns.failures[row]) - pin.failures, 0)
-        # A record that lags behind hides later uses among those it claimed before: count the dated ones too.
+        # If the counts of the record lag behind, later uses seem to be included in them: count dated uses too.
         later = [
             observation.success
             for observation in self._inputs.observations(pattern)

@@ -23,11 +23,11 @@ from core.records.events import Observation
 from core.records.patterns import Maturity, Pattern, RecordedCounts
 
 HELPFUL, HARMFUL, NO_RESULT, INJECTED_ONLY = KINDS = range(4)
-"""Kinds of an entry: a use by its result, and an injection that was not applied."""
+"""Kinds of entries: uses by their result, and injections that were not applied."""
 _KINDS: Final = {True: HELPFUL, False: HARMFUL, None: NO_RESULT}
 _FIELDS: Final = {"index": "i8", "at": "f8", "count": "i8", "weight": "f8", "kind": "i1", "is_dated": "?"}
-"""Fields of a use in `ObservationSums`, and their types; `index` is that of the pattern, `at` in epoch seconds."""
-REMOVED: Final = -1  # new row, in `UseTimes.renumbered`, of a row that no longer exists
+"""Fields of a use in `ObservationSums`, and their types; `index` is that of the pattern, `at` is in epoch seconds."""
+REMOVED: Final = -1  # in `UseTimes.renumbered`: the row no longer exists
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -36,7 +36,7 @@ Flags = NDArray[np.bool_]
 
 NO_PIN: Final = -1
 _EMPTY: Final = {"rate": math.nan, "last_used": math.nan, "pin": NO_PIN, "snoozed_until": -math.inf}
-"""Values of an empty row; 0 or False where none is listed."""
+"""Values of an empty row that are not 0 or False."""
 _TYPES: Final = {"Ints": np.int64, "Floats": np.float64, "Codes": np.int8, "Flags": np.bool_}
 _DECISIONS: Final = (
     *("pin", "pin_stale", "good_since_pin", "bad_since_pin", "inversion_pending", "snoozed_until"),
@@ -65,7 +65,7 @@ class Columns:
     injections: Floats  # uses with or without a result, and injections without result
     fixed_injections: Floats
     undecayed: Floats  # sum of all results without decay
-    has_future: Flags  # rows with a result in the future
+    has_future: Flags  # whether a result is dated in the future
     pin: Codes  # state code of a pin, or `NO_PIN`
     pin_stale: Flags
     good_since_pin: Ints
@@ -74,7 +74,7 @@ class Columns:
     snoozed_until: Floats  # epoch seconds; -inf without a snooze
     quarantined: Flags  # kept out of every context until a person decides about the text
     held: Flags  # quarantined only because the text gives orders that no person has approved
-    blocked: Flags  # by the scan
+    blocked: Flags  # stopped by the safety scan; releasing or promoting needs a reason
     unnamed: Flags  # kept out of every context because the record has no ID
 
     @classmethod
@@ -174,7 +174,7 @@ class UseTimes:
     Uses that only the counts of a record contain are left out, since their time is estimated.
     """
 
-    rows: NDArray[np.int32]  # of the pattern in the scoreboard
+    rows: NDArray[np.int32]  # row of the pattern in the scoreboard
     at: NDArray[np.float64]  # epoch seconds; may be in the future
     kinds: NDArray[np.int8]  # one of `KINDS`
     counts: NDArray[np.int64]  # number of uses
@@ -214,20 +214,20 @@ class Scores:
     _inputs: EvidenceInputs
     _columns: Columns
     _epoch: float  # reference time of the decayed sums in `_columns`
-    _filled: float  # newest moment at which evidence was summed up; the sums are valid from there
+    _filled: float  # time of the last summation; the sums are valid from then on
     use_times: UseTimes  # times of all uses
 
     successes = _Column[Ints]()  # raw counts
     failures = _Column[Ints]()
-    uses = _Column[Ints]()  # uses without a result included
+    uses = _Column[Ints]()  # including uses without a result
     injected_only = _Column[Ints]()  # injections that were not applied
-    rate = _Column[Floats]()  # success rates as shown, 0..1; NaN without any result
+    rate = _Column[Floats]()  # displayed success rates, 0..1; NaN without any result
     last_used = _Column[Floats]()  # time of the newest use
-    pin_stale = _Column[Flags]()  # pins that a person set on a different text
+    pin_stale = _Column[Flags]()  # whether the text changed since the pin was set
     quarantined = _Column[Flags]()  # kept out of contexts until a person decides about the text
     held = _Column[Flags]()  # quarantined only because the text gives orders that no person has approved
     blocked = _Column[Flags]()  # by the safety scan
-    inversion_pending = _Column[Flags]()  # kept out of contexts until a person decides about it; snoozed ones too
+    inversion_pending = _Column[Flags]()  # kept out of contexts until a person decides, even if snoozed
 
     @property
     def _patterns(self) -> Mapping[str, Pattern]:

@@ -33,9 +33,9 @@ class Result(Protocol):
     @property
     def pattern_id(self) -> str: ...
     @property
-    def at(self) -> datetime | None: ...  # a result without a time does not decay
+    def at(self) -> datetime | None: ...  # None if unknown; such a result does not decay
     @property
-    def success(self) -> bool | None: ...  # helpful or harmful; None for neither
+    def success(self) -> bool | None: ...  # True: helpful, False: harmful, None: neither
     @property
     def weight(self) -> float: ...  # 0..1
     @property
@@ -111,7 +111,7 @@ def fewest_results(
     counts = {0}
     for flip in find_flips((helpful, harmful), (good, bad), settings):
         if 0.0 <= flip < _MAX_EXACT_COUNT:
-            counts.update(range(max(math.floor(flip) - 1, 0), math.floor(flip) + 3))  # both sides of rounding
+            counts.update(range(max(math.floor(flip) - 1, 0), math.floor(flip) + 3))  # with neighbours, for rounding
     for count in sorted(counts):
         if state_of(helpful + good * count, harmful + bad * count, settings) is state:
             return count

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from core.base.text import plural
 
-MAX_REQUIRED: Final = 10_000  # larger estimates of required cases are only reported as "more than" this
+MAX_REQUIRED: Final = 10_000  # larger estimates are reported as "more than" this
 
 
 def jeffreys_intervals(

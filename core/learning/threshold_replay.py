@@ -26,8 +26,8 @@ class Course(Struct, frozen=True, kw_only=True):
     """State of one pattern at the end of a replay."""
 
     state: Maturity  # computed state now
-    since: datetime | None  # start of this state; None if it was always in it, or if unknown
-    inverts: bool  # whether its raw counts call for inversion now
+    since: datetime | None  # start of this state; None if it never changed, or if unknown
+    inverts: bool  # whether its raw counts require inversion now
     inverted_at: datetime | None  # when they first did; None if never, or if unknown
 
 
@@ -37,7 +37,7 @@ class PatternDifference(Struct, frozen=True, kw_only=True):
     pattern_id: str
     before: Course  # under the current thresholds
     after: Course
-    pinned: bool  # a pin overrules the computed state
+    pinned: bool  # whether a pin overrules the computed state
 
 
 class Replay(Struct, frozen=True, kw_only=True):

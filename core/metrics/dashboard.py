@@ -38,7 +38,7 @@ REVIEW_VERBS: Final = frozenset(
         *(Verb.EXTRACT, Verb.MERGE, Verb.RESTORE, Verb.QUARANTINE, Verb.RELEASE),
     }
 )
-"""Decisions that show that a person has read the pattern."""
+"""Decisions that count as a review of the pattern."""
 _NO_ANSWERS: Final = TURNS | {Verb.NOTE}
 
 
@@ -162,7 +162,7 @@ def _sum_success(weeks: Sequence[Week], level: float) -> SuccessRate | None:
 class WeekAhead(Struct, frozen=True, kw_only=True):
     """Changes of state in one week if no evidence is added."""
 
-    start: datetime  # Monday, or now for the rest of the current week; `end` is the next Monday
+    start: datetime  # Monday, or now for the current week
     end: datetime
     changes: dict[StateChange, tuple[str, ...]]  # pattern IDs by change, in the order of the board
 
@@ -289,18 +289,18 @@ class Dashboard(Struct, frozen=True, kw_only=True):
     """Metrics of a number of weeks before and after a moment."""
 
     now: datetime
-    weeks: int  # number of weeks, back and ahead
-    level: float  # probability inside each interval, 0..1
+    weeks: int  # number of weeks before and after `now`
+    level: float  # level of the intervals, 0..1
     patterns: Mapping[tuple[PatternType, Maturity], int]  # number of registered patterns by type and state
     evidence: tuple[Week, ...]  # evidence by week, oldest first; the last week is the current one
-    undated: int  # uses without a date, known only from totals
+    undated: int  # uses recorded only as totals, without a date
     trend: Trend | None  # change of the success rate; None without enough data
-    iterations: Comparison  # comparison of loops with and without injected patterns, of all times
+    iterations: Comparison  # all loops with injected patterns compared with those without
     ahead: tuple[WeekAhead, ...]  # upcoming changes by week; the first week is the current one
     coverage: tuple[CoverageWeek, ...]  # review coverage by week, as `evidence`
     open: tuple[OpenKind, ...]
-    first_half: int  # number of questions, by priority, that have half of the expected impact
-    causes: tuple[Cause, ...]  # failure causes of the weeks back
+    first_half: int  # number of first questions with half of the expected impact
+    causes: tuple[Cause, ...]  # failure causes of the past weeks
     accuracy: ReviewerAccuracy
 
 

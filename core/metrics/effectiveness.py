@@ -29,7 +29,7 @@ from core.records.times import iso
 from core.retrieval.task import analyse_task
 
 _WHOLE_NUMBER_VARIANCE: Final = 1 / 12
-"""Variance of rounding to whole iterations: equal counts do not prove a variance of 0."""
+"""Minimum variance: counts are whole numbers, so equal counts do not prove a variance of 0."""
 _INJECTING: Final = frozenset({"injected", "applied"})
 _TYPE_KEYS: Final = {
     PatternType.ERROR: "error_patterns",
@@ -84,7 +84,7 @@ class Comparison(Difference, frozen=True, kw_only=True):
     """
 
     groups: tuple[Group, ...] = ()
-    having: float | None = None  # standardised averages of the loops with and without
+    having: float | None = None  # averages with and without; categories are weighted by their number of loops
     lacking: float | None = None
 
     @property

@@ -26,7 +26,7 @@ class Pruning(Struct, frozen=True):
     """A pattern that the policy prunes, and why."""
 
     pattern_id: str
-    reason: str  # in words, for the archive
+    reason: str  # text for the archive
     rules: tuple[PruneRule, ...]  # all rules that apply
     rate: float | None  # success rate, 0..1; None without results
     uses: int  # uses with a result

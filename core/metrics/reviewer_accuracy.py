@@ -15,10 +15,10 @@ from core.learning.statistics import jeffreys_interval
 from core.records.decisions import Decision, Verb
 from core.state.project_state import ProjectState
 
-MIN_FOLLOWED: Final = 30  # decisions followed by results that a rate needs; fewer say nothing about a person
+MIN_FOLLOWED: Final = 30  # minimum number of followed decisions for a rate; fewer are not meaningful
 _JUDGED: Final = (Verb.PROMOTE, Verb.DEPRECATE)
 _VERDICTS: Final = frozenset({*_JUDGED, Verb.RESET, Verb.ACCEPT_INVERSION})
-"""Decisions that end the time in which an earlier decision about the same pattern is judged."""
+"""Decisions after which an earlier decision about the same pattern is no longer judged."""
 _END: Final = datetime.max.replace(tzinfo=UTC)
 
 
@@ -27,7 +27,7 @@ class Share(Struct, frozen=True, kw_only=True):
 
     made: int  # decisions, without undone ones
     followed: int  # decisions followed by enough results, see `ReviewerAccuracy.follow_up`
-    held: int  # followed decisions that the results confirm
+    held: int  # number of followed decisions that the results confirm
     low: float | None = None  # ends of the interval of `held / followed`, 0..1; None while `missing`
     high: float | None = None
 
@@ -46,10 +46,10 @@ class ReviewerAccuracy(Struct, frozen=True, kw_only=True):
     """Share of one person's decisions that later results confirm."""
 
     by: str  # name of the person in the decision log
-    promotions: Share  # confirmed if the later results do not call for deprecation
-    deprecations: Share  # confirmed if the later results call for it
+    promotions: Share  # confirmed unless later results require deprecation
+    deprecations: Share  # confirmed if later results require it
     follow_up: int  # results needed between a decision and the next one about the same pattern
-    level: float  # probability mass of the intervals, 0..1
+    level: float  # level of the intervals, 0..1
 
 
 def measure_accuracy(view: ProjectState, by: str) -> ReviewerAccuracy:

@@ -25,7 +25,7 @@ from core.queries.pattern_filter import build_id_query
 from core.records.patterns import Maturity, PatternType
 
 STATES: Final = (Maturity.PROVEN, Maturity.ESTABLISHED, Maturity.CANDIDATE, Maturity.DEPRECATED)  # from best to worst
-MAX_NAMED: Final = 3  # highest number of items that a takeaway names
+MAX_NAMED: Final = 3  # maximum number of items that a takeaway names
 _LABEL_CHARS: Final = 60
 _Data: TypeAlias = dict[str, Any]  # takeaway and rows of a figure; empty without data
 
@@ -48,13 +48,13 @@ class Goal(Struct, frozen=True):
 class Row(Struct, frozen=True, kw_only=True):
     """One row of a figure."""
 
-    label: str  # name; may be untrusted text
+    label: str  # may be untrusted text
     values: tuple[float, ...]  # one value for each part of the figure; empty if unknown
-    low: float | None = None  # ends of the interval that `reach` of the figure names
+    low: float | None = None  # ends of the interval; its heading is `Figure.reach`
     high: float | None = None
     count: int = 0
     goal: Goal | None = None
-    week: int | None = None  # weeks back, 0 for the current one, of a row that links to the patterns used then
+    week: int | None = None  # number of weeks ago if the row links to the patterns used in that week
 
 
 class Figure(Struct, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ class Figure(Struct, frozen=True, kw_only=True):
     reach: str = ""  # heading of the interval; "" without one
     note: str = ""  # how to read the figure
     percent: bool = False  # whether values are rates, 0..1
-    missing: str = ""  # what the figure needs, if it has no rows
+    missing: str = ""  # if there are no rows: how to get data
 
     @property
     def total(self) -> float:
@@ -94,7 +94,7 @@ def reach_text(figure: Figure, row: Row) -> str:
 class _Texts(Struct, frozen=True):
     """The texts in `sections.yaml`."""
 
-    sections: tuple[Figure, ...]  # as shown without data, in order
+    sections: tuple[Figure, ...]  # displayed without data, in order
     question_names: dict[str, str]  # plural names of the kinds of questions
 
 
