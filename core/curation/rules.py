@@ -204,7 +204,7 @@ def release(case: Case, _command: PatternCommand) -> Draft:
     Releasing a blocked text requires a reason; approving a held one does not.
     """
     arrival = case.state.arrivals.get(case.pattern.id)
-    waits = arrival is not None and arrival.waits(case.pattern.content_hash)
+    waits = arrival is not None and arrival.needs_review(case.pattern.content_hash)
     stopped = _stopped(case)
     if not waits and stopped is None:
         if case.state.approves(case.pattern.id, case.pattern.content_hash):
@@ -270,7 +270,7 @@ def override_of(pin: Pin) -> dict[str, Any]:
 def _is_quarantined(case: Case) -> bool:
     """Whether the text is in quarantine by a decision or an import."""
     arrival = case.state.arrivals.get(case.pattern.id)
-    return arrival is not None and arrival.blocks and arrival.waits(case.pattern.content_hash)
+    return arrival is not None and arrival.blocks and arrival.needs_review(case.pattern.content_hash)
 
 
 def _stopped(case: Case) -> Severity | None:

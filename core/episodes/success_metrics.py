@@ -82,7 +82,7 @@ class GroupComparison(Difference, frozen=True, kw_only=True):
         return True if self.low >= target else False if self.high < target else None
 
 
-class Improvement(Struct, frozen=True, kw_only=True):
+class RetryImprovement(Struct, frozen=True, kw_only=True):
     """Results of first attempts, and of retries with and without reflections."""
 
     first: AttemptGroup
@@ -99,7 +99,7 @@ def measure_improvement(
     reflections: Iterable[Reflection],
     reports: Mapping[str, WorkReport],
     settings: Settings,
-) -> Improvement:
+) -> RetryImprovement:
     """Compare the results of attempts with and without earlier reflections.
 
     Reflections of loops are ignored. `reports` are the results in the event log by attempt ID. `settings` contain the
@@ -123,16 +123,16 @@ def measure_improvement(
         kind = "reflected" if _is_reflected(attempt, written.get(attempt.task_id, ())) else "unreflected"
         counts["first" if attempt.number == first[attempt.task_id] else kind][not success] += 1
     groups = {kind: AttemptGroup.of(good, bad, settings.interval_level) for kind, (good, bad) in counts.items()}
-    return Improvement(
+    return RetryImprovement(
         **groups,
-        against_first=compare(groups["reflected"], groups["first"], settings),
-        against_unreflected=compare(groups["reflected"], groups["unreflected"], settings),
+        against_first=compare_attempt_groups(groups["reflected"], groups["first"], settings),
+        against_unreflected=compare_attempt_groups(groups["reflected"], groups["unreflected"], settings),
         open=tuple(left["open"]),
         unclear=tuple(left["unclear"]),
     )
 
 
-def compare(having: AttemptGroup, lacking: AttemptGroup, settings: Settings) -> GroupComparison:
+def compare_attempt_groups(having: AttemptGroup, lacking: AttemptGroup, settings: Settings) -> GroupComparison:
     """Compare the success rates of two groups of attempts."""
     comparison = GroupComparison(having=having, lacking=lacking)
     fewest, least = min(having.attempts, lacking.attempts), settings.extraction.min_usage_count_for_evaluation
@@ -202,7 +202,7 @@ class SuccessMetrics(Struct, frozen=True, kw_only=True):
 
     coverage: Coverage
     latency: Latency
-    improvement: Improvement
+    improvement: RetryImprovement
     audit: AuditTrail
     running: tuple[str, ...] = ()
     paused: tuple[str, ...] = ()
@@ -219,7 +219,7 @@ class SuccessMetrics(Struct, frozen=True, kw_only=True):
         return self.improvement.against_unreflected.reaches(TARGET_IMPROVEMENT)
 
 
-def success_metrics(
+def measure_success(
     snapshot: Snapshot, seconds: Mapping[str, float], now: datetime, settings: Settings
 ) -> SuccessMetrics:
     """Measure all metrics; `seconds` is the time to read each task history, by task ID."""
@@ -231,23 +231,23 @@ def success_metrics(
     }
     return SuccessMetrics(
         coverage=measure_coverage(snapshot.tasks, snapshot.memory_tasks, snapshot.loops),
-        latency=latency(seconds),
+        latency=measure_latency(seconds),
         improvement=measure_improvement(attempts.values(), reflections, collect_reports(snapshot.events), settings),
-        audit=audit_trail(attempts.values(), reflections),
+        audit=measure_audit_trail(attempts.values(), reflections),
         running=by_state[AttemptState.RUNNING],
         paused=by_state[AttemptState.PAUSED],
         left=by_state[AttemptState.LEFT],
     )
 
 
-def latency(seconds: Mapping[str, float]) -> Latency:
+def measure_latency(seconds: Mapping[str, float]) -> Latency:
     if not seconds:
         return Latency()
     slowest = max(seconds, key=seconds.__getitem__)
     return Latency(tasks=len(seconds), median=median(seconds.values()), slowest=seconds[slowest], slowest_task=slowest)
 
 
-def audit_trail(attempts: Iterable[Attempt], reflections: Iterable[Reflection]) -> AuditTrail:
+def measure_audit_trail(attempts: Iterable[Attempt], reflections: Iterable[Reflection]) -> AuditTrail:
     """Find ended attempts with missing data; only actions in a log count."""
     reflected = {(reflection.task_id, reflection.attempt) for reflection in reflections}
     ended = [attempt for attempt in attempts if not attempt.is_open]

@@ -17,7 +17,7 @@ from core.episodes.history import read_attempt
 from core.episodes.loop_links import link_tasks
 from core.episodes.similar_tasks import collect_past_tasks
 from core.records.debug_sessions import DebugSession
-from core.records.episodes import Attempt, by_task
+from core.records.episodes import Attempt, group_by_task
 from core.records.events import Event
 from core.records.extractions import LoggedAttempt, Material
 from core.records.loops import Loop
@@ -138,7 +138,7 @@ class Materials:
     @cached_property
     def _attempts(self) -> Mapping[str, Sequence[Attempt]]:
         """Attempts by task ID."""
-        return by_task(self._snapshot.attempts.values())
+        return group_by_task(self._snapshot.attempts.values())
 
     def _by_source(self, records: Iterable[_Record]) -> Mapping[str, list[_Record]]:
         return group_pairs((source, record) for record in records if (source := self._source(record)))

@@ -25,7 +25,7 @@ from core.learning.finished_work import (
 from core.learning.outcomes import OutcomeSignals, Verdict, score_outcome
 from core.learning.recorded_uses import group_events_by_work
 from core.records.debug_sessions import DebugSession
-from core.records.episodes import Attempt, Task, by_task
+from core.records.episodes import Attempt, Task, group_by_task
 from core.records.events import Event
 from core.records.loops import InjectedUse, Loop, Outcome
 from core.records.patterns import Pattern, PatternType
@@ -95,7 +95,7 @@ class WorkNames:
     @cached_property
     def _attempts(self) -> Mapping[str, Sequence[Attempt]]:
         """Attempts by task ID."""
-        return by_task(self._snapshot.attempts.values())
+        return group_by_task(self._snapshot.attempts.values())
 
     def has_other_owners(self, after: WorkNames, delta: Delta, work_ids: Iterable[str]) -> bool:
         """Return whether a change assigns any of `work_ids` to another loop or owner."""

@@ -161,7 +161,7 @@ class Scoreboard(Scores):
         row, columns = self._rows[id], self._columns
         pattern, arrival = self._patterns[id], self._curation.arrivals.get(id)
         pinned = self._is_pinned(row)
-        unread = arrival is not None and arrival.blocks and arrival.waits(pattern.content_hash)
+        unread = arrival is not None and arrival.blocks and arrival.needs_review(pattern.content_hash)
         stopped = None if pinned else find_stopping_severity(pattern, self._curation, self.settings.scan)
         columns.quarantined[row] = not pinned and (unread or stopped is not None)
         columns.held[row] = not unread and stopped is Severity.HELD

@@ -67,7 +67,7 @@ def select_prunable(snapshot: Snapshot, board: Scoreboard, settings: PruningSett
 def _is_protected(pattern: Pattern, assessment: Assessment, curation: CurationState) -> bool:
     """Return whether a decision or an open question protects the pattern."""
     arrival, verdict = curation.arrivals.get(pattern.id), curation.inversions.get(pattern.id)
-    is_unread = arrival is not None and arrival.blocks and arrival.waits(pattern.content_hash)
+    is_unread = arrival is not None and arrival.blocks and arrival.needs_review(pattern.content_hash)
     is_rejected = verdict is not None and verdict.verdict == "rejected"
     is_decided = not pattern.is_registered or pattern.id in curation.pins or is_unread or is_rejected
     return is_decided or assessment.held or assessment.decided_by == INVERSION

@@ -15,7 +15,7 @@ from core.debug_memory.escalations import find_escalation
 from core.queries.filter_parser import FieldKind, Fields, Query, Term
 from core.records.debug_sessions import ESCALATED, FAILED, DebugSession
 from core.records.decisions import Decision
-from core.records.episodes import Attempt, Task, TaskStatus, by_task
+from core.records.episodes import Attempt, Task, TaskStatus, group_by_task
 from core.records.loops import Loop, Outcome
 from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
@@ -138,7 +138,7 @@ class MemoryCatalog:
     """
 
     def __init__(self, snapshot: Snapshot, before: MemoryCatalog | None = None) -> None:
-        self.attempts = by_task(snapshot.attempts.values())
+        self.attempts = group_by_task(snapshot.attempts.values())
         missing = {task_id: Task(id=task_id) for task_id in self.attempts.keys() - snapshot.tasks.keys()}
         self.tasks: Mapping[str, Task] = {**snapshot.tasks, **missing} if missing else snapshot.tasks
         self.sessions = snapshot.debug_sessions

@@ -189,7 +189,7 @@ class UnreviewedText(Struct, frozen=True, kw_only=True):
     reviewed: frozenset[str] = frozenset()
     reason: str = ""
 
-    def waits(self, content_hash: str) -> bool:
+    def needs_review(self, content_hash: str) -> bool:
         """Whether the text with this hash still needs a review."""
         return content_hash not in self.reviewed
 

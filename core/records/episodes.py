@@ -124,7 +124,7 @@ class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.outcome is Outcome.UNKNOWN and self.ended_at is None
 
 
-def by_task(attempts: Iterable[Attempt]) -> dict[str, tuple[Attempt, ...]]:
+def group_by_task(attempts: Iterable[Attempt]) -> dict[str, tuple[Attempt, ...]]:
     """Group attempts by task ID, each group sorted by number."""
     found: dict[str, list[Attempt]] = {}
     for attempt in attempts:

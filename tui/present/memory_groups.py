@@ -12,7 +12,7 @@ from core.debug_memory.index import CAUSE
 from core.documents.debug_sessions import escalation_line, results_text
 from core.documents.document import Block, Line, Moment, line, section
 from core.episodes.loop_links import Coverage
-from core.episodes.success_metrics import AttemptGroup, Improvement
+from core.episodes.success_metrics import AttemptGroup, RetryImprovement
 from core.records.debug_sessions import DebugSession, Lesson
 from core.state.project_state import ProjectState
 from tui.present.document import Drawable, hanging, heading
@@ -52,7 +52,7 @@ def _last_run(session: DebugSession) -> Iterable[Line]:
         yield line((f"{last.analysis.category}  ", "warning"), (last.analysis.root_cause, "quiet"), indent=2)
 
 
-def improvement(found: Improvement, glyphs: Glyphs) -> Iterable[Drawable]:
+def improvement(found: RetryImprovement, glyphs: Glyphs) -> Iterable[Drawable]:
     """Describe whether retries with reflections succeed more often."""
     yield line(("Do reflections help retries?", "strong"))
     yield _group_line("first attempts", found.first, glyphs)

@@ -14,7 +14,7 @@ from core.documents.document import Block, fields
 from core.episodes.attempt_state import AttemptCondition, assess_attempt
 from core.episodes.history import AttemptDetail, read_attempt
 from core.episodes.loop_links import Coverage, measure_coverage
-from core.episodes.success_metrics import Improvement, measure_improvement
+from core.episodes.success_metrics import RetryImprovement, measure_improvement
 from core.learning.finished_work import collect_reports
 from core.queries.memory_links import MemoryLinks, Remembered
 from core.queries.record_filters import MemoryCatalog
@@ -50,7 +50,7 @@ class MemoryDetails(CrossLinks, ListScreen):
         super().__init__()
         self._catalog = MemoryCatalog(Snapshot())
         self.links = MemoryLinks(Snapshot(), self._catalog)
-        self._measured: tuple[int, Improvement, Coverage] | None = None
+        self._measured: tuple[int, RetryImprovement, Coverage] | None = None
         """Number of a snapshot, and the result of `_progress` for it."""
         self._detail: tuple[str, AttemptDetail] | None = None  # row of the attempt that was read last, and its details
 
@@ -153,7 +153,7 @@ class MemoryDetails(CrossLinks, ListScreen):
             return memory_groups.template_lines(self.view, width)[1:]
         return self._draw(memory_groups.coverage(self._progress()[1]))[1:]
 
-    def _progress(self) -> tuple[Improvement, Coverage]:
+    def _progress(self) -> tuple[RetryImprovement, Coverage]:
         """Success of retries, and loops with tasks; computed once per snapshot."""
         snapshot = self.view.snapshot
         if self._measured is None or self._measured[0] != snapshot.number:

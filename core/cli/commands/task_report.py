@@ -26,7 +26,7 @@ from core.episodes.success_metrics import (
     Latency,
     SuccessMetrics,
     format_points,
-    success_metrics,
+    measure_success,
 )
 from core.records.snapshot import Snapshot
 
@@ -53,7 +53,7 @@ def report() -> None:
     """
     configuration = read_configuration()
     snapshot, settings = read_snapshot(configuration), configuration.settings
-    found = success_metrics(snapshot, _measured(chosen_project(), snapshot), now(), settings)
+    found = measure_success(snapshot, _measured(chosen_project(), snapshot), now(), settings)
     links = sorted(link_tasks(snapshot.tasks, snapshot.loops).values())
 
     def show() -> None:

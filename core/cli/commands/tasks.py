@@ -29,7 +29,7 @@ from core.episodes.attempt_state import AttemptCondition, AttemptState, assess_a
 from core.episodes.similar_tasks import MAX_TASKS, SimilarTask, collect_past_tasks, find_similar_tasks
 from core.episodes.task_indexes import STATUSES
 from core.episodes.task_lookup import ambiguous_task_error
-from core.records.episodes import Attempt, Task, by_task
+from core.records.episodes import Attempt, Task, group_by_task
 from core.records.loops import Outcome
 from core.records.snapshot import Snapshot
 from core.retrieval.embedding import is_available
@@ -94,7 +94,7 @@ def list_tasks(status: frozenset[str], agent: str | None, only_open: bool) -> No
 
 
 def _rows(snapshot: Snapshot, now: datetime, settings: WatchSettings) -> Iterator[_Row]:
-    attempts = by_task(snapshot.attempts.values())
+    attempts = group_by_task(snapshot.attempts.values())
     for task in sorted(snapshot.tasks.values(), key=lambda task: task.id):
         mine = attempts.get(task.id, ())
         ended = [one.outcome for one in mine if one.outcome is not Outcome.UNKNOWN]

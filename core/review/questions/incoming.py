@@ -36,7 +36,7 @@ def arrivals(scales: ImpactEstimator, curation: CurationState) -> Iterator[Revie
     board = scales.board
     for pattern_id, arrival in curation.arrivals.items():
         pattern = scales.patterns.get(pattern_id)
-        if pattern is None or pattern_id not in board or not arrival.waits(pattern.content_hash):
+        if pattern is None or pattern_id not in board or not arrival.needs_review(pattern.content_hash):
             continue
         came = f"{_ARRIVED[arrival.kind]} by {visible_line(arrival.by, 40)} on {format_day(arrival.at)}"
         reason = f": {visible_line(arrival.reason, 120)}" if arrival.reason else ""
@@ -70,7 +70,7 @@ def suspected(scales: ImpactEstimator, curation: CurationState) -> Iterator[Revi
     for row in np.flatnonzero(board.quarantined).tolist():
         pattern = scales.patterns[board.ids[row]]
         arrival = curation.arrivals.get(pattern.id)
-        waits = arrival is not None and arrival.waits(pattern.content_hash)
+        waits = arrival is not None and arrival.needs_review(pattern.content_hash)
         if not board.held[row] and (waits or not board.blocked[row]):
             continue
         kind, question = kinds.QUARANTINE, "Release {} from quarantine?"

@@ -14,8 +14,8 @@ from core.episodes.success_metrics import (
     TARGET_IMPROVEMENT,
     AttemptGroup,
     GroupComparison,
-    Improvement,
-    compare,
+    RetryImprovement,
+    compare_attempt_groups,
     format_points,
     measure_improvement,
 )
@@ -45,12 +45,12 @@ def reflection(number: int, at: datetime | None, **fields: Any) -> Reflection:
     )
 
 
-def improved(*attempts: Attempt, reflections: tuple[Reflection, ...] = (), **reports: WorkReport) -> Improvement:
+def improved(*attempts: Attempt, reflections: tuple[Reflection, ...] = (), **reports: WorkReport) -> RetryImprovement:
     result = {id.replace("_", "."): report for id, report in reports.items()}
     return measure_improvement(attempts, reflections, result, SETTINGS)
 
 
-def counts(found: Improvement) -> list[tuple[int, int]]:
+def counts(found: RetryImprovement) -> list[tuple[int, int]]:
     return [(group.successes, group.failures) for group in (found.first, found.reflected, found.unreflected)]
 
 
@@ -110,32 +110,32 @@ def group(successes: int, failures: int) -> AttemptGroup:
 
 
 def test_small_difference_gives_the_number_of_missing_attempts() -> None:
-    clear = compare(group(45, 5), group(20, 30), SETTINGS)
+    clear = compare_attempt_groups(group(45, 5), group(20, 30), SETTINGS)
     assert clear.is_conclusive and clear.verdict == "+50 percentage points"
     assert clear.relative == pytest.approx(1.25)
     assert clear.reaches(TARGET_IMPROVEMENT) is True
-    small = compare(group(11, 9), group(9, 11), SETTINGS)
+    small = compare_attempt_groups(group(11, 9), group(9, 11), SETTINGS)
     assert not small.is_conclusive and small.reaches(TARGET_IMPROVEMENT) is None
     # Each group needs about 2 * .25 * (1.645 + .842)² / .1² = 309; 20 are there.
     assert small.needed == pytest.approx(289, abs=3)
     assert small.verdict == f"not enough data: about {small.needed} more attempts per group"
-    worse = compare(group(5, 45), group(45, 5), SETTINGS)
+    worse = compare_attempt_groups(group(5, 45), group(45, 5), SETTINGS)
     assert worse.is_conclusive and worse.reaches(TARGET_IMPROVEMENT) is False
 
 
 def test_improvement_may_be_certain_while_the_target_is_not() -> None:
-    some = compare(group(160, 40), group(110, 90), SETTINGS)
+    some = compare_attempt_groups(group(160, 40), group(110, 90), SETTINGS)
     assert some.is_conclusive and some.reaches(TARGET_IMPROVEMENT) is None
 
 
 def test_equal_rates_need_very_many_attempts() -> None:
-    assert compare(group(5, 5), group(5, 5), SETTINGS).verdict == (
+    assert compare_attempt_groups(group(5, 5), group(5, 5), SETTINGS).verdict == (
         "not enough data: more than 10,000 more attempts per group"
     )
 
 
 def test_relative_improvement_is_none_without_any_success() -> None:
-    assert compare(group(1, 0), group(0, 1), SETTINGS).relative is None
+    assert compare_attempt_groups(group(1, 0), group(0, 1), SETTINGS).relative is None
     assert GroupComparison(having=AttemptGroup(), lacking=AttemptGroup()).relative is None
 
 
@@ -153,7 +153,7 @@ def test_intervals_contain_the_observed_rates(good: int, bad: int, other_good: i
     for each in (one, other):
         assert 0 <= each.low <= each.high <= 1
         assert each.rate is None or each.low <= each.rate <= each.high
-    found, turned = compare(one, other, SETTINGS), compare(other, one, SETTINGS)
+    found, turned = compare_attempt_groups(one, other, SETTINGS), compare_attempt_groups(other, one, SETTINGS)
     if found.low is None or found.high is None or turned.high is None or found.difference is None:
         assert min(one.attempts, other.attempts) < 3 and found.needed > 0 and not found.is_conclusive
         return

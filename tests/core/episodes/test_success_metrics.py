@@ -8,7 +8,7 @@ import pytest
 
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.episodes.success_metrics import READ_LATENCY_SECONDS, audit_trail, latency, success_metrics
+from core.episodes.success_metrics import READ_LATENCY_SECONDS, measure_audit_trail, measure_latency, measure_success
 from core.project.index import Library
 from core.records.episodes import Attempt, Task
 from core.records.loops import Loop, Outcome
@@ -31,7 +31,7 @@ def reflection(number: int) -> Reflection:
 
 def test_example_of_the_documentation() -> None:
     snapshot = Library(EXAMPLES, Settings(), clock=lambda: NOW, cache=False).load()
-    found = success_metrics(snapshot, {"task-001": 0.002, "task-002": 0.001}, NOW, Settings())
+    found = measure_success(snapshot, {"task-001": 0.002, "task-002": 0.001}, NOW, Settings())
     assert (found.audit.ended, found.audit.complete, found.audit.met) == (3, 3, True)
     assert (found.latency.tasks, found.latency.slowest_task, found.latency.met) == (2, "task-001", True)
     assert (found.covers, found.improves) == (False, None)
@@ -39,7 +39,7 @@ def test_example_of_the_documentation() -> None:
 
 
 def test_incomplete_attempts_are_listed_by_id() -> None:
-    found = audit_trail(
+    found = measure_audit_trail(
         [
             attempt(1),
             attempt(2, actions=0),
@@ -56,12 +56,12 @@ def test_incomplete_attempts_are_listed_by_id() -> None:
 
 
 def test_goals_are_undecided_without_data() -> None:
-    found = success_metrics(Snapshot(), {}, NOW, Settings())
+    found = measure_success(Snapshot(), {}, NOW, Settings())
     assert (found.covers, found.latency.met, found.improves, found.audit.met) == (None, None, None, None)
 
 
 def test_one_slow_history_misses_the_latency_goal() -> None:
-    found = latency({"a": 0.001, "b": READ_LATENCY_SECONDS, "c": 0.002})
+    found = measure_latency({"a": 0.001, "b": READ_LATENCY_SECONDS, "c": 0.002})
     assert (found.met, found.slowest_task, found.median) == (False, "b", 0.002)
 
 
@@ -70,7 +70,7 @@ def test_coverage_goal_needs_all_loops(ids: tuple[str, ...], covers: bool) -> No
     snapshot = Snapshot(
         loops={id: Loop(id=id) for id in "ab"}, tasks={id: Task(id=f"task-{id}", loop_id=id) for id in ids}
     )
-    assert success_metrics(snapshot, {}, NOW, Settings()).covers is covers
+    assert measure_success(snapshot, {}, NOW, Settings()).covers is covers
 
 
 def test_open_attempts_are_listed_by_state() -> None:
@@ -79,5 +79,5 @@ def test_open_attempts_are_listed_by_state() -> None:
         attempt(1, task_id="a", outcome=Outcome.UNKNOWN, started_at=asleep),
         attempt(1, task_id="b", outcome=Outcome.UNKNOWN, started_at=awake),
     ]
-    found = success_metrics(Snapshot(attempts={one.id: one for one in attempts}), {}, NOW, Settings())
+    found = measure_success(Snapshot(attempts={one.id: one for one in attempts}), {}, NOW, Settings())
     assert (found.running, found.paused, found.left) == (("b.1",), (), ("a.1",))
