@@ -163,9 +163,9 @@ def _documents(name: str, data: bytes) -> Iterator[tuple[str, Any]]:
             _, end = _DECODER.raw_decode(text, position)
         except json.JSONDecodeError as error:
             place = f"line {lines + text.count(chr(10), counted, error.pos)}"
-            raise BadInput(f"{name}, {place}: not JSON: {error.msg}; {_EXPECTED}") from None
+            raise BadInput(f"{name}, {place}: is not JSON: {error.msg}; {_EXPECTED}") from None
         except RecursionError:
-            raise BadInput(f"{name}, {place}: nested too deeply; {_EXPECTED}") from None
+            raise BadInput(f"{name}, {place}: is nested too deeply; {_EXPECTED}") from None
         decoded = decode_json(data[position:end])
         for problem in decoded.problems:
             wrong = problem.message.partition(" and was read as null")[0]
