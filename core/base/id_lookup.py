@@ -14,10 +14,7 @@ MIN_FRAGMENT: Final = 3
 
 
 def find_matching_ids(name: str, known: Collection[str], *, fragments: bool = False) -> list[str]:
-    """Return the ID that equals `name`, or all IDs that start with it, sorted.
-
-    If there are none, `fragments` also allows a part of at least `MIN_FRAGMENT` characters anywhere in the ID.
-    """
+    """Return IDs equal to `name`, else with it as prefix, else (`fragments`) as part."""
     if name in known:
         return [name]
     found = sorted(id for id in known if name and id.startswith(name))

@@ -1,7 +1,4 @@
-"""Negation in English text: words that negate, and the phrases that they negate.
-
-Used by the safety scan, strategy detection, the comparison of learnings and the check of inverted patterns.
-"""
+"""Negation in English text: words that negate, and the phrases that they negate."""
 
 from __future__ import annotations
 

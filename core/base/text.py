@@ -103,10 +103,7 @@ def visible_line(text: str, limit: int | None = None) -> str:
 
 
 def remove_hidden(text: str, gap: str = "") -> str:
-    """Remove hidden characters and their signs: `Ig\u200bnore` becomes `Ignore`.
-
-    Each is replaced by `gap`. Separators of lines or words become spaces; newlines and tabs stay.
-    """
+    """Replace hidden characters and their signs by `gap`; newlines and tabs stay."""
     return text if is_plain_ascii(text) else text.replace("\r\n", "\n").translate(_hidden_table(gap))
 
 
@@ -132,10 +129,7 @@ def capitalized(sentence: str) -> str:
 
 
 class Matcher:
-    """Safe matcher of the regex `source`: RE2, or the literal text if RE2 rejects it.
-
-    `problem` is why the text is matched literally; None for a regex.
-    """
+    """Matcher of `source`: RE2, or literal text with the reason as `problem`."""
 
     __slots__ = ("_regex", "problem", "source")
 

@@ -17,7 +17,7 @@ from core.records.decisions import TURNS, Decision, Effect, Verb
 from core.records.patterns import ID_PREFIXES, PatternType
 from core.sources.pattern_text import LIST_OF, merge_records
 from core.storage.atomic_write import curation_lock, rewrite
-from core.storage.file_reader import as_utf8
+from core.storage.file_reader import convert_to_utf8
 
 _SUFFIXES: Final = (".json", ".jsonl")
 _NUMBERED: Final = re.compile(r"(pat-(?:error|success|anti)|tmpl)-(.+?)-\d{3}")
@@ -52,7 +52,7 @@ class FreeIds:
         for path in sorted([*paths.patterns.glob("*.json*"), *paths.archive.glob("*.json")]):
             if path.suffix in _SUFFIXES and path.is_file():
                 try:
-                    self._note(as_utf8(path.read_bytes())[0].decode(errors="replace"))
+                    self._note(convert_to_utf8(path.read_bytes())[0].decode(errors="replace"))
                 except OSError as error:
                     raise Unwritable(f"cannot read {path}: {error.strerror}") from None
         self.reserve(taken)

@@ -9,7 +9,7 @@ from typing import Final
 
 from core.config.paths import ProjectPaths
 from core.records.times import parse_time
-from core.storage.hash_chain import Chain, linked, unlinked, write_anchor
+from core.storage.hash_chain import Chain, link_lines, strip_link, write_anchor
 
 SAMPLE: Final = Path(__file__).parents[2] / "sample_data"
 """Folder of the sample project, in the repository and in an installed wheel."""
@@ -38,7 +38,7 @@ def copy_sample(target: Path, now: datetime) -> None:
         copy.write_text(text, encoding="utf-8", newline="")
     # The lines of the ledger have changed, so its hash chain must be computed again.
     ledger = ProjectPaths(target).ledger
-    lines, end = linked(list(map(unlinked, ledger.read_bytes().splitlines())), Chain().place)
+    lines, end = link_lines(list(map(strip_link, ledger.read_bytes().splitlines())), Chain().place)
     ledger.write_bytes(b"".join(line + b"\n" for line in lines))
     write_anchor(ledger, end)
 

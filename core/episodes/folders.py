@@ -20,7 +20,7 @@ from core.base.validation import check_count, check_text
 from core.config.paths import ProjectPaths, safe_component
 from core.sources import episodes as sources
 from core.storage.append_log import append_bytes, sync_folder
-from core.storage.locks import draft_of, file_lock, is_alive, lease, open_regular, remove_drafts
+from core.storage.locks import file_lock, is_alive, lease, make_draft_path, open_regular, remove_drafts
 
 _DRAFTS: Final = ".drafts"  # folder below `index/` where new folders are created; readers ignore it
 _DRAFT: Final = re.compile(r".+\.([0-9]{1,10})-[0-9a-f]{8}")
@@ -184,7 +184,7 @@ def store_file(project: ProjectPaths, path: Path, data: bytes, *, drafts: Path) 
     try:
         _make_folder(path.parent)
         remove_drafts(drafts)
-        draft = draft_of(drafts / path.name)
+        draft = make_draft_path(drafts / path.name)
         try:
             _write_new(draft, data)
             os.link(draft, path)

@@ -26,7 +26,7 @@ from core.records.decisions import CurationState, Decision
 from core.storage.append_log import AppendLog
 from core.storage.decoded import Line
 from core.storage.file_reader import MAX_PATTERN_BYTES
-from core.storage.hash_chain import UNANCHORED, end_of, linked, read_anchor, write_anchor
+from core.storage.hash_chain import UNANCHORED, end_of, link_lines, read_anchor, write_anchor
 from core.storage.json_reader import decode_jsonl
 
 TABLE: Final = "ledger"
@@ -69,7 +69,7 @@ class LedgerStorage(Storage):
             anchor, chain = read_anchor(path), self.log.chain.chain
             if anchor is None and chain.is_begun:
                 lines.insert(0, UNANCHORED)  # a new anchor must not hide that lines at the end are missing
-            lines, place = linked(lines, end_of(anchor, chain.place))
+            lines, place = link_lines(lines, end_of(anchor, chain.place))
             if self.log.end + sum(map(len, lines)) + len(lines) > MAX_PATTERN_BYTES:
                 raise Unwritable(f"{path} would have more than {MAX_PATTERN_BYTES:,} bytes; not written")
             if anchor is None and not chain.is_begun:

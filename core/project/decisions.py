@@ -23,7 +23,7 @@ from core.curation.curator import Curator, Target
 from core.curation.decision_writer import Decided, Progress
 from core.curation.pattern_registry import Registry
 from core.curation.record_changes import PRUNE, Batch
-from core.curation.rules import OVERRIDE, why_refused
+from core.curation.rules import OVERRIDE
 from core.curation.use_counts import brought_counts
 from core.learning.bursts import Burst
 from core.metrics.derived_files import write_derived
@@ -65,10 +65,6 @@ class DecidingProject(ProjectReader):
             warnings = self.curator.apply_pending()
             self.apply((self.project.ledger, self.project.patterns))
             return warnings
-
-    def may(self, command: commands.PatternCommand) -> str:
-        """Return why a command would be refused now; "" if it is allowed."""
-        return why_refused(command, self._view)
 
     def decide(
         self, command: commands.Command, *, expected_state: ProjectState | None = None, progress: Progress | None = None

@@ -167,11 +167,7 @@ class ProjectReader:
         return self.library.story(loop_id)
 
     def extraction(self, source_id: str, types: frozenset[PatternType] = ALL_TYPES) -> Extraction:
-        """Return the patterns that finished work, or a recurring learning, offers.
-
-        Raises UnknownRecord if no loop, task, session or learning has this ID, and Refused if the work is not finished
-        or the settings forbid extraction.
-        """
+        """Return the patterns offered by work or a learning; UnknownRecord or Refused."""
         with self._lock:
             return self._offers.of(source_id, self._view, types, self.agent)
 

@@ -18,7 +18,7 @@ ATTEMPT: Final = "attempt"
 REPORTED: Final = "reported"  # only known from the event log
 
 
-class Scored(Struct, frozen=True, kw_only=True):
+class ScoredWork(Struct, frozen=True, kw_only=True):
     """Finished loop or attempt with its outcome and uses of patterns."""
 
     work_id: str
@@ -33,27 +33,29 @@ class Scored(Struct, frozen=True, kw_only=True):
         return parse_moment(self.signals.timestamp, "timestamp")
 
 
-def scored(state: ProjectState, work_ids: Iterable[str] | None = None) -> tuple[Scored, ...]:
+def find_scored_work(state: ProjectState, work_ids: Iterable[str] | None = None) -> tuple[ScoredWork, ...]:
     """Return the finished loops and attempts of these (None: of all), newest first."""
     wanted = list(state.board.finished() if work_ids is None else dict.fromkeys(work_ids))
-    uses = applied(state, wanted)
+    uses = find_pattern_uses(state, wanted)
     found = []
     for work_id in wanted:
         result = state.board.outcome(work_id)
         if result is not None:
             signals, outcome = result
-            kind = kind_of(state, work_id)
-            found.append(Scored(work_id=work_id, kind=kind, signals=signals, outcome=outcome, applied=uses[work_id]))
+            kind = classify_work(state, work_id)
+            found.append(
+                ScoredWork(work_id=work_id, kind=kind, signals=signals, outcome=outcome, applied=uses[work_id])
+            )
     return tuple(sorted(found, key=lambda one: (-one.at.timestamp(), one.work_id)))
 
 
-def kind_of(state: ProjectState, work_id: str) -> str:
+def classify_work(state: ProjectState, work_id: str) -> str:
     """Return the kind of a work item: loop, attempt, or only in the event log."""
     snapshot = state.snapshot
     return LOOP if work_id in snapshot.loops else ATTEMPT if work_id in snapshot.attempts else REPORTED
 
 
-def applied(state: ProjectState, work_ids: Iterable[str]) -> dict[str, tuple[Observation, ...]]:
+def find_pattern_uses(state: ProjectState, work_ids: Iterable[str]) -> dict[str, tuple[Observation, ...]]:
     """Return the uses of patterns by work item."""
     snapshot = state.snapshot
     found: dict[str, list[Observation]] = {work_id: [] for work_id in work_ids}

@@ -20,10 +20,7 @@ _MAX_CACHED: Final = 256  # longest text whose masked form is cached, since cell
 
 
 def mask_secrets(text: str) -> str:
-    """Replace secrets by masks such as `[secret: GitHub token, 40 characters]`.
-
-    Idempotent. Takes about 1 us for a short text without hints of a secret.
-    """
+    """Replace secrets by masks: `[secret: GitHub token, 40 characters]`; idempotent."""
     if len(text) < _SHORTEST:
         return text
     return _masked_short(text) if len(text) <= _MAX_CACHED else replace_secrets(text, _mark)

@@ -1,7 +1,4 @@
-"""Detection of similar sentences that ask for the opposite.
-
-The comparison uses words, not grammar. In doubt it treats two sentences as different.
-"""
+"""Detection of similar sentences with opposite demands, by words, not grammar."""
 
 from __future__ import annotations
 

@@ -51,10 +51,7 @@ def find_strategy_rows(index: PatternIndex) -> np.ndarray[tuple[int], np.dtype[n
 def choose_strategies(
     index: PatternIndex, patterns: Mapping[str, Pattern], board: Scoreboard, settings: InjectionSettings
 ) -> Strategies:
-    """Choose the best strategies and warnings within their share of the token budget.
-
-    Chooses at most `top_k_patterns` together, at most half of them warnings, ranked by score, then by uses.
-    """
+    """Choose the best strategies within their budget; at most half are warnings."""
     if not settings.enabled or not settings.include_decomposition:
         return Strategies()
     ids = [index.ids[row] for row in find_strategy_rows(index).tolist() if index.ids[row] in board]

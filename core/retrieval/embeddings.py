@@ -187,10 +187,7 @@ class Embeddings(Generic[Record]):
         return Coverage(made, made + missing)
 
     def supposing(self, records: Mapping[str, Record]) -> Embeddings[Record]:
-        """Copy with the missing vectors of up to `MAX_ON_DEMAND` records, in memory only.
-
-        Returns `self` if more vectors are missing or the model cannot be loaded.
-        """
+        """Return a copy with the missing vectors; self if there are over `MAX_ON_DEMAND`."""
         missing = self.missing(records)
         if not 0 < len(missing) <= MAX_ON_DEMAND:
             return self
@@ -246,10 +243,7 @@ class Embeddings(Generic[Record]):
             return made
 
     def closeness(self, text: str, ids: Sequence[str], records: Mapping[str, Record]) -> Closeness | None:
-        """Return the cosine of a text with each of `ids`; NaN for an ID without a vector.
-
-        Returns None if no record has a vector or the model cannot be loaded.
-        """
+        """Return the cosine of a text with each of `ids`, or NaN; None without vectors."""
         if not is_available():
             return None
         vectors = self.vectors

@@ -197,10 +197,7 @@ def similar_reflections(
     now: datetime,
     embeddings: Embeddings[ComparableWork] | None = None,
 ) -> tuple[ChosenReflection, ...]:
-    """Find learnings of other work that the context of a task would contain.
-
-    Ignores learnings of the task itself. Without `embeddings` of tasks and loops, only words are compared.
-    """
+    """Find learnings of other work for a task; without `embeddings` compares words."""
     others = dataclasses.replace(
         snapshot,
         reflections={id: one for id, one in snapshot.reflections.items() if one.task_id != task.id},
@@ -285,10 +282,7 @@ def _by_score(one: ChosenReflection | ReflectionLeftOut) -> tuple[float, str]:
 
 
 def _merge_duplicates(scored: Iterable[ChosenReflection]) -> Iterator[ChosenReflection]:
-    """Merge duplicates into entries with all their sources, in order.
-
-    A source from the cross-task memory is ignored if another source of the entry has the same description.
-    """
+    """Merge duplicates into entries with all their sources, in order."""
     texts = TextPool()
     groups: list[list[ChosenReflection]] = []
     statements: list[Statement] = []

@@ -184,11 +184,7 @@ class TextBlock:
 
 
 class TextPool:
-    """Growing list of `sorted_words`; each text is compared with a limited number.
-
-    So thousands of similar texts take no longer than thousands of different ones. If more than some dozens share a
-    word, only the earliest ones are compared.
-    """
+    """Growing list of `sorted_words`; each text is compared with a limited number."""
 
     def __init__(self) -> None:
         self._texts: list[str] = []

@@ -116,10 +116,7 @@ class _Sieve:
 
 
 class _Bytes:
-    """Encoding of patterns and texts as bytes, if possible one byte per character.
-
-    Patterns for characters of up to four bytes are several times as large and slow.
-    """
+    """Encoding of patterns and texts, if possible one byte per character, for speed."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
         signs = sorted(

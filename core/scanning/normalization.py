@@ -48,10 +48,7 @@ _MIN_PRINTABLE: Final = 0.95
 
 
 def normalize_text(text: str, gap: str = "") -> str:
-    """Normalize to NFKC, without accents, hidden and look-alike characters.
-
-    `gap` replaces each hidden character.
-    """
+    """Normalize to NFKC, without accents or look-alikes; `gap` for hidden characters."""
     if text.isascii():
         return remove_hidden(text, gap)
     text = _TAGS.sub(lambda found: found[0].translate(_TAG_TO_ASCII), text)

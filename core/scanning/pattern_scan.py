@@ -24,10 +24,7 @@ _MAX_TRIGGER: Final = 2_000  # characters of a trigger that are checked
 
 
 def scan_pattern(kind: PatternType, title: str, text: Mapping[str, Any]) -> tuple[Suspicion, ...]:
-    """Find possible harm of a pattern to an agent; less than 10 us for a clean one.
-
-    `text` has the fields by name, as `core.sources.patterns.content_hash` takes them.
-    """
+    """Find possible harm of a pattern, given by field name as in `content_hash`."""
     fields = [("title", title), *_fields(text)]
     joined = "\n".join(part for _, part in fields)
     found: list[Suspicion] = []

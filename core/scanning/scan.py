@@ -119,10 +119,7 @@ def find_matches(text: str) -> tuple[tuple[Rule, str], ...]:
 
 
 def find_stopped_sentences(text: str, rules: Collection[str]) -> tuple[tuple[int, int], ...]:
-    """Find (start, end) of each sentence that rules block or hold, given their IDs.
-
-    Returns the range of the whole text, of one or more lines, if a rule matches only across sentences.
-    """
+    """Find (start, end) of each sentence that rules (IDs) stop, else of the text."""
     edges = [0, *(end.end() for end in _SENTENCE_END.finditer(text)), len(text)]
     found = [(start, end) for start, end in pairwise(edges) if _is_stopped(text[start:end], rules)]
     if not found and _is_stopped(text, rules):

@@ -19,10 +19,7 @@ _BY_TYPE: Final = {
 
 
 def find_stopping_severity(pattern: Pattern, curation: CurationState, settings: ScanSettings) -> Severity | None:
-    """Return the severity that keeps a pattern out of contexts, None without one.
-
-    A release or promotion of the same text approves a held text; a blocked text needs a release with a reason.
-    """
+    """Return the severity that stops a pattern, unless a decision approved its text."""
     severity = highest_severity(pattern, curation, settings)
     if severity is Severity.BLOCKED and not curation.clears(pattern.id, pattern.content_hash):
         return severity

@@ -27,7 +27,7 @@ from core.sources import normalize
 from core.sources.fields import Fields, document
 from core.sources.key_style import snake_keys, snake_own_keys, to_camel
 from core.storage.decoded import Problem
-from core.storage.file_reader import MAX_PATTERN_BYTES, RawFile, as_utf8, decode, read_file
+from core.storage.file_reader import MAX_PATTERN_BYTES, RawFile, convert_to_utf8, decode, read_file
 
 POLICY: Final = "pruning_policy"
 METRICS: Final = "effectiveness_metrics"
@@ -252,7 +252,7 @@ def read_registry_extras(paths: ProjectPaths, findings: list[Finding]) -> list[R
         raw = read_file(paths.patterns / name, paths.aiwg, MAX_PATTERN_BYTES)
         if not isinstance(raw, RawFile):
             continue
-        data = as_utf8(raw.data)[0]
+        data = convert_to_utf8(raw.data)[0]
         if not any(key.encode() in data for name in (POLICY, METRICS) for key in (name, to_camel(name))):
             continue
         value = decode(name, data).value

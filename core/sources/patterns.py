@@ -22,7 +22,7 @@ from core.sources.pattern_text import PatternItem, decode_node, id_of, open_docu
 from core.sources.schema import PATTERNS, SCHEMAS
 from core.sources.validation import check
 from core.storage.decoded import Problem, encoding_problem
-from core.storage.file_reader import as_utf8
+from core.storage.file_reader import convert_to_utf8
 from core.storage.json_reader import decode_json
 
 _PROGRESS_RECORDS: Final = 200
@@ -62,7 +62,7 @@ def read_patterns(
     is five times as fast if one of 10,000 records changed. `progress` is called at intervals with the number of records
     read so far and their total. `with_schema` adds findings for schema violations.
     """
-    data, encoding = as_utf8(data)
+    data, encoding = convert_to_utf8(data)
     document = open_document(file, data)
     if document.failed:
         return PatternFile(problem=document.problems[0])

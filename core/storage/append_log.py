@@ -1,7 +1,4 @@
-"""Append-only file of JSON lines that survives crashes and concurrent writers.
-
-See docs/reliability.md#append-logs.
-"""
+"""Append-only, crash-safe files of lines (docs/reliability.md#append-logs)."""
 
 from __future__ import annotations
 

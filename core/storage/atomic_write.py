@@ -1,7 +1,4 @@
-"""Atomic replacement of files that other programs change too; no change is lost.
-
-See docs/reliability.md#replacing-files.
-"""
+"""Atomic replacement without lost changes (docs/reliability.md#replacing-files)."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from core.base.text import visible_line
 from core.config.paths import ProjectPaths
 from core.storage.append_log import append_bytes, sync_folder
 from core.storage.json_editor import BadJson
-from core.storage.locks import draft_of, lease, open_regular
+from core.storage.locks import lease, make_draft_path, open_regular
 
 Change = Callable[[bytes | None], bytes | None]
 """Makes the next version of a file from the present one; None means that no file exists.
@@ -208,7 +205,7 @@ def _content(handle: int) -> bytes:
 
 
 def _write_draft(path: Path, data: bytes, like: os.stat_result | None) -> Path:
-    draft = draft_of(path)
+    draft = make_draft_path(path)
     handle = open_regular(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
         if like is not None:
@@ -263,7 +260,7 @@ def export_file(name: str, project: ProjectPaths, suffixes: Collection[str] = ()
     return file
 
 
-def is_there(file: Path) -> bool:
+def file_exists(file: Path) -> bool:
     """Return whether the file exists; False where `write_file` will report the error."""
     try:
         return file.exists()
@@ -272,10 +269,7 @@ def is_there(file: Path) -> bool:
 
 
 def write_file(file: Path, data: bytes) -> None:
-    """Write a file completely or not at all; an existing file keeps its permissions.
-
-    Raises BadInput if it is not a regular file, Unwritable if disk or permissions prevent writing.
-    """
+    """Write a regular file completely or not at all; raises BadInput or Unwritable."""
     try:
         file = file.resolve()
         present = file.stat() if file.exists() else None

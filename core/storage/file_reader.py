@@ -106,7 +106,7 @@ def decode(file: str, data: bytes, *, every: bool = False) -> Decoded:
     `.jsonl` gives a list of `Line`s, `.yaml` and `.yml` a YAML document, any other name a JSON document. With `every`,
     a file of several YAML documents gives a list of all, instead of the first.
     """
-    data, encoding = as_utf8(data)
+    data, encoding = convert_to_utf8(data)
     if file.endswith(".jsonl"):
         decoded = Decoded(*decode_jsonl(data))
     elif not file.endswith((".yaml", ".yml")):
@@ -121,7 +121,7 @@ def decode(file: str, data: bytes, *, every: bool = False) -> Decoded:
     return Decoded(decoded.value, (encoding_problem(encoding), *decoded.problems))
 
 
-def encoding_of(data: bytes) -> str:
+def detect_encoding(data: bytes) -> str:
     """Return the codec of a text; `utf-8` unless another one is certain.
 
     UTF-16 and UTF-32 are detected by their byte order mark or zero bytes. Windows-1252 (which includes Latin-1) is
@@ -141,9 +141,9 @@ def encoding_of(data: bytes) -> str:
     return UTF8
 
 
-def as_utf8(data: bytes) -> tuple[bytes, str]:
+def convert_to_utf8(data: bytes) -> tuple[bytes, str]:
     """Convert a text to UTF-8; returns it and its old encoding, "" if not converted."""
-    codec = encoding_of(data)
+    codec = detect_encoding(data)
     if codec == UTF8:
         return data, ""
     try:

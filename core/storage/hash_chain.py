@@ -73,12 +73,12 @@ class Chain:
         return link
 
 
-def unlinked(line: bytes) -> bytes:
+def strip_link(line: bytes) -> bytes:
     """Return the JSON object of a line, without its link."""
     return line[:-_MAX_LINK_BYTES] + _LINK.sub(b"}", line[-_MAX_LINK_BYTES:])
 
 
-def linked(documents: list[bytes], place: Place) -> tuple[list[bytes], Place]:
+def link_lines(documents: list[bytes], place: Place) -> tuple[list[bytes], Place]:
     """Link JSON objects as lines after a place; returns the lines and their end."""
     lines = []
     for document in documents:
@@ -145,7 +145,7 @@ class ChainCheck:
         if link is not None:
             if link != (before.line + 1, before.chain):
                 self.breaks.append(_broken(number, self._first, link, before))
-            if unlinked(line) == UNANCHORED:
+            if strip_link(line) == UNANCHORED:
                 what = "reports that the anchor was missing: lines before it may be missing"
                 self.breaks.append(ChainBreak(number, what))
             self._first = number

@@ -13,17 +13,17 @@ from functools import reduce
 from operator import getitem
 from typing import Any, Final
 
-from core.storage.file_reader import encoding_of
+from core.storage.file_reader import detect_encoding
 from core.storage.json_reader import (
     DECODER,
     Child,
-    children_of,
     colon_style,
     find_child,
+    find_value_end,
     first_child_value,
     is_nested_deeper,
+    iterate_children,
     skip_space,
-    value_end,
 )
 
 Path = tuple[str | int, ...]  # keys and indexes from the root; in JSON lines first the index of the record
@@ -42,7 +42,7 @@ class JsonText:
 
     def __init__(self, data: bytes) -> None:
         """Parse `data`; raises BadJson if it is not JSON that can be edited."""
-        self._encoding = encoding_of(data)
+        self._encoding = detect_encoding(data)
         try:
             text = data.decode(self._encoding)
         except UnicodeDecodeError as error:
@@ -73,17 +73,14 @@ class JsonText:
 
     def text_at(self, path: Path) -> str:
         start = self._find(path)
-        return self._text[start : value_end(self._text, start)]
+        return self._text[start : find_value_end(self._text, start)]
 
     def texts(self, path: Path) -> list[str]:
         """Return the text of each item of the list at `path`."""
-        return [self._text[child.value : child.end] for child in children_of(self._text, self._find(path))]
+        return [self._text[child.value : child.end] for child in iterate_children(self._text, self._find(path))]
 
     def set(self, path: Path, key: str, value: Any, text: str | None = None) -> None:
-        """Set the member `key` of the object at `path`; a new member comes last.
-
-        `text` is the JSON text of `value` to write, if its spelling matters.
-        """
+        """Set the member `key` of the object at `path`, with `text` as its JSON if given."""
         container = self._at(path)
         assert isinstance(container, dict)
         start = self._find(path)
@@ -134,7 +131,7 @@ class JsonText:
             children = self._children(start)
             child, index = find_child(children, self._spelling(start, path[-1]))
             if len(children) == 1:
-                self._splice(start + 1, value_end(self._text, start) - 1, "")
+                self._splice(start + 1, find_value_end(self._text, start) - 1, "")
             elif index:
                 self._splice(children[index - 1].end, child.end, "")
             else:
@@ -155,7 +152,7 @@ class JsonText:
         texts = [
             self._text[children[i - 1].end if n else children[i].start : children[i].end] for n, i in enumerate(left)
         ]
-        span = (children[0].start, children[-1].end) if left else (start + 1, value_end(self._text, start) - 1)
+        span = (children[0].start, children[-1].end) if left else (start + 1, find_value_end(self._text, start) - 1)
         self._splice(*span, "".join(texts))
         container[:] = [container[index] for index in left]
 
@@ -180,7 +177,7 @@ class JsonText:
     def wrap(self) -> None:
         """Make the whole document the only item of a list."""
         start = skip_space(self._text, 0)
-        end = value_end(self._text, start)
+        end = find_value_end(self._text, start)
         self._text = f"{self._text[:start]}[{self._text[start:end]}]{self._text[end:]}"
         self.value = [self.value]
 
@@ -222,13 +219,13 @@ class JsonText:
         """Return the offsets of some items of a list; cached, because the search is slow."""
         wanted = (path, frozenset(indexes))
         if self._known_spans is None or self._known_spans[0] is not self._text or self._known_spans[1] != wanted:
-            children = enumerate(children_of(self._text, self._find(path)))
+            children = enumerate(iterate_children(self._text, self._find(path)))
             spans = {index: child for index, child in children if index in indexes}
             self._known_spans = self._text, wanted, spans
         return self._known_spans[2]
 
     def _children(self, start: int) -> list[Child]:
-        return list(children_of(self._text, start))
+        return list(iterate_children(self._text, start))
 
     def _find(self, path: Path) -> int:
         steps = list(path)
@@ -301,7 +298,7 @@ class JsonText:
             indent = outer + unit[1]
             inner = name + (written or self._dump(value, (indent, unit[1]), colon))
             inside = self._newline + indent + inner + self._newline + outer
-        self._splice(start + 1, value_end(text, start) - 1, inside)
+        self._splice(start + 1, find_value_end(text, start) - 1, inside)
 
     def _replacement(self, start: int, old: Child, value: Any) -> str:
         """Return the text of `value`, to replace `old` in the object at `start`."""
@@ -313,7 +310,7 @@ class JsonText:
         if "\n" not in lead or (was_container and "\n" not in text[old.value : old.end]):
             return self._dump(value, None, colon)
         indent = lead.rpartition("\n")[2]
-        closing = text[children[-1].end : value_end(text, start) - 1].rpartition("\n")[2]
+        closing = text[children[-1].end : find_value_end(text, start) - 1].rpartition("\n")[2]
         return self._dump(value, (indent, self._unit(indent, closing)), colon)
 
     def _unit(self, indent: str, closing: str) -> str:

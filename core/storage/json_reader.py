@@ -40,10 +40,7 @@ def is_nested_deeper(data: bytes, levels: int = MAX_DEPTH) -> bool:
 
 
 def decode_json(data: bytes) -> Decoded:
-    """Decode one JSON document.
-
-    NaN, Infinity and numbers out of range become null; lone surrogates become U+FFFD.
-    """
+    """Decode one JSON document; NaN, Infinity and numbers out of range become null."""
     data = data.removeprefix(BOM)
     if not data.strip(b" \t\r\n\0"):
         return _failed(Problem("empty", "is empty", torn=True))
@@ -60,10 +57,7 @@ def decode_json(data: bytes) -> Decoded:
 
 
 def decode_jsonl(data: bytes) -> tuple[list[Line], tuple[Problem, ...]]:
-    """Decode every complete line; reports the lines that are not JSON.
-
-    A last line without a line feed is still being written; it is skipped without a problem.
-    """
+    """Decode every complete line; skips a last line without a line feed."""
     lines: list[Line] = []
     problems: list[Problem] = []
     complete = data.removeprefix(BOM)[: data.rfind(b"\n") + 1]
@@ -183,12 +177,12 @@ def skip_space(text: str, position: int) -> int:
     return match.end() if match else position
 
 
-def value_end(text: str, position: int) -> int:
+def find_value_end(text: str, position: int) -> int:
     """Return the offset after the value at `position`."""
     return int(DECODER.raw_decode(text, position)[1])
 
 
-def children_of(text: str, start: int) -> Iterator[Child]:
+def iterate_children(text: str, start: int) -> Iterator[Child]:
     """Return the children of the object or list at offset `start`."""
     closing = "}" if text[start] == "{" else "]"
     position = skip_space(text, start + 1)
@@ -197,7 +191,7 @@ def children_of(text: str, start: int) -> Iterator[Child]:
         if closing == "}":
             key, after = DECODER.raw_decode(text, position)
             value = skip_space(text, skip_space(text, after) + 1)
-        end = value_end(text, value)
+        end = find_value_end(text, value)
         yield Child(key, position, value, end)
         position = skip_space(text, end)
         if text[position] == ",":
@@ -209,14 +203,14 @@ def first_child_value(text: str, start: int, step: str | int) -> int:
     position = skip_space(text, start + 1)
     if isinstance(step, int):
         for _ in range(step):
-            position = skip_space(text, skip_space(text, value_end(text, position)) + 1)
+            position = skip_space(text, skip_space(text, find_value_end(text, position)) + 1)
         return position
     while True:
         key, after = DECODER.raw_decode(text, position)
         value = skip_space(text, skip_space(text, after) + 1)
         if key == step:
             return value
-        position = skip_space(text, skip_space(text, value_end(text, value)) + 1)
+        position = skip_space(text, skip_space(text, find_value_end(text, value)) + 1)
 
 
 def find_child(children: list[Child], step: str | int) -> tuple[Child, int]:
@@ -230,7 +224,7 @@ def colon_style(text: str, children: list[Child]) -> str:
     """Return the text between key and value of the children, or of the first member."""
     for child in reversed(children):
         if child.key is not None:
-            between = text[value_end(text, child.start) : child.value]
+            between = text[find_value_end(text, child.start) : child.value]
             return between if between.strip(" \t") == ":" else ": "
     first = _FIRST_COLON.search(text)
     return first[0][1:] if first else ": "

@@ -29,7 +29,7 @@ _POLL_SECONDS: Final = 0.002
 # Does not block on a FIFO or follow a link: the folders are shared with untrusted programs.
 _SAFE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
-_DRAFT: Final = re.compile(r"\..+\.tmp-([0-9]{1,10})-[0-9a-f]{8}")  # names made by `draft_of`
+_DRAFT: Final = re.compile(r"\..+\.tmp-([0-9]{1,10})-[0-9a-f]{8}")  # names made by `make_draft_path`
 
 
 def open_regular(path: Path, flags: int) -> int:
@@ -127,7 +127,7 @@ def lease(
 def _take_lease(path: Path, now: float) -> int | None:
     """Return a descriptor of the new lease file; None while another lease is valid."""
     content = {"pid": os.getpid(), "timestamp": int(now * 1000), "leaseExpiry": int((now + LEASE_SECONDS) * 1000)}
-    draft = draft_of(path)
+    draft = make_draft_path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_drafts(path.parent)
@@ -196,13 +196,13 @@ def is_alive(pid: int) -> bool:
     return True
 
 
-def draft_of(path: Path) -> Path:
+def make_draft_path(path: Path) -> Path:
     """Return a new name beside `path` for its next version; readers ignore `*.tmp-*`."""
     return path.with_name(f".{path.name}.tmp-{os.getpid()}-{os.urandom(4).hex()}")
 
 
 def remove_drafts(folder: Path) -> None:
-    """Remove the `draft_of` files of processes that no longer run."""
+    """Remove the `make_draft_path` files of processes that no longer run."""
     for path in folder.glob(".*.tmp-*-*"):
         draft = _DRAFT.fullmatch(path.name)
         if draft is None or is_alive(int(draft[1])):

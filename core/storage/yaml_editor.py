@@ -1,7 +1,4 @@
-"""Editing of YAML as text, so that unchanged parts keep their bytes.
-
-Implements the part of the interface of `JsonText` that debug sessions need.
-"""
+"""Editing of YAML as text; the part of `JsonText` that debug sessions need."""
 
 from __future__ import annotations
 

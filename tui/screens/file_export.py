@@ -11,7 +11,7 @@ from textual.content import Content
 
 from core.base.errors import BadInput, RalphdeckError
 from core.base.text import visible_line
-from core.storage.atomic_write import export_file, is_there, write_file
+from core.storage.atomic_write import export_file, file_exists, write_file
 from tui.actions import SCREENS
 from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import AskLine, Confirm
@@ -33,7 +33,7 @@ def export(screen: BaseScreen, what: str, name: str, suffixes: Collection[str], 
         except BadInput as error:
             screen.services.say(str(error), severity="warning")
             return
-        if is_there(file):
+        if file_exists(file):
             title, detail = f"Overwrite {visible_line(file.name, 80)}?", visible_line(str(file), 300)
             dialog = Confirm(Content(title), Content(detail), verb="overwrite")
             screen.ask_user(dialog, lambda yes: _write(screen, file, make) if yes else None)

@@ -28,7 +28,7 @@ from core.metrics.effectiveness import (
 from core.metrics.export import FORMATS, export_metrics
 from core.metrics.sections import Figure, build_figures, reach_text, value_text
 from core.state.findings import all_findings
-from core.storage.atomic_write import export_file, is_there, write_file
+from core.storage.atomic_write import export_file, file_exists, write_file
 
 _MAX_CHARS: Final = 60
 MAX_WEEKS: Final = 520
@@ -118,7 +118,7 @@ def _comparison_json(found: Comparison, level: float) -> objects.Wire:
 def _export(board: Dashboard, name: str, project: ProjectPaths, *, force: bool) -> Path:
     """Write the metrics to a file and return its path."""
     file = export_file(name, project, FORMATS)
-    if is_there(file) and not force:
+    if file_exists(file) and not force:
         raise BadInput(f"{visible_line(str(file), 300)} already exists; use --force to overwrite it")
     write_file(file, export_metrics(board, file.suffix.lower(), project.project.name))
     return file

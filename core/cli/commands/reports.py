@@ -28,7 +28,7 @@ from core.learning.decay import parse_moment
 from core.learning.errors import ErrorAccumulator, ErrorEntry, classify_error
 from core.learning.outcomes import Verdict
 from core.project.project import Project
-from core.project.scoring import applied, kind_of
+from core.project.scoring import classify_work, find_pattern_uses
 from core.records.events import ErrorType, Event, Signals, event_id
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
@@ -262,7 +262,7 @@ def _print_outcome(
     assert found is not None
     signals, scored = found
     strategies = find_used_strategies(work_id, after.snapshot, after.board)
-    uses = dict.fromkeys(use.pattern_id for use in applied(after, [work_id])[work_id])
+    uses = dict.fromkeys(use.pattern_id for use in find_pattern_uses(after, [work_id])[work_id])
     effects = [(before.assessment(id), after.assessment(id)) for id in uses if id in before.board]
     warn(*warnings)
 
@@ -283,7 +283,7 @@ def _print_outcome(
     respond(
         "OutcomeDocument",
         show,
-        outcome=lambda: objects.Outcome.of(scored, **outcome_values(kind_of(after, work_id), signals)),
+        outcome=lambda: objects.Outcome.of(scored, **outcome_values(classify_work(after, work_id), signals)),
         patterns=(effect(*one) for one in effects),
         strategies=strategies,
         recorded=is_recorded,

@@ -27,7 +27,7 @@ from core.learning.criteria import (
     should_deprecate_criterion,
 )
 from core.project.project import Project
-from core.project.scoring import scored
+from core.project.scoring import find_scored_work
 from core.state.findings import all_findings
 from core.state.project_state import ProjectState
 
@@ -62,7 +62,7 @@ def score(works: tuple[str, ...], criteria: bool) -> None:
     state, settings = project.view, project.settings.learning
     weighted = _weighted(project, works if criteria else ()) if invocation().as_json or criteria else None
     chosen = _chosen(state, works) if works and not criteria else None
-    outcomes = () if criteria and not invocation().as_json else scored(state, chosen)
+    outcomes = () if criteria and not invocation().as_json else find_scored_work(state, chosen)
 
     def show() -> None:
         if criteria and works and weighted:

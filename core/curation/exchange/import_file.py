@@ -18,7 +18,7 @@ from core.records.times import iso, parse_time
 from core.sources import normalize
 from core.sources.key_style import snake_keys
 from core.sources.patterns import read_patterns
-from core.storage.file_reader import as_utf8, decode
+from core.storage.file_reader import convert_to_utf8, decode
 from core.storage.json_reader import decode_jsonl
 
 MAX_IMPORT_BYTES: Final = 64 << 20
@@ -45,7 +45,7 @@ def read_import(file: str, data: bytes) -> Arriving:
     findings = list(content.findings)
     if content.problem is not None:
         return Arriving(file=file, findings=(*findings, content.problem.finding(file)))
-    document = _document(file, as_utf8(data)[0])
+    document = _document(file, convert_to_utf8(data)[0])
     records: dict[str, tuple[Pattern, dict[str, Any]]] = {}
     refused: list[tuple[Pattern, str]] = []
     for pattern in content.patterns:

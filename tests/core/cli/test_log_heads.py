@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from core.config.paths import ProjectPaths
-from core.storage.hash_chain import Chain, linked, unlinked, write_anchor
+from core.storage.hash_chain import Chain, link_lines, strip_link, write_anchor
 from tests.core.cli.conftest import Call
 
 NULL = "pat-error-null-check-015"
@@ -29,8 +29,8 @@ def head(sample: Path, tmp_path: Path, call: Call) -> Path:
 
 def compute_anew(project: Path) -> None:
     ledger = ProjectPaths(project).ledger
-    documents = [unlinked(line) for line in ledger.read_bytes().splitlines()]
-    lines, end = linked([document.replace(b'"dana"', b'"mallory"') for document in documents], Chain().place)
+    documents = [strip_link(line) for line in ledger.read_bytes().splitlines()]
+    lines, end = link_lines([document.replace(b'"dana"', b'"mallory"') for document in documents], Chain().place)
     ledger.write_bytes(b"".join(line + b"\n" for line in lines))
     write_anchor(ledger, end)
 

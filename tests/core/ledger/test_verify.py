@@ -20,7 +20,7 @@ from core.ledger.ledger import Ledger
 from core.ledger.verify import Head, Verification, check_project, read_heads, verify, verify_ledger
 from core.project.index import Library
 from core.records.decisions import Decision, Verb
-from core.storage.hash_chain import Chain, Place, anchor_of, linked, read_anchor, unlinked, write_anchor
+from core.storage.hash_chain import Chain, Place, anchor_of, link_lines, read_anchor, strip_link, write_anchor
 from tests.factories import CURATION_NOW
 
 EMPTY = Place(0, sha256().hexdigest())
@@ -62,7 +62,7 @@ def written(older: int, newer: int) -> tuple[list[bytes], Place]:
     """Lines of an older version, and newer ones that seal them; and the end."""
     lines = [document(number) for number in range(older)]
     place = Place(older, sha256(b"".join(line + b"\n" for line in lines)).hexdigest())
-    more, end = linked([document(number) for number in range(older, older + newer)], place)
+    more, end = link_lines([document(number) for number in range(older, older + newer)], place)
     return [line + b"\n" for line in (*lines, *more)], end
 
 
@@ -268,14 +268,14 @@ def head_of(logged_paths: ProjectPaths) -> Head:
 
 def compute_anew(logged_paths: ProjectPaths, documents: list[bytes]) -> None:
     """What an editor does who knows the format: every hash and the anchor as if nothing had happened."""
-    lines, end = linked(documents, Chain().place)
+    lines, end = link_lines(documents, Chain().place)
     logged_paths.ledger.write_bytes(b"".join(line + b"\n" for line in lines))
     write_anchor(logged_paths.ledger, end)
 
 
 def test_a_recomputed_chain_is_detected_only_with_a_head(logged_paths: ProjectPaths) -> None:
     head = head_of(logged_paths)
-    documents = [unlinked(line) for line in logged_paths.ledger.read_bytes().splitlines()]
+    documents = [strip_link(line) for line in logged_paths.ledger.read_bytes().splitlines()]
     compute_anew(logged_paths, [document.replace(b"note 2", b"note X") for document in documents])
     assert verify_ledger(logged_paths).problems == (), "the chain has no key: this edit leaves no trace in the project"
     (problem,) = verify_ledger(logged_paths, [head]).problems
@@ -287,7 +287,7 @@ def test_a_recomputed_chain_is_detected_only_with_a_head(logged_paths: ProjectPa
 
 def test_lines_removed_with_the_anchor_are_detected_only_with_a_head(logged_paths: ProjectPaths) -> None:
     head = head_of(logged_paths)
-    compute_anew(logged_paths, [unlinked(line) for line in logged_paths.ledger.read_bytes().splitlines()[:3]])
+    compute_anew(logged_paths, [strip_link(line) for line in logged_paths.ledger.read_bytes().splitlines()[:3]])
     assert verify_ledger(logged_paths).problems == ()
     (problem,) = verify_ledger(logged_paths, [head]).problems
     assert (problem.line, problem.what) == (
@@ -306,7 +306,7 @@ def test_a_head_matches_every_continuation_of_the_log(logged_paths: ProjectPaths
     found = verify_ledger(logged_paths, heads)
     assert found.problems == () and found.summary.endswith("hash chain intact; contains 2 heads saved elsewhere")
     lines = logged_paths.ledger.read_bytes().splitlines()
-    compute_anew(logged_paths, [unlinked(line) for line in lines[:6]] + [b'{"kind":"note"}'])
+    compute_anew(logged_paths, [strip_link(line) for line in lines[:6]] + [b'{"kind":"note"}'])
     assert verify_ledger(logged_paths, heads).problems == (), "what came after the last head is not protected by it"
     assert len(verify_ledger(logged_paths, [*heads, replace(heads[0], lines=4)]).problems) == 1
 

@@ -16,7 +16,7 @@ from core.metrics.dashboard import Dashboard, build_dashboard
 from core.metrics.export import export_metrics, section_markdown, to_csv
 from core.metrics.sections import build_figures
 from core.project.project import Project
-from core.storage.atomic_write import export_file, is_there
+from core.storage.atomic_write import export_file, file_exists
 from tests.factories import HOSTILE_LABEL, make_bars
 
 NOW = datetime(2026, 2, 5, tzinfo=UTC)
@@ -77,8 +77,8 @@ def test_a_file_is_named_outside_of_aiwg_with_a_suffix(tmp_path: Path, monkeypat
     assert export_file("report.MD", project, (".md",)) == tmp_path / "report.MD"
     (tmp_path / ".aiwg").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / ".aiwg")
-    assert is_there(tmp_path / "link")
-    assert not is_there(tmp_path / ("x" * 300))
+    assert file_exists(tmp_path / "link")
+    assert not file_exists(tmp_path / ("x" * 300))
     for name in (".aiwg/report.md", "link/report.md", "report.txt", "report", "a\0.md"):
         with pytest.raises(BadInput):
             export_file(name, project, (".md",))

@@ -9,7 +9,7 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.demo.sample import copy_sample
 from core.project.project import Project
-from core.project.scoring import applied, scored
+from core.project.scoring import find_pattern_uses, find_scored_work
 from core.records.events import Event, Signals
 from core.state.project_state import ProjectState
 
@@ -32,24 +32,24 @@ def event(kind: str, number: int, work_id: str, pattern_id: str = "", success: b
 
 
 def uses(view: ProjectState, work_id: str) -> list[tuple[str, bool | None, bool]]:
-    return [(use.pattern_id, use.success, use.inferred) for use in applied(view, [work_id])[work_id]]
+    return [(use.pattern_id, use.success, use.inferred) for use in find_pattern_uses(view, [work_id])[work_id]]
 
 
 def test_finished_work_is_listed_once_newest_first(open_project: Project) -> None:
-    found = scored(open_project.view)
+    found = find_scored_work(open_project.view)
     assert sorted(one.work_id for one in found) == sorted(open_project.view.board.finished())
     assert [one.at for one in found] == sorted((one.at for one in found), reverse=True)
     assert {one.kind for one in found} == {"loop", "attempt", "reported"}
 
 
 def test_scores_of_one_equal_those_of_all(open_project: Project) -> None:
-    for one in scored(open_project.view):
-        assert scored(open_project.view, [one.work_id, one.work_id]) == (one,)
+    for one in find_scored_work(open_project.view):
+        assert find_scored_work(open_project.view, [one.work_id, one.work_id]) == (one,)
 
 
 def test_unfinished_work_is_left_out(open_project: Project) -> None:
     running = next(loop.id for loop in open_project.view.snapshot.loops.values() if loop.status.active)
-    assert scored(open_project.view, [running, "bd-0"]) == ()
+    assert find_scored_work(open_project.view, [running, "bd-0"]) == ()
 
 
 def test_a_use_counts_as_applied_and_feedback_alone_does_not(open_project: Project) -> None:
@@ -68,7 +68,7 @@ def test_use_without_a_result_inherits_that_of_the_loop(open_project: Project) -
     outcome = Event(id="o", at=NOW, kind="outcome", loop_id="bd-1", success=True, signals=clean)
     view = open_project.record(outcome)
     assert uses(view, "bd-1") == [(PATTERN, True, True), (OTHER, False, False)]
-    (one,) = scored(view, ["bd-1"])
+    (one,) = find_scored_work(view, ["bd-1"])
     assert one.outcome.raw == pytest.approx(1.0)
     assert (one.at, one.kind) == (NOW, "reported")
 
