@@ -23,7 +23,7 @@ from core.curation.curator import Curator, Target
 from core.curation.decision_writer import Decided
 from core.curation.exchange.export import Entry, Exported, export
 from core.curation.exchange.import_file import read_import
-from core.curation.exchange.import_plan import Action, ImportPlan, Registry, plan_import
+from core.curation.exchange.import_plan import Action, ImportPlan, LocalRegistry, plan_import
 from core.curation.merge import as_read
 from core.episodes.protocol import Episodes
 from core.extraction.record_parts import parse_pattern
@@ -355,7 +355,7 @@ class ExchangeProject:
     def plan(self, data: bytes, file: str = "team.json") -> ImportPlan:
         """What an import would do."""
         patterns = {id: as_read(record, EXCHANGE_KIND) for id, record in self.records.items()}
-        known = Registry(
+        known = LocalRegistry(
             patterns=patterns,
             records=self.records,
             imported=self.imported,

@@ -34,7 +34,7 @@ def about_text(decision: Decision, known: Mapping[str, Decision]) -> str:
     return f"{verb_text(other)} {subject_text(other)}" if other else subject_text(decision)
 
 
-def changed(decision: Decision) -> str:
+def describe_change(decision: Decision) -> str:
     """Describe what a decision changed: `established → proven`, `8 patterns`, or ""."""
     merged = decision.after.get("merged")
     if isinstance(merged, str):

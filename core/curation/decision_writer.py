@@ -139,7 +139,7 @@ class DecisionWriter:
         def drafts(state: CurationState, act: str) -> dict[str, Draft]:
             decisions, known = self._ledger.decisions(), self._ledger.by_id()
             if not name:
-                check_newest(self._by, self._news(), known, now)
+                check_newest(self._by, self._unseen_decisions(), known, now)
             chosen = undo.named_act(name, state, decisions) if name else undo.last_act(verb, state)
             if not name and not any_author:
                 undo.check_own(known[chosen[0]], self._by)
@@ -160,13 +160,13 @@ class DecisionWriter:
 
     def _check_conflicts(self, draft: Draft, now: datetime) -> Draft:
         """Return the draft; raise `Conflict` if its subject changed, see `deciding_on`."""
-        if news := self._news():
+        if news := self._unseen_decisions():
             check_decisions(draft, self._by, news, self._ledger.by_id(), now)
         if self._expected_state is not None:
             check_texts(draft, self._expected_state)
         return draft
 
-    def _news(self) -> Sequence[Decision]:
+    def _unseen_decisions(self) -> Sequence[Decision]:
         """Return the decisions that the user has not seen."""
         return () if self._expected_state is None else self._ledger.decisions()[self._expected_state.decisions :]
 

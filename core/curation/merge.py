@@ -82,7 +82,7 @@ def check_pair(target: Pattern, other: Pattern) -> None:
         raise Refused(f"{one} and {two} are not two patterns of one type")
 
 
-def merged(
+def merge_changes(
     target: Mapping[str, Any], other: Mapping[str, Any], pattern_type: PatternType, now: datetime
 ) -> dict[str, Any]:
     """Return the keys of `target` that change when `other` is merged into it.
@@ -93,10 +93,10 @@ def merged(
     ours, theirs = Tally.of(one.recorded_counts), Tally.of(two.recorded_counts)
     if one.id == two.id:
         total = ours | theirs
-        origins = united_origins(target, other, Tally.__or__)
+        origins = combine_origins(target, other, Tally.__or__)
     else:
-        total = _united(ours, theirs, one, two)
-        origins = united_origins(target, other, Tally.__add__)
+        total = _add_counts(ours, theirs, one, two)
+        origins = combine_origins(target, other, Tally.__add__)
     changes = lineage_changes(target, other, pattern_type)
     last_used = max(filter(None, (one.last_used, two.last_used)), default=now)
     changes |= count_changes(target, total, pattern_type, last_used)
@@ -154,7 +154,7 @@ def lineage_changes(target: Mapping[str, Any], other: Mapping[str, Any], pattern
     """Return the keys of `target` that change with the lineage of `other`."""
     one, two = as_read(target, pattern_type), as_read(other, pattern_type)
     changes: dict[str, Any] = {}
-    loops = _joined_loops(target.get("source_loops"), other.get("source_loops"), pattern_type)
+    loops = _merge_loops(target.get("source_loops"), other.get("source_loops"), pattern_type)
     if loops is not None:
         changes["source_loops"] = loops
     if two.last_used and (one.last_used is None or two.last_used > one.last_used):
@@ -169,7 +169,7 @@ def lineage_changes(target: Mapping[str, Any], other: Mapping[str, Any], pattern
     return changes
 
 
-def united_origins(
+def combine_origins(
     target: Mapping[str, Any], other: Mapping[str, Any], unite: Callable[[Tally, Tally], Tally] = Tally.__or__
 ) -> dict[str, dict[str, int]]:
     """Combine the shares of other projects in both records, per project."""
@@ -186,12 +186,12 @@ def origins_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def shares_a_loop(one: Pattern, other: Pattern) -> bool:
-    return bool(_shared(one, other))
+    return bool(_common_loops(one, other))
 
 
-def _united(ours: Tally, theirs: Tally, one: Pattern, two: Pattern) -> Tally:
+def _add_counts(ours: Tally, theirs: Tally, one: Pattern, two: Pattern) -> Tally:
     """Add both counts; a common loop counts once, as a failure if results differ."""
-    shared = _shared(one, two), _shared(two, one)
+    shared = _common_loops(one, two), _common_loops(two, one)
     number = min(*map(len, shared), ours.uses, theirs.uses)
     failed = min(max(sum(loop.outcome == "failure" for loop in loops) for loops in shared), number)
     good = min(number - failed, ours.successes, theirs.successes)
@@ -202,7 +202,7 @@ def _united(ours: Tally, theirs: Tally, one: Pattern, two: Pattern) -> Tally:
     return Tally(min(successes, uses - failures), failures, uses)
 
 
-def _shared(one: Pattern, two: Pattern) -> list[SourceLoop]:
+def _common_loops(one: Pattern, two: Pattern) -> list[SourceLoop]:
     """Return source loops of `one` that `two` has too; an unknown time matches any."""
     times: dict[str, set[datetime | None]] = {}
     for loop in two.source_loops:
@@ -215,7 +215,7 @@ def _shared(one: Pattern, two: Pattern) -> list[SourceLoop]:
     return list(found.values())
 
 
-def _joined_loops(mine: Any, new: Any, pattern_type: PatternType) -> list[Any] | None:
+def _merge_loops(mine: Any, new: Any, pattern_type: PatternType) -> list[Any] | None:
     """Return `mine` with the new entries of `new` in its form; None if none are new."""
     target = mine if isinstance(mine, list) else [mine] if isinstance(mine, str) else []
     plain = all(isinstance(entry, str) for entry in target) if target else pattern_type is PatternType.TEMPLATE

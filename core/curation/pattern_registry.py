@@ -72,7 +72,7 @@ class Registry:
             return None
         document, records = read
         record = records[pattern_id]
-        check_keepable(record.value, pattern_id)
+        check_storable(record.value, pattern_id)
         return Stored(file, record.value, self._text(file, document, record.path))
 
     def _text(self, file: str, document: JsonText, path: Path) -> str:
@@ -120,7 +120,7 @@ class Registry:
         return self._files[file]
 
 
-def check_keepable(record: dict[str, Any], pattern_id: str) -> None:
+def check_storable(record: dict[str, Any], pattern_id: str) -> None:
     """Raise `Refused` if the ledger cannot store a record exactly."""
     try:
         same = msgspec.json.decode(msgspec.json.encode(record)) == record
@@ -178,7 +178,7 @@ class UnitOfWork:
         try:
             record = self.registry.records((pattern,))[pattern.id]
             found = text_of(record, pattern.type)
-            check_keepable(found, pattern.id)
+            check_storable(found, pattern.id)
         except (KeyError, Refused, Unwritable):
             return {}
         stored = as_read({**found, id_key(record): pattern.id}, pattern.type)

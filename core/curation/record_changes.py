@@ -16,8 +16,8 @@ from core.base.text import plural, visible_line
 from core.config.paths import ProjectPaths
 from core.curation.apply import FreeIds, pattern_path
 from core.curation.case import Draft
-from core.curation.merge import as_read, check_pair, merged
-from core.curation.pattern_registry import Registry, Stored, check_keepable
+from core.curation.merge import as_read, check_pair, merge_changes
+from core.curation.pattern_registry import Registry, Stored, check_storable
 from core.extraction.selection import link_alternatives
 from core.records.decisions import CurationState, Effect, Verb
 from core.records.extractions import Extraction
@@ -77,7 +77,7 @@ class Changes:
 
     def insert(self, file: str, kind: PatternType, identifier: str, record: dict[str, Any], **options: Any) -> None:
         """Add a record; `options` are `keep_id` and `beside` of `Effect`."""
-        check_keepable(record, identifier)
+        check_storable(record, identifier)
         effect = partial(Effect, file=file, type=kind.value, pattern_id=identifier)
         self._effects.append(effect(insert=record, **options))
         self._inverse.insert(0, effect(remove=True))
@@ -98,7 +98,7 @@ class Changes:
         """Set some keys of a record and remove others."""
         known = self._set.setdefault((stored.file, identifier), (kind, stored, {}))
         known[2].update(keys)
-        check_keepable(known[2], identifier)
+        check_storable(known[2], identifier)
         self._unset[stored.file, identifier] = tuple(key for key in unset if key in stored.value)
 
     def draft_fields(self) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern
     for proposal in extraction.merges:
         stored = batch.registry.record(patterns[proposal.duplicate_of])
         kind = proposal.type
-        keys = merged(changes.present(stored, kind, proposal.duplicate_of), proposal.record, kind, batch.at)
+        keys = merge_changes(changes.present(stored, kind, proposal.duplicate_of), proposal.record, kind, batch.at)
         if keys:
             changes.set(stored, kind, proposal.duplicate_of, keys)
             joined.append(proposal.duplicate_of)
@@ -189,7 +189,7 @@ def merge(batch: Batch, target: Pattern, other: Pattern) -> Draft:
     check_pair(target, other)
     stored, merged_record = batch.registry.record(target), batch.registry.record(other)
     changes = Changes()
-    changes.set(stored, target.type, target.id, merged(stored.value, merged_record.value, target.type, batch.at))
+    changes.set(stored, target.type, target.id, merge_changes(stored.value, merged_record.value, target.type, batch.at))
     _archive(batch, changes, other, merged_record, f"merged into {target.id}")
     summary = f"merged {shorten_id(other.id)} into {shorten_id(target.id)}"
     return batch.draft(changes, Verb.MERGE, target.id, summary, {"merged": other.id, "patterns": [target.id, other.id]})

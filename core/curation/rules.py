@@ -205,7 +205,7 @@ def release(case: Case, _command: PatternCommand) -> Draft:
     """
     arrival = case.state.arrivals.get(case.pattern.id)
     waits = arrival is not None and arrival.needs_review(case.pattern.content_hash)
-    stopped = _stopped(case)
+    stopped = _stopping_severity(case)
     if not waits and stopped is None:
         if case.state.approves(case.pattern.id, case.pattern.content_hash):
             raise AlreadyDone(f"{case.name} is already approved")
@@ -273,7 +273,7 @@ def _is_quarantined(case: Case) -> bool:
     return arrival is not None and arrival.blocks and arrival.needs_review(case.pattern.content_hash)
 
 
-def _stopped(case: Case) -> Severity | None:
+def _stopping_severity(case: Case) -> Severity | None:
     """Return the scan result that withholds this text, unless a person approved it."""
     if case.pin is not None and case.pin.content_hash == case.pattern.content_hash:
         return None
@@ -281,7 +281,7 @@ def _stopped(case: Case) -> Severity | None:
 
 
 def _is_blocked(case: Case) -> bool:
-    return _stopped(case) is Severity.BLOCKED
+    return _stopping_severity(case) is Severity.BLOCKED
 
 
 def _require_reason_if_blocked(case: Case, doing: str) -> None:

@@ -101,7 +101,7 @@ def record_events(
     return tuple(counted)
 
 
-def brought_counts(
+def make_counted_events(
     snapshot: Snapshot, board: Scoreboard, pattern_ids: Iterable[str], decision: Decision
 ) -> tuple[Event, ...]:
     """Make `counted` events for records into which a decision brought counts.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from core.curation.decision_text import about_text, changed, verb_text
+from core.curation.decision_text import about_text, describe_change, verb_text
 from core.documents.document import Document, Line, Moment, Text, fields, line, section
 from core.records.decisions import Decision, Effect
 from core.state.project_state import ProjectState
@@ -50,7 +50,7 @@ def subject(state: ProjectState, decision: Decision) -> str:
 
 def change_text(decision: Decision) -> str:
     """Describe what a decision changed; "" if the state did not change."""
-    text = changed(decision)
+    text = describe_change(decision)
     return "" if text.startswith("stays ") else text
 
 

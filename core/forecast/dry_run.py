@@ -27,7 +27,7 @@ from core.curation.commands import Command
 from core.curation.curator import Curator
 from core.curation.decision_writer import Decided
 from core.curation.effects import Outcomes, Step, apply_steps
-from core.curation.pattern_registry import Registry, Stored, UnitOfWork, check_keepable
+from core.curation.pattern_registry import Registry, Stored, UnitOfWork, check_storable
 from core.learning.scoreboard import Scoreboard
 from core.ledger.decision_log import DecisionLog
 from core.ledger.ledger import Ledger
@@ -259,7 +259,7 @@ class _RecordRegistry(Registry):
                 document = RecordText(data or b"")
                 record = find(document, pattern.id)
                 if record is not None:
-                    check_keepable(record.value, pattern.id)
+                    check_storable(record.value, pattern.id)
                     return Stored(pattern.file, record.value, document.text_at(record.path))
         return super().record(pattern)
 

@@ -194,7 +194,7 @@ class Forecaster:
         self, state: ProjectState, command: Command, stop: Stop, about: tuple[str, ...] = ()
     ) -> tuple[Forecast, DryRun] | None:
         """Dry-run a decision; compare contexts, and the ranks of patterns in `about`."""
-        by_words = state.coverage
+        by_words, contexts = state.coverage, self._contexts
         run = dry_run(self._project, command, state)
         after, same = run.state, same_texts(state, run.state)
         readers = _readers(state, about)
@@ -202,7 +202,7 @@ class Forecaster:
         for task in dict.fromkeys(reader.task for reader in readers):
             if stop():
                 return None
-            compared[task] = self._contexts.given(state, task), self._contexts.supposed(after, task, same=same)
+            compared[task] = contexts.current_context(state, task), contexts.dry_run_context(after, task, same=same)
         pairs = [(reader, *compared[reader.task]) for reader in readers]
         known, come = state.snapshot.patterns.keys(), after.snapshot.patterns.keys()
         given, supposed = [one.pattern_ids for _, one, _ in pairs], [two.pattern_ids for _, _, two in pairs]
@@ -214,7 +214,7 @@ class Forecaster:
                 if one.context != two.context
             ),
             tokens=(sum(one.tokens for _, one, _ in pairs), sum(two.tokens for _, _, two in pairs)),
-            turned=tuple(_turned(state, after)),
+            turned=tuple(_state_changes(state, after)),
             added=tuple(sorted(come - known)),
             removed=tuple(sorted(known - come)),
             places=tuple((id, _rank(state, id, given), _rank(after, id, supposed)) for id in about),
@@ -243,7 +243,7 @@ def shown_codes(board: Scoreboard) -> Codes:
     return np.where(board.quarantined, is_withheld, board.state_codes).astype(np.int8)
 
 
-def _turned(state: ProjectState, after: ProjectState) -> Iterator[tuple[str, str, str]]:
+def _state_changes(state: ProjectState, after: ProjectState) -> Iterator[tuple[str, str, str]]:
     """Yield (ID, before, after) of patterns that change their shown state."""
     ids = after.board.ids
     if ids != state.board.ids:

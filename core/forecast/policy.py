@@ -144,11 +144,11 @@ class _Checker:
         rule = rule_name(field)
         if setting is None or setting is False:
             return RuleResult(rule=rule, passed=None, text="off")
-        if self._unread and field not in _ALWAYS_CHECKED:
-            first = self._unread[0]
-            more = f" (and {plural(len(self._unread) - 1, 'more file')})" if len(self._unread) > 1 else ""
+        if self._unreadable and field not in _ALWAYS_CHECKED:
+            first = self._unreadable[0]
+            more = f" (and {plural(len(self._unreadable) - 1, 'more file')})" if len(self._unreadable) > 1 else ""
             text = f"cannot be checked: {visible_line(first.file, 200)} {visible_line(first.message, 200)}{more}"
-            return RuleResult(rule=rule, passed=False, text=text, subjects=tuple(one.file for one in self._unread))
+            return RuleResult(rule=rule, passed=False, text=text, subjects=tuple(one.file for one in self._unreadable))
         rules: dict[str, Callable[[], tuple[Sequence[str], str]]] = {
             "no_quarantined": self._quarantined,
             "no_critical": self._critical,
@@ -165,7 +165,7 @@ class _Checker:
         return RuleResult(rule=rule, passed=not excess, text=text, subjects=excess)
 
     @cached_property
-    def _unread(self) -> list[Finding]:
+    def _unreadable(self) -> list[Finding]:
         """Return a finding for each unreadable file, folder or part of the decision log."""
         snapshot = self._state.snapshot
         found = {
@@ -181,13 +181,16 @@ class _Checker:
     @cached_property
     def _contexts(self) -> list[tuple[Recipient, InjectedContext]]:
         contexts = ContextCache()
-        return [(reader, contexts.given(self._state, reader.task)) for reader in list_recipients(self._state.snapshot)]
+        return [
+            (reader, contexts.current_context(self._state, reader.task))
+            for reader in list_recipients(self._state.snapshot)
+        ]
 
     @property
     def _contexts_text(self) -> str:
         return plural(len(self._contexts), "context") + " of running and paused loops and last tasks"
 
-    def _given(self) -> Iterator[str]:
+    def _injectable_ids(self) -> Iterator[str]:
         """Yield IDs of patterns that may be injected, by state or in one of the contexts."""
         board = self._state.board
         yield from _ids(board, board.injectable)
@@ -196,14 +199,17 @@ class _Checker:
     def _quarantined(self) -> tuple[Sequence[str], str]:
         board = self._state.board
         quarantined = set(_ids(board, board.quarantined))
-        broken = list(dict.fromkeys(id for id in self._given() if id in quarantined))
-        return broken, f"{plural(len(quarantined), 'pattern')} in quarantine, {_none(broken)} in {self._contexts_text}"
+        broken = list(dict.fromkeys(id for id in self._injectable_ids() if id in quarantined))
+        return (
+            broken,
+            f"{plural(len(quarantined), 'pattern')} in quarantine, {_count_text(broken)} in {self._contexts_text}",
+        )
 
     def _critical(self) -> tuple[Sequence[str], str]:
         state = self._state
         patterns, curation = state.snapshot.patterns, state.snapshot.curation
         scan, board = state.settings.scan, state.board
-        given = {id: highest_severity(patterns[id], curation, scan) for id in self._given()}
+        given = {id: highest_severity(patterns[id], curation, scan) for id in self._injectable_ids()}
         dangerous = [id for id, severity in given.items() if severity is not None and severity.stops]
         by_rule = (id for id in dangerous if state.assessment(id).decided_by != HUMAN)
         broken = [id for id in by_rule if find_stopping_severity(patterns[id], curation, scan) is not None]
@@ -217,7 +223,10 @@ class _Checker:
                 together.append(reader.id)
         allowed = len(dangerous) - len(broken)
         released = f"; a person has released {plural(allowed, 'dangerous text')}" if allowed else ""
-        return [*broken, *together], f"{_none([*broken, *together])} dangerous in {self._contexts_text}{released}"
+        return [
+            *broken,
+            *together,
+        ], f"{_count_text([*broken, *together])} dangerous in {self._contexts_text}{released}"
 
     def _single_loop(self) -> tuple[Sequence[str], str]:
         state = self._state
@@ -228,7 +237,7 @@ class _Checker:
             if one.decided_by != HUMAN
             and any(loop.state_without is not one.computed for loop in explain_pattern(state, one.pattern_id).loops)
         ]
-        return broken, f"{plural(len(proven), 'proven pattern')}, {_none(broken)} by a single loop"
+        return broken, f"{plural(len(proven), 'proven pattern')}, {_count_text(broken)} by a single loop"
 
     def _log(self) -> tuple[Sequence[str], str]:
         found = verify_ledger(self._paths)
@@ -261,5 +270,5 @@ def _ids(board: Scoreboard, rows: Flags) -> list[str]:
     return [board.ids[row] for row in rows.nonzero()[0].tolist()]
 
 
-def _none(broken: Sequence[str]) -> str:
+def _count_text(broken: Sequence[str]) -> str:
     return f"{len(broken):,}" if broken else "none"

@@ -24,7 +24,7 @@ from core.curation.decision_writer import Decided, Progress
 from core.curation.pattern_registry import Registry
 from core.curation.record_changes import PRUNE, Batch
 from core.curation.rules import OVERRIDE
-from core.curation.use_counts import brought_counts
+from core.curation.use_counts import make_counted_events
 from core.learning.bursts import Burst
 from core.metrics.derived_files import write_derived
 from core.metrics.pruning import Pruning, select_prunable
@@ -150,7 +150,7 @@ class DecidingProject(ProjectReader):
     def _extract(self, command: commands.Extract, now: datetime) -> Decided:
         extraction = self.extraction(command.source_id, command.types)
         if command.expected is not None and extraction != command.expected:
-            self._background_search.doubt()
+            self._background_search.forget_offers()
             raise Conflict(f"the patterns offered by {visible_line(command.source_id, 80)} changed; review them again")
         patterns = self._view.snapshot.patterns
         decided = self._write_records(
@@ -159,8 +159,8 @@ class DecidingProject(ProjectReader):
             now,
         )
         self._log_extraction(decided.decision)
-        self._background_search.take(command.source_id)
-        self._incremental_checks.take(command.source_id)
+        self._background_search.remove_offer(command.source_id)
+        self._incremental_checks.remove_recurring(command.source_id)
         return decided
 
     def _log_extraction(self, decision: Decision) -> None:
@@ -203,17 +203,16 @@ class DecidingProject(ProjectReader):
             return record_changes.import_patterns(batch, plan, patterns)
 
         decided = self._write_records(rule, command, now)
-        self._keep_brought_counts(decided.decision, decided.decision.after["joined"])
+        self._record_merged_counts(decided.decision, decided.decision.after["joined"])
         return decided
 
     def _plan_import(self, arriving: Arriving, registry: Registry, ids: FreeIds, origin: str) -> ImportPlan:
-        from core.curation.exchange.import_plan import Registry as Known
-        from core.curation.exchange.import_plan import plan_import
+        from core.curation.exchange.import_plan import LocalRegistry, plan_import
 
         snapshot = self._view.snapshot
         archives, _ = read_archives(self.project)
         ids.reserve(pattern.id for pattern, _ in arriving.records)
-        known = Known(
+        known = LocalRegistry(
             patterns=snapshot.patterns,
             records=registry.records(snapshot.patterns.values()),
             imported=snapshot.curation.imported,
@@ -227,12 +226,12 @@ class DecidingProject(ProjectReader):
     def _merge(self, command: commands.Merge, now: datetime) -> Decided:
         target, other = self._view.pattern(command.target_id), self._view.pattern(command.other_id)
         decided = self._write_records(lambda batch: record_changes.merge(batch, target, other), command, now)
-        self._keep_brought_counts(decided.decision, (target.id,))
+        self._record_merged_counts(decided.decision, (target.id,))
         return decided
 
-    def _keep_brought_counts(self, decision: Decision, pattern_ids: Iterable[str]) -> None:
+    def _record_merged_counts(self, decision: Decision, pattern_ids: Iterable[str]) -> None:
         state, _ = self.apply((self.project.ledger, self.project.patterns))
-        if events := brought_counts(state.snapshot, state.board, pattern_ids, decision):
+        if events := make_counted_events(state.snapshot, state.board, pattern_ids, decision):
             self._append_events(*events)
 
     def pruning(self, policy: PruningSettings | None = None) -> tuple[Pruning, ...]:

@@ -222,7 +222,7 @@ class ProjectReader:
             if delta.patterns:
                 index = index.updated(snapshot.patterns, delta.patterns)
                 similarity = similarity.updated(snapshot.patterns, delta.patterns)
-                self._background_search.doubt()
+                self._background_search.forget_offers()
         if delta is None or self._affects_queue(delta, board, now):
             queue = self._queue(snapshot, board, now)
         else:

@@ -56,12 +56,12 @@ class BackgroundSearch:
         self._pairs: dict[tuple[str, str], float] = {}
         self._is_complete = True
 
-    def doubt(self) -> None:
+    def forget_offers(self) -> None:
         """Search for all offers again, since the registry changed."""
         for loop_id in self._offered:
             self._searched_loops.pop(loop_id, None)
 
-    def take(self, loop_id: str) -> None:
+    def remove_offer(self, loop_id: str) -> None:
         """Remove the offer of a loop that was extracted."""
         self.offers = MappingProxyType({key: offer for key, offer in self.offers.items() if key != loop_id})
 
@@ -77,7 +77,7 @@ class BackgroundSearch:
         if removed := self.offers.keys() - {loop.id for loop in candidates}:
             for loop_id in removed:
                 self._searched_loops.pop(loop_id, None)
-                self.take(loop_id)
+                self.remove_offer(loop_id)
             return True
         for loop in candidates:
             if self._searched_loops.get(loop.id) is not loop:

@@ -75,7 +75,7 @@ class ContextCache:
         self._view: ProjectState | None = None
         self._given: dict[str, InjectedContext] = {}
 
-    def given(self, view: ProjectState, task: str) -> InjectedContext:
+    def current_context(self, view: ProjectState, task: str) -> InjectedContext:
         """Return the context of a task; cached until the state or the vectors change."""
         self._base_on(view)
         found = self._given.get(task)
@@ -85,7 +85,7 @@ class ContextCache:
             found = self._given[task] = task_context(view, self._relevant[task])
         return found
 
-    def supposed(self, view: ProjectState, task: str, *, same: bool) -> InjectedContext:
+    def dry_run_context(self, view: ProjectState, task: str, *, same: bool) -> InjectedContext:
         """Return the context in a dry run; `same` if its texts equal the real state's."""
         known = self._relevant.get(task) if same else None
         return task_context(view, task_relevance(view, task) if known is None else known)

@@ -71,7 +71,7 @@ class IncrementalChecks:
         self._pending_clusters: list[Cluster] = []
         self._drafted: list[tuple[Cluster, Extraction]] = []
 
-    def take(self, cluster_id: str) -> None:
+    def remove_recurring(self, cluster_id: str) -> None:
         """Remove a recurring learning that was extracted."""
         self.recurring = tuple(one for one in self.recurring if one[0].id != cluster_id)
 

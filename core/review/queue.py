@@ -69,10 +69,10 @@ def review_queue(
     others.sort(key=lambda item: (-net(item.impact, item.seconds, settings), item.kind, item.subject))
     items = [*(item for item in items if item.is_urgent), *others]
     first = {item.question_key: item for item in reversed(items)}
-    return tuple(item for item in _open(items, curation, now) if first[item.question_key] is item)
+    return tuple(item for item in _pending(items, curation, now) if first[item.question_key] is item)
 
 
-def _open(items: Iterable[ReviewItem], curation: CurationState, now: datetime) -> Iterator[ReviewItem]:
+def _pending(items: Iterable[ReviewItem], curation: CurationState, now: datetime) -> Iterator[ReviewItem]:
     """Yield questions that are neither dismissed nor snoozed."""
     for item in items:
         verdict = curation.inversions.get(item.question_key)

@@ -14,7 +14,7 @@ from core.cli.support.input_file import read_input
 from core.cli.support.options import ReadingCommand, invocation, limit_option, output_option, words_option
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
 from core.config.paths import ProjectPaths
-from core.curation.decision_text import about_text, changed, verb_text
+from core.curation.decision_text import about_text, describe_change, verb_text
 from core.ledger.verify import MAX_HEADS_BYTES, Head, check_project, read_heads, verify_ledger
 from core.records.decisions import Decision, Verb
 from core.storage.atomic_write import export_file, write_file
@@ -88,7 +88,7 @@ def log(
             colours={"promote": "green", "deprecate": "red"},
         ),
         id_column("SUBJECT", lambda one: about_text(one, by_id)),
-        Column("CHANGE", changed, expendable=3),
+        Column("CHANGE", describe_change, expendable=3),
         Column("REASON", _reason, free=True, expendable=1),
     )
     respond(

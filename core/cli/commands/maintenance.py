@@ -12,7 +12,7 @@ from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import COUNT, FRACTION, DecidingCommand, ReadingCommand, reason_option
 from core.cli.support.project import chosen_project, now, open_project
 from core.curation.commands import Archive, Merge, PrunePatterns, Restore
-from core.curation.merge import Tally, as_read, check_pair, merged
+from core.curation.merge import Tally, as_read, check_pair, merge_changes
 from core.curation.pattern_registry import Registry
 from core.records.patterns import Pattern
 from core.retrieval.similarity import cap_similarity
@@ -175,7 +175,7 @@ def _print_preview(target: Pattern, other: Pattern) -> None:
     registry = Registry(chosen_project())
     ours, theirs = registry.record(target).value, registry.record(other).value
     before = as_read(ours, target.type)
-    after = as_read({**ours, **merged(ours, theirs, target.type, now())}, target.type)
+    after = as_read({**ours, **merge_changes(ours, theirs, target.type, now())}, target.type)
 
     def show() -> None:
         line(f"would merge {other.id} into {target.id}")

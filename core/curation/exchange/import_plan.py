@@ -13,7 +13,7 @@ from msgspec import Struct
 from core.base.text import visible_line
 from core.curation.exchange.export import LOCAL_KEYS
 from core.curation.exchange.import_file import Arriving
-from core.curation.exchange.origins import arriving_shares, projects_of, united
+from core.curation.exchange.origins import arriving_shares, combine_counts, projects_of
 from core.curation.exchange.redaction import pseudonym
 from core.curation.merge import ORIGINS, as_read, count_changes, lineage_changes
 from core.records.findings import Finding
@@ -87,7 +87,7 @@ class ImportPlan(Struct, frozen=True, kw_only=True):
         return tuple(row for row in self.rows if row.action not in (Action.SAME, Action.REFUSED))
 
 
-class Registry(Struct, frozen=True, kw_only=True):
+class LocalRegistry(Struct, frozen=True, kw_only=True):
     """The local registry that an import is compared with.
 
     `records` are those that can be written, `imported` the last imported ones by local ID, `archived` the IDs in
@@ -103,7 +103,7 @@ class Registry(Struct, frozen=True, kw_only=True):
     origin: str
 
 
-def plan_import(arriving: Arriving, known: Registry, next_id: NextId, now: datetime) -> ImportPlan:
+def plan_import(arriving: Arriving, known: LocalRegistry, next_id: NextId, now: datetime) -> ImportPlan:
     """Plan an import; `next_id` returns IDs unused in registry, archives and file."""
     planner = _Planner(known, next_id, now)
     rows = [planner.row(pattern, record) for pattern, record in arriving.records]
@@ -112,7 +112,7 @@ def plan_import(arriving: Arriving, known: Registry, next_id: NextId, now: datet
 
 
 class _Planner:
-    def __init__(self, known: Registry, next_id: NextId, now: datetime) -> None:
+    def __init__(self, known: LocalRegistry, next_id: NextId, now: datetime) -> None:
         self._known = known
         self._next_id = next_id
         self._now = now
@@ -199,7 +199,7 @@ class _Planner:
         known, ours = self._known, self._records[target]
         read = as_read(ours, pattern.type)
         theirs = self._with_our_loops(read, theirs)
-        total, shares = united(ours, theirs, pattern.type, known.origin, known.imported.get(target))
+        total, shares = combine_counts(ours, theirs, pattern.type, known.origin, known.imported.get(target))
         changes = lineage_changes(ours, theirs, pattern.type)
         last_used = max(filter(None, (read.last_used, pattern.last_used)), default=self._now)
         changes |= count_changes(ours, total, pattern.type, last_used)

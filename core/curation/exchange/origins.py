@@ -72,7 +72,7 @@ def shares_for_export(record: Mapping[str, Any], kind: PatternType, origin: str)
     return _written(shares)
 
 
-def united(
+def combine_counts(
     ours: Mapping[str, Any], theirs: Mapping[str, Any], kind: PatternType, origin: str, base: Mapping[str, Any] | None
 ) -> tuple[Tally, dict[str, dict[str, int]]]:
     """Combine two records of a pattern; return the total and the other shares.

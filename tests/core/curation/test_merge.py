@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.curation.merge import Tally, as_read, merged
+from core.curation.merge import Tally, as_read, merge_changes
 from core.records.patterns import PatternType
 
 NOW = datetime(2026, 2, 3, tzinfo=UTC)
@@ -55,7 +55,7 @@ def test_merge_adds_counts_and_lineage_and_preserves_the_text() -> None:
         tags=["null", "auth"],
         related_patterns=["pat-success-x-001", "pat-error-made-001"],
     )
-    assert merged(target, other, PatternType.ERROR, NOW) == {
+    assert merge_changes(target, other, PatternType.ERROR, NOW) == {
         "usage_count": 6,
         "success_rate": 5 / 6,
         "successful_applications": 5,
@@ -74,16 +74,16 @@ def test_merge_adds_counts_and_lineage_and_preserves_the_text() -> None:
 def test_common_loop_counts_as_one_use() -> None:
     target = record(1, source_loops=[loop(1), loop(2)], success_rate=0.75, usage_count=4)
     again = {**_TEXT[PatternType.ERROR], "source_loops": [loop(2)], "success_rate": 1.0, "usage_count": 1}
-    assert merged(target, again, PatternType.ERROR, NOW) == {}
+    assert merge_changes(target, again, PatternType.ERROR, NOW) == {}
     new = {**again, "source_loops": [loop(3)]}
-    changed = merged(target, new, PatternType.ERROR, NOW)
+    changed = merge_changes(target, new, PatternType.ERROR, NOW)
     assert (changed["usage_count"], changed["success_rate"]) == (5, 0.8)
 
 
 def test_anti_pattern_counts_failures_as_successes() -> None:
     target = record(1, PatternType.ANTI, failure_rate=0.75, occurrence_count=4, source_loops=[loop(1)])
     other = record(2, PatternType.ANTI, failure_rate=1.0, occurrence_count=1, source_loops=[loop(2)])
-    changed = merged(target, other, PatternType.ANTI, NOW)
+    changed = merge_changes(target, other, PatternType.ANTI, NOW)
     assert (changed["failure_rate"], changed["occurrence_count"]) == (0.8, 5)
     assert "usage_count" not in changed
 
@@ -94,19 +94,19 @@ def test_anti_pattern_counts_failures_as_successes() -> None:
 def test_merged_loops_use_the_form_of_the_list(loops: list[Any], expected: list[Any]) -> None:
     target = record(1, PatternType.TEMPLATE, source_loops=loops, usage_count=1)
     other = record(2, PatternType.TEMPLATE, source_loops=[loop(2)], usage_count=1)
-    assert merged(target, other, PatternType.TEMPLATE, NOW)["source_loops"] == expected
+    assert merge_changes(target, other, PatternType.TEMPLATE, NOW)["source_loops"] == expected
 
 
 def test_counts_of_other_projects_are_stored_separately() -> None:
     target = record(1, usage_count=5, success_rate=1.0, origins={"aa": {"successes": 3, "failures": 0}})
     other = record(2, usage_count=2, success_rate=0.0, origins={"aa": {"successes": 0, "failures": 1}})
-    assert merged(target, other, PatternType.ERROR, NOW)["origins"] == {"aa": {"successes": 3, "failures": 1}}
+    assert merge_changes(target, other, PatternType.ERROR, NOW)["origins"] == {"aa": {"successes": 3, "failures": 1}}
 
 
 def test_invalid_counts_are_ignored() -> None:
     target = record(1, usage_count=-3, success_rate=float("nan"), source_loops={"a": 1}, origins=[1])
     other = record(2, usage_count="many", source_loops=[None, 3, {"loop_id": []}], origins={"aa": {"successes": "x"}})
-    changed = merged(target, other, PatternType.ERROR, NOW)
+    changed = merge_changes(target, other, PatternType.ERROR, NOW)
     assert set(changed) == {"aliases", "origins"}
     assert changed["origins"] == {"aa": {"successes": 0, "failures": 0}}
 
@@ -134,8 +134,8 @@ def counted(draw: st.DrawFn, kind: PatternType, number: int) -> dict[str, Any]:
 @given(st.data(), _KINDS)
 def test_merged_counts_do_not_depend_on_the_direction(data: st.DataObject, kind: PatternType) -> None:
     one, two = data.draw(counted(kind, 1)), data.draw(counted(kind, 2))
-    total = tally(merged(one, two, kind, NOW), one, kind)
-    assert total == tally(merged(two, one, kind, NOW), two, kind)
+    total = tally(merge_changes(one, two, kind, NOW), one, kind)
+    assert total == tally(merge_changes(two, one, kind, NOW), two, kind)
     claims = Tally.of(as_read(one, kind).recorded_counts), Tally.of(as_read(two, kind).recorded_counts)
     together = claims[0] + claims[1]
     loops = min(len(one["source_loops"]), len(two["source_loops"]))
@@ -149,13 +149,13 @@ def test_merged_counts_do_not_depend_on_the_direction(data: st.DataObject, kind:
 @given(st.data(), _KINDS)
 def test_merging_a_record_with_itself_changes_nothing(data: st.DataObject, kind: PatternType) -> None:
     one = data.draw(counted(kind, 1))
-    assert merged(one, one, kind, NOW) == {}
+    assert merge_changes(one, one, kind, NOW) == {}
 
 
 @settings(deadline=None, max_examples=50)
 @given(st.data(), _KINDS)
 def test_repeated_merge_without_counts_changes_nothing(data: st.DataObject, kind: PatternType) -> None:
     one, two = data.draw(counted(kind, 1)), data.draw(counted(kind, 2))
-    after = {**one, **merged(one, two, kind, NOW)}
-    again = merged(after, {**two, "occurrence_count": 0, "usage_count": 0}, kind, NOW)
+    after = {**one, **merge_changes(one, two, kind, NOW)}
+    again = merge_changes(after, {**two, "occurrence_count": 0, "usage_count": 0}, kind, NOW)
     assert again == {}

@@ -11,7 +11,7 @@ from core.base.errors import BadInput, RalphdeckError, Refused
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation.commands import Deprecate, Promote, Release, RestoreText, Undo, command_for
-from core.curation.decision_text import changed
+from core.curation.decision_text import describe_change
 from core.curation.text_approval import find_approved_pattern
 from core.demo.sample import copy_sample
 from core.forecast.dry_run import dry_run
@@ -178,9 +178,9 @@ def test_stale_pin_does_not_prevent_quarantine(open_project: Project) -> None:
     suspend = answer_of(open_project, about(STALE_PIN), "quarantine")
     assert (suspend.label, suspend.why_not) == ("quarantine", "")
     decided = open_project.decide(suspend.with_text("who wrote this?"))
-    assert changed(decided.decision) == "candidate → quarantine"
+    assert describe_change(decided.decision) == "candidate → quarantine"
     assert open_project.view.assessment(SUBJECT).shown == "quarantine"
-    assert changed(open_project.decide(Release(SUBJECT)).decision).startswith("quarantine → ")
+    assert describe_change(open_project.decide(Release(SUBJECT)).decision).startswith("quarantine → ")
 
 
 def test_blocked_text_needs_a_reason_to_be_released_or_promoted(open_project: Project) -> None:

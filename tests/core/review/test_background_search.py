@@ -76,7 +76,7 @@ class Desk:
         touched = {id for id in {*after, *before} if after.get(id) is not before.get(id)}
         self.snapshot = Snapshot(patterns=after, loops=self.snapshot.loops)
         self.similarity = self.similarity.updated(after, frozenset(touched))
-        self.search.doubt()
+        self.search.forget_offers()
 
     def pairs(self) -> list[tuple[str, str]]:
         return [(one, other) for one, other, _ in self.search.alike]
@@ -164,7 +164,7 @@ def test_extracted_offer_returns_if_its_pattern_is_removed() -> None:
     desk = Desk(ONE, loops=ended("a"))
     desk.offering = {"a"}
     desk.search_all()
-    desk.search.take("a")
+    desk.search.remove_offer("a")
     assert not desk.search.offers
     desk.change([ONE, ELSE])
     desk.offering = set()

@@ -106,7 +106,7 @@ def test_recurring_learnings_without_a_pattern_are_offered() -> None:
     assert looked(probes, snapshot, [cluster(1), cluster(2), cluster(3)], found)[-1]
     assert [one.id for one, _ in probes.recurring] == ["recurring-1"]
     assert not any(looked(probes, snapshot, [cluster(1)], found))
-    probes.take("recurring-1")
+    probes.remove_recurring("recurring-1")
     assert probes.recurring == ()
 
 

@@ -16,7 +16,7 @@ from core.base.prompt_text import escape_inline
 from core.config.paths import ProjectPaths
 from core.config.settings import ScanSettings, Settings
 from core.curation.commands import Deprecate, Promote, Quarantine, Redo, Release, Reset, Undo, bulk, command_for
-from core.curation.decision_text import changed
+from core.curation.decision_text import describe_change
 from core.episodes.lifecycle.start import render_plan
 from core.project.project import Project
 from core.queries.filter_parser import parse_query
@@ -271,7 +271,7 @@ def test_review_asks_about_a_held_text_and_approves_it(paths: ProjectPaths) -> N
     assert approve is not None and approve.label == "approve" and approve.matters and not approve.needs_reason
     decided = project.decide(approve.command)
     assert decided.summary == f"approved {ID}: {project.view.assessment(ID).computed}"
-    assert decided.decision.verb is Verb.RELEASE and changed(decided.decision).startswith("held → ")
+    assert decided.decision.verb is Verb.RELEASE and describe_change(decided.decision).startswith("held → ")
     assert chosen_ids(project) == {ID, PLAIN} and not [one for one in project.view.queue if one.subject == ID]
     project.decide(Undo())
     assert chosen_ids(project) == {PLAIN} and project.view.assessment(ID).held
