@@ -247,7 +247,7 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
                 is_readonly=self.project.is_readonly,
                 records=self.records,
             )
-            left = [Item(content, value) for content, value in frame.in_sight(places, self.size.width)]
+            left = [Item(content, value) for content, value in frame.fitting_items(places, self.size.width)]
             right = [Item(pulse, "findings")] if pulse else []
             if TopBar.cells(left + right) <= self.size.width:
                 break

@@ -210,7 +210,7 @@ class BaseApp(App[None], inherit_bindings=False):
         if self.no_color:
             self.say("NO_COLOR is set: themes are disabled", severity="warning")
             return
-        name = _following(self.theme, self.themes)
+        name = _next_name(self.theme, self.themes)
         self.use_theme(name)
         self.say(f"Theme: {self.themes[name][0]}")
 
@@ -221,7 +221,7 @@ class BaseApp(App[None], inherit_bindings=False):
         self.say(f"Rows: {name}")
 
     def action_glyphs(self) -> None:
-        self.user_state.set("glyphs", _following(self.glyphs.name, GLYPH_SETS))
+        self.user_state.set("glyphs", _next_name(self.glyphs.name, GLYPH_SETS))
         self.say(f"Glyphs: {self.glyphs.name}")
         self._redraw_screens()
         for widget in self.screen.walk_children(with_self=True):
@@ -229,7 +229,7 @@ class BaseApp(App[None], inherit_bindings=False):
 
     def action_calls(self) -> None:
         """Switch to the next notification method and send a sample notification."""
-        name = _following(self.user_state.get("calls", "off"), CALLS)
+        name = _next_name(self.user_state.get("calls", "off"), CALLS)
         self.user_state.set("calls", name)
         self._bell.call("sample notification")
         self.say(CALLS[name])
@@ -246,7 +246,7 @@ class BaseApp(App[None], inherit_bindings=False):
             place.catch_up(anew=True)
 
 
-def _following(name: str, names: Iterable[str]) -> str:
+def _next_name(name: str, names: Iterable[str]) -> str:
     """Return the name after `name`, in a cycle; the first one if `name` is unknown."""
     found = list(names)
     return found[(found.index(name) + 1) % len(found)] if name in found else found[0]

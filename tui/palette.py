@@ -78,10 +78,12 @@ class PaletteCommands(Provider):
             lowered = text.lower()
             if all(word in lowered for word in typed.split()):
                 rank = BEGINS if lowered.startswith(typed) else HAS if typed in lowered else HAS_WORDS
-                yield Hit(rank, _lit(text, query), do, text=text)
+                yield Hit(rank, _underline_match(text, query), do, text=text)
         index = await self._index()
         for target in await asyncio.to_thread(index.find, query):
-            yield Hit(target.rank, _lit(target.shown, query), partial(self._open, target), text=target.shown)
+            yield Hit(
+                target.rank, _underline_match(target.shown, query), partial(self._open, target), text=target.shown
+            )
 
     async def _index(self) -> PaletteIndex:
         """Return the index; build it in a thread unless it is up to date."""
@@ -120,7 +122,7 @@ def _view_text(view: SavedView) -> str:
     return f"{visible_line(view.name, 60)}  ({PLACES[view.place][1]} {visible_line(view.filter, 80)})"
 
 
-def _lit(text: str, query: str) -> Content:
+def _underline_match(text: str, query: str) -> Content:
     """Return the text, not parsed as markup, with the query underlined."""
     content = Content(text)
     at = text.lower().find(query.lower())

@@ -1,4 +1,4 @@
-"""Server that shows the dashboard in a browser on this machine, with textual-serve.
+"""Server that shows the dashboard in a browser, based on textual-serve.
 
 A visitor has the rights of the user who started the server. The server therefore listens only on the loopback
 interface and requires the key of the printed address. Pages of other sites in the same browser cannot connect.

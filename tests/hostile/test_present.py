@@ -213,7 +213,7 @@ def test_unreviewed_texts_are_harmless(view: ProjectState, glyphs: Glyphs) -> No
         )
         check(exact_text(view, pattern), where=f"the text of {pattern.id[:80]!r}")
     for one, other in pairwise(patterns_of):
-        for side in merge.beside(view, one, other, glyphs):
+        for side in merge.side_by_side(view, one, other, glyphs):
             check(side, where=f"{one.id[:80]!r} beside {other.id[:80]!r}")
         check(words_changed(one.description, other.description), where="changed words")
 

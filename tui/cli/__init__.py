@@ -1,4 +1,4 @@
-"""The program `ralphdeck`: the headless commands of `core.cli`, and the dashboard.
+"""The program `ralphdeck`: headless commands of `core.cli`, and the dashboard.
 
 Importing this module does not import textual, so `ralphdeck --help` and the headless commands start fast.
 """

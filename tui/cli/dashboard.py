@@ -91,10 +91,11 @@ def _check(seconds: float) -> None:
 @project_option
 @theme_option
 def serve(path: Path | None, port: int, write: bool) -> None:
-    """Show the dashboard in a browser on this machine; read-only without --write. Each tab is a separate dashboard.
+    """Show the dashboard in a browser on this machine; read-only without --write.
 
-    Listens on 127.0.0.1 only, and requires the key in the printed address. From another machine:
-    ssh -L 8000:127.0.0.1:8000 HOST, then open the same address. Stop it with Ctrl+C.
+    Each tab is a separate dashboard. The server listens on 127.0.0.1 only, and requires the key in the printed address.
+    To use it from another machine, run ssh -L 8000:127.0.0.1:8000 HOST there and open the same address. Stop the server
+    with Ctrl+C.
 
     \b
     Examples:
@@ -164,7 +165,7 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
 
 
 def need_terminal() -> None:
-    """Raise `RalphdeckError` without a terminal, unless a browser shows the dashboard."""
+    """Raise `RalphdeckError` without a terminal, except for a dashboard in a browser."""
     in_terminal = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
     if not in_terminal and "TEXTUAL_DRIVER" not in os.environ:
         raise RalphdeckError("the dashboard needs a terminal; for scripts see: ralphdeck --help")

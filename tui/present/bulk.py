@@ -1,4 +1,4 @@
-"""A decision about many patterns: its preview and its progress."""
+"""Preview and progress of a decision about many patterns."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _BAR_CELLS: Final = 40
 
 
 def preview(forecast: BulkForecast | None, glyphs: Glyphs) -> Content:
-    """Return what would change: states, skipped patterns, injected contexts."""
+    """Return the changes: pattern states, skipped patterns and injected contexts."""
     if forecast is None:
-        return Content.styled("computing the forecast…", "$quiet")
+        return Content.styled("Computing the forecast…", "$quiet")
     lines = [_turned(forecast, glyphs), *_refused(forecast)]
     if forecast.decided:
         lines.append(_contexts(forecast.effect, glyphs))
@@ -74,6 +74,6 @@ def _contexts(forecast: Forecast, glyphs: Glyphs) -> Content:
 
 
 def progress(done: int, total: int, glyphs: Glyphs) -> Content:
-    """Return the progress: reading files, then patterns, then one write."""
+    """Return a progress bar with the phase: reading, patterns done, or writing."""
     text = "reading…" if not done else f"{done:,} of {total:,}" if done < total else "writing…"
     return Content.assemble((bar(done, total, _BAR_CELLS, glyphs), "$accent"), f"  {text}")

@@ -14,7 +14,7 @@ from tui.present.glyphs import ASCII, Glyphs
 AXIS_CELLS: Final = 6
 """Cells of the labels on the left and the axis."""
 MIN_CELLS: Final = 3
-"""Minimum cells of a run; where there is too little room the oldest runs are dropped."""
+"""Minimum cells of a run; the oldest runs are dropped if there is too little room."""
 MAX_STEP: Final = 10
 """Maximum cells between two values; wider charts look flat."""
 _MIN_POINT_STEP: Final = 3
@@ -26,10 +26,10 @@ _DOTS: Final = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Connected values 0..1; `places` is their number if more are expected.
+    """A line through values 0..1; `places` is the expected number of values.
 
-    The `label`, harmless already, is shown below the first value; `ticks` are shown below each value instead, where
-    there is room.
+    `label` is already safe to print and is shown below the first value. `ticks` replace it: one below each value that
+    has room.
     """
 
     values: Sequence[float]
@@ -44,7 +44,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class _Canvas:
-    """A grid of dots, `fine` (columns, rows) per cell; `points` are drawn cells."""
+    """Cells of `fine` (columns, rows) dots each; `points` are marked cells."""
 
     width: int
     height: int
@@ -53,7 +53,7 @@ class _Canvas:
     points: set[tuple[int, int]]
 
     def line(self, start: tuple[int, int], end: tuple[int, int]) -> None:
-        """Draw a line, two dots thick where dots are fine."""
+        """Draw a line; it is two dots thick in Braille."""
         (x, y), (to_x, to_y) = start, end
         steps = max(abs(to_x - x), abs(to_y - y), 1)
         for step in range(steps + 1):
@@ -68,9 +68,9 @@ class _Canvas:
 
 
 def line_chart(runs: Sequence[Run], width: int, height: int, glyphs: Glyphs) -> list[Content]:
-    """Return the runs beside each other, `height` lines and one of labels, or [].
+    """Return a chart of the runs side by side: `height` lines and a line of labels.
 
-    `width` includes the axis. `height` is at least 3, and odd, so that 50 % has a line.
+    Returns [] without values or room. `width` includes the axis; `height` is odd, for a line at 50 %, and at least 3.
     """
     runs = [run for run in runs if run.values]
     room = width - AXIS_CELLS
@@ -91,7 +91,7 @@ def line_chart(runs: Sequence[Run], width: int, height: int, glyphs: Glyphs) -> 
 
 
 def _spans(counts: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
-    """Yield first cell and cells of each run, in proportion to its values."""
+    """Yield first cell and width of each run, in proportion to its number of values."""
     spare = room - (len(counts) - 1) - MIN_CELLS * len(counts)
     total = sum(counts)
     start = done = 0
@@ -138,7 +138,7 @@ def _row(canvas: _Canvas, row: int, breaks: set[int], glyphs: Glyphs) -> Content
 
 
 def _labels(runs: Sequence[Run], spans: Sequence[tuple[int, int]]) -> Content:
-    """Return labels below runs, or ticks below values, where they have room."""
+    """Return the line of labels and ticks; those without room are left out."""
     line = Content("")
     end = sum(spans[-1])
     for run, (start, cells) in zip(runs, spans, strict=True):

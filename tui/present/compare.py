@@ -42,7 +42,7 @@ def rows(changes: history.StateComparison) -> dict[str, Change]:
 
 
 def headline(changes: history.StateComparison | None) -> Content:
-    """Return how many patterns changed."""
+    """Return the number of changed patterns, by kind of change."""
     if changes is None:
         return Content.styled("loading the earlier state…", "$quiet")
     count = changes.count(history.STATE)
@@ -53,12 +53,12 @@ def headline(changes: history.StateComparison | None) -> Content:
     return Content.styled(", ".join(parts) or "No pattern changed", "bold" if parts else "")
 
 
-def beside(changes: history.StateComparison) -> Content:
+def use_summary(changes: history.StateComparison) -> Content:
     return Content.styled(f"{plural(changes.helped, 'use')} succeeded, {changes.failed} failed", "$quiet")
 
 
-def sums(changes: history.StateComparison) -> Content:
-    """Return the number of decisions by person, of loops, and of questions."""
+def change_counts(changes: history.StateComparison) -> Content:
+    """Return the numbers of decisions per person, of loops, and of questions."""
     started, ended = changes.count(history.STARTED), changes.count(history.ENDED)
     asked = sum(question.new for question in changes.questions)
     resolved = len(changes.questions) - asked
@@ -69,7 +69,7 @@ def sums(changes: history.StateComparison) -> Content:
 
 
 def since_note(last_visit: datetime | None, now: datetime) -> Content:
-    """Return the note beside the field of the first moment."""
+    """Return the time of the last visit, or examples for the field of the first time."""
     return Content.styled(f"visit {moment_text(last_visit, now)}" if last_visit else "7d, 36h, day", "$quiet")
 
 
@@ -122,11 +122,11 @@ def change_cells(subject: str, change: Content, note: str | Content, title: str 
 
 
 def nothing_changed() -> Content:
-    return Content.styled("Nothing changed between these moments. Step back a day with the left key.", "$quiet")
+    return Content.styled("Nothing changed between these two times. Press left to go back one day.", "$quiet")
 
 
 def count_lines(before: Counts, after: Counts, width: int, glyphs: Glyphs, *, short: bool) -> Content:
-    """Return the patterns per state, before and after; two a line if `short`."""
+    """Return the patterns per state before and after; `short`: two states a line."""
     counts = [_count(state, before, after, glyphs) for state in Maturity]
     if short:
         half = width // 2

@@ -38,9 +38,9 @@ _SIGNS: Final = {"+": "$success", "-": "$error"}
 
 @dataclass(frozen=True)
 class Preview:
-    """The context under trial `settings`, and its `own` under the project's.
+    """The context under trial `settings`, and `own`: under the project's settings.
 
-    `ranks` has the rank of each pattern, from 1, in the other order: by lower bound or by score.
+    `ranks` has the rank of each pattern, from 1, in the order that is not selected: by lower bound or by score.
     """
 
     settings: InjectionSettings
@@ -84,7 +84,7 @@ class Preview:
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        """Keys of all rows: injected patterns and reflections, then the ones left out."""
+        """Keys of all rows: first what is injected, then what is left out."""
         return tuple(dict.fromkeys((*self.chosen, *self.reflections, *self.left_out, *self.reflections_left_out)))
 
     @cached_property
@@ -111,13 +111,13 @@ class Preview:
         return tuple((signs[piece.mark], piece.text.rstrip("\n")) for piece in changes)
 
     def change_sign(self, key: str) -> str:
-        """Return `+` for a row that the settings add, `-` for a removed one, or ""."""
+        """Return `+` if the settings add a row, `-` if they remove it, otherwise ""."""
         was_in = any(key in keys for keys in self.own_keys)
         return {(True, False): "+", (False, True): "-"}.get((key in self.rank, was_in), "")
 
 
 def profile_line(injection: Injection) -> Content:
-    """Return the category, languages and likely errors found in the task."""
+    """Return category, languages and likely errors detected in the task."""
     profile = injection.profile
     errors = f"likely {', '.join(profile.error_types)}" if profile.error_types else ""
     parts = (profile.category or "no category", ", ".join(profile.languages), errors)
@@ -132,7 +132,7 @@ def size_items(injection: Injection, settings: InjectionSettings) -> tuple[Conte
 
 
 def difference_line(preview: Preview) -> Content:
-    """Return what the settings change: `+12 -4 lines, 2 patterns added`."""
+    """Return a summary of the changes: `+12 -4 lines, 2 patterns added`."""
     if not preview.differs:
         return Content.styled("the text stays the same", "$quiet")
     signs = [sign for sign, _line in preview.lines]
@@ -164,7 +164,7 @@ def _line(line: str) -> Content:
 
 
 def difference(preview: Preview) -> tuple[list[Content], list[Content]]:
-    """Return the lines of both texts, and the sign of each."""
+    """Return the lines of both texts, and the sign of each line."""
     lines = [Content.styled(line, _SIGNS[sign]) if sign in _SIGNS else _line(line) for sign, line in preview.lines]
     signs = [Content.styled(f"{sign} ", f"bold {_SIGNS.get(sign, '')}".strip()) for sign, _line in preview.lines]
     return lines, signs
@@ -234,7 +234,7 @@ def choice_cells(choice: Recipient) -> Cells:
 def detail_lines(
     preview: Preview, pattern: Pattern, view: ProjectState, glyphs: Glyphs, *, short: bool
 ) -> list[Content]:
-    """Return a score part by part, or why it is left out; `short`: parts first."""
+    """Describe the score of a pattern, or why it is left out; `short`: score first."""
     head = [
         Content.styled(visible_line(pattern.id, 200), "$secondary"),
         Content.styled(visible_line(pattern.title, 300), "bold"),
@@ -259,7 +259,7 @@ def detail_lines(
 
 
 def _other_rank(preview: Preview, chosen: ChosenPattern) -> Content:
-    """Return the rank, and the value and rank in the other order."""
+    """Return the rank, and value and rank in the order that is not selected."""
     rank, other = preview.rank[chosen.pattern_id], preview.ranks.get(chosen.pattern_id)
     by, value = ("score", chosen.score) if preview.by_lower_bound else ("lower bound", chosen.lower_bound)
     return Content.assemble(
@@ -274,7 +274,7 @@ def _other_rank(preview: Preview, chosen: ChosenPattern) -> Content:
 def reflection_lines(
     one: ChosenReflection | ReflectionLeftOut, now: datetime, glyphs: Glyphs, *, short: bool
 ) -> list[Content]:
-    """Return the score and origin of a reflection, or why it is left out."""
+    """Describe the score and origin of a reflection, or why it is left out."""
     head = [
         Content.styled(visible_line(one.id, 200), "$secondary"),
         Content.styled(visible_line(one.text, 600), "bold"),
@@ -321,7 +321,7 @@ def part_name(name: str) -> str:
 
 
 def part_lines(parts: Mapping[str, float], weights: Mapping[str, float], glyphs: Glyphs) -> list[Content]:
-    """Return each part of a relevance: its value, and the most it can add."""
+    """Return a line per part of a relevance: its value and its maximum."""
     names = {name: part_name(name) for name in weights}
     widest = max(map(len, names.values()))
     lines = []
@@ -347,7 +347,7 @@ def loop_choices(loops: Sequence[Loop]) -> list[tuple[str, Content]]:
     ]
 
 
-def recorded(new: Injected, injection: Injection, loop_id: str) -> str:
+def recorded_toast(new: Injected, injection: Injection, loop_id: str) -> str:
     """Return a toast about the injections recorded for a loop."""
     loop = visible_line(loop_id, 60)
     counts = (

@@ -1,4 +1,4 @@
-"""Documents, headings and labelled text as styled terminal text."""
+"""Layout of documents, headings and labelled text as styled terminal text."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _DIFF_STYLES: Final = {"+": "$success", "-": "$error", "@": "$secondary"}
 _MAX_CELL: Final = 36
 """Cells of a table column; longer cells push the following ones to the right."""
 _LAST_CELLS: Final = 40
-"""Cells that the last column of a table has at least."""
+"""Minimum cells of the last column of a table."""
 _BELOW_CELLS: Final = 6
 """Indent of a last column below its row."""
 _LABEL_CELLS: Final = 18
-"""Cells of the widest label beside which values align."""
+"""Maximum width of the labels to which values are aligned."""
 
 
 Drawable = doc.Block | Content
@@ -37,7 +37,7 @@ Drawable = doc.Block | Content
 
 
 def document_lines(blocks: Iterable[Drawable], now: datetime, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:
-    """Lay out blocks in `width` cells; with `UNBROKEN` the pane wraps the lines."""
+    """Lay out blocks in `width` cells, or without line breaks for `UNBROKEN`."""
     lines: list[Content] = []
     for block in blocks:
         match block:
@@ -60,7 +60,7 @@ def document_lines(blocks: Iterable[Drawable], now: datetime, glyphs: Glyphs, wi
 
 
 def inline(parts: doc.Text, now: datetime, glyphs: Glyphs) -> Content:
-    """Draw the parts of one line; untrusted text is made harmless."""
+    """Draw the parts of one line, with untrusted text made safe to print."""
     return Content.assemble(*(_part(part, now, glyphs) for part in parts))
 
 
@@ -80,7 +80,7 @@ def _part(part: doc.Part, now: datetime, glyphs: Glyphs) -> Content:
 
 
 def _age(moment: datetime | None, now: datetime) -> str:
-    """Return an age; days in the future are written out."""
+    """Return an age; a time more than a day in the future is written in full."""
     if moment is None or moment - now < timedelta(days=1):
         return ago(moment, now)
     return f"in {plural(round((moment - now) / timedelta(days=1)), 'day')}"
@@ -117,7 +117,7 @@ def _code(block: doc.Code, width: int) -> list[Content]:
 
 
 def code_rows(text: str) -> list[str]:
-    """Split a longer text into harmless lines, at most `MAX_CODE_LINES` and a note."""
+    """Split text into at most `MAX_CODE_LINES` safe lines and a note on the rest."""
     rows = visible(text, MAX_CODE).strip("\n").split("\n")
     left = len(rows) - MAX_CODE_LINES
     return [*rows[:MAX_CODE_LINES], *([f"and {plural(left, 'line')} more"] if left > 0 else [])]
@@ -129,7 +129,7 @@ def diff_lines(lines: Sequence[str]) -> list[Content]:
 
 
 def _table(block: doc.Table, now: datetime, glyphs: Glyphs, width: int) -> list[Content]:
-    """Lay out a table; without room columns are dropped, the last one moves down."""
+    """Lay out a table; if it is too wide, drop columns and move the last one down."""
     titles = [Content.styled(title.replace("→", glyphs.arrow), "$quiet") for title in block.titles]
     rows = [[inline(cell, now, glyphs) for cell in row] for row in block.rows]
     used = [n for n in range(len(titles) - 1) if any(row[n] for row in (titles, *rows))]
@@ -158,12 +158,12 @@ def heading(text: str, note: str = "") -> list[Content]:
 
 
 def labelled(label: str, text: str) -> Content:
-    """Return a quiet label with untrusted text."""
+    """Return a label and a text, which may be untrusted."""
     return Content.assemble((f"{label}: ", "$quiet"), visible_line(text, 2000))
 
 
 def hanging(label: Content, text: Content, width: int) -> list[Content]:
-    """Return text beside a label; further lines are indented like the first."""
+    """Return text after a label, wrapped and indented to the width of the label."""
     indent = label.cell_length
     room = max(width - indent, MIN_CELLS)
     lines: list[Content] = []

@@ -1,4 +1,4 @@
-"""Patterns that can be extracted from a loop, as blocks."""
+"""Blocks that describe patterns which can be extracted from loops."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def count_offered(offer: Extraction | None) -> int:
 
 
 def offer_blocks(offer: Extraction | None, key: str) -> Iterable[Block]:
-    """Describe what can be extracted, one line per pattern; `key` opens the details."""
+    """List the patterns to extract, one per line; `key` is the key for details."""
     if offer is None:
         return
     count = plural(count_offered(offer), "pattern")

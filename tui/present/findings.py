@@ -1,4 +1,4 @@
-"""File problems."""
+"""Lists and warnings of problems in files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_FINDINGS = 2000
 
 
 def findings_lines(view: ProjectState) -> list[Content]:
-    """Return unreadable files, then every finding, errors first."""
+    """List unreadable files, then all findings, errors first."""
     findings, unreadable = all_findings(view), view.snapshot.unreadable
     if not findings and not unreadable:
         return [Content.styled("No file problems.", "$success")]
@@ -41,14 +41,14 @@ def findings_lines(view: ProjectState) -> list[Content]:
 
 
 def unreadable(findings: Iterable[Finding], parts: Sequence[str], key: str) -> Content | None:
-    """Warn of unreadable files with one of `parts` in their path, or None."""
+    """Return a warning if files with one of `parts` in their path are unreadable."""
     files = {found.file for found in findings if found.severity is Severity.ERROR}
     count = sum(any(part in file for part in parts) for file in files)
     return Content.styled(f"{plural(count, 'file')} cannot be read ({key}: details)", "$warning") if count else None
 
 
 def log_doubt(view: ProjectState, findings_key: str) -> Content:
-    """Return a warning about chain breaks of the decision log, or nothing."""
+    """Return a warning if the hash chain of the decision log is broken, or ""."""
     found = [one for one in view.snapshot.findings if one.file == LEDGER and one.severity is Severity.ERROR]
     if not found:
         return Content("")

@@ -1,4 +1,4 @@
-"""The top bar: screens, pending questions, and the state of loading and watching."""
+"""Top bar: screens, pending questions, and progress of loading and watching."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROGRESS_CELLS: Final = 10
 
 
 class Detail(IntEnum):
-    """Amount of text in the status."""
+    """Level of detail of the watch status, from full sentences to nothing."""
 
     WORDS = 0
     SHORT = 1
@@ -40,7 +40,7 @@ class Records(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """Room for text; `letters` of screen names, `project` of the project's name."""
+    """A layout of the top bar: `letters` per screen name, `project` per project name."""
 
     letters: int
     pad: str
@@ -59,16 +59,16 @@ FITS: Final = (
     Fit(3, "", 6, Detail.SIGNS),
     Fit(3, "", 6, Detail.NOTHING),
 )
-"""From the widest to the narrowest; the last one fits all screens into 80 cells."""
+"""Layouts from the widest to the narrowest; the last one fits into 80 cells."""
 
 
 def places(
     project: str, here: str, waiting: int, fit: Fit, *, is_counting: bool = False, under: str = ""
 ) -> list[tuple[Content, str]]:
-    """Return the project's name and every screen, each with its click action.
+    """Return the project's name and all screens, each with its click action.
 
-    `here` is the visible screen, `under` the main one below it if it is a secondary one. `waiting` is the number of
-    pending questions; with `is_counting` a background search may still add some.
+    `here` is the visible screen, `under` the main screen below it. `waiting` is the number of pending questions, and
+    `is_counting` whether a background search may still add some.
     """
     items = [(Content.styled(visible_line(project, fit.project) + fit.pad, "bold"), "")]
     for place, (key, title) in PLACES.items():
@@ -81,8 +81,8 @@ def places(
     return items
 
 
-def in_sight(items: Sequence[tuple[Content, str]], cells: int) -> list[tuple[Content, str]]:
-    """Return the items that fit; the project's name is dropped first."""
+def fitting_items(items: Sequence[tuple[Content, str]], cells: int) -> list[tuple[Content, str]]:
+    """Drop items that do not fit: the project's name first, the visible screen never."""
     is_front = [any("reverse" in str(span.style) for span in content.spans) for content, _ in items]
     front = max((n for n, front in enumerate(is_front) if front), default=0)
     shown = list(items)
@@ -104,9 +104,9 @@ def watch_status(
     is_readonly: bool = False,
     records: Records | None = None,
 ) -> Content:
-    """Return the progress of the first load; afterwards errors, watching, loops.
+    """Return the progress of the first load, later errors, watch mode and loops.
 
-    `key` lists the errors; `records` is the progress of a large file, while one is read.
+    `key` is the key that lists errors; `records` is the progress while a large file is read.
     """
     if detail is Detail.NOTHING:
         return Content("")
@@ -139,7 +139,7 @@ def watch_status(
     else:
         parts.append(("no .aiwg" if detail is Detail.SIGNS else "waiting for .aiwg", "$warning"))
         if detail is not Detail.WORDS:
-            return Content.assemble(*parts)  # without files nothing runs
+            return Content.assemble(*parts)  # no files, so no running loops
     count = f" {running}"
     if running or not stale:
         loops = f" {plural(running, 'loop')} running"

@@ -1,4 +1,4 @@
-"""Glyphs for states, drawn or plain ASCII, and the styles of signs."""
+"""Glyph sets, Unicode and ASCII, and styles of states and signs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Cells = Mapping[str, Content]
 
 @dataclass(frozen=True, slots=True)
 class Glyphs:
-    """One set of glyphs, by default the drawn one."""
+    """A set of glyphs; the defaults are the Unicode set `drawn`."""
 
     name: str = "drawn"
     candidate: str = "○"
@@ -105,12 +105,12 @@ def style_of(words: str) -> str:
 
 
 def draw(sign: Sign, glyphs: Glyphs) -> Content:
-    """Draw a glyph and its word; the word is made harmless."""
+    """Draw the glyph and the text of a sign; the text may be untrusted."""
     words = filter(None, (glyphs[sign.glyph], visible_line(sign.text, 2000)))
     return Content.styled(" ".join(words), style_of(sign.style))
 
 
 def draw_state(state: str, glyphs: Glyphs, *, short: bool = False) -> Content:
-    """Draw the state of a pattern, see `Assessment.shown`."""
+    """Draw the state of a pattern, such as `Assessment.shown`."""
     sign = state_sign(state)
     return draw(Sign(STATE_SHORT.get(state, state), sign.style, sign.glyph) if short else sign, glyphs)

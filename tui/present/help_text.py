@@ -1,4 +1,4 @@
-"""Help as text: the keys of the focused widget first, then the rest."""
+"""Text of the help: sections of keys, and search."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ GAP: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class HelpLine:
-    """What `keys` do; `name` is the action in the keymap file, if any.
+    """Help for `keys`; `name` is the action in the keymap file, if any.
 
-    `now` is what it would do to the selected record, `against` why it is disabled; both may be untrusted.
+    `now` describes the effect on the selected record, `against` why the action is disabled; both may be untrusted.
     """
 
     keys: str
@@ -31,7 +31,7 @@ class HelpLine:
     against: str = ""
 
     def fits(self, words: Sequence[str]) -> bool:
-        """Whether it contains all words, in lower case."""
+        """Whether the line contains all `words`, which are in lower case."""
         text = f"{self.keys}\n{self.name}\n{self.text}\n{self.now}\n{self.against}".lower()
         return all(word in text for word in words)
 
@@ -53,7 +53,7 @@ class Topic:
 
 
 def help_lines(topic: Topic, search: str, width: int) -> list[Content]:
-    """Return the lines with all words of `search`, those with this key first."""
+    """Return the lines that contain all words of `search`, matching keys first."""
     words = search.lower().split()
     if not words:
         lines: list[Content] = []

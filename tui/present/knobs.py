@@ -1,4 +1,4 @@
-"""Settings as short texts that a person types or steps through."""
+"""Input fields of settings: convert between values and short texts."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ class Knob:
 
     @property
     def unit(self) -> str:
-        """Unit of the number in the field; "" for a count, a share or a choice."""
+        """Unit of the number in the field; "" for counts, shares and choices."""
         return _UNITS.get(self.setting.unit, "")
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Values of a field that accepts only words."""
+        """Words that the field accepts; empty for a number."""
         words = ("on", "off") if self.setting.kind is bool else self.setting.choices
         return tuple(_SHORT_WORDS.get(word, word) for word in words)
 
     def text(self, settings: Settings) -> str:
-        """Value in these settings as text in the field."""
+        """Return the value in these settings as the text of the field."""
         if self.words:
             text = self.setting.text(settings)
             return _SHORT_WORDS.get(text, text)
         return number_text(self.setting.value(settings) / self.setting.editor_scale)
 
-    def put(self, settings: Settings, text: str) -> Settings:
-        """`settings` with the value in the field; raises `BadInput` for an invalid one."""
+    def with_text(self, settings: Settings, text: str) -> Settings:
+        """Return `settings` with the value of `text`; raises `BadInput` if invalid."""
         changed: Settings = self.setting.with_value(settings, self.parse(text))
         return changed
 
@@ -56,11 +56,11 @@ class Knob:
         return self.setting.parse(text)
 
     def highest(self, settings: Settings) -> float:
-        """Highest number that steps lead to."""
+        """Return the highest number that steps can reach."""
         return min(self.setting.most, self.setting.offered[1])
 
     def stepped(self, settings: Settings, steps: int) -> str:
-        """Text of the field after `steps` steps up or down, in multiples of the step."""
+        """Return the text after `steps` steps up (or down if negative), on whole steps."""
         if words := self.words:
             return words[(words.index(self.text(settings)) + steps) % len(words)]
         value = self.setting.value(settings) / self.setting.editor_scale
@@ -74,9 +74,9 @@ class ContextKnob(Knob):
     action: str
 
     def try_value(self, settings: Settings, text: str, own: Settings) -> Settings:
-        """`settings` with the value in the field; raises `BadInput` if out of range.
+        """Return `settings` with the value of the text.
 
-        The value in `own`, the project's settings, is always accepted.
+        Raises `BadInput` if it is out of range, unless it is the value in `own`, the project's settings.
         """
         value = self.setting.value(own) if text == self.text(own) else self._parse(settings, text)
         changed: Settings = self.setting.with_value(settings, value)
@@ -99,7 +99,7 @@ class ContextKnob(Knob):
         return value
 
     def highest(self, settings: Settings) -> float:
-        """Highest number that the field accepts."""
+        """Return the highest number that the field accepts."""
         if self.setting.field == "top_k_patterns":
             return settings.injection.max_patterns_injected
         return min(self.setting.most, self.setting.offered[1])

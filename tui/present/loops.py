@@ -42,7 +42,7 @@ def loop_cells(
 ) -> Cells:
     """Return the cells of a row; `offered` patterns can be extracted.
 
-    `with_bar` draws the iterations as a bar, `in_full` shows every count of patterns.
+    `with_bar` draws the iterations as a bar; `in_full` shows all counts of patterns instead of one.
     """
     seconds, quiet = elapsed(loop, now), "$quiet" if loop.status.ended else ""
     style = style_of(VERDICT_STYLES[outcome.verdict]) if outcome is not None else ""
@@ -65,7 +65,7 @@ def loop_cells(
 
 
 def unabbreviated_cells(loop: Loop) -> dict[str, str]:
-    """Return in words what a row abbreviates or draws, by column title."""
+    """Return values that a row abbreviates or draws, in words by column title."""
     most = f" of {loop.max_iterations}" if loop.max_iterations else ""
     return {
         "status": ", ".join([loop.status.value, *loop.badges, *(["archived"] if loop.archived else [])]),
@@ -82,7 +82,7 @@ def second_line(loop: Loop) -> Content:
 
 
 def _unusual_badges(loop: Loop) -> Content:
-    """Return the badges that neither repeat the status nor are usual."""
+    """Return the badges that add something to the status."""
     usual = {"crashed", "unregistered"} if loop.status.ended else {"crashed"}
     return Content.styled("".join(f" {badge}" for badge in loop.badges if badge not in usual), "$warning")
 
@@ -99,7 +99,7 @@ def _progress(loop: Loop, glyphs: Glyphs, *, with_bar: bool) -> Content:
 
 
 def _patterns(patterns: LoopPatterns, offered: int, *, in_full: bool) -> Content:
-    """Count used, extractable and extracted patterns; in short one count."""
+    """Return the numbers of used and extracted patterns; one number unless `in_full`."""
     found: list[Content] = []
     if injected := len(patterns.injected_ids):
         found.append(Content.styled(f"{len(patterns.applied_ids)} of {injected} used", "$quiet"))
@@ -130,8 +130,8 @@ def tab_blocks(
 ) -> tuple[Block, ...]:
     """Return the content of a tab, one of `TABS`.
 
-    `details` are read only when a loop is opened, None until then. `offers` can be extracted; `reflections` are those
-    of the loop, newest first.
+    `details` is None until they are read, after the loop is opened. `offers` describes patterns to extract;
+    `reflections` are those of the loop, newest first.
     """
     blocks = {
         "Now": lambda: documents.overview(view, loop, details, offers),

@@ -1,4 +1,4 @@
-"""Tasks, attempts and debug sessions as the rows of one list."""
+"""Tree of tasks, attempts and debug sessions as rows of one list."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def parts(key: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """The visible rows for a filter, in order, and for some rows more by key.
+    """The keys of the visible rows in order, and details of some rows by key.
 
-    `counts` has the matching tasks or sessions of a group, visible or not, `folds` whether a row with rows below it is
-    folded, and `earlier` the number of attempts below a row of earlier ones.
+    `counts` has the number of matching tasks or sessions per group, including folded ones. `folds` has whether a row
+    with rows below it is folded, and `earlier` the number of attempts that a row of earlier attempts hides.
     """
 
     keys: Sequence[str]
@@ -141,12 +141,12 @@ ORDERS: Final[Mapping[str, Callable[[Task, Sequence[Attempt]], datetime | float 
 
 
 def _draw_short(sign: Sign, glyphs: Glyphs) -> Content:
-    """Draw a state; the longest word is abbreviated."""
+    """Draw a state; "left unfinished" is shortened to "unfinished"."""
     return draw(Sign("unfinished", sign.style, sign.glyph) if sign.text == AttemptState.LEFT else sign, glyphs)
 
 
 def group_cells(group: str, shown: int, total: int, *, folded: bool, glyphs: Glyphs) -> Cells:
-    """Return the header of a group, with its matching records and all."""
+    """Return the header of a group, with the numbers of matching and of all records."""
     count = f"{shown:,}" if shown == total else f"{shown:,} of {total:,}"
     name = f"{_fold(folded, glyphs)} {GROUPS[group]}"
     return {"what": Content.assemble((name, "bold $secondary"), (f"  {count}", "$quiet"))}
@@ -161,9 +161,9 @@ def task_cells(
     *,
     folded: bool | None,
 ) -> Cells:
-    """Return the cells of a task, with totals of its attempts; `folded` hides them.
+    """Return the cells of a task, with totals over its attempts.
 
-    Without attempts `last`, the state of the last one, and `folded` are None.
+    `last` is the state of the last attempt, `folded` whether the attempts are hidden; both are None without attempts.
     """
     quality = [entry.quality for attempt in attempts for entry in attempt.quality]
     reached = next((found for attempt in reversed(attempts) if (found := final_quality(attempt)) is not None), None)
@@ -202,7 +202,7 @@ def attempt_cells(attempt: Attempt, condition: AttemptCondition, now: datetime, 
 def session_cells(session: DebugSession, now: datetime, glyphs: Glyphs, *, escalated: EscalatedSession | None) -> Cells:
     """Return the cells of a debug session.
 
-    Quality is the share of passing tests; errors are the failed tests of all runs.
+    The quality is the share of passed tests; errors counts the failed tests of all runs.
     """
     activity = escalated.last_activity if escalated is not None else session.changed_at
     passing = [share for execution in session.executions if (share := _passed_share(execution)) is not None]
@@ -225,14 +225,14 @@ def _fold(folded: bool | None, glyphs: Glyphs) -> str:
 
 
 def _quality(values: Sequence[float], last: float | None, glyphs: Glyphs) -> Content:
-    """Draw the newest values, right-aligned, and the last one as a number."""
+    """Draw the newest values as a right-aligned sparkline, and `last` as a number."""
     drawn = sparkline(values, SPARKS, glyphs)
     ground = (" " if glyphs is ASCII else "·") * (SPARKS - len(drawn)) if drawn else " " * SPARKS
     return Content.assemble((ground, "$rule"), (drawn, "$secondary"), f"{percent(last) if last is not None else '':>6}")
 
 
 def _sum(counts: Sequence[int | None], style: str) -> Content:
-    """Return the sum of the known counts; empty if none is known, quiet if it is 0."""
+    """Return the sum of the known counts; empty if all are None, quiet if it is 0."""
     known = [count for count in counts if count is not None]
     return Content.styled(f"{sum(known):,}", style if sum(known) else "$quiet") if known else Content("")
 
@@ -242,7 +242,7 @@ def task_second_line(task: Task) -> Content:
 
 
 def attempt_second_line(attempt: Attempt) -> Content:
-    """Return the reason of the outcome, else what did not work or is suggested."""
+    """Return the reason of the outcome, or what did not work, or a suggestion."""
     known = (("because", (attempt.reason,)), ("did not work", attempt.failed), ("next time", attempt.suggestions))
     return next((_second_line(label, texts[0]) for label, texts in known if texts and texts[0]), Content(""))
 

@@ -1,4 +1,4 @@
-"""Details of the groups of Memory: escalations, retries, causes, fixes."""
+"""Details of the groups on the Memory screen: escalations, retries, root causes."""
 
 from __future__ import annotations
 
@@ -81,14 +81,14 @@ def _group_line(label: str, group: AttemptGroup, glyphs: Glyphs) -> Content:
 
 
 def without_tasks(covered: Coverage) -> Iterable[Block]:
-    """Introduce tasks where none is recorded: their purpose, and the loops."""
+    """Explain the purpose of tasks if none is recorded, and list loops without one."""
     yield line(("A task records each attempt: its plan, its outcome, and the lessons from it.", "quiet"))
     yield line(("Create one from a loop: ralphdeck task init --loop LOOP", "quiet"))
     yield from coverage(covered)
 
 
 def coverage(covered: Coverage) -> Iterable[Block]:
-    """Describe how many loops have a task here, and which have none."""
+    """Describe the number of loops with a task, and list those without one."""
     if not covered.loops:
         return
     lines = [line(f"  {len(covered.tracked):,} of {plural(covered.loops, 'loop')}")]
@@ -100,7 +100,7 @@ def coverage(covered: Coverage) -> Iterable[Block]:
 
 
 def cause_lines(view: ProjectState, glyphs: Glyphs, width: int) -> list[Content]:
-    """Return the most frequent root causes as bars, with the success of their fixes."""
+    """Return bars of the most frequent root causes, with the success of their fixes."""
     index = view.debug
     counts = sorted(
         ((len(ids), cause) for cause, ids in index.keys[CAUSE].items() if cause), key=lambda one: (-one[0], one[1])
@@ -117,7 +117,7 @@ def cause_lines(view: ProjectState, glyphs: Glyphs, width: int) -> list[Content]
 
 
 def template_lines(view: ProjectState, width: int) -> list[Content]:
-    """Return each fix template once, the most effective first."""
+    """List the distinct fix templates, the most effective first."""
     results = view.debug.fix_results
 
     def effectiveness(lesson: Lesson) -> float:

@@ -1,4 +1,4 @@
-"""Tasks and attempts as details: blocks, and charts between them."""
+"""Details of tasks and attempts: blocks and charts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _LOADING: Final = line(("loading…", "quiet"))
 
 
 def chart_lines(height: int) -> int:
-    """Return the height of a chart in a pane of `height` lines."""
+    """Return the number of lines of a chart in a pane of `height` lines."""
     return next(lines for least, lines in CHART_LINES.items() if height >= least)
 
 
@@ -85,7 +85,7 @@ def _dated(word: str, at: datetime | None) -> Text:
 
 
 def task_notes(task: Task, reflections: Sequence[Reflection], *, beside: bool) -> Iterable[Block]:
-    """Describe lessons and completion criteria; a pane `beside` is never empty."""
+    """Describe lessons and completion criteria; `beside`: in a pane of its own."""
     known = [one for one in reflections if one.text]
     rows: list[Text] = [
         (
@@ -156,7 +156,7 @@ def quality_lines(attempt: Attempt, glyphs: Glyphs, width: int, height: int = SH
 
 
 def plan(attempt: Attempt, detail: AttemptDetail | None) -> Iterable[Block]:
-    """Describe the plan as it was written, and its steps."""
+    """Describe the recorded plan and its steps."""
     if detail is None:
         return [_LOADING]
     blocks = [*([] if detail.plan_text else fields(("Plan", attempt.plan))), *tasks.plan_blocks(attempt, detail)]
@@ -175,7 +175,7 @@ def last_actions(detail: AttemptDetail | None, key: str, limit: int = MAX_ACTION
 
 
 def overview_end(detail: AttemptDetail | None, reflections: Sequence[Reflection] | None, key: str) -> Iterable[Block]:
-    """Describe reflections (unless None) and the last actions."""
+    """Describe the reflections, unless they are None, and the last actions."""
     if reflections is not None:
         yield Section("Reflections", tuple(reflection_blocks(reflections, of_task=False)))
     yield Section("Last actions", tuple(last_actions(detail, key, _FEW_ACTIONS)))

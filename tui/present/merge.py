@@ -34,8 +34,10 @@ _LABEL_CELLS: Final = 8
 _CELLS: Final = 22
 
 
-def beside(view: ProjectState, one: Pattern, other: Pattern, glyphs: Glyphs) -> tuple[list[Content], list[Content]]:
-    """Return both patterns line by line, first what differs, marked by word."""
+def side_by_side(
+    view: ProjectState, one: Pattern, other: Pattern, glyphs: Glyphs
+) -> tuple[list[Content], list[Content]]:
+    """Return both patterns, one field per line, with differences marked."""
     left, right = _head(view, one, glyphs), _head(view, other, glyphs)
     for label, mine, others in sorted(_rows(one, other), key=lambda row: row[1] == row[2]):
         for lines, text, against in ((left, mine, others), (right, others, mine)):
@@ -58,7 +60,7 @@ def _head(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content]
 
 
 def _rows(one: Pattern, other: Pattern) -> Iterator[tuple[str, str, str]]:
-    """Yield label and both texts of all fields that either pattern has."""
+    """Yield label and both texts of each field that at least one pattern has."""
     same_titles = one.description == one.title and other.description == other.title
     for label, name in _FIELDS.items():
         if same_titles and name == "description":
@@ -77,7 +79,7 @@ def _items(name: str, value: str | Sequence[str]) -> Sequence[str]:
 
 
 def _compared(text: str, against: str) -> Content:
-    """Return a text with the words marked in which the other one differs."""
+    """Return a text in which the words that `against` lacks are marked."""
     if not text:
         return Content.styled("none", "$quiet")
     changes = word_changes(visible_line(text, _MAX_CHARS), visible_line(against, _MAX_CHARS))
@@ -85,7 +87,7 @@ def _compared(text: str, against: str) -> Content:
 
 
 def merged_counts(merger: Merger, glyphs: Glyphs) -> list[Content]:
-    """Return state, rate, counts and loops of both patterns and of the merged."""
+    """Return state, rate and counts of both patterns and of the merged pattern."""
     names = [_cut(merger.target.id), _cut(merger.other.id), "merged"]
     patterns, assessments = (merger.target, merger.other, merger.result), (*merger.before, merger.after)
     rate = "failure" if merger.target.type is PatternType.ANTI else "success"
@@ -113,7 +115,7 @@ def merged_lineage(merger: Merger, view: ProjectState, glyphs: Glyphs) -> list[C
 
 
 def _cut(name: str) -> str:
-    """Shorten an ID to its column; the end, in which IDs differ, stays."""
+    """Shorten an ID to its column at the start, because IDs differ at the end."""
     shown = visible_line(name, 200)
     return shown if len(shown) < _CELLS else f"…{shown[-_CELLS + 2 :]}"
 

@@ -38,7 +38,7 @@ def label_cells(figure: Figure) -> int:
 
 
 class Title(Enum):
-    """Length of column headings; `MARK` needs a legend."""
+    """Length of column headings; `MARK` is a fill character that needs a legend."""
 
     WHOLE = 0
     SHORT = 1
@@ -46,7 +46,7 @@ class Title(Enum):
 
 
 def part_title(figure: Figure, part: int, glyphs: Glyphs, form: Title) -> str:
-    """Return the heading of a part; one of several has its fill character."""
+    """Return the heading of a part; with several parts also its fill character."""
     name = figure.parts[part]
     if form is Title.MARK and over_weeks(figure) and len(figure.parts) > 1:
         return fill(figure, part, glyphs)
@@ -83,7 +83,7 @@ def takeaway(figure: Figure) -> Content:
 
 
 def range_note(weeks: int, keys: tuple[str, str]) -> Content:
-    """Return the time ranges between their keys, the selected one highlighted."""
+    """Return the time ranges, the selected one highlighted, between their two keys."""
     parts: list[Content | tuple[str, str]] = [(keys[0], "$accent"), (" ", "")]
     for number, name in RANGE_NAMES.items():
         parts += [(name, "bold $accent underline" if number == weeks else "$quiet"), (" ", "")]
@@ -91,7 +91,7 @@ def range_note(weeks: int, keys: tuple[str, str]) -> Content:
 
 
 def tiles(figures: Sequence[Figure], width: int, height: int, glyphs: Glyphs) -> list[Content]:
-    """Return tiles below each other, as many as there is room for."""
+    """Return as many tiles as fit, one below the other."""
     shown = fitting(figures, height)
     spare = height + 1 - sum(_least(figure) + 1 for figure in shown)
     growing = [figure for figure in shown if over_weeks(figure) and figure.rows]
@@ -106,7 +106,7 @@ def tiles(figures: Sequence[Figure], width: int, height: int, glyphs: Glyphs) ->
 
 
 def grid(figures: Sequence[Figure], width: int, height: int, glyphs: Glyphs) -> list[Content]:
-    """Return tiles of one size in a grid of `height` lines; [] if none fits."""
+    """Return a grid of equal tiles in `height` lines; [] if not even one row fits."""
     rows = min((height + 1) // (TILE_LINES + 1), TILE_ROWS)
     if not rows:
         return []
@@ -122,7 +122,7 @@ def grid(figures: Sequence[Figure], width: int, height: int, glyphs: Glyphs) -> 
 
 
 def is_drawable(figure: Figure) -> bool:
-    """Whether a section has anything to draw; intervals of a single point have not."""
+    """Whether a section has data for a chart; intervals without width are not enough."""
     return figure.kind is not Kind.SPANS or any((row.high or 0.0) > (row.low or 0.0) for row in figure.rows)
 
 
@@ -158,7 +158,7 @@ def _least(figure: Figure) -> int:
 
 
 def tile(figure: Figure, width: int, height: int, glyphs: Glyphs) -> list[Content]:
-    """Return a section in `height` lines, >= 3, over weeks >= `TILE_LINES`."""
+    """Return a section in `height` lines: at least 3, or `TILE_LINES` over weeks."""
     lines = [
         Content.styled(figure.title, "bold $secondary"),
         *_wrapped(figure.takeaway, "" if figure.rows else "$quiet", width, height - 1 - _picture_lines(figure)),

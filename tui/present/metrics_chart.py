@@ -34,7 +34,7 @@ _STYLES: Final = {
 
 
 def fill(figure: Figure, part: int, glyphs: Glyphs) -> str:
-    """Return the fill character of a part; in plain ASCII a state has its glyph."""
+    """Return the fill character of a part; in ASCII that of a state is its glyph."""
     if glyphs is not ASCII:
         return _FILLS[part % len(_FILLS)]
     states = {state.value: glyphs[state.value] for state in Maturity}
@@ -46,7 +46,7 @@ def style(figure: Figure, part: int) -> str:
 
 
 def legend(figure: Figure, width: int, glyphs: Glyphs) -> list[Content]:
-    """Return each part with its character and its sum."""
+    """Return the legend: fill character, name and sum of each part."""
     lines = [Content("")]
     for n, part in enumerate(figure.parts):
         count = sum(row.values[n] for row in figure.rows if row.values)
@@ -92,7 +92,7 @@ def _track(low: float, value: float, high: float, width: int, glyphs: Glyphs) ->
 
 
 def _cells(sizes: Sequence[float]) -> list[int]:
-    """Round the parts of a bar to whole cells; a part above 0 gets at least one."""
+    """Round the parts of a bar to whole cells; each part above 0 gets at least one."""
     cells, done, drawn = [], 0.0, 0
     for size in sizes:
         done += size
@@ -111,8 +111,8 @@ def week_chart(
 ) -> list[Content]:
     """Return a chart over weeks: `height` lines with axis, labels and legend.
 
-    The weeks furthest from now are dropped where `width` is too small. The row `cursor` is marked below the chart;
-    a `small` chart has only the sum of each week, without a legend.
+    If `width` is too small, the weeks furthest from now are dropped. The row `cursor` is marked below the chart. A
+    `small` chart shows only the sum of each week, without a legend.
     """
     room = width - AXIS_CELLS
     if room < MIN_CELLS or not figure.rows or height < MIN_CHART:
@@ -159,7 +159,7 @@ def _column(figure: Figure, row: Row, top: float, lines: int, step: int, glyphs:
 
 
 def _sum(figure: Figure, row: Row, top: float, lines: int, step: int, glyphs: Glyphs) -> list[Content]:
-    """Return the sum of one week as a column, in eighths of a line where possible."""
+    """Return the sum of one week as a column, in eighths of a line except in ASCII."""
     wide = max(step - 1, 1)
     steps = glyphs.full if glyphs is ASCII else glyphs.sparks
     eighths = max(round(sum(row.values) / top * lines * len(steps)), 1 if any(row.values) else 0)
@@ -172,7 +172,7 @@ def _sum(figure: Figure, row: Row, top: float, lines: int, step: int, glyphs: Gl
 
 
 def _point(figure: Figure, row: Row, top: float, lines: int, step: int, glyphs: Glyphs) -> list[Content]:
-    """Return the rate of a week, with whiskers or on a stem; a gap if unknown."""
+    """Return a week as a point with its interval or a stem; blank without a rate."""
     blank = Content(" " * step)
     if not row.values:
         return [blank] * lines
@@ -209,7 +209,7 @@ def _line_of(rate: float, lines: int) -> int:
 
 
 def _week_labels(rows: Sequence[Row], step: int, cursor: int | None, glyphs: Glyphs) -> Content:
-    """Return the week labels that fit; the selected week takes precedence."""
+    """Return the line of week labels; the selected week is placed first."""
     width = step * len(rows)
     taken: list[tuple[int, int, Content]] = []
 

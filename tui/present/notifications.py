@@ -1,4 +1,4 @@
-"""Toasts for changes made by others."""
+"""Texts of toasts for changes that were not made in this dashboard."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ _LEVELS: Final[dict[Severity, SeverityLevel]] = {
 
 
 def toasts(found: Sequence[Notification], mine: Container[str]) -> list[tuple[str, SeverityLevel]]:
-    """Return text and level of the toasts for changes by others.
+    """Return text and level of each toast, the most important first.
 
-    Toasts cover text, so loops that start or succeed and the decisions in `mine`, made in this dashboard, give none.
+    Toasts hide other text, so there is none for loops that start or succeed, nor for decisions in `mine`, made in
+    this dashboard.
     """
     lines: list[tuple[str, SeverityLevel]] = []
     broken = [one for one in found if one.severity is Severity.ERROR]

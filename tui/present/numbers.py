@@ -11,11 +11,11 @@ from core.base.formatting import format_decimal, format_duration, format_percent
 from tui.present.glyphs import Glyphs
 
 CLOCK_SKEW: Final = timedelta(minutes=1)
-"""Largest difference between the clocks of two machines that is not shown as the future."""
+"""Maximum difference between clocks; a time less than this in the future is shown as now."""
 
 
 def ago(moment: datetime | None, now: datetime) -> str:
-    """Return an age: `5 h ago`, `in 3 d`, `now` within the clock skew, or `—`."""
+    """Return an age: `5 h ago`, `in 3 d`, `now` within the clock skew, `—` for None."""
     if moment is None:
         return "—"
     seconds = (now - moment).total_seconds()
@@ -35,13 +35,13 @@ def moment_text(moment: datetime | None, now: datetime) -> str:
 
 
 def day_text(moment: datetime, now: datetime) -> str:
-    """Return a local day: `3 May`, or `May 2025` if it is far from now."""
+    """Return a local day: `3 May`, or `May 2025` if at least 300 days from now."""
     local = _to_local(moment)
     return f"{local.day} {local:%b}" if abs((now - moment).days) < 300 else f"{local:%b %Y}"
 
 
 def _to_local(moment: datetime) -> datetime:
-    """Convert to local time; years 1 and 9999 may stay in UTC."""
+    """Convert to local time; a time that would overflow stays unchanged."""
     try:
         return moment.astimezone()
     except (OverflowError, ValueError, OSError):
@@ -49,7 +49,7 @@ def _to_local(moment: datetime) -> datetime:
 
 
 def percent(rate: float | None) -> str:
-    """Return a rate 0..1 as whole percent; `—` for none."""
+    """Return a rate 0..1 as whole percent; `—` for None."""
     return "—" if rate is None else format_percent(rate)
 
 
@@ -59,13 +59,13 @@ def number_text(value: float) -> str:
 
 
 def stepped(value: float, step: float, steps: int, least: float, most: float) -> float:
-    """Move a value by `steps` of size `step`, onto whole steps, and clamp it."""
+    """Move a value by `steps`, round it to a multiple of `step`, and clamp it."""
     at = round(value / step, 6)
     return min(max(((floor(at) if steps > 0 else ceil(at)) + steps) * step, least), most)
 
 
 def bar(done: float, total: float | None, width: int, glyphs: Glyphs) -> str:
-    """Return progress as a bar of `width` cells; empty without a total."""
+    """Return a progress bar of `width` cells; it is empty without a total."""
     filled = min(width, max(0, round(width * done / total))) if total and total > 0 else 0
     return glyphs.full * filled + glyphs.empty * (width - filled)
 

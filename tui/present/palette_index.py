@@ -1,4 +1,4 @@
-"""Search index of the command palette: all records that can be opened."""
+"""Search index of the command palette over all records that can be opened."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_CHARS: Final = 300
 """Searched characters of a record's text."""
 MAX_QUERY: Final = 100
 ARCHIVED: Final = "archived pattern"
-"""The kind of records that no list shows."""
+"""Kind of the archived patterns, which no screen lists."""
 
 _BEGINNINGS: Final = re.compile(r"(?:^|[^0-9a-z])$")
 
@@ -46,7 +46,7 @@ class Target:
 
 
 class _Kind:
-    """Records of one kind as lines of one text; 100,000 are searched in ms."""
+    """Records of one kind, joined to one text that is fast to search."""
 
     def __init__(self, name: str, place: str, records: Iterable[tuple[str, str, str]]) -> None:
         self.name, self.place = name, place
@@ -76,7 +76,7 @@ class _Kind:
 
 
 class PaletteIndex:
-    """The index of one snapshot; about 0.1 s for 100,000 patterns, in a worker."""
+    """Index of one snapshot; takes about 0.1 s for 100,000 patterns, in a worker."""
 
     def __init__(self, view: ProjectState, archived: Sequence[ArchivedPattern]) -> None:
         snapshot = view.snapshot
@@ -93,7 +93,7 @@ class PaletteIndex:
         )
 
     def find(self, query: str) -> list[Target]:
-        """Return the matches, best first, of each kind at most `MAX_OF_A_KIND`."""
+        """Return at most `MAX_OF_A_KIND` matches of each kind, best first."""
         query = _flat(query[:MAX_QUERY]).strip()
         words = query.split()
         if not words:
@@ -107,7 +107,7 @@ def _decision_text(decision: Decision) -> str:
 
 
 def _rank(line: str, query: str) -> float:
-    """Rate a match: the ID counts more than the text, a start more than the middle."""
+    """Return the rank of a match: best in the ID, and at the start of ID or text."""
     id, _, text = line.partition("\t")
     if id == query:
         return 1.0

@@ -58,7 +58,7 @@ def pattern_cells(
 
 
 def pattern_words(pattern: Pattern, assessment: Assessment, now: datetime) -> dict[str, str]:
-    """Return the values of a row by label, without abbreviations, for the clipboard."""
+    """Return the values of a row by label, unabbreviated, for the clipboard."""
     low, high = assessment.interval
     flags = (
         "pinned" * bool(assessment.pin),
@@ -80,7 +80,7 @@ def pattern_words(pattern: Pattern, assessment: Assessment, now: datetime) -> di
 
 
 def second_line(pattern: Pattern) -> Content:
-    """Return the second line of a row: a text without a column, and the tags."""
+    """Return the second line of a row: a text missing in the first line, and tags."""
     subject = _subject(pattern)
     text = next((text for text in (pattern.title, pattern.description) if text and text != subject), subject)
     tags = " ".join(f"#{visible_line(tag, 40)}" for tag in pattern.tags[:6])
@@ -93,7 +93,7 @@ def _subject(pattern: Pattern) -> str:
 
 
 def tab_blocks(view: ProjectState, pattern: Pattern, tab: str, me: str = "") -> tuple[Block, ...]:
-    """Return the content of a tab, one of `TABS`, for the user `me`, "" if unknown."""
+    """Return the content of a tab in `TABS`; `me` is the user, "" if unknown."""
     if tab == "Overview":
         return tuple(documents.overview(view, pattern, me))
     blocks: dict[str, Callable[[ProjectState, Pattern], Iterable[Block]]] = {

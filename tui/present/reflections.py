@@ -38,14 +38,14 @@ def reflection_cells(reflection: Reflection, now: datetime, *, below: bool = Fal
 
 
 def second_line(reflection: Reflection) -> Content:
-    """Return the second line of a row: a part that the first does not show."""
+    """Return the second line of a row: a text that is not in the first line."""
     parts = (reflection.learning, reflection.analysis, reflection.observation)
     text = next((part for part in parts if part and part != reflection.text), "")
     return Content.styled(visible_line(text, 400), "$quiet")
 
 
 def cluster_cells(cluster: Cluster, now: datetime, glyphs: Glyphs, *, folded: bool, unfit: str) -> Cells:
-    """Return the cells of a recurring lesson; `unfit`: why it makes no pattern."""
+    """Return the cells of a recurring lesson; `unfit` is why it cannot be a pattern."""
     state = "has a pattern  " if unfit.startswith(KNOWN) else f"{glyphs.deprecated} no pattern  " if unfit else ""
     extra = f" +{len(cluster.kinds) - 1}" if len(cluster.kinds) > 1 else ""
     kind = visible_line((cluster.kinds or ("reflection",))[0].replace("_", " "), 80)
@@ -63,7 +63,7 @@ def cluster_cells(cluster: Cluster, now: datetime, glyphs: Glyphs, *, folded: bo
 
 
 def renamed_clusters(before: Mapping[str, Cluster], after: Mapping[str, Cluster]) -> dict[str, str]:
-    """Map IDs of lessons that an older reflection joined to their new IDs."""
+    """Map old to new IDs of lessons whose ID changed because a reflection joined."""
     missing = before.keys() - after.keys()
     homes = {one.reflection.id: key for key, cluster in after.items() for one in cluster.members} if missing else {}
     return {key: homes[id] for key in missing if (id := before[key].members[0].reflection.id) in homes}
@@ -78,7 +78,7 @@ def count_sources(cluster: Cluster) -> str:
 
 
 def cluster_blocks(cluster: Cluster, unfit: str) -> Iterable[Block]:
-    """Describe a recurring lesson and every reflection behind it, oldest first."""
+    """Describe a recurring lesson and its reflections, oldest first."""
     known = unfit.removeprefix(KNOWN)
     yield line((", ".join(cluster.kinds).replace("_", " ") or "reflection", "strong name"))
     yield line(

@@ -29,19 +29,20 @@ _SPARKS: Final = 8
 WAIT_CELLS: Final = 5
 """Cells of the bar that fills until the next action."""
 _UNUSED: Final = datetime.min.replace(tzinfo=UTC)
-"""The current time, for texts without timestamps."""
+"""Placeholder for the current time in texts without timestamps."""
 _IN_DIFF: Final = frozenset(
     {"old_string", "new_string", "old_str", "new_str", "old_text", "new_text", "oldString", "newString"}
     | {"diff", "patch", "content", "file_text", "contents", "edits"}
 )
-"""Parameters that the diff already shows."""
+"""Names of parameters that are not listed, because the diff shows them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """The number of actions on a timeline, and the positions of failed ones.
+    """A timeline: number of actions, and positions of the failed ones in `errors`.
 
-    `iterations` has position and number of the first action of each iteration; it is empty for very long attempts.
+    `iterations` maps the position of the first action of each iteration to the number of the iteration; it is empty for
+    very long attempts.
     """
 
     count: int = 0
@@ -50,9 +51,9 @@ class Track:
 
 
 def timeline(track: Track, position: int, width: int, glyphs: Glyphs) -> tuple[Content, Content]:
-    """Return the timeline with its marks, and the iteration numbers below it.
+    """Return the timeline in `width` cells, and the iteration numbers below it.
 
-    In `width` cells an action has several cells, or several actions share one.
+    An action takes several cells, or several actions share a cell.
     """
     if not track.count or width <= 0:
         return Content(""), Content("")
@@ -114,9 +115,9 @@ def position_line(track: Track, position: int, step: ReplayStep | None) -> Conte
 
 
 def playback_state(speed: float, waited: int | None, glyphs: Glyphs, *, playing: bool, follows: bool) -> Content:
-    """Return whether it plays, how fast, and whether it follows new actions.
+    """Return the playback state and speed: following new actions, playing or paused.
 
-    `waited` is the elapsed part, of `WAIT_CELLS`, of the pause before the next action; None without one.
+    `waited` is the elapsed part of the pause before the next action, 0 to `WAIT_CELLS`; None without a pause.
     """
     if follows:
         state = (f"{glyphs.live} following new actions", "$success")
@@ -130,12 +131,12 @@ def playback_state(speed: float, waited: int | None, glyphs: Glyphs, *, playing:
 
 
 def first_listed(position: int, count: int, height: int) -> int:
-    """Return the first of `height` positions with `position` in the middle."""
+    """Return the first position of a list that has `position` in the middle."""
     return max(min(position - height // 2, count - height), 0)
 
 
 def list_line(action: Action, width: int, glyphs: Glyphs, *, current: bool) -> Content:
-    """Return one action of the list, `width` cells wide."""
+    """Return the row of an action in the list, `width` cells wide."""
     bar = ("▌" if current and glyphs is not ASCII else glyphs.running if current else " ", "$accent")
     text = inline(action_text(action), _UNUSED, glyphs)
     line = Content.assemble(bar, text).truncate(width, ellipsis=True)
@@ -174,7 +175,7 @@ def _head_of(text: str) -> str:
 def beside_action(
     detail: AttemptDetail, quality: Sequence[float], glyphs: Glyphs, width: int, height: int
 ) -> Iterable[Drawable]:
-    """Describe `quality`, 0..1 per iteration so far, and the reflections."""
+    """Describe `quality`, the values 0..1 up to this action, and the reflections."""
     total = len(detail.attempt.quality)
     yield line(("Quality so far", "strong"), (f"   {percent(quality[-1])}" if quality else "", "quiet"))
     progress = Content.styled(f"{len(quality)} of {plural(total, 'iteration')}", "$quiet")
@@ -184,7 +185,7 @@ def beside_action(
 
 
 def below_action(detail: AttemptDetail, quality: Sequence[float], glyphs: Glyphs) -> Iterable[Drawable]:
-    """Describe the same below an action, with the quality on one line."""
+    """Describe the same as `beside_action` in less height: quality on one line."""
     total = len(detail.attempt.quality)
     drawn = _unmeasured(total)
     if quality:

@@ -1,4 +1,4 @@
-"""Questions of the review queue: the question on one line, and both of its sides."""
+"""Questions of the review queue: head line, and texts of the left and right pane."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tui.present import review_evidence as found
 from tui.present.document import UNBROKEN, document_lines
 from tui.present.extraction import lesson_sources, proposals
 from tui.present.glyphs import Glyphs
-from tui.present.merge import beside
+from tui.present.merge import side_by_side
 from tui.present.numbers import percent
 from tui.present.review_texts import approved_changes, exact_text, held_text_lines, held_text_origin, pattern_origin
 
@@ -36,9 +36,9 @@ EMPTY: Final = (
 INJECTED: Final = "injected text"
 ID_CELLS: Final = 80
 _PROPOSAL_ACTIONS: Final = {
-    "accept": "nothing is proposed to accept",
-    "reject": "nothing is proposed to reject",
-    "rewrite": "no text to edit",
+    "accept": "there is no proposal to accept",
+    "reject": "there is no proposal to reject",
+    "rewrite": "there is no text to edit",
 }
 """Why an answer to a proposal does not fit a question without one."""
 _IMPACTS: Final = ("low", "low", "medium", "medium", "high", "high")
@@ -50,9 +50,9 @@ Sides = tuple[str, str, list[Content], list[Content]]
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """How a question is drawn: glyphs, keys of actions, cells of both sides.
+    """Options for drawing a question: glyphs, keys of actions, widths of both panes.
 
-    For an inversion `proposal` is the anti-pattern, `is_edited` whether the user has rewritten its text.
+    For an inversion, `proposal` is the anti-pattern and `is_edited` whether the user has edited its text.
     """
 
     glyphs: Glyphs
@@ -63,10 +63,7 @@ class Desk:
 
 
 def head(item: ReviewItem, number: int, total: int, fresh: int = 0, id_cells: int = ID_CELLS) -> Content:
-    """Return the question with its number and the ID in `id_cells`.
-
-    Number and ID come early, so that both are visible on a narrow screen.
-    """
+    """Return number, text and ID of a question; the ID is cut to `id_cells` cells."""
     name = f"  {visible_line(item.subject, ID_CELLS)}" if item.asks else ""
     if len(name) > id_cells + 2:
         name = f"{name[: id_cells + 1]}…"
@@ -80,7 +77,7 @@ def head(item: ReviewItem, number: int, total: int, fresh: int = 0, id_cells: in
 
 
 def impact_bar(item: ReviewItem, glyphs: Glyphs, *, short: bool = False) -> Content:
-    """Return the expected impact of a decision, or that an agent is blocked."""
+    """Return a bar of the expected impact of a decision, or `agent blocked`."""
     if item.is_urgent:
         return Content.styled("agent blocked", "$warning")
     cells = len(_IMPACTS) - 1
@@ -100,7 +97,7 @@ def is_about(decision: Decision, item: ReviewItem) -> bool:
     return question_of(decision) == item.question_key or decision.subject in (item.subject, item.other or item.subject)
 
 
-def skipped(item: ReviewItem, by: Decision | None, view: ProjectState) -> str:
+def skipped_text(item: ReviewItem, by: Decision | None, view: ProjectState) -> str:
     asked = visible_line(item.question, 80)
     if by is None:
         return f"Skipped: already resolved: “{asked}”"
@@ -114,11 +111,11 @@ def no_answer(action: str, item: ReviewItem) -> str:
     if item.is_about_pattern and item.kind != kinds.DUPLICATE and action not in _PROPOSAL_ACTIONS:
         return "this question proposes exactly that"
     missing = _PROPOSAL_ACTIONS.get(action, "that needs a question about a single pattern")
-    return f"{missing}: this question is about {about(item)}"
+    return f"{missing}: this question is about {question_subject(item)}"
 
 
-def about(item: ReviewItem) -> str:
-    """Return what a question is about, for the reason why an answer does not fit."""
+def question_subject(item: ReviewItem) -> str:
+    """Name the subject of a question, to explain why an answer does not fit."""
     if item.kind == kinds.RECURRING:
         return "a recurring lesson"
     if item.burst is not None:
@@ -133,7 +130,7 @@ def about(item: ReviewItem) -> str:
 
 
 def sides(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
-    """Return both sides: the text in question, and the evidence."""
+    """Return headings and lines of both panes: the text in question, the evidence."""
     left, right = desk.widths
 
     def draw(blocks: Iterable[Block], width: int = UNBROKEN) -> list[Content]:
@@ -172,7 +169,7 @@ def _pattern_sides(view: ProjectState, item: ReviewItem, desk: Desk, draw: Calla
         case kinds.DUPLICATE:
             similarity = percent(cap_similarity(item.similarity))
             headings = f"keep, {desk.key('rewrite')}: swap", f"merge and archive, similarity {similarity}"
-            return *headings, *beside(view, pattern, view.pattern(item.other), desk.glyphs)
+            return *headings, *side_by_side(view, pattern, view.pattern(item.other), desk.glyphs)
         case kinds.UNRECONCILED:
             counts, uses = found.recorded_counts(view, pattern), found.uses(view, pattern)
             return "recorded and evident counts", "evidence", draw(counts), draw(uses)

@@ -1,4 +1,4 @@
-"""What each answer to a question would change: one line, or in detail."""
+"""Preview of the answers to a question: one line each, and details of one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MAX_NAMED: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """The forecast of one answer for snapshot `number`, or the `problem`."""
+    """Forecast of an answer for snapshot `number`, or the `problem` that prevents it."""
 
     number: int
     forecast: Forecast | None
@@ -90,7 +90,7 @@ def _row(cells: Sequence[Content]) -> Content:
 
 
 def _with_effect(effect: Content, room: int, numbers: Sequence[Content]) -> list[Content]:
-    """Put the effect before the numbers, also in place of leading blank cells."""
+    """Put the effect before the numbers; it may extend over leading blank cells."""
     while numbers and numbers[0].plain.isspace():
         room += numbers[0].cell_length + (_GAP if room else 0)
         numbers = numbers[1:]
@@ -101,7 +101,7 @@ def _with_effect(effect: Content, room: int, numbers: Sequence[Content]) -> list
 
 
 def _states(found: Forecast | None, about: str, glyphs: Glyphs) -> Content:
-    """Return the state before and after; of many patterns how many change."""
+    """Return the state before and after, or the number of changed patterns."""
     if found is None or not found.turned:
         return Content("")
     for id, before, after in found.turned:
@@ -149,13 +149,13 @@ def what_heading(answer: Answer, key: str, glyphs: Glyphs) -> Content:
 
 
 def what_changes(answer: Answer, outlook: Outlook | None, view: ProjectState, glyphs: Glyphs) -> list[Content]:
-    """Return everything that one answer would change, contexts as diffs."""
+    """Describe all changes that an answer causes, with diffs of the contexts."""
     if answer.why_not:
         return [Content.styled(f"Not now: {visible_line(answer.why_not, 300)}", "$quiet")]
     if not answer.matters:
         return [Content.styled("No effect on loops.", "$quiet")]
     if outlook is None:
-        return [Content.styled("computing the forecast…", "$quiet")]
+        return [Content.styled("Computing the forecast…", "$quiet")]
     found = outlook.forecast
     if found is None:
         return [Content.styled(visible_line(outlook.problem, 400), "$warning")]
@@ -194,7 +194,7 @@ def group_same_changes(changed: Sequence[ContextChange]) -> list[list[ContextCha
 
 
 def _change_lines(changes: Sequence[ContextChange], glyphs: Glyphs) -> Iterator[Content]:
-    """Name contexts with the same change, then the change."""
+    """Yield the names of contexts that change in the same way, then the diff."""
     for change in changes[:_MAX_NAMED]:
         glyph = {LOOP: glyphs.running, PAUSED: glyphs.paused}.get(change.kind, glyphs.done)
         kind = "paused loop, on resume:" if change.kind == PAUSED else change.kind

@@ -1,4 +1,4 @@
-"""Evidence for and against the answers to a question, as blocks."""
+"""Blocks of evidence for the answers to a question."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def robustness(view: ProjectState, pattern: Pattern) -> Iterable[Fields]:
 
 
 def uses(view: ProjectState, pattern: Pattern) -> Iterable[Line]:
-    """Describe the uses, failures first; then reports that are not counted."""
+    """Describe the uses, failures first, then the reports that do not count."""
     observations = view.board.observations(pattern.id)
     ordered = sorted(observations, key=lambda one: (one.success is not False, one.success is None))
     for use in ordered[:MAX_USES]:
@@ -83,7 +83,7 @@ def use_line(use: Observation, source: str) -> Line:
 
 
 def find_result(view: ProjectState, use: Observation) -> str:
-    """Return the result of the iteration of a use, else the last of its loop."""
+    """Return the result of the iteration of a use, or the last result of its loop."""
     loop = view.snapshot.loops.get(use.loop_id)
     if loop is None:
         return ""
@@ -109,7 +109,7 @@ def doubtful_decision(view: ProjectState, item: ReviewItem) -> Iterable[Block]:
 
 
 def distances(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
-    """Describe how few further results would change the state, the fewest first."""
+    """Describe how many more results would change the state, fewest first."""
     steps = sorted(explain_pattern(view, pattern.id).steps, key=lambda step: step.count)
     for step in steps:
         noun = "success" if step.helpful else "failure"
@@ -122,7 +122,7 @@ def distances(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
 
 
 def trigger_matches(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
-    """Describe how many messages the triggers match, with examples."""
+    """Describe the share of messages that each trigger matches, with examples."""
     recorded = list(dict.fromkeys(islice(_failure_messages(view), MAX_MESSAGES)))
     tasks = list(dict.fromkeys(loop.task for loop in view.snapshot.loops.values() if loop.task))
     for trigger, tests in (
@@ -242,7 +242,7 @@ def anti_pattern(
 ) -> Iterable[Block]:
     """Describe the anti-pattern, with the `alternatives` it can name.
 
-    `keys` has the keys of `rewrite`, `rewrite_in_editor` and `alternative`; with `is_edited` the text is the user's.
+    `keys` has the keys of `rewrite`, `rewrite_in_editor` and `alternative`. `is_edited`: the user wrote the text.
     """
     yield line((inversion.text, "strong"))
     if is_edited:

@@ -1,4 +1,4 @@
-"""A review session: decisions made, their pace, and the time budget."""
+"""Review session: number and pace of decisions, and time budget."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from core.state.review_items import ReviewItem
 from tui.present.numbers import percent
 
 PAUSE: Final = timedelta(minutes=2)
-"""Longest time counted for one decision; the rest is a pause."""
+"""Maximum time counted for one decision; more than that is a pause."""
 
 
 @dataclass
 class ReviewSession:
-    """One review session; it ends with the program.
+    """A review session, from the first question until the dashboard is closed.
 
-    `decided` counts decisions without undone ones. `plan` and `ends` are the questions and the end of the time budget,
-    None without one; with `goes_on` the user continues although the plan is done or the time is over.
+    `decided` counts decisions that were not undone. `plan` and `ends` are the questions and the end of the time budget,
+    or None. `goes_on`: the user continues after the budget.
     """
 
     decided: int = 0
@@ -48,7 +48,7 @@ class ReviewSession:
         self.decided = max(self.decided - 1, 0)
 
     def follow(self, plan: Plan | None, now: datetime) -> None:
-        """Set the time budget, counted from now; None removes it."""
+        """Start a time budget now, or remove it with None."""
         self.plan, self.goes_on = plan, False
         self.ends = now + timedelta(minutes=plan.minutes) if plan is not None else None
 
@@ -61,7 +61,7 @@ class ReviewSession:
         return sum(item.question_key in keys for item in pending)
 
     def is_over(self, pending: Sequence[ReviewItem], now: datetime) -> bool:
-        """Whether the user can stop: the plan is done or the time is over."""
+        """Whether the user can stop: all planned questions are answered or time is up."""
         if self.plan is None or self.goes_on:
             return False
         return not self.planned(pending) or not self.minutes_left(now)
@@ -81,7 +81,7 @@ def pace_text(session: ReviewSession) -> Content:
 def budget_text(
     session: ReviewSession, offer: Plan, pending: Sequence[ReviewItem], now: datetime, key: str, *, short: bool = False
 ) -> Content:
-    """Return the progress of the time budget, or what `offer` would cover."""
+    """Return the progress of the time budget; without one, what `offer` would cover."""
     plan = session.plan
     if plan is None:
         count = len(offer.items)
@@ -96,7 +96,7 @@ def budget_text(
 
 
 def stop_lines(pending: Sequence[ReviewItem], plan: Plan, key: str) -> list[Content]:
-    """Return the offer to stop, and the impact that is left; `key` continues."""
+    """Suggest to stop and name the impact that is left; `key` continues."""
     if not pending:
         return [Content.styled("All questions are answered.", "bold")]
     left, planned = sum(item.impact for item in pending), sum(item.impact for item in plan.items)

@@ -1,4 +1,4 @@
-"""Texts in question: as injected, their origin, their changes."""
+"""Texts under review: as injected, their origin, and their changes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FIELDS: Final = {
 }  # fmt: skip
 """Label and fields of every text of a pattern."""
 _MARKERS: Final = {DELETED: ("[-", "-]", "$error"), INSERTED: ("{+", "+}", "$success bold")}
-"""What encloses deleted and inserted words, as in `wdiff`, and their styles."""
+"""Delimiters of deleted and inserted words, as in `wdiff`, and their styles."""
 
 
 def pattern_origin(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
@@ -75,7 +75,7 @@ def pattern_origin(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
 
 
 def exact_text(view: ProjectState, pattern: Pattern) -> list[Content]:
-    """Return the injected text, then the others; stopped sentences underlined."""
+    """Return the injected and the stored texts; sentences to review are underlined."""
     rules = {one.rule: one.severity for one in pattern.suspicions if one.severity.stops}
     block = render_context([(pattern, view.assessment(pattern.id))], view.settings.injection)
     shown = block.removeprefix(f"{TITLE}\n\n{INTRODUCTION}\n\n").rstrip("\n")
@@ -99,13 +99,13 @@ def _texts(pattern: Pattern) -> Iterable[tuple[str, Sequence[str]]]:
 
 
 def held_text_lines(held: HeldText) -> list[Content]:
-    """Return a text that is not a pattern, stopped sentences underlined."""
+    """Return a held text of a reflection; sentences to review are underlined."""
     rules = {one.rule: one.severity for one in scan_text(held.text) if one.severity.stops}
     return [_underlined(row, rules) for row in visible(held.text, MAX_CHARS).split("\n")]
 
 
 def held_text_origin(held: HeldText) -> Iterable[Block]:
-    """Describe where such a text comes from, and which loops and tasks would get it."""
+    """Describe the origin of a held text, and the loops and tasks that would get it."""
     yield line((held.id, "name"), "   reflection")
     yield line("")
     yield from fields(
@@ -118,7 +118,7 @@ def held_text_origin(held: HeldText) -> Iterable[Block]:
 
 
 def _underlined(row: str, rules: Mapping[str, Severity]) -> Content:
-    """Underline the sentences that one of the rules stops."""
+    """Underline the sentences that match one of the scan rules."""
     content = Content(row)
     if rules:
         colour = "$error" if Severity.BLOCKED in rules.values() else "$warning"

@@ -1,4 +1,4 @@
-"""Trial thresholds, and the states that a replay of all history gives under them."""
+"""Texts of the What-if screen: trial thresholds and the states they lead to."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ GROUPS: Final[Mapping[str, tuple[Knob, ...]]] = {
 
 
 def reason(error: BadInput, knob: Knob) -> str:
-    """Return why the text of a field is not a valid value."""
+    """Return the reason why the text of a field is invalid."""
     return visible_line(str(error).removeprefix(f"{knob.setting.name} ").rpartition(", not ")[0] or str(error), 120)
 
 
@@ -45,7 +45,7 @@ def default_note(knob: Knob) -> Content:
     return Content.styled(f" {knob.unit:<4}{knob.text(DEFAULTS):>5}" if knob.unit else knob.text(DEFAULTS), "$quiet")
 
 
-def about(knob: Knob) -> tuple[Content, Content]:
+def threshold_help(knob: Knob) -> tuple[Content, Content]:
     """Return the help text of a threshold, and its name in the settings."""
     return Content.styled(knob.setting.help, "$quiet"), Content.styled(knob.setting.name, "$secondary")
 
@@ -68,7 +68,7 @@ def by_consequence(replay: Replay, settings: Settings) -> list[PatternDifference
 
 
 def headline(replay: Replay | None, *, as_today: bool, faulty: bool = False) -> Content:
-    """Return the consequence in a sentence; `as_today`: no threshold is changed."""
+    """Return a summary of the changes; `as_today`: no threshold is changed."""
     if replay is None:
         return Content.styled("replaying all history…", "$quiet")
     total = sum(replay.before.values())
@@ -88,13 +88,13 @@ def headline(replay: Replay | None, *, as_today: bool, faulty: bool = False) -> 
     return Content.styled(text[0].upper() + text[1:], "bold" if replay.turns else "")
 
 
-def terms(*, wide: bool) -> Content:
-    """Return what the counts leave out compared with Metrics."""
+def scope_note(*, wide: bool) -> Content:
+    """Return a note that pins are ignored, unlike in Metrics."""
     long = "Rules only, without pins. Nothing is written."
     return Content.styled(long if wide else "Rules only, without pins.", "$quiet")
 
 
-def replayed(replay: Replay) -> Content:
+def replay_size(replay: Replay) -> Content:
     return Content.styled(f"{plural(replay.events, 'result')} replayed", "$quiet")
 
 
@@ -106,7 +106,7 @@ def turn_cells(turn: PatternDifference, view: ProjectState, glyphs: Glyphs) -> C
 
 
 def _note(turn: PatternDifference, view: ProjectState) -> Content:
-    """Return a change of inversion or a pin, else since when the state would hold."""
+    """Return the change of inversion, or the pin, or the start of the new state."""
     before, after = turn.before, turn.after
     if after.inverts and not before.inverts:
         since = f" since {day_text(after.inverted_at, view.now)}" if after.inverted_at else ""
@@ -120,5 +120,5 @@ def _note(turn: PatternDifference, view: ProjectState) -> Content:
 
 def nothing_turned(*, as_today: bool) -> Content:
     if as_today:
-        return Content.styled("Step a threshold with the left and right keys, or type another value.", "$quiet")
+        return Content.styled("Change a threshold with the left and right keys, or type another value.", "$quiet")
     return Content.styled("The recorded history leads to the same states.", "$quiet")

@@ -130,7 +130,7 @@ class CompareScreen(HistoryQueryScreen):
         self._show_head()
         if found := self._found:
             self.show_counts("#past-counts", found.states_before, found.states_after)
-            self.query_one("#past-sums", ItemLine).show([Item(present.sums(found))])
+            self.query_one("#past-sums", ItemLine).show([Item(present.change_counts(found))])
         self.table.show(list(self._rows))
         self.refresh_frame()
 
@@ -139,7 +139,7 @@ class CompareScreen(HistoryQueryScreen):
             return
         found, right = self._found, list[Item]()
         if found is not None:
-            right = [Item(Content.styled("Computing…", "$warning") if self.is_asking else present.beside(found))]
+            right = [Item(Content.styled("Computing…", "$warning") if self.is_asking else present.use_summary(found))]
         self.query_one("#past-head", ItemLine).show([Item(present.headline(found))], right)
 
     def _cells(self, key: str) -> Cells:

@@ -47,4 +47,4 @@ def record_injection(project: Project, loop_id: str, injection: Injection) -> st
     """
     if not project.view.loop(loop_id).status.active:
         raise Refused(f"{visible_line(loop_id, 60)} has ended; nothing was recorded")
-    return present.recorded(project.inject(loop_id, injection), injection, loop_id)
+    return present.recorded_toast(project.inject(loop_id, injection), injection, loop_id)

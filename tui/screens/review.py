@@ -96,7 +96,7 @@ class ReviewScreen(ReviewPanes):
         if not view.snapshot.complete or (by is None and any(one.by == self.me for one in made)):
             return
         self.services.jump_guard.arm()
-        self.services.say(present.skipped(item, by, view))
+        self.services.say(present.skipped_text(item, by, view))
 
     def _show(self, item: ReviewItem, view: ProjectState) -> None:
         another = self._shown is None or not same_question(self._shown, item)
@@ -290,7 +290,7 @@ class ReviewScreen(ReviewPanes):
         if action in {"rewrite_in_editor", "alternative"} and item.inversion is None:
             return "Only a proposed inversion can be edited"
         if action in {"why", "in_context", "note"}:
-            return None if item.is_about_pattern else f"This question is about {present.about(item)}"
+            return None if item.is_about_pattern else f"This question is about {present.question_subject(item)}"
         if action == "to_loop":
             return None if evidence_loops(item, self.view) else "No loop of the evidence is known"
         if action == "edit_item_file":

@@ -71,7 +71,7 @@ class WhatIfScreen(HistoryQueryScreen):
     def settings(self) -> Settings:
         """The project's settings with the changed thresholds."""
         return reduce(
-            lambda settings, name: KNOBS[name].put(settings, self._tried[name]), self._tried, self.view.settings
+            lambda settings, name: KNOBS[name].with_text(settings, self._tried[name]), self._tried, self.view.settings
         )
 
     def on_resize(self, event: events.Resize) -> None:
@@ -89,7 +89,7 @@ class WhatIfScreen(HistoryQueryScreen):
         before, field, today = self.settings, message.field, self.view.settings
         knob, text, fault = _knob(field), field.text, ""
         try:
-            changed = bool(text) and knob.put(today, text) != today
+            changed = bool(text) and knob.with_text(today, text) != today
         except BadInput as error:
             changed, fault = field.name in self._tried, present.reason(error, knob)
         else:
@@ -133,9 +133,9 @@ class WhatIfScreen(HistoryQueryScreen):
     def _show_title(self) -> None:
         right: list[Item] = []
         if self._last is not None:
-            what, name = present.about(_knob(self._last))
+            what, name = present.threshold_help(_knob(self._last))
             right = [*([Item(what)] if self.has_class("-wide") else []), Item(name)]
-        left = [Content.styled("What-if", "bold"), present.terms(wide=self.has_class("-wide"))]
+        left = [Content.styled("What-if", "bold"), present.scope_note(wide=self.has_class("-wide"))]
         self.query_one("#what-if-title", ItemLine).show([Item(part) for part in left], right)
 
     def _show_head(self) -> None:
@@ -144,7 +144,7 @@ class WhatIfScreen(HistoryQueryScreen):
         replay, right = self._replay, list[Item]()
         if replay is not None:
             busy = Content.styled("Replaying…", "$warning")
-            right = [Item(busy if self.is_asking else present.replayed(replay))]
+            right = [Item(busy if self.is_asking else present.replay_size(replay))]
         faulty = any(field.fault for field in self.fields)
         headline = present.headline(replay, as_today=self._as_today, faulty=faulty)
         self.query_one("#what-if-head", ItemLine).show([Item(headline)], right)

@@ -243,4 +243,4 @@ def test_a_record_of_an_injection_names_what_is_new(patterns: int, reflections: 
     )
     injected = replace(injection("x", "pat-a", "pat-b"), reflections=ReflectionSection(chosen=(learned,)))
     new = Injected(("x",) * patterns, ("y",) * reflections)
-    assert present.recorded(new, injected, "loop-1") == expected
+    assert present.recorded_toast(new, injected, "loop-1") == expected

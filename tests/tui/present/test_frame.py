@@ -9,7 +9,7 @@ from core.records.loops import Liveness, Loop, LoopStatus
 from core.records.snapshot import Snapshot
 from core.storage.watcher import WatchMode, WatchState
 from tui.actions import PLACES
-from tui.present.frame import FITS, Detail, Records, in_sight, places, watch_status
+from tui.present.frame import FITS, Detail, Records, fitting_items, places, watch_status
 from tui.present.glyphs import DRAWN
 from tui.widgets.bars import Item, TopBar
 
@@ -81,7 +81,7 @@ def test_one_big_file_has_a_progress_of_its_own() -> None:
 @pytest.mark.parametrize("here", PLACES)
 @pytest.mark.parametrize("width", [30, 40, 60])
 def test_the_open_screen_is_named_in_narrow_terminals(here: str, width: int) -> None:
-    items = in_sight(places("a-project", here, 28, FITS[-1]), width)
+    items = fitting_items(places("a-project", here, 28, FITS[-1]), width)
     assert PLACES[here][1] in " ".join(content.plain for content, _ in items)
     assert TopBar.cells([Item(content) for content, _ in items]) <= width
 
@@ -90,4 +90,4 @@ def test_a_screen_on_top_is_named_in_the_bar() -> None:
     items = places("a-project", "past", 0, FITS[0], under="metrics")
     texts = [content.plain.strip() for content, _ in items]
     assert texts[texts.index("7 Metrics") + 1] == "Compare"
-    assert [content.plain.strip() for content, _ in in_sight(items, 12)] == ["Compare"]
+    assert [content.plain.strip() for content, _ in fitting_items(items, 12)] == ["Compare"]

@@ -52,7 +52,7 @@ def view(tmp_path_factory: pytest.TempPathFactory) -> ProjectState:
 @pytest.mark.parametrize("name", KNOBS)
 def test_a_field_starts_with_the_current_value(name: str) -> None:
     knob = KNOBS[name]
-    assert knob.put(TODAY, knob.text(TODAY)) == TODAY
+    assert knob.with_text(TODAY, knob.text(TODAY)) == TODAY
     assert knob.text(TODAY) in present.default_note(knob).plain
     assert len(knob.setting.label) <= 16, "has to fit into half of 80 cells"
 
@@ -62,7 +62,7 @@ def test_a_field_starts_with_the_current_value(name: str) -> None:
 def test_every_step_leads_to_a_value(name: str, steps: int) -> None:
     knob, settings = KNOBS[name], TODAY
     for _ in range(200):
-        settings = knob.put(settings, knob.stepped(settings, steps))
+        settings = knob.with_text(settings, knob.stepped(settings, steps))
     assert settings.learning.half_life_days == TODAY.learning.half_life_days
 
 
@@ -91,7 +91,7 @@ def test_steps_are_whole_and_stay_within_what_is_possible(name: str, start: str,
 def test_minutes_in_the_field_are_milliseconds_in_the_settings() -> None:
     knob = KNOBS["learning.fast_completion_threshold_ms"]
     assert knob.text(TODAY) == "5"
-    assert knob.put(TODAY, "2.5").learning.fast_completion_threshold_ms == 150_000
+    assert knob.with_text(TODAY, "2.5").learning.fast_completion_threshold_ms == 150_000
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_minutes_in_the_field_are_milliseconds_in_the_settings() -> None:
 )
 def test_an_invalid_value_shows_the_reason(name: str, text: str, reason: str) -> None:
     with pytest.raises(BadInput) as error:
-        KNOBS[name].put(TODAY, text)
+        KNOBS[name].with_text(TODAY, text)
     assert present.reason(error.value, KNOBS[name]) == reason
 
 
@@ -153,7 +153,7 @@ def test_the_headline_is_empty_before_any_trial() -> None:
     assert "replaying" in present.headline(None, as_today=True).plain
     assert "current thresholds" in present.headline(replay(), as_today=True).plain
     assert "is invalid" in present.headline(replay(), as_today=True, faulty=True).plain
-    assert present.replayed(replay()).plain == "1,240 results replayed"
+    assert present.replay_size(replay()).plain == "1,240 results replayed"
     assert present.nothing_turned(as_today=True).plain != present.nothing_turned(as_today=False).plain
 
 

@@ -58,7 +58,7 @@ async def test_the_what_if_screen_opens_with_the_current_thresholds_and_esc_clos
         await user.sees(
             "Rules only, without pins. Nothing is written.",
             "These are the current thresholds",
-            "Step a threshold",
+            "Change a threshold",
         )
         assert field(user, HALF_LIFE).text == "90"
         assert field(user, HALF_LIFE).has_focus_within
