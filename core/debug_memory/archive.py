@@ -237,7 +237,7 @@ class DebugArchive:
 
 
 def _resolve(name: str, listed: Iterable[ArchivedSession]) -> str:
-    """Return the ID of the session that `name` selects; otherwise raise `UnknownRecord`."""
+    """Return the session ID that `name` selects; raise `UnknownRecord` without a match."""
     known = {item.session.id for item in listed}
     found = find_matching_ids(name, known, fragments=True)
     return require_one(found, name, what="archived debug session", command="debug archived", known=known)

@@ -121,7 +121,7 @@ class StackFrame(NamedTuple):
 
 
 def parse_frames(trace: str, root: str = "") -> list[StackFrame]:
-    """Parse the innermost 200 frames of a trace; `root` is the absolute project folder."""
+    """Parse the innermost 200 frames of a trace; `root` is the project folder."""
     node: list[StackFrame] = []
     python: list[StackFrame] = []
     function = ""

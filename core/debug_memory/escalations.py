@@ -114,7 +114,7 @@ def newest_escalation_first(one: EscalatedSession) -> tuple[float, str]:
 
 
 def context_file(paths: ProjectPaths, session_id: str, number: int = 1) -> Path:
-    """Return the path of the file of call `number` (from 1); hashes an unsafe session ID."""
+    """Return the path of escalation file `number` (from 1); hash an unsafe ID."""
     is_safe = is_safe_id(session_id)
     digest = hashlib.sha256(session_id.encode("utf-8", "replace")).hexdigest()[:_DIGEST_LENGTH]
     name = session_id if is_safe else f"session-{digest}"

@@ -116,7 +116,7 @@ def _make_fixes(
 
 
 def _rank_in_session(fix: KnownFix) -> tuple[bool, ...]:
-    """Return the sort key of fixes in a session: worked, similar, untested fix, any fix."""
+    """Return the sort key in a session: worked, similar, untested fix, any fix."""
     is_untested_fix = bool(fix.fix) and fix.worked is None
     return fix.worked is True, fix.is_similar, is_untested_fix, bool(fix.fix), fix.is_same_file
 

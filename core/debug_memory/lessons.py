@@ -46,7 +46,7 @@ def check_success(session: DebugSession) -> None:
 
 
 def collect_lessons(session: DebugSession, index: DebugIndex) -> tuple[Lesson, ...]:
-    """Return the recorded lessons, and a new one for each other root cause that was fixed.
+    """Return the recorded lessons, and one for each other fixed root cause.
 
     Frequency is the number of sessions that identified the pattern, including this one. Effectiveness includes all
     sessions with the problem, also failed ones (docs/scoring.md#known-fixes). The pattern of a new lesson is the usual
@@ -154,7 +154,7 @@ def _without_lessons(value: Any, place: Path) -> Any:
 
 
 def _set_lessons(document: JsonText | YamlText, session: DebugSession, found: Sequence[Lesson]) -> None:
-    """Add lessons to the session's record; raise `Refused` if its structure is unknown."""
+    """Add lessons to the session's record; raise `Refused` if it is malformed."""
     located = find_record(session.file, document.value, session.id)
     if located is None:
         raise Refused(f"debug session {visible_line(session.id, 80)} is no longer in its file")

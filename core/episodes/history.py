@@ -85,7 +85,7 @@ class TaskFiles:
         return self.attempts(self._attempt_file(number, sources.OUTCOME)) if number in self.numbers else []
 
     def attempt_parts(self, number: int) -> list[Attempt]:
-        """Return the data of an attempt in its own files, `attempt.json` and `outcome.json`."""
+        """Return the data of an attempt in `attempt.json` and `outcome.json`."""
         record, outcome = (self._attempt_file(number, name) for name in (sources.ATTEMPT, sources.OUTCOME))
         return self.attempts(record) + self.attempts(outcome)
 
@@ -222,7 +222,7 @@ def read_history(paths: ProjectPaths, task_id: str) -> TaskHistory:
 
 
 def filter_history(history: TaskHistory, passes: Callable[[Attempt], bool]) -> TaskHistory:
-    """Return the history with only some attempts, and their reflections and milestones."""
+    """Return the history of only some attempts."""
     attempts = tuple(filter(passes, history.attempts))
     numbers = {one.number for one in attempts}
     return replace(

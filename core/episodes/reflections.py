@@ -335,7 +335,7 @@ def _rank_failures(log: LogSummary) -> list[LoggedFailure]:
 
 
 def _unsolved(log: LogSummary) -> list[LoggedFailure]:
-    """Return the unsolved failures; if a command failed with two errors, the later one."""
+    """Return the unsolved failures; of several errors of a command, the last one."""
     return [failing for failing in _rank_failures(log) if not (failing.solved or failing.replaced)]
 
 

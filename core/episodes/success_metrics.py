@@ -222,7 +222,7 @@ class SuccessMetrics(Struct, frozen=True, kw_only=True):
 def measure_success(
     snapshot: Snapshot, seconds: Mapping[str, float], now: datetime, settings: Settings
 ) -> SuccessMetrics:
-    """Measure all metrics; `seconds` is the time to read each task history, by task ID."""
+    """Measure all metrics; `seconds` are times to read task histories, by task ID."""
     reflections = snapshot.reflections.values()
     attempts = {one.id: one for one in sorted(snapshot.attempts.values(), key=lambda one: (one.task_id, one.number))}
     states = assess_attempts(snapshot.tasks, attempts, now, settings.watch)

@@ -54,7 +54,7 @@ _TEXTS: Final = ("content", "result", "output", "filenames")  # members of a res
 
 
 def parse_tool_event(event: Mapping[str, Any], project: str = "") -> dict[str, Any]:
-    """Convert a `PostToolUse` or `PostToolUseFailure` event into the fields of an action.
+    """Convert a `PostToolUse` or `PostToolUseFailure` event into action fields.
 
     `success` is None for a background command. The output does not contain the content of a file that was read or
     written. Paths inside the `project` folder become relative to it. Raises BadInput for another event, and for a tool

@@ -132,7 +132,7 @@ def _dated_at(record: _Dated, when: datetime) -> _Dated | None:
 def _patterns_at(
     snapshot: Snapshot, then: RewoundPatterns, view: ProjectState, when: datetime
 ) -> tuple[dict[str, Pattern], list[Event], list[Finding]]:
-    """Compute the patterns that existed at `when`, with the recorded counts of that time.
+    """Compute the patterns that existed at `when`, with their recorded counts then.
 
     A record that was updated later had lower counts. Its dated evidence shows which uses it counted at `when`; an event
     of kind `counted` contains them. Returns patterns, these events, and findings about missing dates.

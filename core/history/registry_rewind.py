@@ -34,7 +34,7 @@ class RewoundPatterns(Struct, frozen=True):
 
 
 def rewind_patterns(patterns: Mapping[str, Pattern], later: Iterable[Decision]) -> RewoundPatterns:
-    """Revert decisions, which are given oldest first, as far as the decision log allows.
+    """Revert decisions (sorted oldest first), as far as the decision log allows.
 
     Removes inserted records, restores removed records, and resets changed keys. If a text was edited without a
     decision, the text that the next decision stored is restored. If that decision stored only the hash of the text,
@@ -70,7 +70,7 @@ def _revert(found: RewoundPatterns, effect: Effect, decision: Decision) -> None:
 
 
 def _reset(pattern: Pattern, before: Effect, after: Effect | None) -> Pattern:
-    """Return the pattern with the values of `before` that differ from those of `after`."""
+    """Return the pattern with the values of `before` that differ from `after`."""
     was, became = _read(_keys(before), before), _read(_keys(after) if after else {}, before)
     if was is None or became is None:
         return pattern

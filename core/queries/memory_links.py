@@ -32,7 +32,7 @@ class MemoryLinks:
         self._catalog = catalog  # of the same snapshot; needed for the attempts of a task
 
     def updated(self, snapshot: Snapshot, catalog: MemoryCatalog | None, delta: Delta) -> MemoryLinks:
-        """Return the links of a newer snapshot; reuse indexes that `delta` does not affect."""
+        """Return links of a newer snapshot; reuse indexes not affected by `delta`."""
         newer = MemoryLinks(snapshot, catalog)
         unchanged = {part for part, kind in _SOURCES.items() if not getattr(delta, kind)}
         newer.__dict__.update({part: index for part, index in self.__dict__.items() if part in unchanged})
@@ -115,7 +115,7 @@ class MemoryLinks:
         return {pattern_id: None for pattern_id in found if pattern_id in self.snapshot.patterns}
 
     def reflections_of(self, record: Remembered) -> tuple[Reflection, ...]:
-        """Return the reflections on a record, newest first; for a session, on its task or loop."""
+        """Return the reflections on a record, newest first."""
         if isinstance(record, Task):
             return self._reflections.get(record.id, ())
         if isinstance(record, Attempt):

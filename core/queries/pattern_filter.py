@@ -82,7 +82,7 @@ class PatternCatalog:
         changed: Iterable[str],
         pins: Mapping[str, Pin] | None = None,
     ) -> PatternCatalog:
-        """Return the catalog of a newer snapshot; only `changed` patterns are indexed again."""
+        """Return the catalog of a newer snapshot; index only `changed` patterns again."""
         if board.ids != self._board.ids:
             return PatternCatalog(patterns, board, pins, self._me)
         newer = copy(self)

@@ -54,7 +54,7 @@ class CompletedAttempt(Struct, frozen=True):
 
 
 def read_log_ahead(folder: TaskFolder, attempt: int | None) -> dict[Stamp | None, LogSummary]:
-    """Summarize the log of an attempt (default: newest); return {stamp: summary} or {}."""
+    """Summarize the log of an attempt (default: newest), as {stamp: summary} or {}."""
     try:
         place = find_attempt_folder(folder, attempt)
     except (Refused, UnknownRecord):  # another process may start the attempt before the caller has the lock
@@ -71,7 +71,7 @@ def read_log_stamp(place: AttemptFolder) -> Stamp | None:
 
 
 def determine_outcome(known: Attempt, log: LogSummary | None, outcome: Outcome | None) -> Outcome:
-    """Return the recorded outcome, or the argument `outcome`, or the one that the log proves.
+    """Return the recorded outcome, or `outcome`, or the one that the log proves.
 
     Raises BadInput if the log proves no outcome, and Refused if the attempt has ended with another outcome.
     """
@@ -104,7 +104,7 @@ def end_attempt(
 
 
 def propagate(folder: TaskFolder, place: AttemptFolder, *, now: datetime, log: LogSummary | None = None) -> LogSummary:
-    """Update the files of a task from the outcome of an attempt; needs the task's lock.
+    """Update the files of a locked task from the outcome of an attempt.
 
     `now` is the time of drafted reflections if no file contains the end of the attempt. `log` is the summary of the
     log; it is read if None.
@@ -207,7 +207,7 @@ def _with_counts(one: Attempt, work: AttemptWork) -> Attempt:
 
 
 def attempt_counts(metadata: Mapping[str, Any], number: int) -> dict[str, int]:
-    """Return the members of a task's metadata that count attempts, for attempt `number`."""
+    """Return the members of the metadata that count attempts, for attempt `number`."""
     total = metadata.get("total_attempts")
     return {"current_attempt": number, "total_attempts": max(total, number) if isinstance(total, int) else number}
 

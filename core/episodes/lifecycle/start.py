@@ -163,7 +163,7 @@ def _read_lessons(reader: StrictReader, attempts: Mapping[int, Attempt]) -> tupl
 
 
 def create_task(project: ProjectPaths, metadata: Mapping[str, Any], task_id: str | None) -> str:
-    """Create the folder of a task with its metadata and an empty trajectory; return its ID.
+    """Create a task folder with metadata and an empty trajectory; return the ID.
 
     `metadata` contains all members except for the ID. `task_id` is by default the next free `task-NNN`. If an equal
     task with this ID and no attempts exists, it is used. Raises Refused if another task has this ID.

@@ -1,4 +1,4 @@
-"""Which sessions wait for a person."""
+"""Find escalated sessions, and save their context."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session teaches, and how that gets into its file."""
+"""Collect the lessons of a session and write them to its file."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_only_successful_sessions_have_lessons(status: str, runs: tuple[Executio
 
 
 class File:
-    """A session's file in a project of its own."""
+    """A session file in an empty project."""
 
     def __init__(self, project: Path, text: str, name: str = "s.json") -> None:
         self.paths = ProjectPaths(project)
@@ -75,7 +75,7 @@ class File:
         self.path.write_text(text)
 
     def write(self, *found: Lesson) -> str:
-        """The problem, if there is one."""
+        """Write the lessons; return the problem, or ""."""
         result = write_lessons(self.paths, self.session, found, ())
         assert result.written is not bool(result.problem)
         return result.problem
@@ -194,7 +194,7 @@ def test_yaml_edit_keeps_everything_else(text: str, problem: str, tmp_path: Path
 
 
 def found_in(value: Any) -> list[Any]:
-    """The identified patterns anywhere in a document."""
+    """Find the identified patterns anywhere in a document."""
     if isinstance(value, list):
         return [entry for item in value for entry in found_in(item)]
     if not isinstance(value, dict):

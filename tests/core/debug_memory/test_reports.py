@@ -1,4 +1,4 @@
-"""What all sessions together amount to."""
+"""Reports on all debug sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long debug sessions are kept, and the archive that they go to."""
+"""Retention and archive of debug sessions."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def stored(id: str, days: float = 100, status: str = "failed") -> dict[str, Any]
 
 
 class Memory:
-    """The debug memory of a project of its own."""
+    """The debug memory of an empty project."""
 
     def __init__(self, project: Path) -> None:
         self.paths = ProjectPaths(project)

@@ -1,4 +1,4 @@
-"""What test runners say, as failures."""
+"""Parse failures from the output of test runners."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which run of a command says something of an earlier one."""
+"""Which later command covers an earlier one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Half-written task folders: who removes them, and whose stay."""
+"""Removal of unfinished task folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One task and one attempt, read straight from the disk."""
+"""Read one task or attempt from its files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.core.cli.conftest import TREES
 
 @pytest.fixture
 def paths(tmp_path: Path) -> ProjectPaths:
-    """A copy of the documents' examples."""
+    """A copy of the documented examples."""
     return ProjectPaths(Path(shutil.copytree(TREES / "spec-examples", tmp_path / "project", symlinks=True)))
 
 

@@ -1,4 +1,4 @@
-"""Random orders of calls, each perhaps killed in its middle and repeated: the tree always reads, and agrees."""
+"""Random sequences of calls, some killed and repeated, leave consistent files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OUTCOMES = st.sampled_from([Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT])
 
 @dataclass
 class Attempt:
-    """What was acknowledged of an attempt."""
+    """Expected state of an attempt."""
 
     outcome: str = ""
     actions: list[str] = field(default_factory=list)
@@ -40,19 +40,19 @@ class Attempt:
 
 @dataclass
 class Task:
-    """What was acknowledged of a task."""
+    """Expected state of a task."""
 
     status: str = "running"
     attempts: list[Attempt] = field(default_factory=list)
 
     @property
     def open(self) -> bool:
-        """Whether the newest attempt is."""
+        """Whether the newest attempt is open."""
         return bool(self.attempts) and not self.attempts[-1].outcome
 
 
 class Protocol(RuleBasedStateMachine):
-    """Up to three tasks against a model in memory."""
+    """Compares up to three tasks with a model in memory."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,13 +64,13 @@ class Protocol(RuleBasedStateMachine):
         NO_FSYNC.start()
 
     def teardown(self) -> None:
-        """Leave nothing behind."""
+        """Remove the project."""
         NO_FSYNC.stop()
         NO_RETRIES.stop()
         shutil.rmtree(self.project)
 
     def call(self, step: Callable[[], Any], kill: int | None) -> bool:
-        """Make a call, after one that was killed; whether it was allowed."""
+        """Kill a call, then repeat it; return whether it was allowed."""
         if kill is not None:
             with suppress(Killed, Refused), kill_before_call(kill):
                 step()
@@ -83,25 +83,25 @@ class Protocol(RuleBasedStateMachine):
         return True
 
     def read(self) -> Snapshot:
-        """What the library makes of the tree."""
+        """Load the files with the library."""
         paths, now = ProjectPaths(self.project), datetime(2026, 3, 1, tzinfo=UTC)
         snapshot = Library(paths, Settings(), clock=lambda: now, cache=False).load()
         assert snapshot.findings == ()
         return snapshot
 
     def some(self, data: st.DataObject) -> tuple[str, Task]:
-        """One of the tasks."""
+        """Select a task."""
         task_id = data.draw(st.sampled_from(sorted(self.tasks)))
         return task_id, self.tasks[task_id]
 
     @initialize(kill=KILL)
     def first(self, kill: int | None) -> None:
-        """There is a task."""
+        """Create the first task."""
         self.init("a", kill)
 
     @rule(task_id=st.sampled_from(["a", "b", "c"]), kill=KILL)
     def init(self, task_id: str, kill: int | None) -> None:
-        """A new task; that of another who has begun is refused."""
+        """Create a task; the ID of a task with attempts is refused."""
         known = self.tasks.get(task_id)
         allowed = self.call(lambda: self.memory.init_task("do it", task_id=task_id), kill)
         assert allowed == (known is None or (known.status == "running" and not known.attempts))
@@ -109,7 +109,7 @@ class Protocol(RuleBasedStateMachine):
 
     @rule(data=st.data(), abandon=st.booleans(), reopen=st.booleans(), kill=KILL)
     def start(self, data: st.DataObject, abandon: bool, reopen: bool, kill: int | None) -> None:
-        """The next attempt, or the one that was paused."""
+        """Start the next attempt, or resume the paused one."""
         task_id, task = self.some(data)
         ended, resumes = task.status in ("completed", "failed"), task.status == "paused" and not abandon
         before, was_open = len(task.attempts), task.open
@@ -135,7 +135,7 @@ class Protocol(RuleBasedStateMachine):
 
     @rule(data=st.data(), number=st.integers(1, 3), quality=st.none() | st.floats(0, 1), kill=KILL)
     def log(self, data: st.DataObject, number: int, quality: float | None, kill: int | None) -> None:
-        """Some actions."""
+        """Log some actions."""
         task_id, task = self.some(data)
         self.count += 1
         names = [f"npm test {self.count}.{at}" for at in range(number)]
@@ -147,7 +147,7 @@ class Protocol(RuleBasedStateMachine):
 
     @rule(data=st.data(), outcome=OUTCOMES, done=st.sampled_from([None, None, True, False]), kill=KILL)
     def complete(self, data: st.DataObject, outcome: Outcome, done: bool | None, kill: int | None) -> None:
-        """The end of an attempt, perhaps of the task."""
+        """Complete an attempt, and sometimes the task."""
         task_id, task = self.some(data)
         possible = bool(task.attempts) and task.attempts[-1].outcome in ("", outcome.value)
         possible = possible and (done is not True or outcome is Outcome.SUCCESS)
@@ -160,7 +160,7 @@ class Protocol(RuleBasedStateMachine):
 
     @rule(data=st.data(), kill=KILL)
     def pause(self, data: st.DataObject, kill: int | None) -> None:
-        """Put a task aside."""
+        """Pause a task."""
         task_id, task = self.some(data)
         allowed = self.call(lambda: self.memory.pause_task(task_id), kill)
         assert allowed == (task.status in ("running", "paused"))
@@ -168,7 +168,7 @@ class Protocol(RuleBasedStateMachine):
 
     @rule(data=st.data(), kill=KILL)
     def reflect(self, data: st.DataObject, kill: int | None) -> None:
-        """Put a reflection into words."""
+        """Add a reflection."""
         task_id, task = self.some(data)
         self.count += 1
         learning = f"learning {self.count}"
@@ -179,7 +179,7 @@ class Protocol(RuleBasedStateMachine):
 
     @invariant()
     def everything_acknowledged_is_there_and_agrees(self) -> None:
-        """The model, the library, the index, the metadata and the trajectory."""
+        """Model, library, index, metadata and trajectory are equal."""
         snapshot = self.read()
         assert snapshot.tasks.keys() == self.tasks.keys()
         index = json.loads((self.project / ".aiwg/ralph/index/by-status.json").read_bytes()) if self.tasks else {}
@@ -189,7 +189,7 @@ class Protocol(RuleBasedStateMachine):
             self.check_attempts(snapshot, task_id, task)
 
     def check_attempts(self, snapshot: Snapshot, task_id: str, task: Task) -> None:
-        """The attempts at one task."""
+        """Compare the attempts at one task with the model."""
         folder = self.project / ".aiwg/ralph/tasks" / task_id
         ended = json.loads((folder / "trajectory.json").read_bytes())["attempts"]
         assert [(one["attempt_id"], one["outcome"]) for one in ended] == [

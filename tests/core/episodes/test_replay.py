@@ -1,4 +1,4 @@
-"""Steps through an attempt: timing, quality, what changed, what came of it."""
+"""Replay an attempt: timing, quality, changes and results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.core.cli.conftest import TREES
 
 
 def replayed(project: Path, *actions: dict[str, Any], **attempt: Any) -> ReplaySteps:
-    """The steps of the only attempt of a project."""
+    """Replay the only attempt of a project."""
     folder = project / ".aiwg/ralph/tasks/t/attempts/001"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "attempt.json").write_text(json.dumps(attempt))

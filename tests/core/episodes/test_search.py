@@ -24,12 +24,12 @@ from tests.core.cli.conftest import TREES
 
 @pytest.fixture
 def paths(tmp_path: Path) -> ProjectPaths:
-    """A copy of the documents' examples."""
+    """A copy of the documented examples."""
     return ProjectPaths(Path(shutil.copytree(TREES / "spec-examples", tmp_path / "project", symlinks=True)))
 
 
 def log(paths: ProjectPaths, *actions: dict[str, Any], ascii_only: bool = True) -> None:
-    """Actions at the end of the log of the third attempt."""
+    """Append actions to the log of the third attempt."""
     with (paths.tasks / "task-001/attempts/003/actions.jsonl").open("a", encoding="utf-8") as file:
         file.writelines(json.dumps(action, ensure_ascii=ascii_only) + "\n" for action in actions)
 

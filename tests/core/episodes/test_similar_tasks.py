@@ -1,4 +1,4 @@
-"""Similar tasks: by meaning where there are vectors, else by words, with what was learned in them."""
+"""Find similar tasks by embeddings or words, with their learnings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tool events of Claude Code as actions."""
+"""Convert tool events of Claude Code into actions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AT = parse_time("2026-02-01T09:00:00Z")
 
 
 def used(tool: str, given: object = None, response: object = None, **event: object) -> dict[str, Any]:
-    """The action of a tool that was used."""
+    """Convert the event of a tool into an action."""
     result = {"hook_event_name": SUCCEEDED, "tool_name": tool, "tool_input": given, "tool_response": response}
     found = parse_tool_event({**result, **event}, "/srv/app")
     assert AT is not None

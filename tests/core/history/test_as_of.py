@@ -36,7 +36,7 @@ Standing = dict[str, tuple[Maturity, int, int, bool]]
 
 
 class Clock:
-    """A clock set by the test; each reading is a little later, so that all records have an order."""
+    """Clock set by the test; each reading is later, so that all records have an order."""
 
     def __init__(self) -> None:
         self.now = START
