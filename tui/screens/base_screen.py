@@ -31,7 +31,7 @@ from tui.widgets.record_table import RecordTable
 from tui.widgets.text_pane import TextPane
 
 _MOVES: Final = frozenset({"down", "up", "first", "last", "page_down", "page_up"})
-_ALL_ROWS: Final = 10**9  # more rows than any list has
+_ALL_ROWS: Final = 10**9  # exceeds the number of rows of any list
 _Answer = TypeVar("_Answer")
 _Result = TypeVar("_Result")
 
@@ -45,7 +45,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
     place: ClassVar[str] = ""
     TABLE: ClassVar[ScreenTable]
     IS_OVERLAY: ClassVar[bool] = False
-    """Whether it lies over another screen, to which `back` returns; it makes no decisions."""
+    """Whether the screen opens over another one, to which `back` returns. Overlays make no decisions."""
     AUTO_FOCUS = "RecordTable, TextPane"
     BINDINGS: ClassVar[list[BindingType]] = []
 
@@ -66,71 +66,71 @@ class BaseScreen(Screen[None], inherit_bindings=False):
     # What subclasses provide
 
     def compose_content(self) -> ComposeResult:
-        """The widgets between top bar and key line."""
+        """Yield the widgets between the top bar and the key line."""
         raise NotImplementedError
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
-        """Show a newer state; `delta` has the changes, None = redraw everything."""
+        """Show a newer state. `delta` lists the changed records; None redraws everything."""
         raise NotImplementedError
 
     def embedding(self, done: int, total: int) -> None:
-        """Embeddings for semantic search are being computed: number done, and in all."""
+        """Handle progress: `done` of `total` embeddings for semantic search are computed."""
 
     def why_not(self, action: str) -> str | None:
-        """The reason why an action cannot run now; None if it can."""
+        """Return the reason why an action cannot run now, or None if it can."""
         return None
 
     def subject(self) -> str:
-        """Displayed name of the record under the cursor; untrusted, "" if there is none."""
+        """Return the untrusted name of the record under the cursor, or "" without a record."""
         return ""
 
     def label_for(self, action: str) -> str | None:
-        """A label that replaces the registry's, such as the consequence of a decision."""
+        """Return a key label that replaces the default, such as the effect of a decision."""
         return None
 
     def effect(self, action: str) -> str | None:
-        """What an action would do to the record under the cursor, for the help."""
+        """Describe what an action would do to the record under the cursor, for the help."""
         return self._back_text() if action == "back" and self.can_return() else self.label_for(action)
 
     def own_keys(self) -> frozenset[str]:
-        """Actions whose keys the screen shows itself: the key line leaves them out."""
+        """Return the actions whose keys the screen shows itself and the key line omits."""
         return frozenset()
 
     def go_to(self, key: str) -> None:
-        """Put the cursor on a record; clear a filter that hides it."""
+        """Move the cursor to a record, and clear the filter if it hides the record."""
 
     def follow_link(self, link: FollowedLink, show: Callable[[BaseScreen], None]) -> None:
-        """Show the target of a link; `show` does it."""
+        """Show the target of a link by calling `show`."""
         show(self)
         self.refresh_frame()
 
     def leave_link(self, link: FollowedLink, *, back: bool) -> None:
-        """Restore the screen for its next visit; `back` if the user returns along the link."""
+        """Restore the state from before the link. `back` is True if the user pressed back."""
 
     def can_return(self) -> bool:
-        """Whether `back` returns along a link: there is nothing to leave first."""
+        """Return True if `back` would return along a link, with nothing else to leave first."""
         link = self.services.link
         return link is not None and link.place == self.place and not self.selections
 
     def restorer(self) -> Callable[[], BaseScreen] | None:
-        """A factory that restores this overlay for `back`; None for a normal screen."""
+        """Return a factory that reopens this overlay for `back`; None for a normal screen."""
         return None
 
     def current_view(self) -> SavedView:
-        """The current list, to be saved under a name."""
+        """Return the current list as a view that can be saved under a name."""
         return SavedView("", self.place if self.place in PLACES else "loops")
 
     def show_view(self, view: SavedView) -> None:
         """Show the list of a saved view."""
 
     def undone(self, decision: Decision) -> None:
-        """A decision is about to be undone from this screen."""
+        """Handle a decision that is about to be undone from this screen."""
 
     def answered(self, *, decided: bool) -> None:
-        """A decision was written, or refused."""
+        """Handle the result of a decision: written (`decided`), or refused."""
 
     def tick(self) -> None:
-        """Called every second while the screen is in front: redraw times."""
+        """Redraw relative times. Called every second while the screen is in front."""
 
     # The frame
 
@@ -153,20 +153,20 @@ class BaseScreen(Screen[None], inherit_bindings=False):
 
     @property
     def table(self) -> RecordTable:
-        """The main list, of the screens that have one."""
+        """The main list of the screen. Raises NoMatches if the screen has no list."""
         return self.query(RecordTable).first()
 
     @property
     def is_composed(self) -> bool:
-        """Whether all widgets are there: the app may end while it composes."""
+        """Whether all widgets exist. The app may end before they are composed."""
         return bool(self.query(KeyLine))
 
     def run_in_thread(
         self, group: str, work: Callable[[], _Result], show: Callable[[_Result], None], *, pause: float = 0.0
     ) -> None:
-        """Run `work` in a thread, then `show` its result.
+        """Run `work` in a thread, then call `show` with its result.
 
-        A group runs one job at a time, each after `pause` seconds; only the newest one counts.
+        Each group runs one job at a time, after `pause` seconds. Only the result of the newest one is shown.
         """
         is_running = self.is_computing(group)
         self._jobs[group] = (work, show)
@@ -183,7 +183,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
                 show(result)
 
     def is_computing(self, group: str) -> bool:
-        """Whether the newest job of a group has no result yet."""
+        """Return True if the newest job of a group has no result yet."""
         return group in self._jobs
 
     def on_mount(self) -> None:
@@ -193,19 +193,19 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         self.catch_up()
 
     def changed(self, delta: Delta) -> None:
-        """Note a change; show it if this screen is in front."""
+        """Record changed data, and show it now if this screen is in front."""
         self._pending |= delta
         if self.is_current and self.is_mounted:
             self.catch_up()
 
     def outdate(self) -> None:
-        """Redraw everything: now if this screen is in front, else when it is."""
+        """Redraw everything: now if this screen is in front, otherwise when it is shown next."""
         self._seen = -1
         if self.is_current:
             self.catch_up()
 
     def catch_up(self, *, anew: bool = False) -> None:
-        """Show the newest state, if it is newer than the one shown."""
+        """Show the newest state if it is not shown yet. `anew` redraws everything."""
         if not self.is_composed:
             return
         for table in self.query(RecordTable):
@@ -269,21 +269,21 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         await self.run_id("open")
 
     def ask_user(self, dialog: Screen[_Answer | None], then: Callable[[_Answer], None]) -> None:
-        """Open a dialog; call `then` with the answer, unless the user cancels."""
+        """Open a dialog, and call `then` with the answer unless the user cancels."""
         self.app.push_screen(dialog, lambda answer: None if answer is None else then(answer))
 
     # Actions
 
     async def run_id(self, action: str) -> None:
-        """Run an action of the registry, as its key does."""
+        """Run an action by its ID, as its key does."""
         await self.run_action(BY_ID[action].command)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Disable the actions that cannot run now."""
+        """Return None for an action that cannot run now, so that Textual disables it."""
         return True if action not in BY_ID or self.reason_against(action) is None else None
 
     def reason_against(self, action: str) -> str | None:
-        """The reason why an action cannot run now: the screen's own, else the common one."""
+        """Return the reason why an action cannot run now, from this screen or for all screens."""
         if self.services.project.is_readonly and action in WRITING:
             return "Read-only: restart without --readonly to decide"
         if self.services.project.is_readonly and self.services.is_web and action in EXPORTING:
@@ -303,12 +303,12 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         return self._why_not_move(action) if action in _MOVES and self._is_common(action) else None
 
     def _is_common(self, action: str) -> bool:
-        """Whether the screen does not override an action."""
+        """Return True if the screen does not override an action of this class."""
         name = f"action_{action}"
         return getattr_static(type(self), name) is getattr_static(BaseScreen, name)
 
     def _why_not_move(self, action: str) -> str | None:
-        """Why a movement leads nowhere; single steps at the end of a list need no reason."""
+        """Return why a movement has no effect; None for single steps at the end of a list."""
         mover = None if isinstance(self.focused, Input) else self._mover()
         if isinstance(mover, TextPane) and not mover.max_scroll_y:
             return "All of this text is visible"
@@ -323,13 +323,13 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         return None
 
     def _can_go_back(self) -> bool:
-        """Whether there is a selection, a link, a pane or an overlay to leave."""
+        """Return True if there is a selection, a link, a pane or an overlay to leave."""
         table = next(iter(self.query(RecordTable)), None)
         elsewhere = table is not None and self.focused is not table
         return self.IS_OVERLAY or bool(self.selections) or self.can_return() or elsewhere
 
     def _mover(self) -> RecordTable | TextPane | None:
-        """The widget that the movement keys move."""
+        """Return the widget that the movement keys scroll."""
         focused = self.focused
         if isinstance(focused, RecordTable | TextPane):
             return focused
@@ -355,7 +355,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         self.focus_previous("RecordTable, TextPane, Input")
 
     def action_back(self) -> None:
-        """Leave an overlay or a selection, else return along a link, else focus the main list."""
+        """Close the overlay, return along a link, or clear the selection and focus the list."""
         if self.IS_OVERLAY:
             self.dismiss()
         elif self.can_return():
@@ -380,10 +380,10 @@ class BaseScreen(Screen[None], inherit_bindings=False):
             self.services.say("Nothing to copy", severity="warning")
 
     def copy_text(self) -> str:
-        """The text that `copy` takes."""
+        """Return the text that the action `copy` copies."""
         return ""
 
     def copy_markdown(self) -> str:
-        """The text that `copy_whole` takes: by default all visible texts."""
+        """Return the text that `copy_whole` copies: by default all visible text panes."""
         panes = [pane for pane in self.query(TextPane) if pane.display and pane.plain.strip()]
         return record_markdown(self.subject() or SCREENS[self.place], (), [("", pane.plain) for pane in panes])

@@ -1,4 +1,4 @@
-"""One decision about many patterns: one preview, one reason, one undo."""
+"""Dialog that applies one decision to many patterns, with one preview and one undo."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ LONGEST: Final = 500  # characters of a reason
 
 
 class BulkDialog(Dialog[bool]):
-    """Previews and makes a decision; dismissed with whether it was started. `info` are the words of the verb."""
+    """Previews and makes a decision. The result is True if it was started. `info` has the texts of the verb."""
 
-    ABOUT = "The changes are counted first; each pattern gets its own line in the log."
+    ABOUT = "Shows the number of changes first. Each pattern gets its own entry in the log."
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "go", CONFIRM, tooltip="Decide about all of them, with one undo"),
-        Binding("escape", "leave", "cancel", tooltip="Leave; a decision that has started goes on"),
+        Binding("enter", "go", CONFIRM, tooltip="Decide about all of these patterns"),
+        Binding("escape", "leave", "cancel", tooltip="Close; a decision that has started continues"),
     ]
 
     @dataclass(eq=False)
     class Stepped(NewestMessage):
-        """Some patterns are done."""
+        """Progress: the decision has been made for some of the patterns."""
 
         done: int
         total: int
 
     class Ended(Message):
-        """The decision is written, or refused; the app reports the result."""
+        """The decision was written or refused. The app reports the result."""
 
     def __init__(self, verb: Verb, subjects: Sequence[str], info: VerbInfo) -> None:
         self._info = info
         self._many = plural(len(subjects), "pattern")
         title = Content(f"{info.word.capitalize()} {self._many}?")
-        super().__init__(title, Content(f"{info.effect} One undo reverses it for all."), verb=info.word)
+        super().__init__(title, Content(f"{info.effect} A single undo reverses it for all."), verb=info.word)
         self._verb = verb
         self._subjects = tuple(subjects)
         self._seen: ProjectState | None = None
@@ -71,7 +71,7 @@ class BulkDialog(Dialog[bool]):
         return services_of(self.app)
 
     def on_mount(self) -> None:
-        """Compute the forecast; the user may decide before it is ready."""
+        """Start computing the forecast. The user may decide before it is ready."""
         self._show(None)
         self._seen = self.services.view
         self.run_worker(self._forecast(), group="bulk", exclusive=True)
@@ -88,7 +88,7 @@ class BulkDialog(Dialog[bool]):
 
     @on(Input.Submitted)
     def action_go(self) -> None:
-        """Decide, if there is a reason or none is needed."""
+        """Make the decision, or ask for the reason if it is required and missing."""
         if self._begun:
             return
         reason = ""
@@ -133,5 +133,5 @@ class BulkDialog(Dialog[bool]):
             self.dismiss(True)
 
     def action_leave(self) -> None:
-        """Cancel, or leave the decision running."""
+        """Close the dialog. A decision that has started continues in the background."""
         self.dismiss(self._begun)

@@ -36,7 +36,7 @@ BESIDE: Final = 70  # cells of the screen from which the two moments are side by
 
 
 class CompareScreen(HistoryQueryScreen):
-    """Two moments, the patterns per state at both, and all changes between them."""
+    """Shows two moments, the patterns per state at each, and all changes between them."""
 
     place = "past"
     NO_ROWS = "Nothing changed"
@@ -68,7 +68,7 @@ class CompareScreen(HistoryQueryScreen):
         self.set_class(event.size.width >= BESIDE, "-wide")
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
-        """Keep the result: updates would move the list that the user reads."""
+        """Ignore new data after the first result, so that the list does not move."""
         if self._found is None and not self.is_asking:
             self._parse_moments()
             self.ask()
@@ -83,7 +83,7 @@ class CompareScreen(HistoryQueryScreen):
         self._show_head()
 
     def _parse_moments(self) -> bool:
-        """Parse both fields; returns whether the moments have changed."""
+        """Parse both fields and return True if the moments have changed."""
         now, before = self.services.now(), (self._since, self._until)
         moments, faults = list(before), ["", ""]
         for place, field in enumerate(self.fields):
@@ -101,7 +101,7 @@ class CompareScreen(HistoryQueryScreen):
         return (self._since, self._until) != before
 
     def _moment(self, field: ValueField, now: datetime) -> datetime | None:
-        """The moment of a field; None for now."""
+        """Return the moment of a field, or None for the present."""
         if field.name == UNTIL:
             return None if field.text in ("", NOW) else parse_past_time(field.text, now, end_of_day=True)
         if field.text in ("", LAST_VISIT):
@@ -191,7 +191,7 @@ class CompareScreen(HistoryQueryScreen):
             if change.pattern_id in self.view.snapshot.patterns:
                 self.services.open_record("patterns", change.pattern_id, tab="Why")
             else:
-                self.services.say("Not in the registry any more; see: ralphdeck pattern archived")
+                self.services.say("No longer in the registry; see: ralphdeck pattern archived")
         elif isinstance(change, LoopChange):
             self.services.open_record("loops", change.loop_id)
         elif isinstance(change, QuestionChange):

@@ -33,7 +33,7 @@ BESIDE: Final = 100  # cells of the screen from which reasons and text are side 
 
 
 class ContextScreen(KnobActions):
-    """Type a task or take a loop's, change the values, and see the effect at once."""
+    """Shows the context for a typed task or a loop's task, with adjustable settings."""
 
     place = "context"
 
@@ -43,7 +43,7 @@ class ContextScreen(KnobActions):
         self._choices: dict[str, Recipient] = {}
         self._loop = -1  # index of the running loop whose task was taken last
         self._plain = False  # whether the text is shown without the differences
-        self._wanted = ""  # the pattern that gets the cursor once it is listed
+        self._wanted = ""  # ID of the pattern to move the cursor to as soon as it is listed
         self._embedding: tuple[int, int] | None = None
 
     def compose_content(self) -> ComposeResult:
@@ -87,7 +87,7 @@ class ContextScreen(KnobActions):
         self.refresh_frame()
 
     def preview(self, task: str, pattern_id: str = "") -> None:
-        """Show the context of a task, with the cursor on a pattern; "" focuses the text."""
+        """Show the context of a task, with the cursor on a pattern or the focus on the text."""
         self._wanted = pattern_id
         self.task_line.text = task
         (self.table if pattern_id else self.text).focus()
@@ -99,16 +99,16 @@ class ContextScreen(KnobActions):
         link.led = ListState(filter=self.task_line.text)
 
     def leave_link(self, link: FollowedLink, *, back: bool) -> None:
-        """Restore the task that was typed here, unless another one was typed since."""
+        """Restore the task from before the link, unless the user typed another one since."""
         if link.before is not None and link.led is not None and self.task_line.text == link.led.filter:
             self.task_line.text = link.before.filter
 
     def can_return(self) -> bool:
-        """Not from a field, which `back` leaves first."""
+        """Return False while a field has focus, because `back` leaves the field first."""
         return super().can_return() and self.knobs.field is None and not isinstance(self.focused, Input)
 
     def embedding(self, done: int, total: int) -> None:
-        """Show the progress of embeddings; afterwards compute the context again."""
+        """Show the progress of embeddings, and recompute the context when they are complete."""
         self._embedding = (done, total) if done < total else None
         if self.is_composed:
             self._show_heads()
@@ -133,7 +133,7 @@ class ContextScreen(KnobActions):
         self.text.focus()
 
     def _prepare(self) -> None:
-        """Compute the context; without a task offer those of loops and recent tasks."""
+        """Compute the context. Without a task, list the tasks of loops and recent tasks."""
         if task := self.task_text:
             prepare = partial(present.Preview.prepare, self.view, task, self.settings)
             self.run_in_thread("injection", prepare, self._show_preview)
@@ -165,7 +165,7 @@ class ContextScreen(KnobActions):
             self.text.show(
                 [
                     Content("Press / to type a task, or l for the task of a running loop."),
-                    *[Content(f"{enter} takes the task under the cursor.")] * bool(self._choices),
+                    *[Content(f"Press {enter} to use the task under the cursor.")] * bool(self._choices),
                     Content.styled("Shows the exact text that the loop would get.", "$quiet"),
                 ]
             )
@@ -189,7 +189,7 @@ class ContextScreen(KnobActions):
         self.refresh_frame()
 
     def _reach_difference(self) -> None:
-        """Scroll to the first line that the values add or remove."""
+        """Scroll to the first line that the changed settings add or remove."""
         if self._comparing and self._preview is not None:
             self.text.reach(next((n for n, (sign, _line) in enumerate(self._preview.lines) if sign != " "), 0))
 
@@ -266,7 +266,7 @@ class ContextScreen(KnobActions):
         if action == "put_back" and self.knobs.field is None:
             return "Press n, f, b or m to change a value; R restores all"
         if action == "put_all_back" and not (self.knobs.turned or self.knobs.fault):
-            return "All values are the project's settings"
+            return "All values already equal the project's settings"
         if action == "pick_loop" and not running_loops(self.view):
             return "No loop with a task is running"
         if action == "inject" and not (self._preview and (self._preview.chosen or self._preview.reflections)):
@@ -283,7 +283,7 @@ class ContextScreen(KnobActions):
         if action == "compare" and self._plain:
             return "difference"
         if action == "open" and self._choices:
-            return "take this task" if self.table.has_focus else "tasks"
+            return "use this task" if self.table.has_focus else "tasks"
         if action == "open" and not self.table.has_focus:
             return "patterns"
         if action == "inject" and len(loops := running_loops(self.view, self.task_text)) == 1:
@@ -291,7 +291,7 @@ class ContextScreen(KnobActions):
         return None
 
     def _key_items(self) -> tuple[list[Item], list[Item]]:
-        """While a value has focus: what it accepts, and how to leave it."""
+        """Return the key items; for a focused field, what it accepts and how to leave it."""
         offered, right = super()._key_items()
         field = self.knobs.field
         if field is None:
@@ -312,7 +312,7 @@ class ContextScreen(KnobActions):
             self._open(key)
 
     def _open(self, key: str) -> None:
-        """Take a task, or open a pattern, a reflection, or the task of a key learning."""
+        """Use the task under the cursor, or open a pattern, a reflection or a learning's task."""
         if (choice := self._choices.get(key)) is not None:
             self.preview(choice.task)
             return

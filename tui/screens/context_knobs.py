@@ -1,4 +1,4 @@
-"""The values below a context: a field each, with its key and default."""
+"""The fields for the injection settings below a context."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tui.widgets.value_field import ValueField
 
 
 class Knobs(Container):
-    """All values of the injection, first those of the project's settings; `keys` names the key of each action."""
+    """Fields for all injection settings, initially the project's. `keys` maps each action to its key."""
 
     class Turned(Message):
-        """The settings have changed, or a field became valid or invalid."""
+        """A setting has changed, or a field became valid or invalid."""
 
     class Moved(Message):
-        """The focus has moved."""
+        """The focus has moved into or out of a field."""
 
     def __init__(self, own: Settings, keys: Mapping[str, str]) -> None:
         super().__init__(id="context-knobs")
@@ -46,21 +46,21 @@ class Knobs(Container):
 
     @property
     def field(self) -> ValueField | None:
-        """The field with focus."""
+        """The field that has focus, or None."""
         return next((field for field in self.fields.values() if field.has_focus_within), None)
 
     @property
     def turned(self) -> bool:
-        """Whether any value differs from the project's."""
+        """Whether any value differs from the project's settings."""
         return self.settings != self._own
 
     @property
     def fault(self) -> str:
-        """The error of a field, if any."""
+        """The error message of the first invalid field, or ""."""
         return next((field.fault for field in self.fields.values() if field.fault), "")
 
     def enter(self, name: str = "") -> None:
-        """Focus a field; without a name the first one."""
+        """Focus a field by name, or the first field if the name is empty."""
         fields = self.fields
         (fields[name] if name else next(iter(fields.values()))).enter()
 
@@ -73,7 +73,7 @@ class Knobs(Container):
             fields[max(0, min(fields.index(field) + rows, len(fields) - 1))].enter()
 
     def put_back(self, fields: Iterable[ValueField]) -> None:
-        """Restore the project's values in some fields."""
+        """Reset fields to the values of the project's settings."""
         for field in fields:
             field.put(_knob(field).text(self._own))
 
@@ -109,7 +109,7 @@ def _knob(field: ValueField) -> ContextKnob:
 
 
 class KnobActions(BaseScreen):
-    """Mixin with the actions that change the values of the injection."""
+    """Mixin with the actions that change the injection settings."""
 
     @property
     def knobs(self) -> Knobs:
@@ -117,7 +117,7 @@ class KnobActions(BaseScreen):
 
     @property
     def settings(self) -> InjectionSettings:
-        """The settings with the values of the knobs."""
+        """The injection settings with the values of the fields."""
         return self.knobs.settings.injection
 
     def _enter(self, name: str) -> None:
@@ -127,7 +127,7 @@ class KnobActions(BaseScreen):
         self.knobs.step(name, 1)
 
     def _step(self, steps: int) -> None:
-        """Change the focused value; without focus, the number of patterns."""
+        """Change the focused value, or the number of patterns if no field has focus."""
         self.knobs.step(str(self.knobs.field.name) if self.knobs.field else "top_k_patterns", steps)
 
     action_step_up = partialmethod(_step, 1)

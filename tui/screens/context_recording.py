@@ -18,13 +18,13 @@ from tui.screens.dialogs import Choose
 
 
 def running_loops(view: ProjectState, task: str = "") -> list[Loop]:
-    """The running loops with a task, or with this one."""
+    """Return the running loops that have a task, or that have the given task."""
     running = [loop for loop in view.snapshot.loops.values() if loop.status.active and loop.task]
     return [loop for loop in running if loop.task.strip() == task] if task else running
 
 
 def ask_to_record(screen: BaseScreen, injection: Injection, task: str) -> None:
-    """Record the injection for the one loop with this task, or for a chosen loop."""
+    """Record the injection for the only loop with this task, or ask for the loop."""
 
     def record(loop_id: str) -> None:
         screen.services.engine.write(partial(record_injection, loop_id=loop_id, injection=injection))
@@ -34,14 +34,14 @@ def ask_to_record(screen: BaseScreen, injection: Injection, task: str) -> None:
         record(loops[0].id)
         return
     counts = (plural(len(injection.chosen), "pattern"), plural(len(injection.reflections.chosen), "reflection"))
-    title = f"Which loop got {' and '.join(text for text in counts if not text.startswith('0 '))}?"
-    detail = "Recorded to measure the effect; cannot be undone."
+    title = f"Which loop received {' and '.join(text for text in counts if not text.startswith('0 '))}?"
+    detail = "The record is used to measure the effect. It cannot be undone."
     choices = present.loop_choices(loops or running_loops(screen.view))
     screen.ask_user(Choose(Content(title), Content(detail), choices, verb="record"), record)
 
 
 def record_injection(project: Project, loop_id: str, injection: Injection) -> str:
-    """Record an injection, in the engine's thread; returns the text of the toast.
+    """Record an injection in the engine's thread and return the text of the toast.
 
     Raises Refused if the loop has ended.
     """

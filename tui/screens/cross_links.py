@@ -1,4 +1,4 @@
-"""Links of Memory and Replay from a record to related records."""
+"""Links from a record in Memory or Replay to related records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class CrossLinks(BaseScreen):
     """Mixin with links from a memory record to loop, patterns and reflections."""
 
     def linked_record(self) -> Remembered | None:
-        """The record that the link keys act on, if there is one."""
+        """Return the record that the link keys act on, or None."""
         raise NotImplementedError
 
     links: MemoryLinks  # the index of related records
@@ -39,7 +39,7 @@ class CrossLinks(BaseScreen):
             self.services.open_record("loops", self.links.loop_of(record))
 
     def action_to_patterns(self) -> None:
-        """Go to the pattern, or to the filtered list of several."""
+        """Open the related pattern, or the list of patterns filtered to the related ones."""
         if record := self.linked_record():
             found = self.links.patterns_of(record)
             if len(found) == 1:
@@ -49,10 +49,10 @@ class CrossLinks(BaseScreen):
                 self.services.open_filtered("patterns", text, found[0])
                 if left:
                     more = plural(left, "more pattern")
-                    self.services.say(f"The filter has no room for {more}", severity="warning")
+                    self.services.say(f"The filter is too long to include {more}", severity="warning")
 
     def action_to_reflections(self) -> None:
-        """Go to the newest of all reflections on the same task or loop."""
+        """Open the newest reflection on the same task or loop."""
         if record := self.linked_record():
             newest = self.links.reflections_of(record)[0]
             field, value = ("task", newest.task_id) if newest.task_id else ("loop", newest.loop_id)

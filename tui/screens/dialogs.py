@@ -1,4 +1,4 @@
-"""Dialogs: one question, one answer. Escape always cancels, F1 lists the keys."""
+"""Dialogs that ask one question. Escape always cancels, and F1 lists the keys."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OPTION_MOVES: Final[list[BindingType]] = [
 class Dialog(ModalScreen[ScreenResultType]):
     """Base of all dialogs: title, detail, body and keys with tooltips for the help.
 
-    `title` is the question, `detail` what will happen; without a `verb` the confirming key is not shown.
+    `title` is the question and `detail` explains the effect. Without a `verb` the confirming key is hidden.
     """
 
     ABOUT: ClassVar[str] = ""  # the question and the effect of an answer, for the help
@@ -58,11 +58,11 @@ class Dialog(ModalScreen[ScreenResultType]):
             yield Static(classes="dialog--keys")
 
     def compose_body(self) -> ComposeResult:
-        """The widgets between detail and keys."""
+        """Yield the widgets between the detail and the keys."""
         return iter(())
 
     def on_mount(self) -> None:
-        """Show the keys in the dialog, and in place of those of the screen."""
+        """Show the keys in the dialog, and replace the keys of the screen in its key line."""
         line = KeyLine()
         self.mount(line)
         line.show([Item(_key(key, label), action) for action, (key, label) in self._shown_keys().items()])
@@ -78,7 +78,7 @@ class Dialog(ModalScreen[ScreenResultType]):
         return found
 
     def show_keys(self, problem: str = "") -> None:
-        """Show the keys; with a problem, this and how to cancel."""
+        """Show the keys, or a problem and the key that cancels."""
         keys = [_key(key, label) for key, label in self._shown_keys().values()]
         if problem:
             keys = [Content.styled(problem, "$error"), *keys[-1:]]
@@ -114,25 +114,25 @@ def _key(key: str, label: str) -> Content:
 
 
 Overtaken = Callable[[ProjectState], str]
-"""From a newer state, a sentence on a decision that someone else made about the same record; "" if none."""
+"""Given a newer state, returns a warning if another person decided about the same record, otherwise ""."""
 
 
 def overtaken(seen: ProjectState, *about: str) -> Overtaken:
-    """Detect other decisions on some patterns or questions since `seen`."""
+    """Return a function that detects decisions on these subjects made since `seen`."""
     known = len(seen.snapshot.decisions)
     return lambda view: newer_decision_text(about, known, view.snapshot.decisions, view.now)
 
 
 class AskLine(Dialog[str | None]):
-    """Asks for one line of text, such as a reason; dismissed with it, or None.
+    """Asks for one line of text, such as a reason. The result is the text or None.
 
-    An empty answer is refused if it is `required`. For a decision, `overtaken` detects that someone else decided first.
+    If `required`, an empty answer is refused. `overtaken` detects that another person decided first.
     """
 
     ABOUT = "One line of text, stored with the decision in the log. Undo reverses the decision."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "submit", CONFIRM, tooltip="Decide, with the typed text as the reason"),
-        Binding("escape", "cancel", "cancel", tooltip="Decide nothing"),
+        Binding("escape", "cancel", "cancel", tooltip="Close without a decision"),
     ]
 
     def __init__(
@@ -160,7 +160,7 @@ class AskLine(Dialog[str | None]):
             self.show_keys("Type a text first: it is stored with the decision.")
 
     def follow(self, view: ProjectState) -> None:
-        """Warn while the user types if the decision will be refused."""
+        """Warn, while the user types, if the decision would be refused."""
         if other := self._overtaken(view):
             text = f"{other}. Press esc and review it again: this decision would be refused."
             self.query_one(".dialog--detail", Static).update(Content.styled(text, "$warning"))
@@ -170,7 +170,7 @@ class AskLine(Dialog[str | None]):
 
 
 class AskText(Dialog[str | None]):
-    """Asks for a text of several lines. Dismissed with the text, or None."""
+    """Asks for a text of several lines. The result is the text or None."""
 
     ABOUT = "Edit the text; Enter starts a new line."
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -195,9 +195,9 @@ class AskText(Dialog[str | None]):
 
 
 class Confirm(Dialog[bool | None]):
-    """Asks before many records are written; a single decision has undo instead."""
+    """Asks for confirmation, for example before a file is overwritten."""
 
-    ABOUT = "Asked before a file is overwritten or another person's decision is undone."
+    ABOUT = "Confirms that a file is overwritten or another person's decision is undone."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,y", "answer(True)", CONFIRM),
         Binding("escape,n", "answer(False)", "cancel", tooltip="Change nothing"),
@@ -208,12 +208,12 @@ class Confirm(Dialog[bool | None]):
 
 
 class Choose(Dialog[str | None]):
-    """Asks for one of a few records: `choices` are key and content of each row. Dismissed with a key, or None."""
+    """Asks for one of a few records. `choices` has the key and content of each row. The result is a key or None."""
 
-    ABOUT = "Enter, or a click, takes the row under the cursor."
+    ABOUT = "Enter or a click chooses the row under the cursor."
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "take", CONFIRM, tooltip="Take the row under the cursor"),
-        Binding("escape,q", "cancel", "cancel", tooltip="Choose none"),
+        Binding("enter", "take", CONFIRM, tooltip="Choose the row under the cursor"),
+        Binding("escape,q", "cancel", "cancel", tooltip="Close without a choice"),
         *OPTION_MOVES,
     ]
 
@@ -262,12 +262,12 @@ class _LongText(Dialog[ScreenResultType]):
 
 
 class PreviewDialog(_LongText[bool | None]):
-    """A long text before a decision. Dismissed with whether to decide."""
+    """Shows a long text before a decision. The result is True if the user accepts."""
 
     ABOUT = "Nothing is written before you accept."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("a,enter", "answer(True)", CONFIRM, tooltip="Accept, if there is anything to accept"),
-        Binding("escape,q,n", "answer(False)", "close", tooltip="Leave, and write nothing"),
+        Binding("escape,q,n", "answer(False)", "close", tooltip="Close without writing"),
     ]
 
     def action_answer(self, answer: bool) -> None:
@@ -275,10 +275,10 @@ class PreviewDialog(_LongText[bool | None]):
 
 
 class FindingsDialog(_LongText[None]):
-    """The problems found in the project's files."""
+    """Lists the problems found in the project's files."""
 
     HELP_TITLE = "the list of file problems"
-    ABOUT = "All problems found in files; `ralphdeck doctor` lists the same in a shell."
+    ABOUT = "All problems found in files. `ralphdeck doctor` lists them in a shell."
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,F", "cancel", "close")]
 
     def __init__(self, paragraphs: Sequence[Content]) -> None:
@@ -290,7 +290,7 @@ class FindingsDialog(_LongText[None]):
 
     @on(TextPane.Widened)
     def _fit(self) -> None:
-        """Shrink to the lines of the text."""
+        """Shrink the pane to the number of text lines."""
         pane = self.query_one(TextPane)
         most = self.size.height * 9 // 10 - FRAME_LINES
         pane.styles.height = max(min(pane.virtual_size.height, most), 1)

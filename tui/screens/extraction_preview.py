@@ -1,4 +1,4 @@
-"""Preview of the patterns of a loop or a recurring learning, before they are extracted."""
+"""Preview of the patterns that can be extracted from a loop or a recurring learning."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tui.screens.dialogs import PreviewDialog
 
 
 def preview_extraction(screen: BaseScreen, source_id: str) -> None:
-    """Preview the extraction from a loop or a recurring learning; nothing is written before the user accepts."""
+    """Preview an extraction from a loop or a recurring learning, and write it only if the user accepts."""
     engine = screen.services.engine
 
     def work() -> None:

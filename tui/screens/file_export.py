@@ -1,4 +1,4 @@
-"""Exports: ask for a file, confirm overwriting, write in a worker."""
+"""Exports to a file that the user names. Overwriting needs confirmation."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _FONT_FACES: Final = re.compile(r"@font-face\s*\{[^}]*\}\s*")  # font faces that
 
 
 def export(screen: BaseScreen, what: str, name: str, suffixes: Collection[str], make: Callable[[str], bytes]) -> None:
-    """Ask for a file name, suggesting `name`, then write what `make` returns for the suffix, in a worker.
+    """Ask for a file name (default `name`), then write the result of `make` in a worker.
 
-    `what` is exported, for people; `suffixes` are allowed.
+    `make` gets the suffix, one of `suffixes`. `what` names the exported content in the dialog.
     """
 
     def named(answer: str) -> None:

@@ -40,9 +40,9 @@ _ON_ROWS: Final = frozenset({"open", "copy", "copy_whole", "edit_file", "mark", 
 
 
 class FilteredList(BaseScreen):
-    """Filter line, table, tabs and details.
+    """Base of the screens with a filter line, a table, tabs and details.
 
-    Details are rendered when the cursor rests, not for each row it passes.
+    Details are rendered when the cursor stops, not for each row that it passes.
     """
 
     FIELDS: ClassVar[Fields] = {}
@@ -55,62 +55,62 @@ class FilteredList(BaseScreen):
         self._tab = self.TABS[0]
         self._ticks = 0
         self._deciding: frozenset[str] = frozenset()
-        """Records with a decision on its way: if one moves in the list, the cursor does not follow it."""
+        """Keys of records whose decision is being written. The cursor does not follow them when they move."""
 
     # What subclasses provide
 
     def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
-        """The keys of the matching rows, in order."""
+        """Return the keys of the matching rows in display order."""
         raise NotImplementedError
 
     def total(self, view: ProjectState) -> int:
-        """The number of rows without a filter."""
+        """Return the number of records without a filter."""
         raise NotImplementedError
 
     def matching(self, shown: int) -> int:
-        """The number of matching records, if `shown` rows show."""
+        """Return the number of matching records, given the number of visible rows."""
         return shown
 
     def cells(self, key: str) -> Cells:
         raise NotImplementedError
 
     def below(self, key: str) -> Content:
-        """The second line of a row, if rows have two."""
+        """Return the second line of a row, used if rows have two lines."""
         return Content("")
 
     def details(self, key: str, tab: str) -> Sequence[Content]:
-        """The text of one tab for one record."""
+        """Return the lines of one tab for one record."""
         return document_lines(self.blocks(key, tab), self.view.now, self.glyphs)
 
     def blocks(self, key: str, tab: str) -> Sequence[Block]:
-        """The content of a tab, for `details` and the clipboard; may be empty."""
+        """Return the content of a tab, for `details` and the clipboard. It may be empty."""
         return ()
 
     def without_rows(self) -> Sequence[Content]:
-        """The details of an empty list."""
+        """Return the details shown while the list is empty."""
         return ()
 
     def empty(self) -> Content:
-        """The text of an empty list."""
+        """Return the text shown in place of an empty list."""
         return Content.styled(self.TABLE.empty, "$quiet")
 
     def touched(self, delta: Delta) -> bool:
-        """Whether a change can alter the list or its details."""
+        """Return True if a change can affect the list or its details."""
         raise NotImplementedError
 
     def tabs(self, key: str | None) -> tuple[str, ...]:
         return self.TABS
 
     def tab_note(self, key: str | None) -> Content | None:
-        """The text at the right of the tabs."""
+        """Return the note at the right of the tabs, or None."""
         return None
 
     def activity(self) -> Iterable[datetime | None]:
-        """Last activity of the records that change while they are shown; recent ones show seconds."""
+        """Return the last activity of the records whose age may be shown in seconds."""
         return ()
 
     def named(self, key: str) -> str:
-        """Displayed name of a record; untrusted."""
+        """Return the displayed, untrusted name of a record."""
         return key
 
     def compose_content(self) -> ComposeResult:
@@ -133,7 +133,7 @@ class FilteredList(BaseScreen):
         return self.query_one(FilterLine)
 
     def on_mount(self) -> None:
-        """Restore filter and order of the last run."""
+        """Restore the filter and the order of the last run."""
         if not self.is_composed:
             return
         if saved := self.services.user_state.get_here(f"{self.place}-filter"):
@@ -150,7 +150,7 @@ class FilteredList(BaseScreen):
         self.refresh_frame()
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
-        """Select rows again if the change can matter."""
+        """Select the rows again if the change can affect them."""
         if delta is None or self.touched(delta):
             self._select(view)
         elif delta.findings and not self.table.keys:
@@ -195,12 +195,12 @@ class FilteredList(BaseScreen):
         self.pane.show(self.details(key, tab) if key is not None else self.without_rows(), top=top)
 
     def tab(self, key: str | None) -> str:
-        """The tab shown for a record: the last one chosen, if the record has it."""
+        """Return the tab to show for a record: the last chosen one if available, or the first."""
         tabs = self.tabs(key)
         return self._tab if self._tab in tabs else tabs[0]
 
     def tick(self) -> None:
-        """Redraw times: every second if seconds show, else every ten seconds."""
+        """Redraw times: every second if seconds are visible, otherwise every ten seconds."""
         self._ticks += 1
         since = self.services.now() - YOUNG
         if self._ticks % SLOW_TICKS == 0 or any(at is not None and at > since for at in self.activity()):
@@ -277,7 +277,7 @@ class FilteredList(BaseScreen):
         self.pane.focus()
 
     def action_back(self) -> None:
-        """Leave the mouse selection, a link, the details, the filter line, the selected rows or the filter."""
+        """Leave the first that applies: text selection, link, details, filter line, selected rows, filter."""
         if self.selections:
             self.clear_selection()
         elif self.can_return():
@@ -295,14 +295,14 @@ class FilteredList(BaseScreen):
             self.filter_line.text = ""
 
     def _can_go_back(self) -> bool:
-        """Whether there is anything to leave, or a link to return along."""
+        """Return True if there is anything to leave, or a link to return along."""
         typed = isinstance(self.focused, Input) or self.filter_line.text
         left = self.has_class("-detail") or self.focused is self.pane
         return bool(self.selections or typed or left or self.table.marked or self.can_return())
 
     def why_not(self, action: str) -> str | None:
         if action == "sort" and not self.TABLE.sorts:
-            return "This list has one order"
+            return "This list has a fixed order"
         if action == "back" and not self._can_go_back():
             return "Nothing to leave"
         if action in _ON_ROWS and self.table.cursor_key is None:
@@ -312,7 +312,7 @@ class FilteredList(BaseScreen):
         return None
 
     def with_cursor(self, then: Callable[[str], None]) -> None:
-        """Call `then` with the record under the cursor, if there is one."""
+        """Call `then` with the key of the record under the cursor, if there is one."""
         if key := self.table.cursor_key:
             then(key)
 
@@ -324,7 +324,7 @@ class FilteredList(BaseScreen):
         return self.pane.plain if self.focused is self.pane else self.table.cursor_key or ""
 
     def copy_markdown(self) -> str:
-        """The row, and the visible tab of the details."""
+        """Return the row and the visible tab of the details as Markdown."""
         key = self.table.cursor_key
         if key is None:
             return ""
@@ -332,6 +332,6 @@ class FilteredList(BaseScreen):
         return record_markdown(self.named(key), list(self.words(key).items()), [(self.tab(key), shown)])
 
     def words(self, key: str) -> dict[str, str]:
-        """The cells of a row by heading, in words that are readable outside the screen."""
+        """Return the cells of a row by heading, with glyphs replaced by words."""
         titles = {column.id: column.title or column.id for column in self.table.columns}
         return {titles[id]: cell.plain for id, cell in self.cells(key).items() if id in titles}

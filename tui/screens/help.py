@@ -1,4 +1,4 @@
-"""The help of a screen: searched by typing, the focused pane first."""
+"""The help dialog of a screen, with a search; the focused pane comes first."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOVES: Final = frozenset(action.id for action in ACTIONS if action.group == "Mov
 
 
 class Help(ModalScreen[None]):
-    """All keys of one screen; typing narrows them."""
+    """Lists all keys of one screen, filtered by the typed text."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close_or_clear", "close"),
@@ -71,7 +71,7 @@ class Help(ModalScreen[None]):
         pane.move(pages * pane.page)
 
     def action_close_or_clear(self) -> None:
-        """Clear the search, else close."""
+        """Clear the search, or close the dialog if the search is empty."""
         search = self.query_one(Input)
         if search.value:
             search.value = ""
@@ -83,7 +83,7 @@ class Help(ModalScreen[None]):
 
 
 def topic_of(place: BaseScreen) -> Topic:
-    """The help on a screen, the focused pane first."""
+    """Return the help on a screen, with the focused pane first."""
     actions = actions_of(place.place)
     here = [a for a in actions if a.id not in MOVES and (a.places or a.id in ON_RECORDS)]
     taken = {action.id for action in here} | MOVES
@@ -102,7 +102,7 @@ def topic_of(place: BaseScreen) -> Topic:
 
 
 def _focus(place: BaseScreen) -> tuple[str, str]:
-    """Heading and note on what has focus."""
+    """Return a heading and a note about the focused widget."""
     focused, what = place.focused, visible_line(place.subject(), 60)
     if isinstance(focused, Input):
         return "You are typing", "letters are text"

@@ -1,4 +1,4 @@
-"""Base of What-if and Compare: fields that query history, and a result list."""
+"""Base of What-if and Compare: fields that define a query of history, and its results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _QUERY: Final = "query"
 
 
 class HistoryQueryScreen(BaseScreen):
-    """An overlay. Only the newest query is answered, one at a time."""
+    """Overlay that runs one query at a time and shows the result of the newest one."""
 
     IS_OVERLAY = True
     AUTO_FOCUS = "ValueField Input"
@@ -28,7 +28,7 @@ class HistoryQueryScreen(BaseScreen):
     # What subclasses provide
 
     def question(self) -> Callable[[], Any]:
-        """The current query, to be run in a thread."""
+        """Return the current query as a function to run in a thread."""
         raise NotImplementedError
 
     def show_result(self, result: Any) -> None:
@@ -38,7 +38,7 @@ class HistoryQueryScreen(BaseScreen):
         raise NotImplementedError
 
     def default_text(self, field: ValueField) -> str:
-        """The text of a field that was left empty."""
+        """Return the text to put into a field that was left empty."""
         raise NotImplementedError
 
     def open_row(self, key: str) -> None:
@@ -50,12 +50,12 @@ class HistoryQueryScreen(BaseScreen):
 
     @property
     def field(self) -> ValueField | None:
-        """The field with focus."""
+        """The field that has focus, or None."""
         return next((field for field in self.fields if field.has_focus_within), None)
 
     @property
     def is_asking(self) -> bool:
-        """Whether the result of the newest query is not shown yet."""
+        """Whether the newest query is still running."""
         return self.is_computing(_QUERY)
 
     def ask(self) -> None:
@@ -72,7 +72,7 @@ class HistoryQueryScreen(BaseScreen):
         self.call_after_refresh(self.show_all)
 
     def show_counts(self, id: str, before: Counts, after: Counts) -> None:
-        """Show the number of patterns per state."""
+        """Show the number of patterns per state, before and after."""
         counts = self.query_one(id, Static)
         short = not self.has_class("-tall")
         counts.update(count_lines(before, after, counts.content_size.width, self.glyphs, short=short))

@@ -1,4 +1,4 @@
-"""Filtered lists that links and saved views can open."""
+"""Base of the filtered lists that links and saved views can open."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ListScreen(FilteredList):
         return ListState(self.filter_line.text, table.cursor_key, self._tab, whole=whole, marked=table.marked)
 
     def follow_link(self, link: FollowedLink, show: Callable[[BaseScreen], None]) -> None:
-        """Show the target of a link, and note the list before and after."""
+        """Show the target of a link, and save the state of the list before and after."""
         self._take_up()
         link.before = self.list_state()
         self.set_class(False, "-detail")
@@ -42,7 +42,7 @@ class ListScreen(FilteredList):
         self.refresh_frame()
 
     def leave_link(self, link: FollowedLink, *, back: bool) -> None:
-        """Restore the list from before the link; unless by `back`, a new filter stays."""
+        """Restore the list from before the link, unless the user typed a filter and did not go back."""
         if link.before is None or link.led is None:
             return
         text = self.filter_line.text if self._put_back is None else self._put_back.filter
@@ -56,7 +56,7 @@ class ListScreen(FilteredList):
             self.restore_list(list_state)
 
     def restore_list(self, list_state: ListState) -> None:
-        """Restore the list; selected rows that no longer exist are dropped."""
+        """Restore the filter, tab, cursor and focus of the list."""
         self._put_filter(list_state.filter)
         self._tab = list_state.tab
         if list_state.key is not None:
@@ -76,7 +76,7 @@ class ListScreen(FilteredList):
         return is_led and self.table.marked in (frozenset(), link.led.marked)
 
     def show_filter(self, text: str, key: str) -> None:
-        """Apply the filter of a link, without saving it, and put the cursor on a record."""
+        """Apply the filter of a link without saving it, and move the cursor to a record."""
         self._put_filter(text)
         self.table.go_to(key)
         self.table.focus()
@@ -87,7 +87,7 @@ class ListScreen(FilteredList):
         return SavedView("", self.place, self.filter_line.text, sort, tab if tab != self.TABS[0] else "")
 
     def show_view(self, view: SavedView) -> None:
-        """Apply filter, order and tab of a saved view, with the cursor on the first row."""
+        """Apply the filter, order and tab of a saved view, with the cursor on the first row."""
         column, _, direction = view.sort.partition(" ")
         if column in dict(self.TABLE.sorts):
             self._sort_by(column, direction == "down")

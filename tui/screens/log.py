@@ -26,7 +26,7 @@ from tui.screens.list_screen import ListScreen
 
 
 class LogScreen(ListScreen):
-    """Decisions, newest first; enter opens the pattern or the loop."""
+    """Lists the decisions, newest first. Enter opens the pattern or the loop."""
 
     place = "log"
     FIELDS = DECISION_FIELDS
@@ -36,7 +36,7 @@ class LogScreen(ListScreen):
         yield from super().compose_content()
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
-        """Also show whether the decision log is intact."""
+        """Show the list, and a warning if the decision log is damaged."""
         doubt = log_doubt(view, self.services.shown_key("findings"))
         line = self.query_one(".log--doubt", Static)
         line.display = bool(doubt)
@@ -69,7 +69,7 @@ class LogScreen(ListScreen):
 
     def why_not(self, action: str) -> str | None:
         if action == "open" and self._subject() is None:
-            return "Its record is no longer in the registry"
+            return "The record of this decision no longer exists"
         if action != "undo_this":
             return super().why_not(action)
         decision = self._decision(self.table.cursor_key)
@@ -86,7 +86,7 @@ class LogScreen(ListScreen):
         return f"show {subject[0].removesuffix('s')}" if action == "open" and subject else None
 
     def _subject(self) -> tuple[str, str] | None:
-        """Screen and id of the decision's record, or of its first one that exists."""
+        """Return the screen and ID of the first record of a decision that still exists."""
         decision = self._decision(self.table.cursor_key)
         while decision is not None and decision.verb.value in {"undo", "redo"}:
             decision = self._decision(decision.subject)
@@ -102,7 +102,7 @@ class LogScreen(ListScreen):
         return None
 
     def action_undo_this(self) -> None:
-        """Undo the decision under the cursor, with its group."""
+        """Undo the decision under the cursor, and all decisions made together with it."""
         if decision := self._decision(self.table.cursor_key):
             self.services.decide(Undo(decision_id=decision.act))
 

@@ -1,4 +1,4 @@
-"""The Loops screen: every loop from every source, live."""
+"""The Loops screen: all loops from all sources, updated live."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tui.widgets.record_table import RecordTable
 
 
 class LoopsScreen(ListScreen):
-    """All loops; the details of the one under the cursor are read from disk on demand."""
+    """Lists all loops. The details of the loop under the cursor are read on demand."""
 
     place = "loops"
     FIELDS = LOOP_FIELDS
@@ -37,7 +37,7 @@ class LoopsScreen(ListScreen):
         self._details: LoopDetails | None = None  # the details that were read last
 
     def touched(self, delta: Delta) -> bool:
-        """Events and sessions change outcomes, decisions what there is to extract."""
+        """Return True if a change can affect a loop, its outcome or its extractable patterns."""
         return bool(delta.loops or delta.events or delta.decisions or delta.debug_sessions)
 
     def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
@@ -86,7 +86,7 @@ class LoopsScreen(ListScreen):
         return present.second_line(loop) if (loop := self._loop(key)) else Content("")
 
     def blocks(self, key: str, tab: str) -> Sequence[Block]:
-        """One tab; the details are read in a worker."""
+        """Return the content of one tab. Details that are not loaded yet are read in a worker."""
         view, loop = self.view, self._loop(key)
         if loop is None:
             return ()
@@ -118,7 +118,7 @@ class LoopsScreen(ListScreen):
         self.run_in_thread("details", read, self._show_loop)
 
     def _show_loop(self, found: LoopDetails | None) -> None:
-        """Show the details, if the cursor is still on the loop."""
+        """Show the details if the cursor is still on the loop."""
         if found is not None and found.loop_id == self.table.cursor_key:
             self._details = found
             self._show_details(top=False)
@@ -136,7 +136,7 @@ class LoopsScreen(ListScreen):
         if action == "extract" and loop is None:
             return "There is no loop under the cursor"
         if action == "extract" and loop is not None and not loop.status.ended:
-            return "This loop has not ended; patterns can be extracted afterwards"
+            return "This loop has not ended; patterns can be extracted when it has"
         return super().why_not(action)
 
     def label_for(self, action: str) -> str | None:
@@ -144,7 +144,7 @@ class LoopsScreen(ListScreen):
         return f"extract {count}" if action == "extract" and count else None
 
     def action_extract(self) -> None:
-        """Preview the extraction: in Review if there is a question about it, else here."""
+        """Preview the extraction in a dialog, or open the question about it in Review."""
         key = self.table.cursor_key or ""
         question = extraction_question_id(key)
         if any(item.question_key == question for item in self.view.queue):
@@ -160,7 +160,7 @@ class LoopsScreen(ListScreen):
 
 
 def _rank(loop: Loop) -> tuple[bool, bool, bool, float]:
-    """Order: running loops, those that need attention, ended ones, archived ones; newest first."""
+    """Return the sort key: running, needing attention, ended, archived; each newest first."""
     status, start = loop.status, loop.started_at or loop.updated_at
     newest_first = -start.timestamp() if start else 0.0
     return status.ended, not status.active, status.ended and loop.archived, newest_first

@@ -36,7 +36,7 @@ _OF_THE_LIST: Final = frozenset({"open", "fold", "unfold"})
 
 
 class MemoryScreen(MemoryDetails):
-    """Escalations, tasks with their attempts, and debug sessions in one list."""
+    """Lists escalations, tasks with their attempts, and debug sessions as a tree."""
 
     place = "memory"
     FIELDS = MEMORY_FIELDS
@@ -80,7 +80,7 @@ class MemoryScreen(MemoryDetails):
         return bool(rows or delta.escalations or delta.decisions)
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
-        """Rebuild the catalog if needed; read a changed attempt under the cursor."""
+        """Update the catalog, and read the attempt under the cursor again if it has changed."""
         shown = delta
         if delta is not None and self._is_steady(view, delta):
             self._catalog = self._catalog.with_changed(view.snapshot, delta.attempts)
@@ -102,7 +102,7 @@ class MemoryScreen(MemoryDetails):
             self._read_attempt(key)
 
     def _is_steady(self, view: ProjectState, delta: Delta) -> bool:
-        """Whether only attempts changed, and their rows stay where they are."""
+        """Return True if only attempts changed and no row moves, appears or disappears."""
         if not delta.attempts or self.touched(replace(delta, attempts=frozenset())):
             return False
         if self._query.terms or self._sort is None or self._sort[0] not in _OF_TASKS:
@@ -115,7 +115,7 @@ class MemoryScreen(MemoryDetails):
         )
 
     def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
-        """Matching rows that are not folded."""
+        """Return the matching rows that are not inside a folded row."""
         self._tree = tree(self._catalog, query, sort or self.TABLE.sorts[0], self._folded)
         return self._tree.keys
 
@@ -144,7 +144,7 @@ class MemoryScreen(MemoryDetails):
         return {}
 
     def below(self, key: str) -> Content:
-        """The reason of the outcome, or the completion criterion."""
+        """Return the second line: the reason of the outcome, or the completion criterion."""
         if attempt := self._attempt_of(key):
             return present.attempt_second_line(attempt)
         if session := self._session_of(key):
@@ -153,7 +153,7 @@ class MemoryScreen(MemoryDetails):
         return present.task_second_line(task) if task is not None else Content("")
 
     def _totals(self) -> dict[str, int]:
-        """Records per group without a filter."""
+        """Return the number of records of each group without a filter."""
         escalated = len(self._catalog.escalated)
         sessions = len(self._catalog.sessions) - escalated
         return {ESCALATIONS: escalated, TASKS: len(self._catalog.tasks), SESSIONS: sessions}
@@ -162,11 +162,11 @@ class MemoryScreen(MemoryDetails):
         return (attempt.last_action_at for attempt in self._open)
 
     def without_rows(self) -> Sequence[Content]:
-        """Loops that could have a task."""
+        """Return the details of an empty list: loops for which a task could be created."""
         return () if self._query.terms else self._draw(memory_groups.without_tasks(self._progress()[1]))
 
     def action_open(self) -> None:
-        """Fold or unfold a heading or a task, play an attempt, open a session."""
+        """Fold or unfold a heading or a task, replay an attempt, or open a debug session."""
         key = self.table.cursor_key
         if key in self._tree.folds and key is not None:
             self._fold(key, not self._tree.folds[key])
@@ -176,7 +176,7 @@ class MemoryScreen(MemoryDetails):
             self.action_whole()
 
     def action_whole(self) -> None:
-        """Toggle between the details alone and the list with details."""
+        """Toggle between the details alone and the list beside its details."""
         if self.has_class("-detail"):
             self.action_back()
             return
@@ -188,7 +188,7 @@ class MemoryScreen(MemoryDetails):
         self._show_details(top=False)
 
     def action_unfold(self) -> None:
-        """Unfold, or go to the first row below."""
+        """Unfold the row, or move to its first child if it is unfolded."""
         key = self.table.cursor_key
         if key is not None and self._tree.folds.get(key):
             self._fold(key, False)
@@ -196,7 +196,7 @@ class MemoryScreen(MemoryDetails):
             self.table.move(1)
 
     def action_fold(self) -> None:
-        """Fold, or go to the row above in the tree."""
+        """Fold the row, or move to its parent if it cannot be folded."""
         key = self.table.cursor_key
         if key is not None and self._tree.folds.get(key) is False:
             self._fold(key, True)
@@ -211,7 +211,7 @@ class MemoryScreen(MemoryDetails):
         self._select(self.view)
 
     def _above(self, key: str) -> str:
-        """The parent of a row."""
+        """Return the key of a row's parent."""
         if attempt := self._attempt_of(key):
             return task_key(attempt.task_id)
         if parts(key)[0] == "earlier":
@@ -221,7 +221,7 @@ class MemoryScreen(MemoryDetails):
         return TASKS
 
     def go_to(self, key: str) -> None:
-        """Put the cursor on a row, unfolding its parents."""
+        """Move the cursor to a row, and unfold its parents."""
         above = self._above(key)
         self._folded |= {above: False, self._above(above): False}
         self._select(self.view)

@@ -31,7 +31,7 @@ from tui.widgets.text_pane import TextPane
 
 BESIDE: Final = 110  # cells of the details from which reflections are beside them
 BESIDE_LONG: Final = 150
-"""The same for details with long lines: traces and diffs of a debug session, figures of all tasks."""
+"""The same for details with long lines: stack traces, diffs, and figures of all tasks."""
 DETAIL_SHARE: Final = (11, 25)  # share of the width for details beside the list, as in memory.tcss
 TABS: Final = {
     "group": ("Overview",),
@@ -44,14 +44,14 @@ TABS: Final = {
 
 
 class MemoryDetails(CrossLinks, ListScreen):
-    """A list of memory records, their details, and notes if there is room."""
+    """Base of the Memory screen: details of each record, with reflections beside them."""
 
     def __init__(self) -> None:
         super().__init__()
         self._catalog = MemoryCatalog(Snapshot())
         self.links = MemoryLinks(Snapshot(), self._catalog)
         self._measured: tuple[int, RetryImprovement, Coverage] | None = None
-        """Number of a snapshot, and the result of `_progress` for it."""
+        """Snapshot number and the result of `_progress` for that snapshot."""
         self._detail: tuple[str, AttemptDetail] | None = None  # row of the attempt that was read last, and its details
 
     @property
@@ -59,13 +59,13 @@ class MemoryDetails(CrossLinks, ListScreen):
         return self.query_one("#memory-text", TextPane)
 
     def _room(self) -> int:
-        """Cells of the details and the pane beside them."""
+        """Return the width in cells of the details and the pane beside them."""
         beside_list = self.has_class("-wide") and not self.has_class("-detail")
         share, whole = DETAIL_SHARE if beside_list else (1, 1)
         return self.size.width * share // whole
 
     def _task_of(self, key: str | None) -> Task | None:
-        """The task of a row, also of its earlier attempts."""
+        """Return the task of a task row or of a row of earlier attempts, or None."""
         kind, record_id = parts(key or "")
         return self._catalog.tasks.get(record_id) if kind in {"task", "earlier"} else None
 
@@ -78,12 +78,12 @@ class MemoryDetails(CrossLinks, ListScreen):
         return self._catalog.sessions.get(record_id) if kind == "session" else None
 
     def linked_record(self) -> Remembered | None:
-        """The record under the cursor, unless it is a heading."""
+        """Return the record under the cursor, or None for a heading."""
         key = self.table.cursor_key
         return self._task_of(key) or self._attempt_of(key) or self._session_of(key)
 
     def _read_detail(self, key: str) -> AttemptDetail | None:
-        """The details of an attempt, once they are read."""
+        """Return the details of an attempt, or None if they are not read yet."""
         return self._detail[1] if self._detail is not None and self._detail[0] == key else None
 
     def _condition(self, attempt: Attempt) -> AttemptCondition:
@@ -92,13 +92,13 @@ class MemoryDetails(CrossLinks, ListScreen):
         return assess_attempt(attempt, task, latest, self.services.now(), self.view.settings.watch)
 
     def tabs(self, key: str | None) -> tuple[str, ...]:
-        """Tabs of the row; content shown beside the details needs no tab."""
+        """Return the tabs of a row, without the tab of content that is shown beside the details."""
         kind, _ = parts(key or "group/")
         names = TABS[kind]
         return names[:-1] if kind in {"attempt", "session"} and self._has_beside(key) else names
 
     def _has_beside(self, key: str | None) -> bool:
-        """Whether reflections are shown beside the details of a row."""
+        """Return True if reflections are shown beside the details of a row."""
         kind, _ = parts(key or "group/")
         if kind == "group" and key not in {TASKS, SESSIONS}:
             return False
@@ -115,7 +115,7 @@ class MemoryDetails(CrossLinks, ListScreen):
         return self._group_details(key, width)
 
     def blocks(self, key: str, tab: str) -> Sequence[Block]:
-        """Runs or lessons of a session, attempts of a task, content of an attempt."""
+        """Return the content of a tab of a debug session, a task or an attempt."""
         if session := self._session_of(key):
             return tuple((debug_sessions.lessons if tab == "Learned" else debug_sessions.runs)(self.view, session))
         if tab != "Overview":
@@ -154,7 +154,7 @@ class MemoryDetails(CrossLinks, ListScreen):
         return self._draw(memory_groups.coverage(self._progress()[1]))[1:]
 
     def _progress(self) -> tuple[RetryImprovement, Coverage]:
-        """Success of retries, and loops with tasks; computed once per snapshot."""
+        """Return retry success and task coverage of loops, computed once per snapshot."""
         snapshot = self.view.snapshot
         if self._measured is None or self._measured[0] != snapshot.number:
             reports = collect_reports(snapshot.events)

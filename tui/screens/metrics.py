@@ -44,7 +44,7 @@ REACH_CELLS: Final = 13  # cells of an interval and its label
 
 
 class MetricsScreen(BaseScreen):
-    """Sections on the left; the current one on the right, others below it."""
+    """Lists the sections on the left, and shows the current one on the right above others."""
 
     place = "metrics"
     AUTO_FOCUS = "#metrics-sections"
@@ -80,7 +80,7 @@ class MetricsScreen(BaseScreen):
 
     @property
     def figure(self) -> Figure | None:
-        """The current section; None before the first result."""
+        """The current section, or None before the first result."""
         return self._figures.get(self.sections.cursor_key or "")
 
     def on_mount(self) -> None:
@@ -94,7 +94,7 @@ class MetricsScreen(BaseScreen):
         self.call_after_refresh(self._show)
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
-        """Nearly every record counts in some metric; findings do not."""
+        """Recompute the metrics if a record that they count has changed."""
         if delta is None or delta.patterns or delta.loops or delta.events or delta.decisions or delta.debug_sessions:
             self._ask()
 
@@ -135,7 +135,7 @@ class MetricsScreen(BaseScreen):
         table.show(keys[::-1] if back else keys)
 
     def _columns(self, figure: Figure, width: int) -> tuple[Sequence[Column], int]:
-        """The columns of the rows, and the cells left for the bar."""
+        """Return the columns of the rows, and the number of cells left for the bar."""
         label = Column("label", figure.about, present.label_cells(figure) + 2)
         rest = [Column("reach", figure.reach, REACH_CELLS, align="right")] if figure.reach else []
         if figure.percent or len(figure.parts) > 1 or figure.reach:
@@ -153,7 +153,7 @@ class MetricsScreen(BaseScreen):
         return (label, Column("bar", "", bar), *numbers, *rest), bar
 
     def _draw_chart(self, figure: Figure) -> None:
-        """The chart of the section, with the row under the cursor highlighted."""
+        """Draw the chart of the section, with the row under the cursor highlighted."""
         glyphs, at = self.glyphs, self._row_number()
         chart = self.query_one("#metrics-chart", Drawing)
         chart.show(lambda width, height: week_chart(figure, width, height, glyphs, at))
@@ -205,9 +205,9 @@ class MetricsScreen(BaseScreen):
         if action == "open" and self._in_rows and not (row and (row.goal or (row.week is not None and row.count))):
             return "There is no record behind this row"
         if action == "fewer_weeks" and self._weeks == RANGES[0]:
-            return "This is the shortest time"
+            return "This is the shortest time range"
         if action == "more_weeks" and self._weeks == RANGES[-1]:
-            return "This is the longest time"
+            return "This is the longest time range"
         if action == "back" and not self._in_rows and not self.selections:
             return "Nothing to leave"
         return super().why_not(action)
@@ -251,7 +251,7 @@ class MetricsScreen(BaseScreen):
             ids = list_used(board, select_registered(board, self.view.snapshot.patterns), start)
             goal = Goal("patterns", build_id_query(ids)[0], ids[0]) if ids else None
         if goal is None:
-            self.services.say("Its record is gone", severity="warning")
+            self.services.say("The record of this row no longer exists", severity="warning")
         elif goal.filter:
             self.services.open_filtered(goal.place, goal.filter, goal.key)
         else:

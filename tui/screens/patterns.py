@@ -1,4 +1,4 @@
-"""The Patterns screen: filtered as you type, with evidence and lineage."""
+"""The Patterns screen: all patterns, with their evidence and lineage."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class PatternsScreen(ListScreen):
             self._deciding = frozenset()
 
     def touched(self, delta: Delta) -> bool:
-        """Loops and events are evidence."""
+        """Return True if a change can affect a pattern or its evidence."""
         return bool(delta.patterns or delta.loops or delta.events or delta.decisions)
 
     def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
@@ -82,7 +82,7 @@ class PatternsScreen(ListScreen):
         return present.tab_blocks(view, pattern, tab, self.services.project.by) if pattern is not None else ()
 
     def subjects(self) -> Sequence[str]:
-        """The patterns to decide about: the selected rows, else the one under the cursor."""
+        """Return the patterns to decide about: the selected rows, or the row under the cursor."""
         if marked := self.table.marked:
             return [key for key in self.table.keys if key in marked]
         return [key] if (key := self.table.cursor_key) is not None else []
@@ -110,7 +110,7 @@ class PatternsScreen(ListScreen):
         return self._consequence(action) if is_one else super().effect(action)
 
     def _consequence(self, action: str) -> str | None:
-        """The consequence of a decision about one pattern, short enough for its key label."""
+        """Return the effect of a decision about one pattern, short enough for its key label."""
         key = next(iter(self.subjects()), "")
         if key not in self.view.snapshot.patterns:
             return None
@@ -128,14 +128,14 @@ class PatternsScreen(ListScreen):
         return None
 
     def action_release(self) -> None:
-        """Release quarantined texts or approve held ones; a blocked text needs a reason."""
+        """Release quarantined patterns or approve held ones. A blocked text needs a reason."""
         known, assessment = self.view.snapshot.patterns, self.view.assessment
         shown = [assessment(key) for key in self.subjects() if key in known]
         info = APPROVE if any(one.held for one in shown) else VERBS[Verb.RELEASE]
         self._decide(Verb.RELEASE, info._replace(asks="reason") if any(one.blocked for one in shown) else info)
 
     def _decide(self, verb: Verb, info: VerbInfo | None = None) -> None:
-        """Decide about one pattern, after a reason if needed; many after a preview."""
+        """Decide about one pattern, or open the preview of a decision about several."""
         info = info or VERBS[verb]
         subjects = self.subjects()
         if len(subjects) > 1:
@@ -172,7 +172,7 @@ class PatternsScreen(ListScreen):
             self._count()
 
     def action_mark(self) -> None:
-        """Select the row under the cursor, and move to the next one."""
+        """Select the row under the cursor, and move to the next row."""
         self.with_cursor(lambda key: self.table.toggle_mark([key]))
         self.table.move(1)
         self._count()
@@ -189,7 +189,7 @@ class PatternsScreen(ListScreen):
             self.services.preview_pattern(subjects[0])
 
     def _step(self, by: int) -> None:
-        """Go to the next or previous pattern that needs a decision, in a circle."""
+        """Move to the next or previous pattern that needs a decision, wrapping around."""
         pending, keys, cursor = {item.subject for item in self.view.queue}, self.table.keys, self.table.cursor
         others = ((cursor + by * step) % len(keys) for step in range(1, len(keys) + 1))
         found = next((row for row in others if keys[row] in pending), None)

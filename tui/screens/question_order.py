@@ -1,4 +1,4 @@
-"""The order of the questions in a review session, and the question in front."""
+"""The order of the questions in a review session, and the current question."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Key = tuple[str, str]  # identity of a question: its kind and its `question_key`
 
 
 def key_of(item: ReviewItem) -> Key:
-    """Identity of a question; the same for both directions of a duplicate."""
+    """Return the identity of a question, the same for both directions of a duplicate."""
     return item.kind, item.question_key
 
 
@@ -20,9 +20,10 @@ def same_question(one: ReviewItem, other: ReviewItem) -> bool:
 
 
 class QuestionOrder:
-    """Questions in a fixed order: new ones are appended, closed ones keep a slot.
+    """The questions of a review session in a fixed order.
 
-    Until `fix` is called the order follows the queue, after the question in front.
+    New questions are appended, and closed questions keep their place. Until `fix` is called, the order of
+    the queue applies to all questions after the current one.
     """
 
     def __init__(self) -> None:
@@ -30,13 +31,13 @@ class QuestionOrder:
         self._open: dict[Key, ReviewItem] = {}  # the questions of the newest queue
         self._is_fixed = False
         self._current: Key | None = None
-        self._at = 0  # the index of the question in front
+        self._at = 0  # index of the current question in `_slots`
         self._given: list[Key | None] = []
-        """Questions whose answers are being written, oldest first; None for another decision."""
+        """Questions whose answers are being written, oldest first; None for a decision without a question."""
         self._landed: set[Key] = set()  # questions whose answers are written, but are still in the queue
-        self._turned: set[Key] = set()  # duplicates of which the other pattern is to be kept
+        self._turned: set[Key] = set()  # duplicates for which the user swapped the pattern to keep
         self._fresh: set[Key] = set()  # questions that were appended and not shown yet
-        self._resolved: set[Key] = set()  # questions that were closed without an answer here, and not passed since
+        self._resolved: set[Key] = set()  # questions resolved elsewhere that the user has not skipped yet
         self._returning = ""
 
     def _is_open(self, key: Key) -> bool:
@@ -47,7 +48,7 @@ class QuestionOrder:
         return replace(item, subject=item.other, other=item.subject) if key in self._turned else item
 
     def _following(self, start: int, by: int = 1) -> int | None:
-        """The first open question from `start` on, forwards or backwards, wrapping around."""
+        """Return the first open slot from `start`, forwards or backwards, wrapping around."""
         count = len(self._slots)
         slots = ((start + by * step) % count for step in range(count))
         return next((slot for slot in slots if self._is_open(self._slots[slot])), None)
@@ -65,7 +66,7 @@ class QuestionOrder:
 
     @property
     def next(self) -> ReviewItem | None:
-        """The question after the one in front."""
+        """The question after the current one, or None."""
         slot = self._following(self._at + 1)
         return self._shown(self._slots[slot]) if slot is not None and slot != self._at else None
 
@@ -79,15 +80,15 @@ class QuestionOrder:
 
     @property
     def fresh(self) -> int:
-        """The number of appended questions not shown yet."""
+        """The number of new questions that have not been shown yet."""
         return sum(self._is_open(key) for key in self._fresh)
 
     def fix(self) -> None:
-        """Fix the order from now on."""
+        """Keep the current order: from now on new questions are appended."""
         self._is_fixed = True
 
     def follow(self, queue: Sequence[ReviewItem]) -> ReviewItem | None:
-        """Take a newer queue; returns the question in front if it left the queue without an answer here."""
+        """Update the questions from a newer queue; return the current one if it was resolved elsewhere."""
         before = self.item if self._current is not None else None
         answered = {*self._given, *self._landed}
         closed = self._open.keys() - {key_of(item) for item in queue}
@@ -114,7 +115,7 @@ class QuestionOrder:
         return None
 
     def plan(self, items: Sequence[ReviewItem]) -> None:
-        """Start a new order: these questions first."""
+        """Start a new order with these questions first."""
         first = [key_of(item) for item in items]
         self._slots = list(dict.fromkeys([*first, *(key_of(item) for item in self.items)]))
         self._fresh.clear()
@@ -123,7 +124,7 @@ class QuestionOrder:
         self.fix()
 
     def settle(self) -> ReviewItem | None:
-        """Stay at the question in front; returns it."""
+        """Keep showing the current question until it is answered or resolved, and return it."""
         item = self.item
         if item is not None:
             self._current = key_of(item)
@@ -132,25 +133,25 @@ class QuestionOrder:
         return item
 
     def give(self) -> None:
-        """Note that the answer to the question in front is being written, and go on."""
+        """Mark the current question as being answered, and go to the next one."""
         self.fix()
         if item := self.item:
             self._given.append(key_of(item))
         self._current, self._returning = None, ""
 
     def wait(self) -> None:
-        """Note that another decision is being written."""
+        """Record that a decision that answers no question is being written."""
         self._given.append(None)
 
     def land(self, *, decided: bool) -> bool:
-        """Note that the oldest decision was written, or refused; returns whether it answered a question."""
+        """Record the result of the oldest pending decision; return True if it answered a question."""
         key = self._given.pop(0) if self._given else None
         if key is not None and decided:
             self._landed.add(key)
         return key is not None
 
     def step(self, by: int) -> int:
-        """Go to the next or previous open question; returns the number of resolved questions that were passed."""
+        """Go to the next or previous open question; return the number of resolved questions skipped."""
         self.fix()
         self._returning = ""
         slot = self._following(self._at + by, by)
@@ -163,7 +164,7 @@ class QuestionOrder:
         return len(passed)
 
     def go_to_question(self, key: str) -> bool:
-        """Go to the question with a key, else to one about this pattern or loop."""
+        """Go to the question with this key, or to the first about this pattern or loop ID."""
         found = [item for item in self.items if item.question_key == key]
         found += [item for item in self.items if key in (item.subject, item.other)]
         if found:
@@ -171,10 +172,10 @@ class QuestionOrder:
         return bool(found)
 
     def return_to(self, key: str) -> None:
-        """Go to this question as soon as it is open again."""
+        """Go to the question with this key as soon as it is open again."""
         self._returning = key
 
     def swap(self) -> None:
-        """Keep the other one of two patterns."""
+        """Swap which pattern of a duplicate is kept."""
         if item := self.item:
             self._turned ^= {key_of(item)}

@@ -1,4 +1,4 @@
-"""The Reflections screen: what agents learned, without repetition."""
+"""The Reflections screen: single reflections, or grouped by recurring learning."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _GROUPED: Final = "reflections-grouped"
 
 
 class ReflectionsScreen(ListScreen):
-    """Reflections, or learnings that several loops share; enter opens the source."""
+    """Lists reflections, or learnings that several loops share. Enter opens the source."""
 
     place = "reflections"
     FIELDS = REFLECTION_FIELDS
@@ -47,14 +47,14 @@ class ReflectionsScreen(ListScreen):
         return bool(delta.reflections)
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
-        """Recurring learnings depend on reflections and on known patterns."""
+        """Search for recurring learnings again if reflections or patterns have changed."""
         super().refresh_view(view, delta)
         has_changed = delta is None or delta.reflections or delta.tasks or delta.memory_tasks
         if self._grouped and (has_changed or (delta is not None and delta.patterns)):
             self._compare()
 
     def _compare(self) -> None:
-        """Find recurring learnings: some seconds for 10,000 reflections, instant if known."""
+        """Find recurring learnings. Takes some seconds for 10,000 reflections unless cached."""
         project = self.services.project
         self.run_in_thread("recurring", lambda: (project.recurring(), project.unfit_learnings()), self._show_clusters)
 
@@ -73,7 +73,7 @@ class ReflectionsScreen(ListScreen):
             self.refresh_frame()
 
     def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
-        """Matching reflections, newest first; or matching learnings."""
+        """Return the matching reflections, or the rows of the matching learnings."""
         reflections = view.snapshot.reflections
         keys = select_reflections(reflections, query)
         if self._grouped:
@@ -89,7 +89,7 @@ class ReflectionsScreen(ListScreen):
         return sorted(keys, key=values[name], reverse=descending)
 
     def _select(self, view: ProjectState) -> None:
-        """Learnings have an order of their own, so no heading has an arrow."""
+        """Select the rows. Learnings have a fixed order, so no heading gets an arrow."""
         self.table.use(self.TABLE.other_columns if self._grouped else self.TABLE.columns)
         sort = self._sort
         self._sort = None if self._grouped else sort
@@ -101,7 +101,7 @@ class ReflectionsScreen(ListScreen):
             super()._sort_by(column, descending)
 
     def _rows(self, matching: Set[str]) -> list[str]:
-        """The learnings of some reflections, and below unfolded ones their reflections."""
+        """Return the rows of learnings with these reflections; unfolded ones list reflections."""
         rows = []
         for cluster in (self._clusters or {}).values():
             own = [member.reflection.id for member in cluster.members if member.reflection.id in matching]
@@ -134,7 +134,7 @@ class ReflectionsScreen(ListScreen):
         return reflection_document(self.view, reflection).blocks if reflection else ()
 
     def _cluster(self, key: str | None) -> Cluster | None:
-        """The learning of a row, if the row is one."""
+        """Return the learning of a row, or None for the row of a reflection."""
         return (self._clusters or {}).get(key or "") if self._grouped else None
 
     def empty(self) -> Content:
@@ -173,7 +173,7 @@ class ReflectionsScreen(ListScreen):
         return None
 
     def _home(self) -> tuple[str, str] | None:
-        """Screen and record of the reflection under the cursor; None if unknown."""
+        """Return the screen and record ID of a reflection's source, or None if it is unknown."""
         snapshot = self.view.snapshot
         reflection = snapshot.reflections.get(self.table.cursor_key or "")
         if reflection is None:
@@ -197,7 +197,7 @@ class ReflectionsScreen(ListScreen):
         self._group(not self._grouped)
 
     def _group(self, grouped: bool) -> None:
-        """Group by learnings, or list single reflections; does nothing if they are shown already."""
+        """Group by learning, or list single reflections."""
         if grouped == self._grouped:
             return
         self._grouped = grouped
@@ -212,7 +212,7 @@ class ReflectionsScreen(ListScreen):
             preview_extraction(self, cluster.id)
 
     def go_to(self, key: str) -> None:
-        """Put the cursor on a reflection; grouping is switched off."""
+        """Move the cursor to a reflection, and stop grouping."""
         if key in self.view.snapshot.reflections:
             self._group(False)
         super().go_to(key)
@@ -221,12 +221,12 @@ class ReflectionsScreen(ListScreen):
         return replace(super().list_state(), grouped=self._grouped)
 
     def restore_list(self, list_state: ListState) -> None:
-        """Restore grouping before the cursor finds its row."""
+        """Restore the grouping, then the list, so that the row of the cursor exists."""
         self._group(list_state.grouped)
         super().restore_list(list_state)
 
     def show_filter(self, text: str, key: str) -> None:
-        """A filter of a link applies to single reflections."""
+        """Apply the filter of a link, and stop grouping: links lead to single reflections."""
         self._group(False)
         super().show_filter(text, key)
 

@@ -1,4 +1,4 @@
-"""Replay: an attempt at a task, action by action. A running attempt is followed."""
+"""The Replay screen: an attempt at a task, action by action."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ LEAST_MARKED: Final = 1.0  # minimum seconds of a pause that gets a progress bar
 
 
 class ReplayScreen(CrossLinks):
-    """Steps through one attempt, over the screen that opened it.
+    """Overlay that steps through the actions of one attempt and follows a running attempt.
 
-    `number` is that of the attempt in the task's folder `task_id`; `links` are of a snapshot with the attempt;
-    `position` is the first action, from 0, None for the default.
+    `task_id` and `number` identify the attempt. `links` belong to a snapshot that contains the attempt.
+    `position` is the action to show first, counted from 0; None shows the default.
     """
 
     place = "replay"
@@ -94,7 +94,7 @@ class ReplayScreen(CrossLinks):
         self._show()
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
-        """Read the attempt, again after a change."""
+        """Read the attempt if it has changed or is not read yet."""
         numbers = (one.number for one in view.snapshot.attempts.values() if one.task_id == self._task_id)
         self._latest = max(numbers, default=self._number)
         if delta is not None:
@@ -114,7 +114,7 @@ class ReplayScreen(CrossLinks):
             self.run_in_thread("replay", read, self._show_attempt)
 
     def _show_attempt(self, found: tuple[AttemptDetail, present.Track] | str) -> None:
-        """Take the attempt, or the reason why it cannot be read; at the end of a running one, stay at its end."""
+        """Show the attempt or the read error. Stay at the end of a running attempt that is followed."""
         if isinstance(found, str):
             self._problem, self._step = found, None
             self._show()
@@ -129,7 +129,7 @@ class ReplayScreen(CrossLinks):
         self._go(self.position)
 
     def _go(self, position: int) -> None:
-        """Go to another action; it is read in a worker."""
+        """Go to an action, and read it in a worker."""
         self.position = at = max(0, min(position, self._track.count - 1))
         self._show_place()
         if steps := self._steps:
@@ -163,7 +163,7 @@ class ReplayScreen(CrossLinks):
 
     @property
     def _attempt(self) -> Attempt:
-        """The attempt as of the newest snapshot, else as it was read."""
+        """Return the attempt of the newest snapshot, or as it was last read."""
         known = self.view.snapshot.attempts.get(f"{self._task_id}.{self._number}")
         read = self._detail.attempt if self._detail is not None else None
         return known or read or Attempt(task_id=self._task_id, number=self._number)
@@ -179,11 +179,11 @@ class ReplayScreen(CrossLinks):
 
     @property
     def _is_followed(self) -> bool:
-        """Whether new actions may come, and are followed."""
+        """Whether the last action of a running attempt is shown."""
         return self._detail is not None and self._attempt.is_open and self._is_at_end
 
     def _quality(self) -> Sequence[float]:
-        """Quality (0–1) of the iterations that have ended."""
+        """Return the quality (0–1) of the iterations that ended by the current action."""
         detail, step = self._detail, self._step
         if detail is None or step is None or step.action.iteration is None:
             return ()
@@ -254,7 +254,7 @@ class ReplayScreen(CrossLinks):
             self._jump(position)
 
     def _wait(self) -> None:
-        """During playback, schedule the next action after its limited duration."""
+        """During playback, schedule the next action after the limited duration of this one."""
         self._stop_timer()
         self._waited = 0
         if not self._playing or self._step is None:
@@ -288,7 +288,7 @@ class ReplayScreen(CrossLinks):
             self._timer = None
 
     def action_play(self) -> None:
-        """Play or stop; at the end, start again."""
+        """Start or stop playback. At the end, start again from the first action."""
         self._playing = not self._playing
         if self._playing and self._is_at_end and not self._attempt.is_open:
             self._go(0)
@@ -304,7 +304,7 @@ class ReplayScreen(CrossLinks):
     action_slower = partialmethod(_pace, -1)
 
     def _jump(self, position: int) -> None:
-        """Stop, and go to another action."""
+        """Stop playback, and go to another action."""
         self._playing = False
         self._wait()
         self._go(position)
@@ -365,7 +365,7 @@ class ReplayScreen(CrossLinks):
 
 
 def _track(detail: AttemptDetail) -> present.Track:
-    """Positions of errors and iterations. Reads every line, so call it in a worker."""
+    """Return the positions of errors and iterations. Reads every line; call it in a worker."""
     actions = detail.actions
     begins: dict[int, int | None] = {}
     if len(actions) <= MOST_DIVIDED:

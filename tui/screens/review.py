@@ -36,11 +36,11 @@ from tui.widgets.text_pane import TextPane
 
 ANSWER_FRAME: Final = 2  # lines around the answers: the key line and a rule
 NAMES_IMPACT: Final = 100
-"""Columns from which the head line always shows the impact, if necessary by shortening the ID or the question."""
+"""Minimum screen width at which the impact is always shown, even if the ID or the question must be cut."""
 SHORTEST_ID: Final = 12
-"""Cells of an ID below which the pace, then the minutes and their share of impact, give way to it."""
+"""Minimum cells of the ID: pace, then minutes and share of impact, are dropped to keep this width."""
 MAX_KEY_LABEL: Final = 12
-"""Characters up to which the key line of a narrow screen names the highlighted answer."""
+"""Maximum characters of the highlighted answer in the key line of a narrow screen."""
 ROOMY: Final = 48  # lines of the screen from which disabled answers are listed, too
 _ALWAYS: Final = frozenset(
     {"undo", "redo", "what_if", "copy", "minutes", "back"}
@@ -50,7 +50,7 @@ _ALWAYS: Final = frozenset(
 
 
 class ReviewScreen(ReviewPanes):
-    """The record on the left, evidence on the right, the effect of each answer below."""
+    """Shows the record on the left, evidence on the right, and the answers below."""
 
     place = "review"
 
@@ -70,7 +70,7 @@ class ReviewScreen(ReviewPanes):
         self.query_one("#review-subject", TextPane).focus()
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
-        """Keep the question in front while others change; go on when it is answered here."""
+        """Update the queue. The current question stays until it is answered or resolved."""
         made = view.snapshot.decisions[self._decisions :]
         self._decisions = len(view.snapshot.decisions)
         if view.snapshot.complete and self.services.engine.has_searched_once:
@@ -91,7 +91,7 @@ class ReviewScreen(ReviewPanes):
         return self.session.is_over(self.questions.items, self.services.now())
 
     def _report_skipped(self, item: ReviewItem, made: Sequence[Decision], view: ProjectState) -> None:
-        """Report a question resolved elsewhere; ignore keys that were typed for it."""
+        """Report a question resolved elsewhere, and ignore keys already typed for it."""
         by = next((one for one in reversed(made) if present.is_about(one, item) and one.by != self.me), None)
         if not view.snapshot.complete or (by is None and any(one.by == self.me for one in made)):
             return
@@ -143,7 +143,7 @@ class ReviewScreen(ReviewPanes):
         self.action_minutes()
 
     def _show_stop(self, planned: Plan) -> None:
-        """The plan is done or the time is up: pause until the user goes on."""
+        """Show that the plan is done or the time is up, until the user continues."""
         head, *lines = stop_lines(self.questions.items, planned, self.services.shown_key("next_item"))
         self._show_text([Item(head), Item(pace_text(self.session))], lines)
 
@@ -163,7 +163,7 @@ class ReviewScreen(ReviewPanes):
         self._show_outcome(top=True)
 
     def _show_outcome(self, *, top: bool) -> None:
-        """Show the answers, and the full forecast of the highlighted one."""
+        """Show the answers, and the full forecast of the highlighted answer."""
         item, offered = self._shown, self._listed
         self._cursor = min(self._cursor, max(len(offered) - 1, 0))
         rows, heading, changes = list[Content](), Content(""), list[Content]()
@@ -186,12 +186,12 @@ class ReviewScreen(ReviewPanes):
 
     @property
     def _listed(self) -> list[Answer]:
-        """The answers that have a line; disabled ones only if there is room."""
+        """The answers that get a line. Disabled answers are listed only on a tall screen."""
         roomy = self.size.height >= ROOMY
         return [answer for answer in self._offered if roomy or not answer.why_not]
 
     def _work_out(self, item: ReviewItem, view: ProjectState) -> None:
-        """Compute missing forecasts of the question in front, then of the next one."""
+        """Compute missing forecasts for the current question, then for the next one."""
         questions = [one for one in (item, self.questions.next) if one is not None]
         self._forecasts.keep(questions)
         jobs: list[tuple[ReviewItem, Answer]] = []
@@ -215,7 +215,7 @@ class ReviewScreen(ReviewPanes):
         return Forecaster(self.services.project)
 
     def embedding(self, done: int, total: int) -> None:
-        """With new embeddings, compute forecasts that lacked them again."""
+        """When embeddings are complete, recompute the forecasts made without them."""
         if done < total:
             return
         self._forecasts.mark_unembedded()
@@ -247,7 +247,7 @@ class ReviewScreen(ReviewPanes):
 
     @property
     def _highlighted(self) -> str:
-        """The action of the highlighted answer; "" without one."""
+        """The action of the highlighted answer, or "" if there is none."""
         return self._listed[self._cursor].action if self._cursor < len(self._listed) else ""
 
     async def action_give(self) -> None:
@@ -263,7 +263,7 @@ class ReviewScreen(ReviewPanes):
         return ANSWERS
 
     def _key_items(self) -> tuple[list[Item], list[Item]]:
-        """Items for the mouse come first: a narrow screen drops the rest."""
+        """Return the key items, most useful ones first: a narrow screen drops the last ones."""
         offered, right = super()._key_items()
         first = ("give", "next_item", "open_item")
         return sorted(offered, key=lambda item: first.index(item.value) if item.value in first else len(first)), right
@@ -284,7 +284,7 @@ class ReviewScreen(ReviewPanes):
         if self._may_stop:
             return f"You can stop here; {self.services.shown_key('next_item')} continues"
         if action == "give":
-            return self._why_not_answer(self._highlighted, item) if self._highlighted else "There is no answer to give"
+            return self._why_not_answer(self._highlighted, item) if self._highlighted else "No answer is available"
         if action in ANSWERS:
             return self._why_not_answer(action, item)
         if action in {"rewrite_in_editor", "alternative"} and item.inversion is None:
@@ -294,7 +294,7 @@ class ReviewScreen(ReviewPanes):
         if action == "to_loop":
             return None if evidence_loops(item, self.view) else "No loop of the evidence is known"
         if action == "edit_item_file":
-            return None if item.is_about_pattern or item.session is not None else "Its record has no file"
+            return None if item.is_about_pattern or item.session is not None else "The record has no file"
         return None
 
     def _why_not_answer(self, action: str, item: ReviewItem) -> str | None:
@@ -302,13 +302,13 @@ class ReviewScreen(ReviewPanes):
             if answer.action == action:
                 return answer.why_not or None
         keys = [self.services.shown_key(answer.action) for answer in self._offered if not answer.why_not]
-        return f"{present.no_answer(action, item)}; here: {', '.join(keys)}"
+        return f"{present.no_answer(action, item)}; available keys: {', '.join(keys)}"
 
     def action_mark_many(self) -> None:
-        """Not possible; `why_not` gives the reason."""
+        """Do nothing. The key only shows the reason from `why_not`."""
 
     def undone(self, decision: Decision) -> None:
-        """Ask the question of an undone decision again."""
+        """Return to the question of an undone decision."""
         self.questions.return_to(question_of(decision))
         if decision.by == self.me:
             self.session.uncount()
@@ -325,7 +325,7 @@ class ReviewScreen(ReviewPanes):
     action_previous_item = partialmethod(_step, -1)
 
     def go_to(self, key: str) -> None:
-        """Go to the question with a key, else to one about this pattern or loop."""
+        """Go to the question with this key, or to the first about this pattern or loop ID."""
         if self.questions.go_to_question(key):
             self.session.goes_on = True
             self.show_anew()

@@ -1,4 +1,4 @@
-"""Actions of Review: answers, given at once or after a text, and links from the question."""
+"""Actions of Review that answer a question or follow its links."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Draft:
 
 
 def evidence_loops(item: ReviewItem, view: ProjectState) -> list[str]:
-    """The known loops of a question's evidence; contradicting ones come first."""
+    """Return the known loops of a question's evidence, contradicting ones first."""
     if not item.is_about_pattern:
         loop_ids = [item.subject, item.session.loop_id if item.session is not None else ""]
     else:
@@ -58,7 +58,7 @@ def evidence_loops(item: ReviewItem, view: ProjectState) -> list[str]:
 
 
 class ReviewAnswers(BaseScreen):
-    """Gives answers, counts them, asks for reasons and texts, and links to other screens."""
+    """Base of Review that submits answers, asks for reasons, and opens related records."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,11 +68,11 @@ class ReviewAnswers(BaseScreen):
 
     @property
     def item(self) -> ReviewItem | None:
-        """The question in front."""
+        """The current question, or None."""
         return self.questions.item
 
     def answers_to(self, item: ReviewItem, view: ProjectState) -> tuple[Answer, ...]:
-        """The possible answers, with the edited text; none if the record is gone."""
+        """Return the answers to a question, with the edited text; none if the record is gone."""
         try:
             offered = answers(item, view)
         except RalphdeckError:
@@ -83,7 +83,7 @@ class ReviewAnswers(BaseScreen):
         return tuple(_drafted(answer, item, draft) if answer.action == "accept" else answer for answer in offered)
 
     def answered(self, *, decided: bool) -> None:
-        """An answer was written, or refused: then its question returns."""
+        """Handle the result of an answer: if it was refused, its question returns."""
         if self.questions.land(decided=decided) and not decided:
             self.session.uncount()
             self.show_anew()
@@ -92,7 +92,7 @@ class ReviewAnswers(BaseScreen):
         return self._drafts.get(key_of(item))
 
     def proposal(self, item: ReviewItem) -> Inversion | None:
-        """The anti-pattern with the edits."""
+        """Return the proposed anti-pattern with the user's edits, or None."""
         proposal, draft = item.inversion, self.draft(item)
         if proposal is None or draft is None:
             return proposal
@@ -107,7 +107,7 @@ class ReviewAnswers(BaseScreen):
         return self.services.project.by
 
     def offer(self, view: ProjectState, minutes: float = 0.0) -> Plan:
-        """The plan of a session of some minutes; 0 = the default."""
+        """Return the plan of a session of `minutes`, or of the default length if 0."""
         pace = measure_pace(view.snapshot.decisions, self.me)
         return plan(self.questions.items, minutes or view.settings.review.minutes, view.settings, pace)
 
@@ -162,7 +162,7 @@ class ReviewAnswers(BaseScreen):
     action_snooze_evidence = partialmethod(_give, "snooze_evidence")
 
     def _decide(self, item: ReviewItem, answer: Answer, reason: str, seen: ProjectState | None = None) -> None:
-        """Submit an answer; the next question is in front at once. `seen` is what the user saw before a dialog."""
+        """Submit an answer and go to the next question. `seen` is the state the user saw before a dialog."""
         command = msgspec.structs.replace(answer.with_text(reason), question=item.question_key)
         self.services.decide(command, seen)
         if (front := self.item) is not None and same_question(front, item):
@@ -176,11 +176,11 @@ class ReviewAnswers(BaseScreen):
         self.show_anew()
 
     def forget(self, item: ReviewItem, action: str) -> None:
-        """Discard the forecast of an answer."""
+        """Discard the forecast of an answer that has changed."""
         raise NotImplementedError
 
     def action_rewrite(self) -> None:
-        """Edit the proposed text, or keep the other one of two patterns. Decides nothing."""
+        """Edit the proposed text, or swap the pattern to keep. No decision is made."""
         item = self.item
         if item is None:
             return
@@ -203,7 +203,7 @@ class ReviewAnswers(BaseScreen):
             self._redraft(item, replace(before, text="" if text == proposed.text else text))
 
     def action_alternative(self) -> None:
-        """Choose the next alternative; after the last one, none."""
+        """Choose the next alternative pattern. After the last one, choose no alternative."""
         item = self.item
         if item is not None and (proposal := self.proposal(item)) is not None:
             ids = [*(pattern.id for pattern in self.view.board.alternatives(item.subject)), ""]
@@ -243,7 +243,7 @@ class ReviewAnswers(BaseScreen):
             self.services.open_record("patterns" if item.is_about_pattern else "loops", item.subject)
 
     def action_to_loop(self) -> None:
-        """Go to a loop of the evidence; those in which the pattern failed come first."""
+        """Open a loop of the evidence, after a choice if there are several."""
         item = self.item
         if item is None:
             return
@@ -276,14 +276,14 @@ class ReviewAnswers(BaseScreen):
         self.ask_user(AskLine(title, detail, verb="add note"), answered)
 
     def copy_text(self) -> str:
-        """The id of the record, or the focused text."""
+        """Return the record's ID, or the text of the focused pane."""
         if isinstance(self.focused, TextPane) and self.focused.id != "review-subject":
             return self.focused.plain
         return self.item.subject if self.item is not None else ""
 
 
 def _drafted(answer: Answer, item: ReviewItem, draft: Draft) -> Answer:
-    """Accept the proposal as the user has drafted it."""
+    """Return the answer that accepts the proposal with the user's edits."""
     return replace(
         answer,
         label="accept edited text" if draft.text else answer.label,

@@ -1,4 +1,4 @@
-"""Forecasts of the answers to the question in front, then to the next one."""
+"""Forecasts of the answers to the current question and to the next one."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from core.state.review_items import ReviewItem
 from tui.present.review_answers import Outlook
 from tui.screens.question_order import Key, key_of
 
-_OUTDATED: Final = -1  # number of no snapshot
+_OUTDATED: Final = -1  # a number that no snapshot has
 
 
 class Forecasts:
-    """Forecasts by question and answer; shown until there is a newer one."""
+    """Cache of forecasts by question and answer. Outdated ones are kept until replaced."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Key, str, str], Outlook] = {}
-        """By identity and subject of a question, and action of an answer."""
+        """Forecasts by identity and subject of the question, and action of the answer."""
 
     def of(self, item: ReviewItem, action: str) -> Outlook | None:
-        """The forecast of an answer, if known."""
+        """Return the forecast of an answer, or None."""
         return self._known.get((key_of(item), item.subject, action))
 
     def store(self, item: ReviewItem, action: str, outlook: Outlook) -> None:
@@ -36,18 +36,18 @@ class Forecasts:
         self._known.pop((key_of(item), item.subject, action), None)
 
     def mark_unembedded(self) -> None:
-        """Mark forecasts that lacked embeddings as outdated."""
+        """Mark forecasts that were made without embeddings as outdated."""
         for asked, outlook in self._known.items():
             if outlook.forecast is not None and outlook.forecast.by_words is not None:
                 self._known[asked] = replace(outlook, number=_OUTDATED)
 
     def keep(self, items: Iterable[ReviewItem]) -> None:
-        """Discard all but these questions."""
+        """Discard the forecasts of all other questions."""
         keys = {key_of(item) for item in items}
         self._known = {asked: outlook for asked, outlook in self._known.items() if asked[0] in keys}
 
     def missing(self, item: ReviewItem, answers: Sequence[Answer], number: int) -> list[tuple[ReviewItem, Answer]]:
-        """The answers to forecast for a snapshot; those without any forecast first."""
+        """Return the answers to forecast for a snapshot, those without any forecast first."""
         found = [(answer, self.of(item, answer.action)) for answer in answers if answer.matters and not answer.why_not]
         unknown = [answer for answer, outlook in found if outlook is None]
         outdated = [answer for answer, outlook in found if outlook is not None and outlook.number != number]
@@ -57,7 +57,7 @@ class Forecasts:
 def compute_outlook(
     forecaster: Forecaster, view: ProjectState, item: ReviewItem, answer: Answer, stop: Callable[[], bool]
 ) -> Outlook | None:
-    """Forecast one answer; None if `stop` returned True meanwhile."""
+    """Forecast one answer. Return None if `stop` returned True meanwhile."""
     number = view.snapshot.number
     try:
         found = forecaster.forecast(view, item, answer, stop=stop)

@@ -1,4 +1,4 @@
-"""The panes of Review: two sides and the effect, or one at a time."""
+"""The panes of Review: both sides and the effect, or one pane on a small screen."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PANES: Final = ("subject", "proposal", "consequence")
 
 
 class ReviewPanes(ReviewAnswers):
-    """Lays the question out, and moves between its panes."""
+    """Base of Review that lays out a question and moves between its panes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,11 +72,11 @@ class ReviewPanes(ReviewAnswers):
             self.show_anew()
 
     def text_of(self, name: str) -> TextPane:
-        """A pane: `subject`, `proposal` or `consequence`."""
+        """Return a pane by name: `subject`, `proposal` or `consequence`."""
         return self.query_one(f"#review-{name}", TextPane)
 
     def _widths(self) -> tuple[int, int]:
-        """Cells of the two sides; unlimited before the first layout."""
+        """Return the widths of both sides in cells; unlimited before the first layout."""
         left, right = (self.text_of(name).scrollable_content_region.width for name in ("subject", "proposal"))
         return left or right or UNBROKEN, right or left or UNBROKEN
 
@@ -125,7 +125,7 @@ class ReviewPanes(ReviewAnswers):
         )
 
     def _side_by_side(self, left: list[Content], right: list[Content]) -> tuple[list[Content], list[Content]]:
-        """Both texts with blank lines, so that equal fields are side by side."""
+        """Return both texts, padded with blank lines so that equal fields are side by side."""
         widths = self._widths()
         padded: tuple[list[Content], list[Content]] = ([], [])
         for pair in zip(left, right, strict=True):

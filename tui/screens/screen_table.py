@@ -1,4 +1,4 @@
-"""The table of the screens: their texts and the columns of their lists."""
+"""The texts and list columns of all screens, loaded from `screens.toml`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tui.widgets.record_table import Column
 
 
 class ScreenTable(msgspec.Struct):
-    """Texts and columns of one screen; see the head of `screens.toml` for the fields."""
+    """Texts and columns of one screen. The fields are explained at the top of `screens.toml`."""
 
     about: str
     hint: str = ""
@@ -24,5 +24,5 @@ class ScreenTable(msgspec.Struct):
 
 @cache
 def load_tables() -> dict[str, ScreenTable]:
-    """Load `screens.toml`: the table of each screen that has actions, by its ID."""
+    """Load `screens.toml` as tables by screen ID."""
     return msgspec.toml.decode(Path(__file__).with_name("screens.toml").read_bytes(), type=dict[str, ScreenTable])

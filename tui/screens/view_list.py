@@ -1,4 +1,4 @@
-"""The list of saved views: open, save, rename, delete."""
+"""Dialog that opens, saves, renames and deletes saved views."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NAME_CELLS: Final = 30  # cells of a name in the list
 
 
 class ViewList(Dialog[SavedView | None]):
-    """Own and built-in views; dismissed with the view to open, or None. `shown` is the current list."""
+    """Lists own and built-in views. The result is the view to open, or None. `shown` is the current list."""
 
     HELP_TITLE = "saved views"
     ABOUT = "A view is a screen with its filter, order and tab. Views are stored per user, for all projects."
@@ -119,14 +119,14 @@ class ViewList(Dialog[SavedView | None]):
 
 
 def view_line(view: SavedView, *, own: bool) -> Content:
-    """One row: name, owner and content of a view."""
+    """Return the row of a view: name, owner and content."""
     name = fit(Content(visible_line(view.name, LONGEST_NAME)), NAME_CELLS)
     owner = Content.styled("yours   " if own else "built in", "$quiet")
     return Content.assemble(name, "  ", owner, "  ", _what(view))
 
 
 def _what(view: SavedView) -> Content:
-    """Screen, filter, order and tab in words."""
+    """Describe the screen, filter, order and tab of a view."""
     column, _, direction = view.sort.partition(" ")
     sort = order_text(column, column.replace("_", " "), descending=direction == "down") if column else ""
     tab = f", {view.tab}" if view.tab else ""

@@ -1,4 +1,4 @@
-"""The What-if screen: the states that other thresholds would have led to."""
+"""The What-if screen: the effect that other thresholds would have on all history."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KNOBS: Final = {knob.setting.name: knob for knobs in present.GROUPS.values() for
 
 
 class WhatIfScreen(HistoryQueryScreen):
-    """Thresholds on the left or above, the changes on the right or below."""
+    """Overlay with the thresholds on the left or above, and the changes beside or below."""
 
     place = "what_if"
     NO_ROWS = "No pattern changes"
@@ -69,7 +69,7 @@ class WhatIfScreen(HistoryQueryScreen):
 
     @property
     def settings(self) -> Settings:
-        """The project's settings with the changed thresholds."""
+        """Return the project's settings with the changed thresholds."""
         return reduce(
             lambda settings, name: KNOBS[name].with_text(settings, self._tried[name]), self._tried, self.view.settings
         )
@@ -84,7 +84,7 @@ class WhatIfScreen(HistoryQueryScreen):
 
     @on(ValueField.Changed)
     def _typed(self, message: ValueField.Changed) -> None:
-        """Take the value of a field, if it is valid; else keep the last one."""
+        """Apply the value of a field if it is valid; otherwise keep the last valid value."""
         message.stop()
         before, field, today = self.settings, message.field, self.view.settings
         knob, text, fault = _knob(field), field.text, ""

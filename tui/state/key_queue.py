@@ -1,4 +1,4 @@
-"""Keys typed ahead: each acts after all effects of the previous one, and no decision is made unseen."""
+"""Queue of typed keys: each one is handled after all effects of the previous one."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from textual.message_pump import MessagePump
 
 GUARD_SECONDS: Final = 0.5  # how long deciding keys are ignored after another screen has appeared
 LONGEST_SECONDS: Final = 5.0
-"""Longest wait for the effects of one key at each step; a key that hangs must not block typing."""
+"""Timeout for the effects of one key at each step: a key that hangs must not block typing."""
 _HELD_SECONDS: Final = 0.01
 FEWEST_ROUNDS: Final = 2
-MOST_ROUNDS: Final = 8  # how often the path of a key through the widgets is checked: messages on it may move the focus
+MOST_ROUNDS: Final = 8  # checks of the widgets that handle a key: their messages may move the focus
 
 Typed: TypeAlias = events.Key | events.Paste
 
 
 class JumpGuard:
-    """Ignores deciding keys typed before the user can have seen a new screen or question; armed when one appears."""
+    """Ignores keys that decide, if typed before the user can have seen a new screen or question."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -37,16 +37,16 @@ class JumpGuard:
         self._until = self._clock() + GUARD_SECONDS
 
     def blocks(self, typed_at: float | None) -> bool:
-        """Whether a deciding key typed at this time is ignored; None = now, for a click."""
+        """Return True if a deciding key typed at this time is ignored. None means now."""
         return (self._clock() if typed_at is None else typed_at) < self._until
 
 
 class KeyQueue:
-    """Keys and pasted texts that wait for their turn, which are then posted to `app` again.
+    """Holds keys and pasted texts, and posts each to `app` when its turn comes.
 
     Textual sends a key to the widget that has focus when the key arrives, and moves the focus later. Without the queue,
     fast typing of `/d` would deprecate a pattern, and the `p` of `Enter p` would become text. While
-    `holds` returns True, the next key waits for something that a key has started without a message.
+    `holds` returns True, the next key waits for background work that a key has started.
     """
 
     def __init__(self, app: App[None], holds: Callable[[], bool], clock: Callable[[], float] = monotonic) -> None:
@@ -55,12 +55,12 @@ class KeyQueue:
         self._clock = clock
         self._waiting: deque[tuple[Typed, float]] = deque()
         self._turn: Typed | None = None
-        self.typed_at: float | None = None  # when the current key was typed; None if no key acts
+        self.typed_at: float | None = None  # when the current key was typed; None if no key is being handled
         self._task: asyncio.Task[None] | None = None
 
     @property
     def is_empty(self) -> bool:
-        """Whether all keys have acted."""
+        """Whether all keys have been handled."""
         return self._task is None or self._task.done()
 
     def has_turn(self, event: Typed) -> bool:
@@ -89,7 +89,7 @@ class KeyQueue:
                 self.typed_at = None
 
     async def _done(self) -> None:
-        """Wait until the current key, and all messages it caused, are processed."""
+        """Wait until the current key and all messages that it caused are processed."""
         await _reached(self._app)
         for walks in count(1):
             way: list[DOMNode] = (self._app.focused or self._app.screen).ancestors_with_self
@@ -102,7 +102,7 @@ class KeyQueue:
 
 
 async def _reached(pump: MessagePump, *, drawn: bool = False) -> None:
-    """Wait until a pump has processed all its messages, and drawn if asked for."""
+    """Wait until a pump has processed its messages and, if `drawn`, has been redrawn."""
     arrived = asyncio.Event()
     if (pump.call_after_refresh if drawn else pump.call_later)(arrived.set):
         with contextlib.suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""Saved views: a screen with filter, order and tab under a name."""
+"""Saved views: named lists, each a screen with filter, order and tab."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ PlaceName = Annotated[str, Meta(pattern=f"^({'|'.join(PLACES)})$")]  # one of th
 
 
 class SavedView(Struct, frozen=True):
-    """A list to show, under a name that is unique among the user's views."""
+    """A screen with filter, order and tab, under a name unique among the user's views."""
 
     name: Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
     place: PlaceName
     filter: Annotated[str, Meta(max_length=LONGEST_FILTER)] = ""  # as typed
     sort: str = ""  # column and direction, as `score down`; "" = unchanged
-    tab: str = ""  # of the details; "" = unchanged
+    tab: str = ""  # tab of the details; "" = unchanged
 
 
 BUILT_IN: Final = (
@@ -46,14 +46,14 @@ BUILT_IN: Final = (
 
 
 def order_text(column: str, title: str, *, descending: bool) -> str:
-    """The order of a list after its name or count, such as ` by score` or `, newest first`."""
+    """Return the order of a list as a suffix, such as ` by score` or `, newest first`."""
     if column in {"newest", "at"}:
         return ", newest first" if descending else ", oldest first"
     return f" by {title}"
 
 
 def own_views(user_state: UserState) -> tuple[SavedView, ...]:
-    """The user's views in the order of saving; invalid ones are skipped."""
+    """Return the user's views, oldest first. Invalid ones are skipped."""
     views: dict[str, SavedView] = {}
     with contextlib.suppress(ValueError, RecursionError, msgspec.ValidationError):
         for one in msgspec.convert(json.loads(user_state.get(_KEY, "[]")), list[Any]):
@@ -64,7 +64,7 @@ def own_views(user_state: UserState) -> tuple[SavedView, ...]:
 
 
 def save_view(user_state: UserState, view: SavedView) -> bool:
-    """Save a view, replacing one of the same name; False if there are too many."""
+    """Save a view, replacing one of the same name. Return False if there are too many."""
     views = {other.name: other for other in own_views(user_state)}
     if len(views) >= MOST_VIEWS and view.name not in views:
         return False
@@ -73,7 +73,7 @@ def save_view(user_state: UserState, view: SavedView) -> bool:
 
 
 def rename_view(user_state: UserState, name: str, other: str) -> bool:
-    """Rename a view; False if the name is taken."""
+    """Rename a view. Return False if the new name is already used."""
     views = own_views(user_state)
     if other != name and any(view.name == other for view in views):
         return False

@@ -1,4 +1,4 @@
-"""User state between runs: theme, glyphs, and per project screen and filters."""
+"""User state kept between runs: theme and glyphs; screen and filters per project."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_PROJECTS = 50  # projects that are remembered, the most recent ones
 
 @dataclass
 class UserState:
-    """A JSON file in the user's state folder; losing it is harmless."""
+    """Values stored in a JSON file in the user's state folder. Losing it is harmless."""
 
     path: Path
     project: str  # key of the open project
@@ -22,7 +22,7 @@ class UserState:
     _set: set[str] = field(default_factory=set)  # names that were set since the last `load` or `save`
 
     def load(self) -> None:
-        """Read the file, skipping invalid values; values set here since then stay."""
+        """Read the file, skipping invalid values. Values not yet saved here are kept."""
         try:
             values = json.loads(self.path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
@@ -49,7 +49,7 @@ class UserState:
             temporary.replace(self.path)
 
     def get(self, name: str, default: str = "") -> str:
-        """A value for all projects."""
+        """Return a value that applies to all projects."""
         value = self.values.get(name)
         return value if isinstance(value, str) else default
 
@@ -58,7 +58,7 @@ class UserState:
         self._set.add(name)
 
     def get_here(self, name: str, default: str = "") -> str:
-        """A value for this project."""
+        """Return a value that applies to the open project."""
         here = self._projects().get(self.project)
         value = here.get(name) if isinstance(here, dict) else None
         return value if isinstance(value, str) else default

@@ -1,4 +1,4 @@
-"""Terminal notifications by bell or desktop message."""
+"""Notifications by terminal bell or desktop message."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MODES: Final = {
     "osc9": "Notifications: desktop (OSC 9: iTerm2, WezTerm, kitty, Ghostty, Windows Terminal)",
     "osc777": "Notifications: desktop (OSC 777: foot, urxvt, VTE, Ghostty)",
 }
-"""Kinds of notifications, and the toast when one is chosen."""
+"""Kinds of notifications, each with the toast shown when it is chosen."""
 PAUSE_SECONDS: Final = 60.0  # minimum seconds between two notifications; events in between are reported in the next one
 
 _MANY: Final = {"question in Review": "questions in Review"}
@@ -27,8 +27,8 @@ _MANY: Final = {"question in Review": "questions in Review"}
 class Bell:
     """Collects events that need a decision, and notifies at most once per interval.
 
-    A notification has counts and fixed words only, no text from files. `mode` returns the current kind, of `MODES`;
-    `write` writes to the terminal; `clock` is in monotonic seconds; `environment` is for the detection of tmux.
+    A notification contains only counts and fixed words, no text from files. `mode` returns a key of `MODES`;
+    `write` writes to the terminal; `clock` returns monotonic seconds; `environment` is used to detect tmux.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Bell:
         self._called = float("-inf")
 
     def note(self, happened: Iterable[Notification]) -> None:
-        """Collect the events that need the user, and notify if possible."""
+        """Collect the events that need the user, and notify if enough time has passed."""
         if self._mode() == "off":
             self._waiting.clear()
             return
@@ -54,7 +54,7 @@ class Bell:
         self.call_if_due()
 
     def call_if_due(self) -> None:
-        """Notify, if there are events and the last notification is long enough ago."""
+        """Notify if there are events and the last notification is long enough ago."""
         if self._waiting and self._clock() - self._called >= PAUSE_SECONDS:
             self.call(", ".join(plural(count, kind, _MANY.get(kind)) for kind, count in self._waiting.items()))
             self._waiting.clear()
@@ -74,7 +74,7 @@ class Bell:
 
 
 def _kind(one: Notification) -> str:
-    """The kind of event that needs the user: crash, escalation, urgent question."""
+    """Return the name of an event that needs the user, or "" for other events."""
     if one.status is LoopStatus.CRASHED:
         return "crashed loop"
     if one.what is NotificationKind.ESCALATED:

@@ -1,4 +1,4 @@
-"""Copying through tmux or the terminal (OSC 52), also over ssh."""
+"""Copies to the clipboard through tmux or the terminal (OSC 52), also over ssh."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TMUX_SECONDS: Final = 2.0  # timeout of a tmux command
 
 
 def copyable(text: str) -> tuple[str, bool]:
-    """The text that can be copied, and whether it was cut.
+    """Return the text that can be copied, and whether it was cut.
 
     Control characters are made visible: a copied text may be pasted into a shell.
     """
@@ -31,7 +31,7 @@ def copyable(text: str) -> tuple[str, bool]:
 
 
 async def load_into_tmux(text: str) -> str | None:
-    """Load a text into tmux and its terminal; returns the toast, None on failure.
+    """Load a text into tmux and its terminal. Return the toast, or None on failure.
 
     `load-buffer -w` works if `set-clipboard` is `external`, tmux's default, which blocks OSC 52 of programs in tmux.
     """
@@ -44,7 +44,7 @@ async def load_into_tmux(text: str) -> str | None:
 
 
 async def _tmux(*arguments: str, given: str = "") -> str | None:
-    """The output of a tmux command; None without tmux, on refusal or timeout."""
+    """Return the output of a tmux command; None without tmux, on an error or timeout."""
     process = None
     try:
         process = await asyncio.create_subprocess_exec("tmux", *arguments, stdin=PIPE, stdout=PIPE, stderr=DEVNULL)
@@ -59,7 +59,7 @@ async def _tmux(*arguments: str, given: str = "") -> str | None:
 
 
 def copy_message(text: str, way: str, *, cut: bool) -> str:
-    """The toast after a copy: amount, route, and what was cut."""
+    """Return the toast after a copy: its size, its destination and whether it was cut."""
     what = f"Copied {plural(len(text), 'character')}"
     if cut:
         what = f"Copied only the first {len(text):,} characters, the limit of terminals,"
@@ -67,7 +67,7 @@ def copy_message(text: str, way: str, *, cut: bool) -> str:
 
 
 def terminal_way(environment: Mapping[str, str] | None = None) -> str:
-    """How a copy passes through the terminal."""
+    """Describe how a copy through the terminal reaches the clipboard, for the toast."""
     environment = os.environ if environment is None else environment
     if environment.get("TMUX"):
         return "through the terminal; needs tmux option `set -s set-clipboard on`"
@@ -77,14 +77,14 @@ def terminal_way(environment: Mapping[str, str] | None = None) -> str:
 
 
 class Copier:
-    """Copies for an app; `say` shows the toast that reports how."""
+    """Copies texts for an app, and reports the result with `say`."""
 
     def __init__(self, app: App[Any], say: Callable[[str], None]) -> None:
         self._app = app
         self._say = say
 
     def copy(self, text: str) -> None:
-        """Copy a text, which may be untrusted."""
+        """Copy a text. It may be untrusted."""
         copied, cut = copyable(text)
         if os.environ.get("TMUX"):
             self._app.run_worker(self._copy_in_tmux(copied, cut=cut), group="copy", exclusive=True)
@@ -95,13 +95,13 @@ class Copier:
         self._report(text, await load_into_tmux(text), cut=cut)
 
     def _report(self, text: str, way: str | None, *, cut: bool) -> None:
-        """Report a copy in a given way; without one, copy through the terminal."""
+        """Report a copy through tmux, or copy through the terminal if tmux failed."""
         if way is None:
             self._app.copy_to_clipboard(text)
         self._say(copy_message(text, way or terminal_way(), cut=cut))
 
     def selected(self) -> str:
-        """The selected text of a field or of the mouse; "" if there is none."""
+        """Return the text selected in a field or with the mouse, or ""."""
         focused = self._app.focused
         if isinstance(focused, Input | TextArea) and focused.selected_text:
             return focused.selected_text

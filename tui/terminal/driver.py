@@ -1,4 +1,4 @@
-"""A terminal driver that survives invalid input and a closed terminal."""
+"""Terminal driver that tolerates invalid input and a closed terminal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ResilientDriver(LinuxDriver):
 
     @property
     def is_closed(self) -> bool:
-        """Whether the terminal has closed without SIGHUP: it then reads as empty forever."""
+        """Return True if the terminal closed without SIGHUP; every read is then empty."""
         poll = select.poll()
         poll.register(self.fileno, 0)  # a hang-up is always reported
         return self._was_terminal and bool(poll.poll(0))
@@ -36,7 +36,7 @@ class ResilientDriver(LinuxDriver):
         super().suspend_application_mode()
 
     def resume_application_mode(self) -> None:
-        """Resume, if the terminal was handed over.
+        """Resume after another program has used the terminal.
 
         A terminal that closes sends SIGCONT with SIGHUP; resuming then would start threads that never end.
         """
@@ -54,7 +54,7 @@ class ResilientDriver(LinuxDriver):
 
 
 class _Terminal:
-    """A terminal that may close: later writes are lost silently."""
+    """Terminal file that silently discards writes after the terminal has closed."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file

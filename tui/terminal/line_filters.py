@@ -36,19 +36,19 @@ _TABLE: Final = str.maketrans({char: plain for plain, chars in _REPLACEMENTS.ite
 
 
 def ascii_text(text: str) -> str:
-    """Replace drawing characters by ASCII ones of the same width."""
+    """Replace drawing characters by ASCII characters of the same width."""
     return text if text.isascii() else text.translate(_TABLE)
 
 
 class AsciiFilter(LineFilter):
-    """Replaces borders, blocks, arrows and glyphs by ASCII; letters stay."""
+    """Replaces borders, blocks, arrows and glyphs by ASCII. Letters are unchanged."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         return [Segment(ascii_text(text), style, control) for text, style, control in segments]
 
 
 class NoColourFilter(LineFilter):
-    """Removes colours; bold, reverse, underline and click actions stay.
+    """Removes colours, but not bold, reverse, underline and click actions.
 
     Textual's `NoColor` emits the default colours, which is a colour sequence too.
     """

@@ -1,1 +1,1 @@
-"""The widgets of the dashboard, one a file. They know records, not files."""
+"""Reusable widgets of the dashboard. They do not access files."""

@@ -1,4 +1,4 @@
-"""The frame of every screen: top bar, key line, and lines of tabs."""
+"""Lines of clickable items: top bar, key line and lines of tabs."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from tui.widgets.line_view import is_same, to_strip
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A piece of a line."""
+    """A styled, optionally clickable part of a line."""
 
     content: Content
-    value: str = ""  # what a click sends; "" = nothing
+    value: str = ""  # value of the `Clicked` message; "" if the item is not clickable
 
 
 def _are_same(one: Sequence[Item], other: Sequence[Item]) -> bool:
-    """Whether two lines of items look the same and send the same clicks."""
+    """Return True if two lines of items look the same and send the same clicks."""
     values = [item.value for item in one] == [item.value for item in other]
     return values and is_same([item.content for item in one], [item.content for item in other])
 
 
 class ItemLine(Widget):
-    """One line of items from the left and from the right.
+    """One line of items, aligned left and right.
 
-    If space is short, the last items on the left are dropped, then the first ones on the right.
+    If there is too little space, the last items on the left are dropped, then the first ones on the right.
     """
 
     DEFAULT_CSS = """
@@ -60,11 +60,11 @@ class ItemLine(Widget):
 
     @classmethod
     def cells(cls, items: Sequence[Item]) -> int:
-        """Cells needed for all items."""
+        """Return the number of cells needed for all items."""
         return 1 + sum(item.content.cell_length + len(cls.SEPARATOR) for item in items)
 
     def show(self, left: Sequence[Item], right: Sequence[Item] = ()) -> None:
-        """Show these items; redraws only on a change."""
+        """Show these items. Redraw only if they have changed."""
         if not (_are_same(left, self._left) and _are_same(right, self._right)):
             self._left, self._right = tuple(left), tuple(right)
             self.refresh()
@@ -92,7 +92,7 @@ class ItemLine(Widget):
         return to_strip(self, Content.assemble(*parts).rstrip().truncate(width, ellipsis=True), width, style)
 
     def _place(self, item: Item, x: int, parts: list[Content | str]) -> int:
-        """Add an item at a cell; returns the cell of the next one."""
+        """Add an item at a cell, and return the cell after it."""
         end = x + item.content.cell_length
         parts += [item.content, self.SEPARATOR]
         self._spots.append((x, end, item.value))
@@ -107,7 +107,7 @@ class ItemLine(Widget):
 
 
 class TopBar(ItemLine):
-    """Project, screens with their number and badge, and how live the data is."""
+    """Shows the project, the screens with number and badge, and how current the data is."""
 
     DEFAULT_CSS = """
     TopBar { dock: top; background: $surface; }
@@ -116,7 +116,7 @@ class TopBar(ItemLine):
 
 
 class KeyLine(ItemLine):
-    """The keys that can act now."""
+    """Shows the keys that are available now."""
 
     DEFAULT_CSS = """
     KeyLine { dock: bottom; background: $surface; color: $quiet; }
@@ -124,7 +124,7 @@ class KeyLine(ItemLine):
 
 
 class TabLine(ItemLine):
-    """The tabs of a pane."""
+    """Shows the tabs of a pane."""
 
     DEFAULT_CSS = """
     TabLine { background: $background; color: $quiet; border-top: solid $rule; height: 2; }

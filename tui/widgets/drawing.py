@@ -1,4 +1,4 @@
-"""Pictures and lists made of lines: drawn for any size, and clickable."""
+"""Widgets that draw lines for their current size and report clicks."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from textual.widget import Widget
 
 from tui.widgets.line_view import cursor_line, to_strip
 
-Draw = Callable[[int, int], Sequence[Content]]  # from cells and lines to the drawn lines; missing ones stay empty
+Draw = Callable[[int, int], Sequence[Content]]  # maps width and height in cells to lines; missing lines stay empty
 
 
 class Drawing(Widget):
-    """Shows the result of a drawing function; reports clicks."""
+    """Shows the lines that a function draws for the current size, and reports clicks."""
 
     ALLOW_SELECT: ClassVar[bool] = False
     DEFAULT_CSS = """
@@ -64,7 +64,7 @@ class Drawing(Widget):
 
 
 class AnswerList(Widget):
-    """One line per answer; the highlighted one has another background."""
+    """Shows one line per answer. The highlighted answer has another background."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES = {"answer-list--cursor"}
@@ -78,7 +78,7 @@ class AnswerList(Widget):
 
     @dataclass(eq=False)
     class Chosen(Message):
-        """A click on a line."""
+        """A click on the line of an answer."""
 
         row: int
 

@@ -15,18 +15,18 @@ from textual.widgets import Input, Static
 from core.base.text import visible_line
 from tui.messages import NewestMessage
 
-LONGEST: Final = 300  # characters that can be typed, and shown of a text set by the program
+LONGEST: Final = 300  # maximum characters that can be typed, or are shown of a text set by the program
 
 
 class FilterLine(Horizontal):
-    """Prompt, input and count; every keystroke changes the filter."""
+    """Prompt, input and number of matches. Every keystroke changes the filter."""
 
     @dataclass(eq=False)
     class Changed(NewestMessage):
         text: str
 
     class Left(Message):
-        """Enter or down: go to the list."""
+        """The user pressed enter or down to go to the list."""
 
     def __init__(self, hint: str) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class FilterLine(Horizontal):
 
     @property
     def text(self) -> str:
-        """The typed text; until edited, a text set by the program, whose control characters are shown escaped."""
+        """The filter as typed, or as set by the program. The input shows control characters escaped."""
         shown = self.query_one(Input).value
         return self._given if shown == visible_line(self._given, LONGEST) else shown
 
@@ -54,7 +54,7 @@ class FilterLine(Horizontal):
         self.query_one(Input).focus()
 
     def count(self, content: Content) -> None:
-        """Show the number of matches; lay the line out again only if that changed."""
+        """Show the number of matches, and update the layout only if the text has changed."""
         if not content.is_same(self._count):
             self._count = content
             self.query_one(".filter--count", Static).update(content)

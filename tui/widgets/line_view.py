@@ -1,4 +1,4 @@
-"""Shared by the line-API widgets: styled content becomes strips of exact width."""
+"""Helpers of widgets that draw line by line: fit content, selection and cursor."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Align = Literal["left", "right"]
 
 
 def is_same(one: Sequence[Content], other: Sequence[Content]) -> bool:
-    """Whether texts and styles are equal: `==` on Content compares the text alone."""
+    """Return True if texts and styles are equal. `==` on Content compares only texts."""
     return len(one) == len(other) and all(a.is_same(b) for a, b in zip(one, other, strict=True))
 
 
 def fit(content: Content, width: int, align: Align = "left", keep_end: int = 0) -> Content:
-    """`content` cut or padded to exactly `width` cells.
+    """Cut or pad `content` to exactly `width` cells.
 
-    A cut keeps `keep_end` characters of the end, so that IDs that differ only there stay different.
+    A cut keeps the last `keep_end` characters, because some IDs differ only at the end.
     """
     if width <= 0:
         return Content("")
@@ -36,7 +36,7 @@ def fit(content: Content, width: int, align: Align = "left", keep_end: int = 0) 
 
 
 def to_strip(widget: Widget, content: Content, width: int, style: Style) -> Strip:
-    """One line of content as a strip of `width` cells on `style`."""
+    """Convert one line of content to a strip of `width` cells with a base style."""
     content = content.truncate(width, ellipsis=True)
     segments = [
         Segment(text, (style + text_style).rich_style)
@@ -47,9 +47,9 @@ def to_strip(widget: Widget, content: Content, width: int, style: Style) -> Stri
 
 
 def cursor_line(widget: Widget, content: Content, component: str) -> tuple[Content, Style]:
-    """Content and background of the line under a cursor.
+    """Return the content and background of the line under the cursor.
 
-    The background is that of the component class; the theme of the terminal's own colours uses reverse video instead.
+    The background comes from the component class. Themes with the terminal's colours use reverse video instead.
     """
     style = widget.get_visual_style(component)
     if widget.app.native_ansi_color:
@@ -58,7 +58,7 @@ def cursor_line(widget: Widget, content: Content, component: str) -> tuple[Conte
 
 
 def with_selection(widget: Widget, content: Content, row: int) -> Content:
-    """`content`, line `row` of the widget, with the mouse selection highlighted."""
+    """Return `content`, line `row` of the widget, with the mouse selection highlighted."""
     selection = widget.text_selection
     span = selection.get_span(row) if selection is not None else None
     if span is None:
@@ -69,7 +69,7 @@ def with_selection(widget: Widget, content: Content, row: int) -> Content:
 
 
 def selected(lines: Sequence[str], selection: Selection) -> str:
-    """The selected text of these lines, without trailing padding."""
+    """Return the selected text of these lines, without trailing padding."""
     first = max(selection.start.y, 0) if selection.start is not None else 0
     last = min(selection.end.y, len(lines) - 1) if selection.end is not None else len(lines) - 1
     spans = [(row, selection.get_span(row)) for row in range(first, last + 1)]

@@ -1,4 +1,4 @@
-"""A table of any number of records that draws only the visible rows."""
+"""Table of any number of records that draws only the visible rows."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ MOST_COPIED: Final = 2_000  # rows that a mouse selection can copy
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column; `id` is the key of its cells and of the sort order."""
+    """One column. `id` identifies its cells and its sort order."""
 
     id: str
     title: str
     width: int  # minimum cells
     flex: int = 0  # share of the remaining space; 0 keeps `width`
     align: Align = "left"
-    keep: int = 9  # priority if space is short: lower ones are dropped first, 9 always stays
-    keep_end: int = 0  # characters of the end to keep when a cell is cut, for ids
-    best: int = 0  # cells that show everything; filled before any column flexes
+    keep: int = 9  # priority if space is short: low values are dropped first, 9 is never dropped
+    keep_end: int = 0  # characters to keep at the end when a cell is cut, for IDs
+    best: int = 0  # width that shows all content; used before flexible columns grow
 
 
 class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
-    """Rows by key, drawn on demand: `draw` gives the cells of a visible row by column id, `below` its second line.
+    """Table of record keys. `draw` returns the cells of a row by column ID, `below` its second line.
 
-    `empty` gives the text of an empty table.
+    Both are called for visible rows only. `empty` returns the text of an empty table.
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -72,7 +72,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     @dataclass(eq=False)
     class Highlighted(Message):
-        """The cursor is on another record (or on none: key is None)."""
+        """The cursor has moved to another record; `key` is None in an empty table."""
 
         table: RecordTable
         key: str | None
@@ -133,7 +133,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         return frozenset(self._marked)
 
     def show(self, keys: Sequence[str], *, sorted_by: tuple[str, bool] | None = None, keep_row: bool = False) -> None:
-        """Show these rows; the cursor stays on its record, else (or with `keep_row`) near its row.
+        """Show these rows. The cursor stays on its record, or on its row if `keep_row`.
 
         `keys` is not copied, so do not change it afterwards. `sorted_by` is the column id and whether descending, for
         the arrow in the heading.
@@ -154,7 +154,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         self._announce()
 
     def space(self, lines: int) -> None:
-        """Set the lines of a row: 1, or `COMFORTABLE`."""
+        """Set the number of lines per row: 1, or `COMFORTABLE`."""
         if lines != self._lines:
             self._lines = lines
             self._fit_lines()
@@ -165,12 +165,12 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.virtual_size = Size(0, len(self._keys) * self._lines + 1)
 
     def use(self, columns: Sequence[Column]) -> None:
-        """Use other columns; `show` draws them."""
+        """Replace the columns. Call `show` afterwards to draw them."""
         self.columns = tuple(columns)
         self._layout = (-1, ())
 
     def redraw(self) -> None:
-        """Redraw the visible rows: their cells may have changed."""
+        """Redraw the visible rows, because their cells may have changed."""
         self._generation += 1
         self.refresh()
 
@@ -180,7 +180,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         return self._place.get(key)
 
     def go_to(self, key: str) -> bool:
-        """Put the cursor on a record; False if it is not in the table."""
+        """Move the cursor to a record. Return False if it is not in the table."""
         at = self.position(key)
         if at is None:
             return False
@@ -188,7 +188,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         return True
 
     def toggle_mark(self, keys: Iterable[str]) -> None:
-        """Select these records; if all are selected already, deselect them."""
+        """Select these records, or deselect them if all of them are selected."""
         keys = set(keys)
         if keys <= self._marked:
             self._marked -= keys
@@ -210,7 +210,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def page(self) -> int:
-        """Rows that fit."""
+        """Number of rows that fit on a page."""
         return max((self.size.height - 1) // self._lines, 1)
 
     def move(self, rows: int) -> None:
@@ -249,8 +249,8 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     def on_click(self, event: events.Click) -> None:
-        """A click selects, a second one opens; on a heading it sorts."""
-        event.prevent_default()  # of Widget, whose double click selects the text of the whole table
+        """Move the cursor, open the record on a double click, or sort by a heading."""
+        event.prevent_default()  # skip the handler of Widget: its double click selects all text of the table
         if self.text_selection is not None:
             return
         row = self._row_at(event.y)
@@ -267,7 +267,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
                 self.post_message(self.Chosen(self._keys[row]))
 
     def _columns_at(self, width: int) -> tuple[tuple[Column, int], ...]:
-        """The columns that fit into `width` cells, each with its cells."""
+        """Return the columns that fit into `width` cells, each with its width."""
         if self._layout[0] == width:
             return self._layout[1]
         columns = list(self.columns)
@@ -281,7 +281,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         return self._layout[1]
 
     def width_of(self, column: str) -> int:
-        """Cells of a column now; 0 if it is dropped."""
+        """Return the current width of a column in cells, or 0 if it is not shown."""
         shown = self._columns_at(self.scrollable_content_region.width)
         return next((cells for known, cells in shown if known.id == column), 0)
 
@@ -313,7 +313,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         return strip.apply_offsets(0, line)
 
     def get_selection(self, selection: Selection) -> tuple[str, str]:
-        """The text of the mouse selection, as drawn; of a long list only the first rows."""
+        """Return the text selected with the mouse, limited to the first rows of a long list."""
         width, lines = self.scrollable_content_region.width, self._lines
         first = selection.start.y if selection.start is not None else 0
         last = selection.end.y if selection.end is not None else len(self._keys) * lines - 1
@@ -322,7 +322,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         return selected(drawn, selection), "\n"
 
     def _line(self, row: int, part: int, width: int) -> Content:
-        """One line of a row: its cells, or its second line."""
+        """Return one line of a row: its cells, or its second line."""
         key = self._keys[row]
         bar = ("▌" if row == self.cursor else " ", "$accent")
         if part:
@@ -346,7 +346,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
 
 
 def _widths(columns: Sequence[Column], room: int) -> list[int]:
-    """The cells of each column in `room` cells, with a gap of one between two columns."""
+    """Distribute `room` cells over the columns, with a gap of one cell between columns."""
     widths = [column.width for column in columns]
     left = room - (sum(widths) + len(widths) - 1)
     for n, column in enumerate(columns):

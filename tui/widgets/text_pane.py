@@ -1,4 +1,4 @@
-"""Scrollable styled text of any length, wrapped in a worker if it is long."""
+"""Pane for scrollable styled text of any length. Long texts are wrapped in a thread."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NOTHING: Final = Content("")
 
 
 class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
-    """Paragraphs, each wrapped to the width with its indentation kept."""
+    """Shows paragraphs, each wrapped to the width with its indentation."""
 
     DEFAULT_CSS = """
     TextPane {
@@ -38,7 +38,7 @@ class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
     COMPONENT_CLASSES: ClassVar[set[str]] = set()
 
     class Widened(Message):
-        """The width has changed: content drawn to the width is to be drawn again."""
+        """The width has changed, so content drawn for the width must be redrawn."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -55,9 +55,9 @@ class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
         return "\n".join(paragraph.plain for paragraph in self._paragraphs)
 
     def show(self, paragraphs: Sequence[Content], *, top: bool = True, marks: Sequence[Content] = ()) -> None:
-        """Show this text, from its top or (for live text) at the current position.
+        """Show a text from its top, or at the current scroll position if not `top`.
 
-        `marks` are prefixes of every line of each paragraph, all of one width.
+        `marks` has a prefix for the lines of each paragraph. All prefixes have the same width.
         """
         paragraphs, marks = tuple(paragraphs), tuple(marks)
         if not (is_same(paragraphs, self._paragraphs) and is_same(marks, self._marks)):
@@ -78,14 +78,14 @@ class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
         self.scroll_to(y=self.scroll_offset.y + rows, animate=False)
 
     def reach(self, paragraph: int) -> None:
-        """Scroll to a paragraph, unless its start is visible."""
+        """Scroll to a paragraph unless its start is already visible."""
         row = len(wrap(self._paragraphs[:paragraph], self.scrollable_content_region.width, self._marks))
         if not self.scroll_offset.y <= row < self.scroll_offset.y + self.page:
             self.scroll_to(y=row - 1, animate=False)
 
     @property
     def page(self) -> int:
-        """Lines that fit."""
+        """Number of lines that fit on a page."""
         return max(self.size.height - 1, 1)
 
     def _wrap(self) -> None:
@@ -100,7 +100,7 @@ class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
         self.run_worker(self._wrap_long(self._paragraphs, self._marks, width), group="wrap", exclusive=True)
 
     async def _wrap_long(self, paragraphs: Sequence[Content], marks: Sequence[Content], width: int) -> None:
-        """Wrap in a thread, in parts, so that a newer text replaces this one at once."""
+        """Wrap in a thread in parts, so that a newer text can replace this one at once."""
         lines: list[Content] = []
         for start in range(0, len(paragraphs), PART):
             end = start + PART
@@ -125,7 +125,7 @@ class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
 
 
 def wrap(paragraphs: Sequence[Content], width: int, marks: Sequence[Content] = ()) -> list[Content]:
-    """Break paragraphs into lines of at most `width` cells, keeping indentation; `marks` are prefixes of each."""
+    """Wrap paragraphs to `width` cells, keeping their indentation. `marks` has a prefix for each paragraph."""
     lines: list[Content] = []
     for paragraph, mark in zip_longest(paragraphs, marks[: len(paragraphs)], fillvalue=_NOTHING):
         broken = _broken(paragraph, width - mark.cell_length)
@@ -135,7 +135,7 @@ def wrap(paragraphs: Sequence[Content], width: int, marks: Sequence[Content] = (
 
 def _broken(paragraph: Content, width: int) -> list[Content]:
     if "\t" in paragraph.plain:
-        paragraph = paragraph.expand_tabs(4)  # a terminal would jump to stops of its own
+        paragraph = paragraph.expand_tabs(4)  # a terminal would use its own tab stops
     if paragraph.cell_length <= width and "\n" not in paragraph.plain:
         return [paragraph]
     lines: list[Content] = []

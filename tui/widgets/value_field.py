@@ -1,4 +1,4 @@
-"""One line with a typed value: label, field, note, and an error line."""
+"""Field for a value, with a label, a note and an error line."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from textual.message import Message
 from textual.widgets import Input, Static
 from textual.widgets.input import Selection
 
-_TYPED: Final = frozenset("0123456789.,%")  # characters of a number; any other key stays a command, as in a list
+_TYPED: Final = frozenset("0123456789.,%")  # characters of a number; any other key acts as a command, as in a list
 
 
 class _Value(Input, inherit_bindings=False):
-    """The input; only the characters in `typed` are accepted."""
+    """Input that accepts only the characters in `typed`."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("backspace", "delete_left", show=False),
@@ -31,7 +31,7 @@ class _Value(Input, inherit_bindings=False):
         self._typed = typed
 
     def select_all(self) -> None:
-        """Select all, with the cursor at the start of a long text."""
+        """Select the whole text, and keep the start of a long text visible."""
         self.selection = Selection(len(self.value), 0)
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
@@ -39,13 +39,13 @@ class _Value(Input, inherit_bindings=False):
 
     def on_key(self, event: events.Key) -> None:
         if event.is_printable and event.character not in self._typed:
-            event.prevent_default()  # of Input, which would take it as text
+            event.prevent_default()  # skip the handler of Input, which would insert the key as text
 
 
 class ValueField(Vertical):
-    """A value as text, between `label` and `note`; `name` identifies it.
+    """Field for a value, between `label` and `note`. `name` identifies the field.
 
-    Only the characters in `typed` are accepted, or none if it is `stepped` through a list of words.
+    Only the characters in `typed` can be typed. A `stepped` field has a list of words and accepts no typing.
     """
 
     @dataclass(eq=False)
@@ -59,7 +59,7 @@ class ValueField(Vertical):
 
     @dataclass(eq=False)
     class Left(Message):
-        """The field has lost focus; may come after the `Entered` of the next one."""
+        """The field has lost focus. May arrive after `Entered` of the next field."""
 
         field: ValueField
 
@@ -92,7 +92,7 @@ class ValueField(Vertical):
         return self.query_one(_Value).value.strip()
 
     def put(self, text: str) -> None:
-        """Set the text; typing replaces it."""
+        """Set the text, and select it so that typing replaces it."""
         value = self.query_one(_Value)
         value.value = text
         value.select_all()
@@ -101,7 +101,7 @@ class ValueField(Vertical):
         self.query_one(_Value).focus()
 
     def show_state(self, *, changed: bool, fault: str) -> None:
-        """Show whether it differs from the initial value, and its error."""
+        """Show the error, and whether the value differs from the initial one."""
         self.fault = fault
         self.set_class(changed, "-changed")
         self.set_class(bool(fault), "-faulty")
@@ -109,7 +109,7 @@ class ValueField(Vertical):
         self.query_one(".value--fault", Static).update(Content(fault))
 
     def on_key(self, event: events.Key) -> None:
-        """Keys that are not part of a value go on to the bindings."""
+        """Pass keys that are not part of a value to the bindings."""
         event.prevent_default(False)
 
     def on_descendant_focus(self) -> None:

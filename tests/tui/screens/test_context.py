@@ -150,7 +150,7 @@ async def test_every_value_can_be_changed_and_restored(sample: Path, home: Path)
         await user.settled()
         assert place.settings == start
         await user.press("R")
-        assert "All values are the project's settings" in user.toasts()[-1]
+        assert "All values already equal the project's settings" in user.toasts()[-1]
 
 
 @pytest.mark.slow
@@ -287,7 +287,9 @@ async def test_the_patterns_of_another_task_go_to_the_loop_that_is_chosen(sample
         await at_task(user)
         loops = [loop for loop in user.app.view.snapshot.loops.values() if loop.status.active]
         await user.press("I")
-        await user.sees("Which loop got 5 patterns and 3 reflections?", "Recorded to measure the effect", loops[0].task)
+        await user.sees(
+            "Which loop received 5 patterns and 3 reflections?", "used to measure the effect", loops[0].task
+        )
         await user.press("escape", "I", "j", "enter")
         await user.until(lambda: bool(user.toasts()), "an answer")
         ids = [one.pattern_id for one in prepare_task_injection(user.app.view, TASK).chosen]
@@ -373,7 +375,7 @@ async def test_reflections_have_rows_and_open_in_their_screen(sample: Path, home
 async def test_running_loops_and_recent_tasks_are_offered_without_a_task(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("context")
-        await user.sees("Running loops and recent tasks", "Add rate limiting to the login endpoint", "take this task")
+        await user.sees("Running loops and recent tasks", "Add rate limiting to the login endpoint", "use this task")
         assert user.in_focus(user.table), "the cursor is where enter takes a task, not in a prompt that eats keys"
         await user.press("j", "enter")
         await user.settled()

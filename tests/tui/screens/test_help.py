@@ -43,7 +43,7 @@ async def test_a_dialog_has_help_for_its_keys(sample: Path, home: Path) -> None:
         assert isinstance(user.app.screen, AskLine)
         await user.press("question_mark", "f1")
         assert isinstance(user.app.screen, Help)
-        await user.sees("Keys in this dialog", "Decide nothing")
+        await user.sees("Keys in this dialog", "Close without a decision")
         await user.press("f1")
         assert isinstance(user.app.screen, AskLine)
         assert user.app.screen.query_one(Input).value == "?", "where text is typed, ? is text"

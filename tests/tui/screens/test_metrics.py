@@ -58,7 +58,7 @@ async def test_all_sections_of_metrics_can_be_visited(tmp_path: Path, monkeypatc
         assert "of 52" not in user.text()
         assert len(place.rows.keys) == 52
         await user.press("plus")
-        assert user.toasts()[-1] == "This is the longest time"
+        assert user.toasts()[-1] == "This is the longest time range"
         await user.press("minus", "minus")
         await user.settled()
         assert len(place.rows.keys) == 4

@@ -230,7 +230,8 @@ async def test_a_key_that_cannot_answer_gives_a_reason(sample: Path, home: Path)
         await at_question(user, BURST)
         await user.press("p")
         assert (
-            "about a single pattern: this question is about many patterns at once; here: a, x, s" in user.toasts()[-1]
+            "about a single pattern: this question is about many patterns at once; available keys: a, x, s"
+            in user.toasts()[-1]
         )
         await user.press("m")
         assert "Select several patterns in Patterns" in user.toasts()[-1]

@@ -327,7 +327,8 @@ async def test_an_escalation_is_acknowledged_without_other_effects(sample: Path,
         await user.sees("src/stuck.ts", "not asked again", "No effect on loops")
         assert "Run 1" in pane(user, "subject") and "[/] broke" in pane(user, "proposal")
         assert user.place.why_not("promote") == (
-            "that needs a question about a single pattern: this question is about a debug session; here: a, s, W"
+            "that needs a question about a single pattern: this question is about a debug session; "
+            "available keys: a, s, W"
         )
         await user.press("o")
         await user.settled()
