@@ -54,7 +54,7 @@ class BulkDialog(Dialog[bool]):
         self._info = info
         self._many = plural(len(subjects), "pattern")
         title = Content(f"{info.word.capitalize()} {self._many}?")
-        super().__init__(title, Content(f"{info.effect} A single undo reverses it for all."), verb=info.word)
+        super().__init__(title, Content(f"{info.effect} One undo reverses it for all patterns."), verb=info.word)
         self._verb = verb
         self._subjects = tuple(subjects)
         self._seen: ProjectState | None = None
