@@ -37,7 +37,7 @@ class Offers:
         self._running: tuple[tuple[object, ...], Steps[tuple[Cluster, ...]]] | None = None
         self._unfit: tuple[Snapshot, dict[str, str]] | None = None
 
-    def of(self, source_id: str, view: ProjectState, types: frozenset[PatternType], agent: str = "") -> Extraction:
+    def extract(self, source_id: str, view: ProjectState, types: frozenset[PatternType], agent: str = "") -> Extraction:
         """Extract patterns from a loop, task, debug session or recurring learning.
 
         `source_id` may be a unique prefix of a loop ID. `agent` is the contributor; if "", the agent in the files is.
@@ -48,11 +48,11 @@ class Offers:
             raise Refused("extraction is disabled in the settings (extraction.enabled)")
         snapshot = view.snapshot
         if source_id.startswith(CLUSTER_ID):
-            cluster = next((cluster for cluster in self.recurring(snapshot) if cluster.id == source_id), None)
+            cluster = next((cluster for cluster in self.find_recurring(snapshot) if cluster.id == source_id), None)
             if cluster is None:
                 shown = visible_line(source_id, 80)
                 raise UnknownRecord(f"no recurring learning {shown!r}; see: ralphdeck reflection list --recurring")
-            offer = self.of_cluster(cluster, view)
+            offer = self.extract_cluster(cluster, view)
             return replace(offer, proposals=tuple(one for one in offer.proposals if one.type in types))
         if source_id not in snapshot.debug_sessions:
             task = None if source_id in snapshot.loops else snapshot.tasks.get(source_id)
@@ -63,7 +63,7 @@ class Offers:
         materials, known = self._of_snapshot(view)
         return extract(replace(materials.read(source_id), agent=agent), known, self._settings, types)
 
-    def recurring(self, snapshot: Snapshot) -> tuple[Cluster, ...]:
+    def find_recurring(self, snapshot: Snapshot) -> tuple[Cluster, ...]:
         """Return the recurring learnings; takes seconds if not cached. Thread-safe."""
         key = _cache_key(snapshot)
         if (found := self._cached(key)) is None:
@@ -71,8 +71,8 @@ class Offers:
             self._recurring = key, found
         return found
 
-    def gather(self, snapshot: Snapshot) -> tuple[Cluster, ...] | None:
-        """Work on `recurring` for `_STEP_SECONDS`; return None if it is not finished.
+    def find_recurring_in_steps(self, snapshot: Snapshot) -> tuple[Cluster, ...] | None:
+        """Work on `find_recurring` for `_STEP_SECONDS`; return None if it is not finished.
 
         A computation that has started continues even if records change; otherwise it would never finish while loops are
         running. So the result may be out of date.
@@ -96,7 +96,7 @@ class Offers:
         known = self._recurring
         return known[1] if known is not None and known[0] == key else None
 
-    def why_unfit(self, cluster: Cluster, view: ProjectState) -> str:
+    def explain_unfit(self, cluster: Cluster, view: ProjectState) -> str:
         """Return why a recurring learning gives no candidate, or "" if it does; cached."""
         if not self._settings.enabled:
             return ""
@@ -105,10 +105,10 @@ class Offers:
             self._unfit = snapshot, {}
         known = self._unfit[1]
         if cluster.id not in known:
-            known[cluster.id] = self.of_cluster(cluster, view).why_nothing
+            known[cluster.id] = self.extract_cluster(cluster, view).why_nothing
         return known[cluster.id]
 
-    def of_cluster(self, cluster: Cluster, view: ProjectState) -> Extraction:
+    def extract_cluster(self, cluster: Cluster, view: ProjectState) -> Extraction:
         materials, known = self._of_snapshot(view)
         return extract_recurring_lesson(cluster, materials.descriptions, known, self._settings)
 

@@ -124,8 +124,8 @@ class ProjectReader:
                 changed = self._incremental_checks.look(
                     view.snapshot,
                     view.board,
-                    lambda: self._offers.gather(view.snapshot),
-                    lambda cluster: self._offers.of_cluster(cluster, view),
+                    lambda: self._offers.find_recurring_in_steps(view.snapshot),
+                    lambda cluster: self._offers.extract_cluster(cluster, view),
                 )
             if changed is None:
                 changed = self._held_texts.look(view)
@@ -169,11 +169,11 @@ class ProjectReader:
     def extraction(self, source_id: str, types: frozenset[PatternType] = ALL_TYPES) -> Extraction:
         """Return the patterns offered by work or a learning; UnknownRecord or Refused."""
         with self._lock:
-            return self._offers.of(source_id, self._view, types, self.agent)
+            return self._offers.extract(source_id, self._view, types, self.agent)
 
     def recurring(self) -> tuple[Cluster, ...]:
         """Return the learnings that several loops reported, without holding the lock."""
-        return self._offers.recurring(self._view.snapshot)
+        return self._offers.find_recurring(self._view.snapshot)
 
     def unfit_learnings(self) -> Mapping[str, str]:
         """Return by ID why the first `MOST_JUDGED` recurring learnings give no candidate."""
@@ -182,7 +182,7 @@ class ProjectReader:
         found = {}
         for cluster in self.recurring()[:MAX_JUDGED]:
             with self._lock:
-                found[cluster.id] = self._offers.why_unfit(cluster, self._view)
+                found[cluster.id] = self._offers.explain_unfit(cluster, self._view)
         return {id: why for id, why in found.items() if why}
 
     @cached_property

@@ -243,7 +243,7 @@ def may_extract(settings: Settings, world: World) -> Any:
     opened = Project(ProjectPaths(world.ended), settings, by="ada", clock=lambda: NOW, cache=False)
     opened.load()
     try:
-        Offers(opened.project, settings.extraction).of("ralph-a", opened.view, frozenset(PatternType))
+        Offers(opened.project, settings.extraction).extract("ralph-a", opened.view, frozenset(PatternType))
     except Refused:
         return False, is_wanted(settings.extraction)
     return True, is_wanted(settings.extraction)

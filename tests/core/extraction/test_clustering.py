@@ -34,7 +34,7 @@ def texts(clusters: tuple[Cluster, ...]) -> list[list[str]]:
     return [[member.reflection.learning for member in cluster.members] for cluster in clusters]
 
 
-def test_the_same_from_two_loops_recurs_and_from_one_it_does_not() -> None:
+def test_a_learning_recurs_if_two_loops_recorded_it() -> None:
     other = "Settle the shared types before the first file that uses them."
     (found,) = cluster_reflections(
         [reflection("b", other, 2), reflection("a", SETTLE, 1), reflection("c", "Lock in order", 3)], {}
@@ -51,7 +51,7 @@ def test_labels_case_and_order_of_words_make_no_difference() -> None:
     assert len(cluster_reflections([one, two], {})) == 1
 
 
-def test_a_chain_of_small_differences_joins_no_cluster() -> None:
+def test_a_chain_of_small_differences_is_not_one_cluster() -> None:
     words = [f"word{number}" for number in range(30)]
     steps = [reflection(f"loop-{n}", " ".join(words[n * 2 : n * 2 + 8])) for n in range(11)]
     for cluster in cluster_reflections(steps, {}):
@@ -88,7 +88,7 @@ def test_the_most_similar_learning_is_central() -> None:
     assert found.text == SETTLE and len(found.members) == 4
 
 
-def test_the_id_stays_while_others_join() -> None:
+def test_the_id_is_stable_while_reflections_join() -> None:
     first = [reflection("a", SETTLE, 1), reflection("b", f"{SETTLE} too", 2)]
     (before,) = cluster_reflections(first, {})
     (after,) = cluster_reflections([*first, *(reflection(f"c{n}", SETTLE, 3) for n in range(3))], {})
@@ -96,7 +96,7 @@ def test_the_id_stays_while_others_join() -> None:
     assert before.id.startswith("recurring-") and before.id.removeprefix("recurring-").isalnum()
 
 
-def test_a_task_counts_as_its_loop_if_known() -> None:
+def test_a_task_and_its_loop_are_one_source() -> None:
     of_loop = reflection("", SETTLE, 1, task_id="task-001", id="1")
     loops = {"a": Loop(id="a", task="Migrate", aliases=("a-alias",))}
     tasks = {"task-001": Task(id="task-001", loop_id="a"), "task-002": Task(id="task-002")}
@@ -142,7 +142,7 @@ def test_drafts_reflections_without_source_and_short_ones_are_ignored() -> None:
     assert cluster_reflections([*drafts, *homeless, *short, *silent], {}) == ()
 
 
-def test_hostile_texts_are_cut_and_kept() -> None:
+def test_hostile_texts_are_truncated_and_not_dropped() -> None:
     wild = "\x1b]0;x\x07 \ud800 [/] \u202e " + "word and another " * 100_000
     (found,) = cluster_reflections([reflection("\ud800", wild), reflection("b", wild)], {})
     assert found.text == wild
@@ -155,7 +155,7 @@ _DRAWN = st.lists(st.tuples(st.sampled_from("abcd"), _LEARNING, st.none() | st.i
 
 @settings(max_examples=50, deadline=None)
 @given(_DRAWN, st.randoms(use_true_random=False))
-def test_clusters_are_disjoint_close_to_their_centre_and_in_no_order_of_input(
+def test_clusters_are_disjoint_and_independent_of_the_order_of_input(
     drawn: list[tuple[str, str, int | None]], random: Random
 ) -> None:
     reflections = [reflection(loop, text, day, id=f"{n}") for n, (loop, text, day) in enumerate(drawn)]

@@ -116,7 +116,7 @@ class TestApproaches:
 
 
 class TestFailures:
-    def test_the_same_error_three_times(self) -> None:
+    def test_the_same_error_three_times_is_an_anti_pattern(self) -> None:
         text = "1 failing: row 7 locked by 'ann'"
         others = ("1 failing: row 8 locked by 'bob'", "2 failing: row 9 locked by 'cy'")
         given = make_material(
@@ -134,7 +134,7 @@ class TestFailures:
         twice = make_material(failed_step(1, "a", text), failed_step(2, "b", others[0]))
         assert not of(twice, PatternType.ANTI)
 
-    def test_falling_quality(self) -> None:
+    def test_falling_quality_is_an_anti_pattern(self) -> None:
         marks = (0.5, 0.45, 0.4, 0.7)
         given = make_material(*(failed_step(n, f"Change {n}", quality=mark) for n, mark in enumerate(marks, 1)))
         (proposal,) = of(given, PatternType.ANTI)
@@ -144,7 +144,7 @@ class TestFailures:
         once = make_material(*(failed_step(n, quality=mark) for n, mark in enumerate((0.5, 0.4, 0.6), 1)))
         assert not of(once, PatternType.ANTI)
 
-    def test_scope_creep_by_files_and_by_words(self) -> None:
+    def test_scope_creep_is_detected_by_files_and_by_words(self) -> None:
         few = failed_step(1, "Start", files=("a.ts",))
         many = failed_step(2, "Moved on", files=tuple(f"{n}.ts" for n in range(9)))
         (proposal,) = of(make_material(few, many), PatternType.ANTI)
@@ -194,7 +194,7 @@ class TestTemplates:
 class TestBreadth:
     LIKE = tuple(f"Cannot read property 'p{n}' of null" for n in range(5))
 
-    def test_a_trigger_that_matches_too_much_keeps_its_names(self) -> None:
+    def test_a_broad_trigger_keeps_the_names_of_its_message(self) -> None:
         others = tuple(f"some other error {word}" for word in ("one", "two", "three", "four", "five"))
         (proposal,) = of(
             make_material(*FIXED), PatternType.ERROR, known=make_known_patterns(messages=self.LIKE + others)
@@ -208,7 +208,7 @@ class TestBreadth:
         (proposal,) = of(given, PatternType.ERROR, known=make_known_patterns(messages=messages))
         assert proposal.refused == "too broad: matches 50% of 10 known error messages"
 
-    def test_few_known_messages_narrow_no_trigger(self) -> None:
+    def test_a_trigger_is_not_narrowed_with_few_known_messages(self) -> None:
         (proposal,) = of(make_material(*FIXED), PatternType.ERROR, known=make_known_patterns(messages=self.LIKE))
         assert not proposal.refused and "'.*'" in proposal.record["error_signature"]["error_pattern"]
 
@@ -219,7 +219,7 @@ class TestDuplicates:
         found = parse_pattern_record(PatternType.ERROR, proposal.slug, proposal.record)
         return replace(found, source_loops=(SourceLoop(loop_id=loop_id),))
 
-    def test_a_pattern_of_another_loop_gets_a_further_use(self) -> None:
+    def test_a_pattern_of_another_loop_gets_one_more_use(self) -> None:
         (proposal,) = of(make_material(*FIXED), PatternType.ERROR, known=make_known_patterns(self.registered("other")))
         assert (proposal.duplicate_of, proposal.similarity) == ("pat-error-null-check-000", 1.0)
 
@@ -233,7 +233,7 @@ class TestDuplicates:
         )
         assert (proposal.duplicate_of, proposal.record["related_patterns"]) == ("", ["pat-error-null-check-000"])
 
-    def test_a_loop_gives_each_lesson_once(self) -> None:
+    def test_a_loop_gives_each_pattern_once(self) -> None:
         (proposal,) = of(make_material(*FIXED), PatternType.ERROR, known=make_known_patterns(self.registered(LOOP_ID)))
         assert proposal.refused == "already known from this loop as pat-error-null-check-000"
         reworded = replace(

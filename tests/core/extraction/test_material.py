@@ -116,7 +116,7 @@ NOW = datetime(2026, 2, 3, tzinfo=UTC)
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A loop, the task that records it, and a task of its own."""
+    """A project with a loop, the task that records it, and a task without a loop."""
     write(tmp_path, "loops/ralph-a/state.json", {"task": "Fix it", "status": "completed"})
     write(tmp_path, "tasks/task-001/metadata.json", {"status": "completed", "loop_id": "ralph-a"})
     write(tmp_path, "tasks/task-002/metadata.json", {"status": "completed", "description": "Mend that"})

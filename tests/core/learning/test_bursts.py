@@ -21,8 +21,8 @@ LIMITS = LearningSettings()
 MANY = tuple(f"pat-error-p{number}-001" for number in range(8))
 
 
-def marks(*minutes: float) -> list[HarmfulReport]:
-    """One mark on a pattern of its own at each of these times."""
+def make_reports(*minutes: float) -> list[HarmfulReport]:
+    """Make one harmful report on a different pattern at each of these times."""
     return [HarmfulReport(NOW + timedelta(minutes=at), f"p{number}") for number, at in enumerate(minutes)]
 
 
@@ -31,9 +31,9 @@ def held(given: list[HarmfulReport], *verdicts: BurstVerdict) -> tuple[Period, .
 
 
 def test_six_patterns_within_an_hour_are_a_burst_and_five_are_not() -> None:
-    assert held(marks(0, 1, 2, 3, 4)) == ()
-    assert held(marks(0, 1, 2, 3, 4, 60)) == (Period(NOW, NOW + timedelta(hours=1)),)
-    assert held(marks(0, 1, 2, 3, 4, 60.01)) == ()
+    assert held(make_reports(0, 1, 2, 3, 4)) == ()
+    assert held(make_reports(0, 1, 2, 3, 4, 60)) == (Period(NOW, NOW + timedelta(hours=1)),)
+    assert held(make_reports(0, 1, 2, 3, 4, 60.01)) == ()
 
 
 def test_many_reports_on_one_pattern_are_not_a_burst() -> None:
@@ -41,9 +41,9 @@ def test_many_reports_on_one_pattern_are_not_a_burst() -> None:
 
 
 def test_overlapping_bursts_are_joined() -> None:
-    (one,) = held(marks(*range(0, 120, 10)))
+    (one,) = held(make_reports(*range(0, 120, 10)))
     assert one == Period(NOW, NOW + timedelta(minutes=110))
-    assert len(held(marks(*range(6), *range(1000, 1006)))) == 2
+    assert len(held(make_reports(*range(6), *range(1000, 1006)))) == 2
 
 
 def verdict(word: str, first: datetime, last: datetime, *patterns: str) -> BurstVerdict:
@@ -52,14 +52,14 @@ def verdict(word: str, first: datetime, last: datetime, *patterns: str) -> Burst
 
 def test_a_verdict_covers_the_reports_around_it_and_no_later_burst() -> None:
     decided = verdict("revoked", NOW, NOW + timedelta(minutes=5))
-    late = marks(*range(6), 30, *range(500, 506))
+    late = make_reports(*range(6), 30, *range(500, 506))
     waiting, revoked = find_ignored_periods(late, [decided], LIMITS)
     assert [stretch.first for stretch in waiting] == [NOW + timedelta(minutes=500)]
     assert is_within(NOW + timedelta(minutes=30), revoked) and not is_within(NOW + timedelta(minutes=500), revoked)
 
 
 def test_a_confirmation_covers_only_the_reports_of_the_burst() -> None:
-    seen = marks(*range(6))
+    seen = make_reports(*range(6))
     confirmed = verdict("confirmed", seen[0].at, seen[-1].at, *(mark.pattern_id for mark in seen))
     assert held(seen, confirmed) == ()
     more = [HarmfulReport(NOW + timedelta(minutes=n), f"new{n}") for n in range(6)]

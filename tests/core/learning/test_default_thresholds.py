@@ -101,7 +101,7 @@ def test_weighted_score(success: bool, minutes: int, errors: int, retries: int, 
         (1.0, "helpful"),
     ],
 )
-def test_thresholds(raw: float, verdict: str) -> None:
+def test_verdicts_change_at_their_thresholds(raw: float, verdict: str) -> None:
     assert verdict_of(raw) == verdict
 
 
@@ -116,12 +116,12 @@ def test_decay_timeline(day: int, weight: float) -> None:
 @pytest.mark.parametrize(
     ("helpful", "harmful", "weight"), [(0, 1, 0.1), (1, 10, 0.1), (1, 9, 0.1), (1, 8, 1 / 9), (12, 3, 0.8), (1, 0, 1.0)]
 )
-def test_weight_floor(helpful: int, harmful: int, weight: float) -> None:
+def test_a_weight_is_never_below_its_minimum(helpful: int, harmful: int, weight: float) -> None:
     events = [feedback("helpful")] * helpful + [feedback("harmful")] * harmful
     assert criterion_weight(events, NOW).weight == pytest.approx(weight)
 
 
-def test_revalidation() -> None:
+def test_an_event_updates_the_time_of_validation() -> None:
     weight = criterion_weight([feedback("helpful", 90), feedback("harmful", 90), feedback("helpful", 1)], NOW)
     assert weight.last_validated == days_ago(1)
 

@@ -36,7 +36,7 @@ ID = "pat-error-sample-001"
 
 
 def counts(observations: tuple[Observation, ...]) -> tuple[int, int, int, int]:
-    """(successes, failures, uses, exposures)."""
+    """Return (successes, failures, uses, injections without result)."""
     found: Counter[object] = Counter()
     for seen in observations:
         found["exposure" if seen.kind == "injected" else seen.success] += seen.count

@@ -58,7 +58,7 @@ def failure(test_name: str) -> Failure:
 
 
 def test_a_new_session_changes_the_result_of_applied_patterns() -> None:
-    """A slow success is helpful, with more than two errors it is neutral."""
+    """A slow success is helpful; with more than two errors it is neutral."""
     pattern = make_pattern()
     loop = Loop(id="x", status=LoopStatus.COMPLETED, started_at=days_ago(2), ended_at=days_ago(1))
     applied = (make_event(1, "applied", days_ago(1), loop_id="x"),)

@@ -18,7 +18,7 @@ MINUTE_MS = 60_000
 
 
 def signals(**fields: Any) -> OutcomeSignals:
-    """A success in 12 minutes without any trouble, unless given otherwise."""
+    """Signals of a success in 12 minutes without errors and retries, by default."""
     values = {"duration_ms": 12 * MINUTE_MS, "error_count": 0, "retry_count": 0, "success": True, "timestamp": NOW}
     return OutcomeSignals(bead_id="bd-123.1", **{**values, **fields})
 

@@ -425,7 +425,7 @@ def test_a_use_by_an_attempt_at_the_task_of_a_loop_is_a_use_by_that_loop() -> No
     assert [seen.loop_id for seen in other.observations(ID)] == ["u.1", "x"]
 
 
-def test_a_rewritten_event_log_is_read_anew() -> None:
+def test_a_rewritten_event_log_is_read_again() -> None:
     pattern = make_pattern()
     old = (make_event(1, "feedback", days_ago(1), success=True), make_event(2, "feedback", days_ago(1), success=True))
     new = (make_event(3, "feedback", days_ago(1), success=False),)

@@ -378,7 +378,7 @@ def test_undated_uses_do_not_decay() -> None:
     assert [state for _, state in state_calendar(events, NOW)] == [Maturity.ESTABLISHED, Maturity.DEPRECATED]
 
 
-def test_feedback_has_a_calendar_too() -> None:
+def test_the_changes_by_feedback_are_predicted() -> None:
     events = [MaturityFeedback(pattern_id="p", type="helpful", timestamp="2026-02-03T00:00:00Z")] * 4
     assert [state for _, state in state_calendar(events, NOW)] == [Maturity.CANDIDATE]
 
@@ -403,7 +403,7 @@ def test_a_sum_at_its_threshold_falls_below_it_within_a_second(fixed: float) -> 
     assert found == (NOW + SECOND, Maturity.CANDIDATE)
 
 
-def test_a_half_life_of_ages_never_overflows() -> None:
+def test_a_very_long_half_life_does_not_overflow() -> None:
     for half_life in (1e12, 1e300):
         assert state_calendar([make_observation(NOW, True, 4)], NOW, MaturitySettings(half_life_days=half_life)) == ()
 

@@ -23,7 +23,7 @@ ID = "pat-error-sample-001"
 
 
 def results(text: str, *, every: float = 1.0) -> tuple[Event, ...]:
-    """`+` and `-`, one every `days` days, the last one now."""
+    """Parse results such as `+-`, one every `days` days, the last one now."""
     return tuple(
         make_event(n, "applied", days_ago((len(text) - 1 - n) * every), success=mark == "+", loop_id=f"x{n}")
         for n, mark in enumerate(text)

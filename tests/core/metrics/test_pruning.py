@@ -25,7 +25,7 @@ def pruned(pattern: Pattern, curation: CurationState | None = None, policy: Prun
 
 
 def failing(**fields: Any) -> Pattern:
-    """Below the policy's rate, and not yet so bad that its inversion is proposed."""
+    """A pattern below the rate of the policy, but not bad enough for inversion."""
     return make_pattern(**{"recorded_counts": make_recorded_counts(9, 11), "last_used": days_ago(1), **fields})
 
 

@@ -15,7 +15,7 @@ def decision(number: int, verb: Verb, subject: str, when: datetime, by: str = "a
 
 
 def results(pattern_id: str, good: int, bad: int, days: float = 5) -> list[Event]:
-    """Results of different loops, all of one time."""
+    """Make results of different loops, all at the same time."""
     return [
         Event(
             id=f"{pattern_id} {days} {number}",
