@@ -35,7 +35,7 @@ def test_the_preview_lists_changes_skipped_patterns_and_recipients() -> None:
     assert "6,650 → 6,412" in text
     assert "\x1b" not in text
     assert "* proven -> x deprecated" in preview(FORECAST, ASCII).plain
-    assert "computing" in preview(None, DRAWN).plain
+    assert "Computing" in preview(None, DRAWN).plain
 
 
 def test_the_progress_bar_fills_and_the_write_is_reported() -> None:
