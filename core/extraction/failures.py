@@ -40,7 +40,7 @@ _FAILED: Final = frozenset({LoopStatus.FAILED, LoopStatus.LIMIT})
 def find_anti_patterns(
     material: Material, repairs: Sequence[Repair], settings: ExtractionSettings
 ) -> Iterator[Proposal]:
-    """Yield the mistakes of a loop, or its whole approach if it failed without one."""
+    """Yield the mistakes of a loop; if none are found, the approach that failed."""
     found = [
         *_repeated_errors(material, repairs, settings.repeated_error_count),
         *_refuted_fixes(material),

@@ -144,7 +144,7 @@ class Materials:
         return group_pairs((source, record) for record in records if (source := self._source(record)))
 
     def _source(self, record: _Record) -> str:
-        """Return the ID of the loop that a record belongs to, or of its task, or ""."""
+        """Return the loop ID of a record; its task ID if no loop is known; else ""."""
         own = (record.loop_id, "" if isinstance(record, Event) else record.task_id)
         names = [name for name in own if name]
         found = next((self._ids[name] for name in names if name in self._ids), "")

@@ -27,7 +27,7 @@ _STEP_SECONDS: Final = 0.01  # duration of one step of the clustering
 
 
 class Offers:
-    """Extracts patterns from the records of one project; not generally thread-safe."""
+    """Extracts patterns from a project; only methods marked thread-safe are."""
 
     def __init__(self, project: ProjectPaths, settings: ExtractionSettings) -> None:
         self._project = project

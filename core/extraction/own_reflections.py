@@ -45,7 +45,7 @@ def describe_reflection(one: Reflection) -> str:
 
 
 def find_reflected_repairs(material: Material) -> Iterator[Repair]:
-    """Yield errors with the fix that a reflection recommends, if it reached the goal."""
+    """Yield errors and the fixes that reflections recommend, if the goal was reached."""
     is_completed = material.loop is not None and material.loop.status is LoopStatus.COMPLETED
     if not is_completed and all(logged.attempt.outcome is not Outcome.SUCCESS for logged in material.attempts):
         return
@@ -79,7 +79,7 @@ def find_reflected_steps(material: Material) -> list[str]:
 
 
 def find_reason(material: Material, iteration: int | None) -> str:
-    """Return why an iteration failed, according to its reflections, or ""."""
+    """Return the reason of a failed iteration from its reflections, or ""."""
     if iteration is None:
         return ""
     own = (one for one in _usable_reflections(material) if one.iteration == iteration)

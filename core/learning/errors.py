@@ -172,7 +172,7 @@ class ErrorAccumulator:
         return self._storage.get_by_bead(bead_id)
 
     def get_error_context(self, bead_id: str, include_resolved: bool = False) -> str:
-        """Return the prompt section about earlier errors, one line each; "" without any."""
+        """Return the prompt section about earlier errors; "" if there are none."""
         entries = [entry for entry in self.get_errors(bead_id) if include_resolved or not entry.resolved]
         if not entries:
             return ""

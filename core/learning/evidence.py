@@ -132,7 +132,7 @@ def list_unrecorded(
 
 
 def list_aggregates(pattern: Pattern, left: UseCounts) -> list[Observation]:
-    """List uses that only the counts of the record contain, dated by its last use."""
+    """List the uses that only the record counts, dated by the last use it records."""
     times = [source.at for source in pattern.source_loops if source.at]
     times += [point.at for point in pattern.trend if point.at]
     at = pattern.last_used or max(times, default=pattern.first_discovered)

@@ -285,7 +285,7 @@ class EvidenceIndex:
         return not ended and self.signals(work_id) is None
 
     def _verdict(self, work_id: str) -> tuple[bool | None, datetime]:
-        """Return success and time of a work item's outcome, as scored for its patterns."""
+        """Return success and time of a work item's outcome; they apply to its patterns."""
         if work_id not in self._verdicts:
             success, at = None, UNDATED
             if (signals := self.signals(work_id)) is not None:

@@ -223,7 +223,7 @@ class EvidenceInputs(EvidenceIndex):
 
     @cached_property
     def _attempts(self) -> Mapping[str, Sequence[str]]:
-        """For each loop, its tasks and attempts that events name."""
+        """Tasks and attempts in events, by the loop that their uses belong to."""
         known = (self.snapshot.attempts, self.snapshot.tasks)
         return group_pairs((self.owner_id(id), id) for id in self.events_by_work if any(id in ids for ids in known))
 

@@ -65,7 +65,7 @@ def _make_report(events: Sequence[Event]) -> WorkReport:
 
 
 def merge_reports(reports: Iterable[WorkReport]) -> WorkReport:
-    """Merge the reports on one work item; at equal times the first report wins."""
+    """Merge the reports on one work item; at equal times, the first has priority."""
     found = list(reports)
     if len(found) == 1:
         return found[0]

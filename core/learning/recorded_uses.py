@@ -45,7 +45,7 @@ class WorkItems(Protocol):
         """
 
     def outcome_success(self, work_id: str) -> bool | None:
-        """Return the result that a work item's outcome gives to its applied patterns."""
+        """Return the result of applied patterns according to the work item's outcome."""
 
     def is_open(self, work_id: str) -> bool:
         """Return whether a work item has not finished."""
