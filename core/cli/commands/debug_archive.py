@@ -21,7 +21,7 @@ from core.records.debug_sessions import IN_PROGRESS
 @click.option("--dry-run", is_flag=True, help="Print when each file expires, and archive nothing.")
 def archive_expired(dry_run: bool) -> None:
     """Archive the debug sessions whose retention time is over: 30 days after the last change, 60 days if the session
-    has a pattern, 90 days if it was escalated (settings `debug_memory`).
+    has lessons, 90 days if it was escalated (settings `debug_memory`).
 
     The longest of these times applies; a session in progress is never archived. When all sessions of a file have
     expired, it is moved to archive/YEAR-MONTH/ of its debug-memory folder. Nothing is deleted: see debug restore.
