@@ -117,7 +117,7 @@ class Curator(DecisionWriter):
         if isinstance(command, Promote):
             if command.re_enable and target.assessment.state is Maturity.DEPRECATED:
                 promote = self._with_case(command, target, act, rules.promote_after_reset)
-                if target.pattern.id in self._ledger.state().reset:
+                if target.pattern.id in self.ledger.state().reset:
                     return (promote,)
                 return (self._with_case(command, target, act, rules.reset), promote)
             if is_bulk:
@@ -142,7 +142,7 @@ class Curator(DecisionWriter):
     def _restore_text(self, case: Case, unit: UnitOfWork) -> Draft:
         text = {}
         if case.pin is not None:
-            text = text_approval.approved_text(self._ledger.decision(case.pin.decision_id), case.pattern)
+            text = text_approval.approved_text(self.ledger.decision(case.pin.decision_id), case.pattern)
         return text_approval.restore_text(case, text, unit.registry.record(case.pattern))
 
     def _accept_inversion(self, command: commands.AcceptInversion, target: Target, act: _Act) -> Make:
@@ -165,7 +165,7 @@ class Curator(DecisionWriter):
         reason = clean(reason, "reason")
 
         def draft(state: CurationState, identifier: str) -> Draft:
-            if len(self._ledger.decisions()) != known:
+            if len(self.ledger.decisions()) != known:
                 raise StaleDecision("The decision log kept changing; try again")
             shared = self._decision_fields(state, identifier, now, reason)
             return rule(Batch(paths=self._paths, registry=unit.registry, ids=unit.ids, **shared))

@@ -82,7 +82,7 @@ class DecisionWriter:
         self._paths = paths
         self._settings = settings
         self._by = clean(by, "the reviewer's name").replace("\n", " ")
-        self._ledger = ledger or Ledger(paths)
+        self.ledger = ledger or Ledger(paths)
         self._expected_state: ExpectedState | None = None
 
     @contextmanager
@@ -106,10 +106,6 @@ class DecisionWriter:
         finally:
             self._by = before
 
-    @property
-    def ledger(self) -> Ledger:
-        return self._ledger
-
     def apply_pending(self) -> tuple[str, ...]:
         """Write pending effects to files, e.g. after a crash; return warnings."""
         return tuple(dict.fromkeys(outcome.text for outcome in self._apply_pending()))
@@ -121,7 +117,7 @@ class DecisionWriter:
         skipped.
         """
         for _ in range(_TRIES):
-            decisions, settled = self._ledger.status()
+            decisions, settled = self.ledger.status()
             if settled:
                 break
             self._apply_pending()
@@ -137,7 +133,7 @@ class DecisionWriter:
 
     def _turn(self, verb: Verb, now: datetime, name: str = "", *, any_author: bool) -> Decided:
         def drafts(state: CurationState, act: str) -> dict[str, Draft]:
-            decisions, known = self._ledger.decisions(), self._ledger.by_id()
+            decisions, known = self.ledger.decisions(), self.ledger.by_id()
             if not name:
                 check_newest(self._by, self._unseen_decisions(), known, now)
             chosen = undo.named_act(name, state, decisions) if name else undo.last_act(verb, state)
@@ -149,7 +145,7 @@ class DecisionWriter:
         decided = self._decide(drafts, now)
         if not decided.group:
             return decided
-        decisions = [self._ledger.decision(decision.subject) for decision in decided.group]
+        decisions = [self.ledger.decision(decision.subject) for decision in decided.group]
         return replace(decided, summary=undo.summary(verb, decisions, self._by))
 
     def _append(self, make: Make, now: datetime) -> Decided:
@@ -161,14 +157,14 @@ class DecisionWriter:
     def _check_conflicts(self, draft: Draft, now: datetime) -> Draft:
         """Return the draft; raise `Conflict` if its subject changed, see `deciding_on`."""
         if news := self._unseen_decisions():
-            check_decisions(draft, self._by, news, self._ledger.by_id(), now)
+            check_decisions(draft, self._by, news, self.ledger.by_id(), now)
         if self._expected_state is not None:
             check_texts(draft, self._expected_state)
         return draft
 
     def _unseen_decisions(self) -> Sequence[Decision]:
         """Return the decisions that the user has not seen."""
-        return () if self._expected_state is None else self._ledger.decisions()[self._expected_state.decisions :]
+        return () if self._expected_state is None else self.ledger.decisions()[self._expected_state.decisions :]
 
     def _append_group(self, makes: Makes, now: datetime, unknown: list[Refusal], progress: Progress | None) -> Decided:
         refused = list(unknown)
@@ -208,14 +204,14 @@ class DecisionWriter:
         now = now.astimezone(UTC)
         self._apply_pending()
         act = f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03d}-{secrets.token_hex(4)}"
-        with self._ledger.exclusive():
-            drafts = make(self._ledger.state(), act)
+        with self.ledger.exclusive():
+            drafts = make(self.ledger.state(), act)
             made = []
             for identifier, draft in drafts.items():
                 group = act if identifier != act else ""
                 shared = {name: getattr(draft, name) for name in _SHARED}
                 made.append(Decision(id=identifier, at=now, by=self._by, group=group, **shared))
-            self._ledger.append(*made)
+            self.ledger.append(*made)
         outcomes = [outcome for outcome in self._apply_pending() if outcome.decision_id in drafts]
         warnings = [*(text for draft in drafts.values() for text in draft.warnings), *(one.text for one in outcomes)]
         ledger_only = [shorten_id(draft.subject) for draft in drafts.values() if draft.ledger_only]
@@ -229,10 +225,10 @@ class DecisionWriter:
         )
 
     def _apply_pending(self) -> tuple[Outcome, ...]:
-        return apply_pending(self._paths, self._settings, self._ledger)
+        return apply_pending(self._paths, self._settings, self.ledger)
 
     def _unit(self) -> UnitOfWork:
-        return UnitOfWork(self._paths, self._ledger)
+        return UnitOfWork(self._paths, self.ledger)
 
 
 def clean(text: str, what: str) -> str:

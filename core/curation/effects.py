@@ -102,8 +102,8 @@ def _insert(document: JsonText, steps: Sequence[Step], allocate: Allocate) -> It
             if step.effect.keep_id:
                 yield Outcome(step.decision_id, f"{step.name} already exists: not written", False)
                 continue
-            slug = _slug(identifier)
-            if any(_slug(key) == slug and _is_same(value, record) for key, value in here.items()):
+            slug = identifier.rpartition("-")[0]
+            if any(key.rpartition("-")[0] == slug and _is_same(value, record) for key, value in here.items()):
                 continue
             free = allocate(identifier)
             while free in here:
@@ -119,10 +119,6 @@ def _insert(document: JsonText, steps: Sequence[Step], allocate: Allocate) -> It
 def _is_same(here: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Whether a record equals the inserted one, apart from `_GROWING` keys."""
     return all(here.get(key, _MISSING) == value for key, value in new.items() if key not in _GROWING)
-
-
-def _slug(identifier: str) -> str:
-    return identifier.rpartition("-")[0]
 
 
 def _remove(document: JsonText, steps: Sequence[Step], _allocate: Allocate) -> Iterator[Outcome]:

@@ -185,13 +185,9 @@ def origins_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def shares_a_loop(one: Pattern, other: Pattern) -> bool:
-    return bool(_common_loops(one, other))
-
-
 def _add_counts(ours: Tally, theirs: Tally, one: Pattern, two: Pattern) -> Tally:
     """Add both counts; a common loop counts once, as a failure if results differ."""
-    shared = _common_loops(one, two), _common_loops(two, one)
+    shared = common_loops(one, two), common_loops(two, one)
     number = min(*map(len, shared), ours.uses, theirs.uses)
     failed = min(max(sum(loop.outcome == "failure" for loop in loops) for loops in shared), number)
     good = min(number - failed, ours.successes, theirs.successes)
@@ -202,7 +198,7 @@ def _add_counts(ours: Tally, theirs: Tally, one: Pattern, two: Pattern) -> Tally
     return Tally(min(successes, uses - failures), failures, uses)
 
 
-def _common_loops(one: Pattern, two: Pattern) -> list[SourceLoop]:
+def common_loops(one: Pattern, two: Pattern) -> list[SourceLoop]:
     """Return source loops of `one` that `two` has too; an unknown time matches any."""
     times: dict[str, set[datetime | None]] = {}
     for loop in two.source_loops:

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 ARCHIVED: Final = "archived"
 """Key of an archived record: when, why, by whom, by which decision, and from which file."""
-
 PRUNE: Final = "prune"
 """Subject of a decision made by the pruning policy."""
 

@@ -200,14 +200,14 @@ class _MemoryCurator(Curator):
         self._done = len(ledger.decisions())
 
     def _unit(self) -> UnitOfWork:
-        return _DryUnit(self._paths, self._ledger)
+        return _DryUnit(self._paths, self.ledger)
 
     def _apply_pending(self) -> Outcomes:
         """Apply the new decisions to the records in memory."""
-        new = self._ledger.decisions()[self._done :]
+        new = self.ledger.decisions()[self._done :]
         self._done += len(new)
         archive = f"{self._paths.relative(self._paths.archive)}/"
-        known = self._ledger.by_id() if new else {}
+        known = self.ledger.by_id() if new else {}
         steps: dict[str, list[Step]] = {}
         for decision in new:
             for file in dict.fromkeys(effect.file for effect in decision.effects):

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from core.base.errors import Unwritable
 from core.config.paths import ProjectPaths
-from core.curation.merge import Tally, as_read, origins_of, shares_a_loop
+from core.curation.merge import Tally, as_read, common_loops, origins_of
 from core.records.patterns import PatternType
 from core.storage.atomic_write import curation_lock, rewrite, take_theirs
 from core.storage.file_reader import RawFile, read_file
@@ -84,7 +84,7 @@ def combine_counts(
     shares, theirs_shares = _others(ours, origin), _others(theirs, origin)
     shares[origin] = _total(ours, kind) - _sum(shares)
     read = as_read(ours, kind), as_read(theirs, kind)
-    if not _projects(shares) & projects_of(theirs) and shares_a_loop(*read):
+    if not _projects(shares) & projects_of(theirs) and common_loops(*read):
         _part_copies(shares, theirs_shares)
     _part(shares, theirs_shares)
     _part(theirs_shares, shares)
@@ -99,7 +99,7 @@ def combine_counts(
         if base is not None:
             gained = _total(theirs, kind) - _total(base, kind) if not attributed.uses else Tally()
             shares[NO_ORIGIN] = nobodys + gained
-        elif not read[1].source_loops or shares_a_loop(*read):
+        elif not read[1].source_loops or common_loops(*read):
             shares[NO_ORIGIN] = nobodys | (rest - own)
         else:
             shares[NO_ORIGIN] = nobodys + rest
