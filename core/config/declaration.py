@@ -33,20 +33,16 @@ class Unit(StrEnum):
 
 
 class Setting(Struct, frozen=True):
-    """Declaration of one setting: `field: TYPE = Setting(default, help, ...)`.
-
-    `least` and `most` are the bounds of a number, or of the length of a text. `offered` is the narrower range that an
-    editor offers, in the unit that it shows.
-    """
+    """Declaration of one setting: `field: TYPE = Setting(default, help, ...)`."""
 
     default: Any
     help: str
     label: str = ""  # short name beside an input field, at most 16 characters; "" where no editor offers the setting
     unit: Unit = Unit.NONE
-    least: float = 0
-    most: float = validation.MAX_AMOUNT
+    least: float = 0  # lower bound of a number, or of the length of a text
+    most: float = validation.MAX_AMOUNT  # upper bound of the same
     step: float = 1  # distance of one key press in an editor, in the unit that the editor shows
-    offered: tuple[float, float] = (0, inf)
+    offered: tuple[float, float] = (0, inf)  # range that an editor offers, in the unit that it shows
     replayed: bool = True  # whether states and inversions depend on it, so that `what-if` can replay them
     group: str = ""  # field of `Settings` that contains it; "" for a setting of no group
     field: str = ""  # field of the group

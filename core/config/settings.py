@@ -107,11 +107,7 @@ class MaturitySettings(SettingsGroup, frozen=True, kw_only=True):
 
     @property
     def ratio_margin(self) -> float:
-        """Margin within which a share of failures counts as equal to a threshold.
-
-        At least the decay of one minute, so that the order of results within a minute does not matter
-        (docs/scoring.md#thresholds).
-        """
+        """Margin in which a share equals a threshold (docs/scoring.md#thresholds)."""
         decayed: float = 1.0 - 0.5 ** (1.0 / (_MINUTES_PER_DAY * self.half_life_days))
         return max(self.ratio_tolerance, min(decayed, _MAX_RATIO_MARGIN))
 

@@ -40,11 +40,7 @@ class WatchEvent(Struct, frozen=True, kw_only=True):
 
 
 class Daemon(WatchLoop):
-    """Watches a project, reports events, and extracts and archives unattended.
-
-    Calls `report` with each event in the thread of `run`; an exception that it raises ends `run`. With `extract`,
-    patterns are extracted from loops that end. With `prune`, weak patterns are archived when the pruning policy is due.
-    """
+    """Calls `report` with each event; extracts from ended loops and prunes if set."""
 
     def __init__(
         self, project: Project, report: Callable[[WatchEvent], None], *, extract: bool = False, prune: bool = False

@@ -21,10 +21,7 @@ from core.state.project_state import ProjectState
 
 
 class Project(DecidingProject):
-    """Open project. Its methods do file I/O: call them from a worker thread.
-
-    `ProjectReader` reads, `DecidingProject` decides; this class records events.
-    """
+    """Open project that records events; its methods do I/O, so call them in a worker."""
 
     def record(
         self, *events: Event, counted: list[CountResult] | None = None, warnings: list[str] | None = None

@@ -73,10 +73,7 @@ class AutoExtraction:
         return max(min(next_due - self._clock(), most), 0.0)
 
     def extract_next(self) -> tuple[str, Decided | None] | None:
-        """Extract from one loop that is due.
-
-        Returns (loop, decision), with None as decision if it had nothing new; None if no loop is due.
-        """
+        """Extract from one due loop: (loop, decision or None); None if no loop is due."""
         now = self._clock()
         loop_id = next((loop_id for loop_id, due in self._due.items() if due <= now), None)
         if loop_id is None:

@@ -12,10 +12,7 @@ _PART: Final = re.compile(r"\{([a-z_]+)\}")
 
 
 class RegexTable(dict[str, re.Pattern[str]]):
-    """Regular expressions of a YAML file by name, each compiled on first use.
-
-    An expression may include earlier ones, and the given `parts`, as `{name}`. Its line breaks are removed.
-    """
+    """Regular expressions of a YAML file; `{name}` includes an earlier one or a part."""
 
     def __init__(self, path: Path, **parts: str) -> None:
         super().__init__()

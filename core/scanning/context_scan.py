@@ -58,10 +58,7 @@ def _counts(severity: Severity, orders: bool) -> bool:
 
 
 def find_harm_when_cut(pattern: Pattern, limit: int, *, orders: bool = True) -> str:
-    """Describe harm of a pattern cut to `limit`, as by a lost warning; "" if none.
-
-    The whole text was judged before. `limit` is for each field, in characters.
-    """
+    """Describe harm of a pattern whose fields are cut to `limit`; "" if none."""
     judged = min((one.severity.rank for one in pattern.suspicions), default=Severity.FLAGGED.rank)
     anti = pattern.type is PatternType.ANTI
     named = [pattern.title, pattern.description, pattern.use_case]

@@ -95,11 +95,7 @@ def _read(name: str) -> dict[str, Any]:
 
 
 def _override_patterns(table: dict[str, list[str]]) -> list[tuple[str, ...]]:
-    """Build patterns of orders to ignore instructions, by language.
-
-    The verb, the word for "all" or "previous" and the word for "instructions" must be close together. The language
-    determines whether the verb may come last.
-    """
+    """Build patterns of orders to ignore instructions, by language and word order."""
     found: list[tuple[str, ...]] = []
     for language, words in table.items():
         verbs, all_or_previous, instructions = map(normalize_text, words)

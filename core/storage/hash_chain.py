@@ -1,6 +1,4 @@
-"""Hash chain of the decision log, which reveals accidents and careless edits.
-
-See docs/safety.md#log.
+"""Hash chain of the decision log; reveals careless edits (docs/safety.md#log).
 
 Each line ends with its number and the hash of everything since the last line with a hash:
 `…,"line":12,"chain":"<SHA-256>"}`. So each hash depends on all lines before it. The anchor, a small file beside the
@@ -112,10 +110,7 @@ def write_anchor(ledger: Path, place: Place) -> None:
 
 
 def end_of(anchor: Place | None, found: Place) -> Place:
-    """Return the place that the next line must follow.
-
-    If lines at the end are missing or changed, this is the end of the original lines, so that the break stays visible.
-    """
+    """Return the place that the next line must follow, so that a break stays visible."""
     return anchor if anchor is not None and anchor.line >= found.line else found
 
 

@@ -34,11 +34,7 @@ _MAX_UNWANTED_SHARE: Final = 0.25  # a file with a larger share of unused vector
 
 
 class VectorFile:
-    """Vectors of one project from one model.
-
-    `file` is a path below `.aiwg/ralph`. `model` names the model and the preparation of texts; vectors of another model
-    are discarded.
-    """
+    """Vectors of one project from one model; those of other models are discarded."""
 
     def __init__(self, paths: ProjectPaths, file: str, model: str, dimensions: int) -> None:
         self.path = paths.ralph / file

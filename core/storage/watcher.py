@@ -142,11 +142,7 @@ class Watcher:
     # Methods of `Listener`, called by watchdog's threads.
 
     def changed(self, path: Path, *, whole: bool = False) -> None:
-        """Handle an event for `path`.
-
-        `whole` is whether its writer has finished, so that its batch can be sent at once. A stream of events still
-        gives one batch per `batch_seconds`.
-        """
+        """Handle an event for `path`; `whole` (its writer has finished) ends the batch."""
         with self._wake:
             now, batch = time.monotonic(), self._settings.batch_seconds
             self._last_event_at = self._clock()
@@ -193,7 +189,8 @@ class Watcher:
                     # Later changes must still be reported; a dead watcher would look like a quiet project.
                     _LOG.exception("a change could not be applied")
                 if changes.sweep:
-                    next_sweep = time.monotonic() + self._sweep_interval
+                    interval = self._settings.poll_seconds if self._polling else self._settings.sweep_seconds
+                    next_sweep = time.monotonic() + interval
             with self._wake:
                 while not (self._stopping or self._check):
                     retry = self._retries[0][0] if self._retries else _NEVER
@@ -205,10 +202,6 @@ class Watcher:
                     break
         self._disarm()
         self._mode = (WatchMode.WAITING, "stopped")
-
-    @property
-    def _sweep_interval(self) -> float:
-        return self._settings.poll_seconds if self._polling else self._settings.sweep_seconds
 
     @property
     def _polling(self) -> bool:

@@ -41,7 +41,7 @@ def test_a_recomputed_log_passes_verify_and_fails_against_a_head(sample: Path, h
     assert done.code == 0 and done.out.endswith("hash chain intact; contains 1 head saved elsewhere\n") and not done.err
     compute_anew(sample)
     done = call("log", "--verify", "--project", sample)
-    assert done.code == 0 and "only found with --against" in done.err, "and the output says what it does not find"
+    assert done.code == 0 and "only detected with --against" in done.err, "and the output says what it does not find"
     done = call("log", "--verify", "--against", head, "--json", "--project", sample)
     assert done.code == 3 and done.document["heads"] == 1
     (problem,) = done.document["problems"]
