@@ -107,8 +107,6 @@ class EvidenceInputs(EvidenceIndex):
     def ignores(self, event: Event) -> bool:
         return bool(self.ignored) and self._is_revoked(self._source(event), report_of_event(event)) is not None
 
-    # Bursts
-
     def bursts(self) -> tuple[Burst, ...]:
         """Return the earliest undecided burst of each source, the largest first."""
         found = [self._burst(source, periods.held[0]) for source, periods in self.ignored.items() if periods.held]
@@ -187,8 +185,6 @@ class EvidenceInputs(EvidenceIndex):
         if is_within(report.at, periods.revoked):
             return True
         return False if is_within(report.at, periods.held) else None
-
-    # Evidence
 
     def observations(self, pattern: Pattern) -> tuple[Observation, ...]:
         """Return the evidence on one pattern; see `collect_observations`."""
