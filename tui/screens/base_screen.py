@@ -275,7 +275,6 @@ class BaseScreen(Screen[None], inherit_bindings=False):
     # Actions
 
     async def run_id(self, action: str) -> None:
-        """Run an action by its ID, as its key does."""
         await self.run_action(BY_ID[action].command)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -348,11 +347,8 @@ class BaseScreen(Screen[None], inherit_bindings=False):
     action_first = partialmethod(_move_by, -_ALL_ROWS)
     action_last = partialmethod(_move_by, _ALL_ROWS)
 
-    def action_next_pane(self) -> None:
-        self.focus_next("RecordTable, TextPane, Input")
-
-    def action_previous_pane(self) -> None:
-        self.focus_previous("RecordTable, TextPane, Input")
+    action_next_pane = partialmethod(Screen.focus_next, "RecordTable, TextPane, Input")
+    action_previous_pane = partialmethod(Screen.focus_previous, "RecordTable, TextPane, Input")
 
     def action_back(self) -> None:
         """Close the overlay, return along a link, or clear the selection and focus the list."""
@@ -380,7 +376,6 @@ class BaseScreen(Screen[None], inherit_bindings=False):
             self.services.say("Nothing to copy", severity="warning")
 
     def copy_text(self) -> str:
-        """Return the text that the action `copy` copies."""
         return ""
 
     def copy_markdown(self) -> str:

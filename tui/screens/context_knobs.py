@@ -41,7 +41,6 @@ class Knobs(Container):
 
     @property
     def fields(self) -> dict[str, ValueField]:
-        """The fields by name, in order."""
         return {str(field.name): field for field in self.query(ValueField)}
 
     @property

@@ -22,8 +22,6 @@ class CrossLinks(BaseScreen):
     links: MemoryLinks  # the index of related records
 
     def why_not(self, action: str) -> str | None:
-        if action not in {"to_loop", "to_patterns", "to_reflections"}:
-            return super().why_not(action)
         record = self.linked_record()
         match action:
             case "to_loop" if record is None or not self.links.loop_of(record):
@@ -48,8 +46,8 @@ class CrossLinks(BaseScreen):
                 text, left = build_id_query(found)
                 self.services.open_filtered("patterns", text, found[0])
                 if left:
-                    more = plural(left, "more pattern")
-                    self.services.say(f"The filter is too long to include {more}", severity="warning")
+                    left_out = f"The filter is too long to include {plural(left, 'more pattern')}"
+                    self.services.say(left_out, severity="warning")
 
     def action_to_reflections(self) -> None:
         """Open the newest reflection on the same task or loop."""

@@ -64,7 +64,6 @@ class FilteredList(BaseScreen):
         raise NotImplementedError
 
     def total(self, view: ProjectState) -> int:
-        """Return the number of records without a filter."""
         raise NotImplementedError
 
     def matching(self, shown: int) -> int:
@@ -102,7 +101,6 @@ class FilteredList(BaseScreen):
         return self.TABS
 
     def tab_note(self, key: str | None) -> Content | None:
-        """Return the note at the right of the tabs, or None."""
         return None
 
     def activity(self) -> Iterable[datetime | None]:

@@ -50,7 +50,6 @@ class HistoryQueryScreen(BaseScreen):
 
     @property
     def field(self) -> ValueField | None:
-        """The field that has focus, or None."""
         return next((field for field in self.fields if field.has_focus_within), None)
 
     @property

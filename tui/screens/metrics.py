@@ -80,7 +80,6 @@ class MetricsScreen(BaseScreen):
 
     @property
     def figure(self) -> Figure | None:
-        """The current section, or None before the first result."""
         return self._figures.get(self.sections.cursor_key or "")
 
     def on_mount(self) -> None:

@@ -66,7 +66,6 @@ class QuestionOrder:
 
     @property
     def next(self) -> ReviewItem | None:
-        """The question after the current one, or None."""
         slot = self._following(self._at + 1)
         return self._shown(self._slots[slot]) if slot is not None and slot != self._at else None
 

@@ -197,7 +197,6 @@ class ReflectionsScreen(ListScreen):
         self._group(not self._grouped)
 
     def _group(self, grouped: bool) -> None:
-        """Group by learning, or list single reflections."""
         if grouped == self._grouped:
             return
         self._grouped = grouped

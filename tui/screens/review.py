@@ -153,7 +153,6 @@ class ReviewScreen(ReviewPanes):
         self._show_text([Item(head)], [Content(present.EMPTY), Content(""), hint])
 
     def _show_text(self, head: Sequence[Item], text: Sequence[Content]) -> None:
-        """Show a text instead of a question."""
         self._shown, self._offered = None, ()
         self.query_one(".question", ItemLine).show(head)
         for name in ("reason", "left", "right"):

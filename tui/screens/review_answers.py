@@ -68,7 +68,6 @@ class ReviewAnswers(BaseScreen):
 
     @property
     def item(self) -> ReviewItem | None:
-        """The current question, or None."""
         return self.questions.item
 
     def answers_to(self, item: ReviewItem, view: ProjectState) -> tuple[Answer, ...]:

@@ -25,7 +25,6 @@ class Forecasts:
         """Forecasts by identity and subject of the question, and action of the answer."""
 
     def of(self, item: ReviewItem, action: str) -> Outlook | None:
-        """Return the forecast of an answer, or None."""
         return self._known.get((key_of(item), item.subject, action))
 
     def store(self, item: ReviewItem, action: str, outlook: Outlook) -> None:

@@ -87,7 +87,7 @@ class ViewList(Dialog[SavedView | None]):
                 self._user_state.save()
                 self._list(name)
 
-        detail = Content.assemble("Saves ", _what(self._shown), ".")
+        detail = Content.assemble("Saves ", _describe_view(self._shown), ".")
         title = Content("Name of the new view")
         self.app.push_screen(AskLine(title, detail, verb="save"), answered)
 
@@ -106,7 +106,7 @@ class ViewList(Dialog[SavedView | None]):
                 self._list(name)
 
         title = Content(f"New name for {visible_line(view.name, LONGEST_NAME)}")
-        self.app.push_screen(AskLine(title, _what(view), verb="rename", value=view.name), answered)
+        self.app.push_screen(AskLine(title, _describe_view(view), verb="rename", value=view.name), answered)
 
     def action_delete(self) -> None:
         view = self._chosen
@@ -122,10 +122,10 @@ def view_line(view: SavedView, *, own: bool) -> Content:
     """Return the row of a view: name, owner and content."""
     name = fit(Content(visible_line(view.name, LONGEST_NAME)), NAME_CELLS)
     owner = Content.styled("yours   " if own else "built in", "$quiet")
-    return Content.assemble(name, "  ", owner, "  ", _what(view))
+    return Content.assemble(name, "  ", owner, "  ", _describe_view(view))
 
 
-def _what(view: SavedView) -> Content:
+def _describe_view(view: SavedView) -> Content:
     """Describe the screen, filter, order and tab of a view."""
     column, _, direction = view.sort.partition(" ")
     sort = order_text(column, column.replace("_", " "), descending=direction == "down") if column else ""

@@ -170,7 +170,6 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         self._layout = (-1, ())
 
     def redraw(self) -> None:
-        """Redraw the visible rows, because their cells may have changed."""
         self._generation += 1
         self.refresh()
 
