@@ -231,5 +231,5 @@ def test_extraction_respects_the_settings(tmp_path: Path) -> None:
     paths = project(tmp_path)
     write_loop(paths, "ralph-a", "completed")
     off = Settings(watch=QUICK.watch, extraction=ExtractionSettings(enabled=False))
-    with pytest.raises(Refused, match="switched off"):
+    with pytest.raises(Refused, match="disabled in the settings"):
         opened(paths, off).decide(Extract("ralph-a"))
