@@ -43,11 +43,7 @@ _NO_EXCHANGE: Final = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errn
 
 @contextmanager
 def curation_lock(paths: ProjectPaths) -> Iterator[None]:
-    """Lock out other curators of the pattern files.
-
-    Loops that write these files ignore this lock. Raises Conflict if another curator held the lock too long, Unwritable
-    if it cannot be created or a folder leads out of the project.
-    """
+    """Lock out other curators (not loops) of the pattern files; Conflict, Unwritable."""
     try:
         for folder in (paths.patterns, paths.curation):
             paths.inside(paths.relative(folder))

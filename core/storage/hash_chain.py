@@ -154,8 +154,7 @@ class ChainCheck:
 def last_lines(places: Sequence[Place], anchor: Place | None, *, is_begun: bool) -> list[ChainBreak]:
     """Return breaks at the end of the log that only the anchor reveals.
 
-    `places` are those of `ChainCheck`. `anchor` must have been read before the log; None without an anchor. `is_begun`
-    is whether any line has a hash.
+    `places` are those of `ChainCheck`. Read the `anchor` before the log. `is_begun`: whether any line has a hash.
     """
     end = places[-1]
     if anchor == end:

@@ -189,8 +189,7 @@ class Watcher:
                     # Later changes must still be reported; a dead watcher would look like a quiet project.
                     _LOG.exception("a change could not be applied")
                 if changes.sweep:
-                    interval = self._settings.poll_seconds if self._polling else self._settings.sweep_seconds
-                    next_sweep = time.monotonic() + interval
+                    next_sweep = time.monotonic() + self._sweep_interval
             with self._wake:
                 while not (self._stopping or self._check):
                     retry = self._retries[0][0] if self._retries else _NEVER
@@ -202,6 +201,10 @@ class Watcher:
                     break
         self._disarm()
         self._mode = (WatchMode.WAITING, "stopped")
+
+    @property
+    def _sweep_interval(self) -> float:
+        return self._settings.poll_seconds if self._polling else self._settings.sweep_seconds
 
     @property
     def _polling(self) -> bool:

@@ -328,12 +328,12 @@ def retention(settings: Settings, _: World) -> Any:
 
 
 def questions(settings: Settings, world: World) -> Any:
-    """What Review asks, and what that is worth."""
+    """Questions of Review with their priorities and reasons."""
     return [(item.kind, item.subject, item.priority, item.reason) for item in world.opened(settings).view.queue]
 
 
 def watched(settings: Settings, world: World) -> Any:
-    """When a watcher does what, in seconds."""
+    """Sweep intervals and delays of a watcher in seconds."""
     watcher = Watcher(ProjectPaths(world.sample), settings.watch, lambda _: None)
     sweeps = watcher._sweep_interval
     watcher._sent_at = monotonic()

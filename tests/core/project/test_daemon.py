@@ -61,7 +61,7 @@ def opened(paths: ProjectPaths, settings: Settings = QUICK, now: datetime = NOW)
 
 
 class EventCollector:
-    """The lines of a follower, as they come."""
+    """Collects the events that a daemon reports."""
 
     def __init__(self) -> None:
         self._lines: queue.Queue[WatchEvent] = queue.Queue()

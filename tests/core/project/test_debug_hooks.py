@@ -227,7 +227,7 @@ ERROR = Failure(error_type="TypeError", message="Cannot read property 'name' of 
 
 @pytest.fixture
 def view(tmp_path: Path) -> ProjectState:
-    """A project without anything in it."""
+    """State of an empty project."""
     return Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: DEBUG_NOW, cache=False).view
 
 

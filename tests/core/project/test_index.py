@@ -1,4 +1,4 @@
-"""The library: files in, snapshots and deltas out."""
+"""The library reads files into snapshots and deltas."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PATTERN = {
 
 
 class Project:
-    """A project in a folder of its own, with a clock that a test moves."""
+    """Project in its own folder, with a clock that the test advances."""
 
     def __init__(self, folder: Path) -> None:
         self.paths = ProjectPaths(folder)

@@ -42,7 +42,7 @@ TASK = "Fix TypeScript type errors in user validation"
 
 
 class Clock:
-    """A clock moved by hand; each reading is a little later, so that decisions have an order."""
+    """Clock that the test advances; each reading is slightly later, to order decisions."""
 
     def __init__(self) -> None:
         self.now = START

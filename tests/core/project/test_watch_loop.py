@@ -40,7 +40,7 @@ def test_a_burst_is_applied_at_once_and_a_steady_stream_at_a_steady_rate() -> No
 
 
 class Watch:
-    """A stopwatch that a test sets."""
+    """Monotonic clock that the test sets."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -51,7 +51,7 @@ class Watch:
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[tuple[Project, AutoExtraction, Watch]]:
-    """A project with one loop at work, and what extracts from it."""
+    """Project with one running loop, and its unattended extraction."""
     paths = project(tmp_path)
     write_loop(paths, "ralph-a", "running")
     open_project, watch = opened(paths), Watch()

@@ -27,7 +27,7 @@ Patterns = dict[str, Pattern]
 
 
 class Counting(Embedder):
-    """Texts with the same first word have the same vector; each one read is counted."""
+    """Fake model: texts with the same first word have the same vector; counts texts."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -362,7 +362,7 @@ def test_hostile_text_breaks_neither_layout_nor_terminal(texts: list[str], many:
 
 
 def mark_code(lines: list[str]) -> list[tuple[str, bool]]:
-    """Each line, and whether it is code of a template."""
+    """Return each line, and whether it is code of a template."""
     marked, inside = [], False
     for line in lines:
         fence = line.startswith("     ```")
@@ -372,7 +372,7 @@ def mark_code(lines: list[str]) -> list[tuple[str, bool]]:
 
 
 def _structure(line: str) -> str:
-    """What a line is by how it begins."""
+    """Return the kind of a line by its beginning."""
     if line.startswith("     ```"):
         return "     ```"
     found = re.match(
@@ -382,7 +382,7 @@ def _structure(line: str) -> str:
 
 
 def _plain(pattern: Pattern) -> Pattern:
-    """The same pattern with harmless words wherever it has texts."""
+    """Return the pattern with each text replaced by harmless words."""
     words: dict[str, str] = {}
 
     def plain(text: str) -> str:

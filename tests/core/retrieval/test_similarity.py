@@ -143,7 +143,7 @@ def test_candidates_include_pairs_that_share_most_words(drawn: dict[int, tuple[s
 
 
 def _share(one: set[str], other: set[str]) -> float:
-    """The words that both have, of those of the one that has more."""
+    """Return the number of shared words divided by that of the longer text."""
     return len(one & other) / max(len(one), len(other))
 
 

@@ -22,7 +22,7 @@ real_exchange = core.storage.atomic_write._exchange
 
 
 def add(identifier: str) -> Callable[[bytes | None], bytes | None]:
-    """Adds a record, if it is not there."""
+    """Add a record unless it exists."""
 
     def change(data: bytes | None) -> bytes | None:
         document = JsonText(b"[]" if data is None else data)
@@ -38,7 +38,7 @@ def ids(path: Path) -> list[str]:
 
 
 def put(path: Path, *names: str) -> None:
-    """Another program's atomic write."""
+    """Write atomically, as another program does."""
     draft = path.with_name("theirs")
     draft.write_text(json.dumps([{"pattern_id": name} for name in names]))
     draft.rename(path)

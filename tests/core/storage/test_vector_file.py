@@ -1,4 +1,4 @@
-"""The file of vectors: what is written comes back, and nothing else ever does."""
+"""A vector file returns the written vectors and no others."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def write(file: VectorFile, *numbers: int, wanted: list[str] = HASHES) -> None:
 
 
 def numbers(file: VectorFile) -> list[int]:
-    """Which vectors there are; each must be as it was written."""
+    """Return the numbers of the stored vectors; checks that each is unchanged."""
     hashes, codes = file.read()
     found = [HASHES.index(hash) for hash in hashes]
     assert codes.dtype == np.int8 and np.array_equal(codes, CODES[found])

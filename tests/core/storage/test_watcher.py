@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify")
 
 
 class Heard:
-    """What a watcher parsed, in order; waits for more."""
+    """Collects the batches of a watcher in order; waits for more."""
 
     def __init__(self) -> None:
         self.batches: list[FileChanges] = []
@@ -58,7 +58,7 @@ class Heard:
 
 @contextmanager
 def watched(paths: ProjectPaths, settings: WatchSettings = LONG) -> Iterator[tuple[Watcher, Heard]]:
-    """A watcher whose first sweep has been parsed."""
+    """Watcher whose first sweep was received."""
     heard = Heard()
     with Watcher(paths, settings, heard) as watcher:
         heard.wait(lambda heard: heard.sweeps == 1)
@@ -407,7 +407,7 @@ watcher.stop()
 
 
 class Child:
-    """A watcher in a process of its own, that prints what it is parsed."""
+    """Watcher in its own process, which prints the batches that it receives."""
 
     def __init__(self, project: ProjectPaths, *, prepare: str = "") -> None:
         command = [sys.executable, "-c", _CHILD, str(project.project)]
@@ -427,7 +427,7 @@ class Child:
         return self.process.stdout.readline().strip()
 
     def end(self) -> tuple[str, str]:
-        """The last reason, and what went to stderr."""
+        """Return the last reason and the text on stderr."""
         out, err = self.process.communicate("\n", timeout=20)
         return out.strip().splitlines()[-1].removeprefix("reason:").strip(), err
 
