@@ -55,10 +55,7 @@ def check_decisions(
 
 
 def check_newest(by: str, news: Sequence[Decision], known: Mapping[str, Decision], now: datetime) -> None:
-    """Raise `Conflict` if another author decided since; used by undo and redo.
-
-    The user's own decisions do not conflict: they may be undone before the screen shows them.
-    """
+    """Raise `Conflict` if another author decided since; used by undo and redo."""
     for decision in reversed(news):
         if decision.by != by:
             raise _conflict(decision, known, now)

@@ -176,7 +176,6 @@ class Curator(DecisionWriter):
         reason, pattern, unit = clean(command.reason, "reason"), target.pattern, act.unit
 
         def draft(state: CurationState, identifier: str) -> Draft:
-            _check_storable_id(pattern)
             writable = unit.is_writable(pattern)
             case = Case(
                 pattern=pattern,
@@ -203,16 +202,7 @@ def _note(pattern: Pattern, text: str) -> Make:
         raise BadInput(f"the note on {shorten_id(pattern.id)} is empty")
 
     def draft(_state: CurationState, _identifier: str) -> Draft:
-        _check_storable_id(pattern)
         summary = f"{VERBS[Verb.NOTE].past} {shorten_id(pattern.id)}"
         return Draft(verb=Verb.NOTE, subject=pattern.id, summary=summary, after={"text": text})
 
     return draft
-
-
-def _check_storable_id(pattern: Pattern) -> None:
-    try:
-        pattern.id.encode()
-    except UnicodeEncodeError:
-        name = shorten_id(pattern.id)
-        raise BadInput(f"the ID {name} is not valid Unicode; nothing can be decided about it") from None

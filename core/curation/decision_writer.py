@@ -244,7 +244,9 @@ def _storable(draft: Draft) -> Draft:
     try:
         msgspec.json.encode(draft)
     except UnicodeEncodeError:
-        raise BadInput(f"the record of {shorten_id(draft.subject)} contains text that is not valid Unicode") from None
+        raise BadInput(
+            f"the record of {shorten_id(draft.subject)} contains text that is not valid Unicode, which cannot be stored"
+        ) from None
     return draft
 
 

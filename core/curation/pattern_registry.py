@@ -165,12 +165,11 @@ class UnitOfWork:
         if not pattern.is_registered:
             return False
         if pattern.file not in self._writable:
+            self._writable[pattern.file] = True
             try:
                 pattern_path(self._paths, pattern.file)
             except BadInput:
                 self._writable[pattern.file] = False
-            else:
-                self._writable[pattern.file] = True
         return self._writable[pattern.file]
 
     def text(self, pattern: Pattern) -> dict[str, Any]:

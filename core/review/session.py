@@ -75,7 +75,7 @@ def plan(queue: Sequence[ReviewItem], minutes: float, settings: Settings, pace: 
     scale = 1.0 if own is None or not estimated else own * len(queue) / estimated
     urgent = [item for item in queue if item.is_urgent]
     others = [item for item in queue if not item.is_urgent]
-    others.sort(key=lambda item: (-_rate(item), item.kind, item.subject))
+    others.sort(key=lambda item: (-item.impact / (item.seconds or 1.0), item.kind, item.subject))
     worthwhile = [*urgent, *(item for item in others if net(item.impact, item.seconds * scale, settings) > 0)]
     left = minutes * SECONDS_PER_MINUTE
     chosen = []
@@ -108,7 +108,3 @@ def measure_pace(decisions: Iterable[Decision], by: str) -> Pace:
         and not (later.group and later.group == earlier.group)
     ][-_RECENT_PAUSES:]
     return Pace(seconds=median(pauses) if len(pauses) >= ENOUGH_PAUSES else None, pauses=len(pauses))
-
-
-def _rate(item: ReviewItem) -> float:
-    return item.impact / item.seconds if item.seconds else item.impact
