@@ -32,15 +32,10 @@ def _turned(forecast: BulkForecast, glyphs: Glyphs) -> Content:
     parts += [f"{removed:,} {'leaves' if removed == 1 else 'leave'} the registry"] * bool(removed)
     stay = forecast.decided - turning - removed
     parts += [f"{stay:,} {'keeps' if stay == 1 else 'keep'} the state"] * (stay > 0)
-    turns = [
-        Content.assemble(
-            f"\n  {count:>6,}  ",
-            draw_state(before, glyphs),
-            (f" {glyphs.arrow} ", "$quiet"),
-            draw_state(after, glyphs),
-        )
-        for before, after, count in forecast.turned
-    ]
+    turns: list[Content] = []
+    for before, after, count in forecast.turned:
+        states = draw_state(before, glyphs), (f" {glyphs.arrow} ", "$quiet"), draw_state(after, glyphs)
+        turns.append(Content.assemble(f"\n  {count:>6,}  ", *states))
     return Content.assemble((", ".join(parts), "bold"), *turns)
 
 

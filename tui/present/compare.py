@@ -77,10 +77,8 @@ def cells(change: Change, view: ProjectState, glyphs: Glyphs) -> Cells:
     if isinstance(change, history.PatternChange):
         return _pattern_cells(change, glyphs)
     if isinstance(change, history.LoopChange):
-        what = Content.assemble(
-            ("started " if change.kind == history.STARTED else "ended ", "$quiet"),
-            draw(status_sign(change.status), glyphs),
-        )
+        verb = ("started " if change.kind == history.STARTED else "ended ", "$quiet")
+        what = Content.assemble(verb, draw(status_sign(change.status), glyphs))
         return change_cells(change.loop_id, what, change.task)
     if isinstance(change, history.QuestionChange):
         word = Content.styled("asked" if change.new else "resolved", "$warning" if change.new else "$quiet")
@@ -92,9 +90,7 @@ def cells(change: Change, view: ProjectState, glyphs: Glyphs) -> Cells:
 def _pattern_cells(change: history.PatternChange, glyphs: Glyphs) -> Cells:
     before, after = change.before, change.after
     if change.kind == history.RATE and before is not None and after is not None:
-        moved = Content.assemble(
-            (f"{percent(before.rate):>5}", "$quiet"), (f"   {glyphs.arrow} ", "$quiet"), percent(after.rate)
-        )
+        moved = Content.assemble((f"{percent(before.rate):>5}   {glyphs.arrow} ", "$quiet"), percent(after.rate))
     elif change.kind == history.CONTEXT and after is not None:
         word, style = ("injected", "") if after.injectable else ("not injected", "$warning")
         moved = Content.styled(word, style)
@@ -130,8 +126,8 @@ def count_lines(before: Counts, after: Counts, width: int, glyphs: Glyphs, *, sh
     counts = [_count(state, before, after, glyphs) for state in Maturity]
     if short:
         half = width // 2
-        rows = [Content.assemble(counts[n].pad_right(max(half - counts[n].cell_length, 2)), counts[n + 1])
-                for n in range(0, len(counts), 2)]  # fmt: skip
+        padded = [count.pad_right(max(half - count.cell_length, 2)) for count in counts[::2]]
+        rows = [Content.assemble(*pair) for pair in zip(padded, counts[1::2], strict=True)]
         return Content("\n").join(rows)
     most = max(1, *before.values(), *after.values())
     room = max(min(width - counts[0].cell_length - 2, _MAX_BAR), 0)

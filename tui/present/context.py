@@ -283,11 +283,8 @@ def reflection_lines(
         reason = Content.assemble(("left out: ", "$warning"), visible_line(one.reason, 300))
         return [*head, reason, Content.styled(f"Its score is {format_decimal(one.score)}.", "$quiet")]
     factors = ((one.relevance, "relevance"), (one.outcome_factor, "outcome"), (one.decay, "decay"))
-    weights = {
-        name: weight
-        for name, weight in (learnings.WEIGHTS if one.title else learnings.UNTITLED_WEIGHTS).items()
-        if weight
-    }
+    all_weights = learnings.WEIGHTS if one.title else learnings.UNTITLED_WEIGHTS
+    weights = {name: weight for name, weight in all_weights.items() if weight}
     body = [product(one.score, factors, short=short), *part_lines(one.parts, weights, glyphs)]
     more = f" and {len(one.sources) - _MAX_SOURCES:,} more" if len(one.sources) > _MAX_SOURCES else ""
     origin = [
@@ -322,20 +319,15 @@ def part_name(name: str) -> str:
 
 def part_lines(parts: Mapping[str, float], weights: Mapping[str, float], glyphs: Glyphs) -> list[Content]:
     """Return a line per part of a relevance: its value and its maximum."""
-    names = {name: part_name(name) for name in weights}
-    widest = max(map(len, names.values()))
+    widest = max(len(part_name(name)) for name in weights)
     lines = []
     for name, weight in weights.items():
         value = parts.get(name, 0.0)
         style = "" if value else "$quiet"
-        lines.append(
-            Content.assemble(
-                (f"{names[name]:<{widest}} ", style),
-                (bar(value, weight, PART_CELLS, glyphs), "$accent" if value else "$quiet"),
-                (f" {format_decimal(value):>4}", style),
-                (f" of {format_decimal(weight)}", "$quiet"),
-            )
-        )
+        drawn = (bar(value, weight, PART_CELLS, glyphs), "$accent" if value else "$quiet")
+        number = (f" {format_decimal(value):>4}", style)
+        label = (f"{part_name(name):<{widest}} ", style)
+        lines.append(Content.assemble(label, drawn, number, (f" of {format_decimal(weight)}", "$quiet")))
     return lines
 
 

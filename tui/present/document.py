@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -121,11 +121,6 @@ def code_rows(text: str) -> list[str]:
     rows = visible(text, MAX_CODE).strip("\n").split("\n")
     left = len(rows) - MAX_CODE_LINES
     return [*rows[:MAX_CODE_LINES], *([f"and {plural(left, 'line')} more"] if left > 0 else [])]
-
-
-def diff_lines(lines: Sequence[str]) -> list[Content]:
-    """Colour the lines of a diff by their signs."""
-    return [Content.styled(row, _DIFF_STYLES.get(row[:1], "$quiet")) for row in code_rows("\n".join(lines))]
 
 
 def _table(block: doc.Table, now: datetime, glyphs: Glyphs, width: int) -> list[Content]:

@@ -80,12 +80,7 @@ STATE_SHORT: Final = {
     Maturity.DEPRECATED: "depr",
     QUARANTINE: "quar",
 }
-TYPE_LETTERS: Final = {
-    PatternType.ERROR: "E",
-    PatternType.SUCCESS: "S",
-    PatternType.ANTI: "A",
-    PatternType.TEMPLATE: "T",
-}
+TYPE_LETTERS: Final = {kind: kind.name[0] for kind in PatternType}
 _STYLES: Final = {
     "strong": "bold",
     "strike": "strike",

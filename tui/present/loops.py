@@ -46,9 +46,7 @@ def loop_cells(
     """
     seconds, quiet = elapsed(loop, now), "$quiet" if loop.status.ended else ""
     style = style_of(VERDICT_STYLES[outcome.verdict]) if outcome is not None else ""
-    result = (
-        ((outcome.verdict.value, style), (f" {format_decimal(outcome.raw)}", "$quiet")) if outcome is not None else ()
-    )
+    result = [] if outcome is None else [(outcome.verdict.value, style), (f" {format_decimal(outcome.raw)}", "$quiet")]
     return {
         "task": Content.styled(visible_line(loop.task or loop.id, 300), "$quiet" if loop.archived else ""),
         "id": Content.styled(visible_line(loop.id, 200), "$quiet"),

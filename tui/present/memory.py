@@ -75,16 +75,11 @@ def tree(catalog: MemoryCatalog, query: Query, sort: tuple[str, bool], folded: M
     matching = {session.id for session in sessions}
     found = catalog.select_tasks(query)
     order, descending = sort
-    found.sort(
-        key=lambda one: (ORDERS[order](one.task, catalog.attempts.get(one.task.id, ())), one.task.id),
-        reverse=descending,
-    )
+    rank = ORDERS[order]
+    found.sort(key=lambda one: (rank(one.task, catalog.attempts.get(one.task.id, ())), one.task.id), reverse=descending)
+    escalated = [one.session.id for one in sorted(catalog.escalated.values(), key=newest_escalation_first)]
     groups: dict[str, list[str]] = {
-        ESCALATIONS: [
-            session_key(one.session.id)
-            for one in sorted(catalog.escalated.values(), key=newest_escalation_first)
-            if one.session.id in matching
-        ],
+        ESCALATIONS: [session_key(id) for id in escalated if id in matching],
         TASKS: [],
         SESSIONS: [session_key(one.id) for one in sessions if one.id not in catalog.escalated],
     }

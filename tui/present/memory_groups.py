@@ -58,10 +58,8 @@ def improvement(found: RetryImprovement, glyphs: Glyphs) -> Iterable[Drawable]:
     yield _group_line("first attempts", found.first, glyphs)
     yield _group_line("retries with reflections", found.reflected, glyphs)
     yield _group_line("retries without", found.unreflected, glyphs)
-    for label, comparison in (
-        ("without reflections", found.against_unreflected),
-        ("first attempts", found.against_first),
-    ):
+    comparisons = {"without reflections": found.against_unreflected, "first attempts": found.against_first}
+    for label, comparison in comparisons.items():
         if comparison.having.attempts:
             style = "" if comparison.is_conclusive else "quiet"
             yield line((f"  compared with {label}: ", "quiet"), (comparison.verdict, style))
@@ -102,9 +100,8 @@ def coverage(covered: Coverage) -> Iterable[Block]:
 def cause_lines(view: ProjectState, glyphs: Glyphs, width: int) -> list[Content]:
     """Return bars of the most frequent root causes, with the success of their fixes."""
     index = view.debug
-    counts = sorted(
-        ((len(ids), cause) for cause, ids in index.keys[CAUSE].items() if cause), key=lambda one: (-one[0], one[1])
-    )
+    found = [(len(ids), cause) for cause, ids in index.keys[CAUSE].items() if cause]
+    counts = sorted(found, key=lambda one: (-one[0], one[1]))
     lines = [Content.styled("Most frequent root causes", "bold")]
     lines += [Content.styled("No session records a root cause category.", "$quiet")] * (not counts)
     room = max(min(width - _NAME_CELLS - _COUNT_CELLS, MAX_BAR_CELLS), 1)

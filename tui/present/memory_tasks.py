@@ -87,14 +87,10 @@ def _dated(word: str, at: datetime | None) -> Text:
 def task_notes(task: Task, reflections: Sequence[Reflection], *, beside: bool) -> Iterable[Block]:
     """Describe lessons and completion criteria; `beside`: in a pane of its own."""
     known = [one for one in reflections if one.text]
-    rows: list[Text] = [
-        (
-            (f"{one.attempt if one.attempt is not None else '':>4}  ", "name"),
-            ("draft  " if one.draft else "", "warning"),
-            one.text,
-        )
-        for one in known[:MAX_LEARNINGS]
-    ]
+    rows: list[Text] = []
+    for one in known[:MAX_LEARNINGS]:
+        number = (f"{one.attempt if one.attempt is not None else '':>4}  ", "name")
+        rows.append((number, ("draft  " if one.draft else "", "warning"), one.text))
     yield from section("Lessons so far", items("", rows), plural(len(known), "reflection"))
     if beside and not rows:
         yield _no_reflection("task")

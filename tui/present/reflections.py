@@ -9,7 +9,7 @@ from typing import Final
 from textual.content import Content
 
 from core.base.text import plural, visible_line
-from core.documents.document import Block, Code, Moment, Table, line, more
+from core.documents.document import Block, Code, Moment, Table, Text, line, more
 from core.documents.reflections import kind_word
 from core.extraction.clustering import Cluster
 from core.extraction.engine import KNOWN
@@ -94,18 +94,11 @@ def cluster_blocks(cluster: Cluster, unfit: str) -> Iterable[Block]:
     yield Code(cluster.text, "", "")
     yield line("")
     yield line(("Reported by", "quiet"))
-    yield Table(
-        ("", "", "", ""),
-        tuple(
-            (
-                (Moment(one.at, is_age=True),),
-                ((source, "accent"),),
-                ((_where(one), "quiet"),),
-                ("" if one.learning == cluster.text else one.learning,),
-            )
-            for source, one in cluster.members[:_MAX_MEMBERS]
-        ),
-    )
+    rows: list[tuple[Text, ...]] = []
+    for source, one in cluster.members[:_MAX_MEMBERS]:
+        text = "" if one.learning == cluster.text else one.learning
+        rows.append(((Moment(one.at, is_age=True),), ((source, "accent"),), ((_where(one), "quiet"),), (text,)))
+    yield Table(("", "", "", ""), tuple(rows))
     yield from more(len(cluster.members), "reflection", _MAX_MEMBERS)
 
 

@@ -56,17 +56,9 @@ def pattern_origin(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
         )
     yield from suspicion_lines(view, pattern)
     yield line("")
-    has_counts = recorded.uses is not None
-    yield from fields(
-        (
-            "Recorded counts",
-            f"{percent(recorded.rate)} of {plural(recorded.uses or 0, 'use')}" if has_counts else "no counts",
-        ),
-        (
-            "Uses by loops here",
-            plural(sum(one.count for one in view.board.observations(pattern.id) if one.loop_id), "use"),
-        ),
-    )
+    counts = "no counts" if recorded.uses is None else f"{percent(recorded.rate)} of {plural(recorded.uses, 'use')}"
+    uses_here = sum(one.count for one in view.board.observations(pattern.id) if one.loop_id)
+    yield from fields(("Recorded counts", counts), ("Uses by loops here", plural(uses_here, "use")))
     yield from conflicts(view, pattern)
     yield from fields(
         ("Source loops", ", ".join(loop.loop_id for loop in pattern.source_loops[:_MAX_LOOPS]) or "none"),

@@ -19,20 +19,15 @@ from tui.present.glyphs import Cells, Glyphs, draw_state
 from tui.present.knobs import Knob
 from tui.present.numbers import day_text
 
+_NAMES: Final = {
+    "Maturity": "maturity.half_life_days min_feedback min_helpful max_harmful maturity.deprecation_threshold",
+    "Inversion": "min_observations failure_ratio_threshold",
+    "Loop outcomes": "fast_completion_threshold_ms slow_completion_threshold_ms "
+    "max_errors_for_helpful neutral_counts_as",
+    "Suspicious reports": "max_marks burst_minutes",
+}
 GROUPS: Final[Mapping[str, tuple[Knob, ...]]] = {
-    heading: tuple(Knob(find_threshold(name)) for name in names.split())
-    for heading, names in (
-        (
-            "Maturity",
-            "maturity.half_life_days min_feedback min_helpful max_harmful maturity.deprecation_threshold",
-        ),
-        ("Inversion", "min_observations failure_ratio_threshold"),
-        (
-            "Loop outcomes",
-            "fast_completion_threshold_ms slow_completion_threshold_ms max_errors_for_helpful neutral_counts_as",
-        ),
-        ("Suspicious reports", "max_marks burst_minutes"),
-    )
+    heading: tuple(Knob(find_threshold(name)) for name in names.split()) for heading, names in _NAMES.items()
 }
 
 
