@@ -23,14 +23,12 @@ class _LazyGroup(click.Group):
 
     @property
     def places(self) -> Mapping[str, Place | GroupPlace]:
-        """Places of all commands by name."""
         raise NotImplementedError
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.places)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the command with this name."""
         place = self.places.get(cmd_name)
         if isinstance(place, GroupPlace):
             return CommandGroup(cmd_name, place)
@@ -72,7 +70,6 @@ class CommandGroup(_LazyGroup):
         return super().resolve_command(ctx, [word, *args[1:]])
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the table of commands."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, place.help) for name, place in self.places.items()])
 
@@ -87,12 +84,10 @@ class Program(_LazyGroup):
 
     @property
     def sections(self) -> dict[str, dict[str, Place | GroupPlace]]:
-        """Places of all commands by section and name."""
         return {title: {**self.extra.get(title, {}), **commands} for title, commands in SECTIONS.items()}
 
     @property
     def places(self) -> dict[str, Place | GroupPlace]:
-        """Places of all commands by name."""
         return {name: place for commands in self.sections.values() for name, place in commands.items()}
 
     def keymap_problems(self, path: os.PathLike[str]) -> list[str]:
@@ -120,7 +115,6 @@ class Program(_LazyGroup):
         raise unknown_command(word, all_spellings(self.places), ctx, path=bool(self.default))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write a table of commands for each section."""
         width = max(map(len, self.places))
         for title, commands in self.sections.items():
             rows = [(f"{name:<{width}}", place.help) for name, place in commands.items() if place.help]

@@ -83,7 +83,6 @@ def head(state: ProjectState, session: DebugSession) -> Iterable[doc.Block]:
 
 
 def escalation_line(call: Escalation) -> doc.Line:
-    """Describe who escalated, when, and where the context is stored."""
     return line(
         (f"escalated by {call.by or 'an unnamed agent'}, ", "quiet"),
         doc.Moment(call.at, is_age=True),
@@ -160,7 +159,6 @@ def fix_blocks(fix: Fix | None, held: bool | None, *, with_diff: bool = True) ->
 
 
 def lessons(state: ProjectState, session: DebugSession) -> Iterable[doc.Block]:
-    """Describe patterns, recurring failures, code quality and recommendations."""
     results = state.debug.fix_results
     found: list[doc.Text] = []
     for lesson in session.lessons:

@@ -49,7 +49,6 @@ def subject(state: ProjectState, decision: Decision) -> str:
 
 
 def change_text(decision: Decision) -> str:
-    """Describe what a decision changed; "" if the state did not change."""
     text = describe_change(decision)
     return "" if text.startswith("stays ") else text
 

@@ -117,17 +117,14 @@ def fields(*rows: tuple[str, Part | Text | None], indent: int = 0) -> Iterable[F
 def items(
     label: str, values: Sequence[Part | Text], *, is_numbered: bool = False, bullet: Sign | None = None
 ) -> Iterable[Items]:
-    """Make a list with one block of the values, or an empty list."""
     return [Items(label, tuple(map(as_text, values)), is_numbered, bullet)] if values else []
 
 
 def code(label: str, text: str, language: str = "text", indent: int = 0) -> Iterable[Code]:
-    """Make a list with one block of code, or an empty list without text."""
     return [Code(text, label, language, indent)] if text.strip() else []
 
 
 def section(title: str, blocks: Iterable[Block], note: str = "") -> Iterable[Section]:
-    """Make a list with one section, or an empty list without blocks."""
     found = tuple(blocks)
     return [Section(title, found, note)] if found else []
 

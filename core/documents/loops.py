@@ -77,7 +77,6 @@ def _outcome(state: ProjectState, loop: Loop) -> Iterable[tuple[str, Part | Text
 
 
 def elapsed(loop: Loop, now: datetime) -> float | None:
-    """Return the seconds from the start to the end, or to now for a running loop."""
     end = loop.ended_at or (None if loop.status.ended else now)
     if loop.started_at is None or end is None:
         return None
@@ -119,7 +118,6 @@ def iterations(loop: Loop, details: LoopDetails | None) -> Iterable[Block]:
 
 
 def patterns(state: ProjectState, loop: Loop) -> Iterable[Block]:
-    """Describe the patterns injected into the loop and extracted from it."""
     found, known, reflections = state.board.loop_patterns(loop.id), state.snapshot.patterns, state.snapshot.reflections
     rows: list[tuple[Text, ...]] = [
         (

@@ -134,7 +134,6 @@ def _part(part: doc.Part) -> str:
 
 
 def moment_text(at: datetime | None) -> str:
-    """Format a timestamp in UTC; a dash for None."""
     return f"{day_of(at)} {at:%H:%M:%S} UTC" if at else "—"
 
 

@@ -37,7 +37,6 @@ def reflection_document(state: ProjectState, reflection: Reflection) -> Document
 
 
 def head(reflection: Reflection, where: str = "") -> Block:
-    """Describe the kind, the time and the attempt on one line."""
     return line(
         (f"{where}   ", "name") if where else None,
         (kind_word(reflection), "strong name"),

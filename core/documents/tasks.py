@@ -95,7 +95,6 @@ def _task_head(history: TaskHistory, condition: ConditionOf) -> Iterable[doc.Blo
 
 
 def about_rows(task: Task) -> tuple[tuple[str, str], ...]:
-    """List the completion criteria, tags and related tasks as rows of fields."""
     return (("Done when", task.criteria), ("Tags", ", ".join(task.tags)), ("Related", ", ".join(task.related)))
 
 
@@ -252,7 +251,6 @@ def milestones(found: Sequence[Milestone]) -> Iterable[doc.Block]:
 
 
 def reflection_sections(found: Iterable[Reflection]) -> list[doc.Section]:
-    """Describe each reflection below a heading with its attempt."""
     return [
         doc.Section(
             "Reflection on the task" if one.attempt is None else f"Reflection on attempt {one.attempt}",

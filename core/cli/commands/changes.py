@@ -78,7 +78,6 @@ def changes(since: datetime | str | None, until: datetime | None, is_complete: b
 
 
 def summary(found: StateComparison) -> str:
-    """The number of changes of each kind."""
     states = found.count(STATE)
     parts = [f"{plural(states, 'pattern')} changed state"] * bool(states)
     parts += [f"{found.count(kind)} {kind}" for kind in (NEW, REMOVED) if found.count(kind)]
@@ -141,7 +140,6 @@ def _rates(change: PatternChange) -> str:
 
 
 def _subject(decision: Decision, known: Mapping[str, Decision]) -> str:
-    """Return the subject of a decision; for undo and redo, the ID of the decision concerned."""
     if decision.verb in TURNS and (turned := known.get(decision.subject)) is not None:
         return f"{turned.verb.value} {subject_text(turned)}"
     return subject_text(decision)

@@ -85,8 +85,6 @@ def normalize_cause(category: str) -> str:
 
 
 def print_sessions(state: ProjectState, found: Sequence[DebugSession]) -> None:
-    """Print sessions as a table or as JSON, and end the command."""
-
     def status(session: DebugSession) -> str:
         return session_status_sign(session, state.snapshot).text if session.status else ""
 

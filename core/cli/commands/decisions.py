@@ -180,7 +180,6 @@ def redo() -> None:
 def decide_patterns(
     verb: Verb, pattern_ids: tuple[str, ...], reason: str, dry_run: bool, *, re_enable: bool = False
 ) -> None:
-    """Decide on one or more patterns, given by IDs or fragments of them."""
     project = open_project()
     known = [_resolve(project, one, required=len(pattern_ids) == 1) for one in pattern_ids]
     fields = {"re_enable": re_enable} if verb is Verb.PROMOTE else {}
@@ -213,13 +212,11 @@ def decide(project: Project, command: Command, *, dry_run: bool = False) -> None
 
 
 def print_decided(decided: Decided) -> None:
-    """Print a decision on stdout and its warnings on stderr."""
     warn(*decided.warnings)
     respond(lambda: decided_json(decided), lambda: line(decided.summary))
 
 
 def decided_json(decided: Decided) -> objects.Wire:
-    """Return one decision, or all decisions of one act, as JSON."""
     return (objects.DecidedTogether if decided.group or decided.refused else objects.Decided).of(decided)
 
 

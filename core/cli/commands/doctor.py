@@ -352,7 +352,6 @@ def _terminal() -> Iterator[Found]:
 
 
 def _tmux() -> Found:
-    """Check whether copying (OSC 52) gets through tmux."""
     command = ["tmux", "show-options", "-sv", "set-clipboard"]
     try:
         shown = subprocess.run(command, capture_output=True, text=True, timeout=2, check=False).stdout.strip()
@@ -369,7 +368,6 @@ def _file(name: str, path: Path) -> Found:
 
 
 def _keymap(path: Path) -> Iterator[Found]:
-    """Check the keymap file."""
     yield _file("keymap", path)
     if not os.access(path, os.F_OK):
         return

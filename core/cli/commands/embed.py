@@ -49,7 +49,6 @@ def embed() -> None:
 
 
 def _compute(subject: VectorSubject[Record], records: Mapping[str, Record], label: str) -> int:
-    """Compute the missing vectors with a progress bar, and return their number."""
     embeddings = Embeddings(chosen_project(), subject)
     missing = len(embeddings.missing(records))
     is_watched = missing > 0 and sys.stderr is not None and sys.stderr.isatty()

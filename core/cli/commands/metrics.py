@@ -116,7 +116,6 @@ def _comparison_json(found: Comparison, level: float) -> objects.Wire:
 
 
 def _export(board: Dashboard, name: str, project: ProjectPaths, *, force: bool) -> Path:
-    """Write the metrics to a file and return its path."""
     file = export_file(name, project, FORMATS)
     if file_exists(file) and not force:
         raise BadInput(f"{visible_line(str(file), 300)} already exists; use --force to overwrite it")

@@ -94,7 +94,6 @@ def list_patterns(wanted: PatternFilter, sort: str, as_of: datetime | None) -> N
 
 
 def _scored(as_of: datetime | None) -> tuple[Snapshot, Scoreboard]:
-    """Return the records of the project with scores, now or at a past moment."""
     if as_of is not None:
         state = state_as_of(as_of)
         return state.snapshot, state.board
@@ -129,7 +128,6 @@ def show_pattern(pattern_id: str, as_of: datetime | None) -> None:
 
 
 def _details(pattern: Pattern, assessment: Assessment) -> objects.Wire:
-    """Return a pattern with all its content as JSON."""
     is_anti = pattern.type == "anti"
     return objects.PatternDetails.of(
         assessment,

@@ -91,12 +91,10 @@ def _step_json(step: ReplayStep) -> objects.Wire:
 
 
 def is_terminal() -> bool:
-    """Whether stdout is a terminal."""
     return sys.stdout.isatty()
 
 
 def _find(paths: ProjectPaths, task: str, number: int | None) -> tuple[str, int]:
-    """Find the task and the number of the attempt, by default the last attempt."""
     task_id, number = find_attempt(paths, task, number)
     if number is None:
         attempts = read_history(paths, task_id).attempts

@@ -118,7 +118,6 @@ def _values(found: Sequence[Suspicion], masked: str) -> dict[str, Any]:
 
 
 def scan_finding(suspicion: Suspicion) -> objects.Wire:
-    """Return a finding of the safety scan as JSON."""
     from core.scanning.messages import describe_rule  # the scan is slow to load
 
     severity = "critical" if suspicion.critical else "warning"

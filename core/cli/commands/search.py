@@ -120,7 +120,6 @@ def search(
 
 
 def _hint(paths: ProjectPaths, words: SearchWords, filters: SearchFilters) -> str:
-    """Suggest what to try instead."""
     if not task_ids(paths):
         return "; this project has no tasks yet"
     if filters != SearchFilters():

@@ -278,7 +278,6 @@ def reflect(task_id: str, attempt: int | None, **parts: Any) -> None:
 
 
 def _print_reflection(reflection: Reflection) -> None:
-    """Print a reflection with each text on one line."""
     parts = map(visible_line, (reflection.observation, reflection.analysis, reflection.learning))
     observation, analysis, learning = parts
     actions = [visible_line(item) for item in reflection.actions]

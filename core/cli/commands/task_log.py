@@ -116,7 +116,6 @@ def log(
 
 
 def _log_event(task_id: str, attempt: int | None, iteration: int | None) -> None:
-    """Log the tool call of the hook event on stdin."""
     event = read_tool_event()
     folder = event.get("cwd")
     use_folder(folder if isinstance(folder, str) else "")

@@ -108,7 +108,6 @@ def _threshold_json(known: Setting, settings: Settings) -> objects.Wire:
 
 
 def _criteria(project: Project, settings: Settings) -> list[objects.Wire]:
-    """Return the weight of each criterion now and with the other thresholds."""
     events = LoggedFeedback(project.project).get_all()
     found = []
     for criterion in sorted({event.criterion for event in events}):
@@ -124,7 +123,6 @@ def _criteria(project: Project, settings: Settings) -> list[objects.Wire]:
 
 
 def _read_configuration() -> Configuration:
-    """Read the configuration of the project; without a project return the defaults."""
     try:
         return read_configuration()
     except ProjectNotFound:

@@ -46,13 +46,11 @@ def causes_of(session: DebugSession) -> list[str]:
 
 
 def session_rows(sessions: Sequence[DebugSession], snapshot: Snapshot) -> Iterator[objects.Wire]:
-    """Yield the JSON of debug sessions."""
     for session in sessions:
         yield objects.SessionRow.of(session, **_row_values(session, snapshot))
 
 
 def session_details(session: DebugSession, snapshot: Snapshot, results: FixResults, level: float) -> objects.Wire:
-    """Return a debug session with all its content."""
     return objects.SessionDetails.of(
         session,
         **_row_values(session, snapshot),
@@ -75,10 +73,8 @@ def _run(run: Execution, held: bool | None) -> objects.Wire:
 
 
 def fix_rate(counts: FixCounts, level: float) -> objects.Wire:
-    """Return how often fixes held, with the interval of the rate."""
     return objects.FixRate.of(counts, interval=counts.interval(level))
 
 
 def fix_template(template: FixTemplate, level: float) -> objects.Wire:
-    """Return a fix template with its results."""
     return objects.FixTemplate.of(template, fixes=fix_rate(template.fixes, level))

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 
 def loop_row(loop: Loop, patterns: LoopPatterns, outcome: objects.Wire | None) -> objects.Wire:
-    """Return a loop with its injected patterns and its outcome."""
     return objects.LoopRow.of(
         loop,
         injected=patterns.injected_ids,
@@ -29,12 +28,10 @@ def loop_row(loop: Loop, patterns: LoopPatterns, outcome: objects.Wire | None) -
 
 
 def effect(before: Assessment, after: Assessment) -> objects.Wire:
-    """Return the state of a pattern before and after a report."""
     return objects.Effect.of(after, state_before=before.state)
 
 
 def criterion(weight: CriterionWeight, settings: LearningSettings) -> objects.Wire:
-    """Return the weight of an evaluation criterion."""
     from core.learning.criteria import effective_weight, should_deprecate_criterion
 
     return objects.Criterion.of(

@@ -49,7 +49,6 @@ class Field(NamedTuple):
 
     @property
     def structs(self) -> list[type[Wire]]:
-        """List the Structs of nested objects."""
         return [] if self.kind in _KINDS else [find_struct(name) for name in self.kind.split("|")]
 
 

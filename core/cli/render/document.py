@@ -28,7 +28,6 @@ DIFF_COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def print_document(document: doc.Document) -> None:
-    """Print the title and every block."""
     line((document.title, "bold"))
     print_blocks(document.blocks)
 

@@ -88,7 +88,6 @@ def _may_name_secret(key: str) -> bool:
 
 
 def print_bytes(data: bytes) -> None:
-    """Print these bytes."""
     click.echo(data, nl=False)
 
 
@@ -103,7 +102,6 @@ def line(*parts: Part) -> None:
 
 
 def warn(*texts: str) -> None:
-    """Print warnings on stderr."""
     for text in texts:
         click.echo(f"Warning: {visible_line(text)}", err=True)
 

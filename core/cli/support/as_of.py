@@ -54,7 +54,6 @@ def state_as_of(when: datetime | None) -> ProjectState:
 
 
 def remark_undated(findings: Iterable[Finding]) -> None:
-    """Print what is unknown about the past."""
     from core.history.as_of import UNDATED
 
     for finding in findings:

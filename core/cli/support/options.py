@@ -38,7 +38,6 @@ class Invocation:
 
 
 def invocation() -> Invocation:
-    """Return the common options of the running call."""
     return click.get_current_context().ensure_object(Invocation)
 
 
@@ -99,7 +98,6 @@ class Command(click.Command):
         super().__init__(*args, **attributes)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the keys of the JSON output."""
         from core.cli.json.objects import json_help  # only the help needs all Structs
 
         self.epilog = json_help(ctx.command_path.partition(" ")[2])

@@ -34,7 +34,6 @@ class PatternFilter:
     from_loop: str | None
 
     def rows(self, snapshot: Snapshot, board: Scoreboard) -> list[tuple[Pattern, Assessment]]:
-        """List the matching patterns with their assessments, sorted by ID."""
         of_loop = None if self.from_loop is None else _of_loop(snapshot, self.from_loop)
         rows = []
         for pattern in sorted(snapshot.patterns.values(), key=lambda pattern: pattern.id):

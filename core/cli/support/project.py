@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 def now() -> datetime:
-    """Return the current time in UTC."""
     return datetime.now(UTC)
 
 
@@ -42,7 +41,6 @@ def chosen_project() -> ProjectPaths:
 
 
 def is_readonly() -> bool:
-    """Return whether `--readonly` or $RALPHDECK_READONLY is set."""
     return invocation().readonly
 
 

@@ -22,7 +22,6 @@ MAX_LOG_BYTES: Final = 1_000_000
 
 
 def state_file() -> Path:
-    """Return the path of the dashboard's saved state."""
     return platformdirs.user_state_path(APP) / "dashboard.json"
 
 
@@ -36,12 +35,10 @@ def last_visit(project: Path) -> datetime | None:
 
 
 def keymap_file() -> Path:
-    """Return the path of the user's keymap."""
     return platformdirs.user_config_path(APP) / "keymap.toml"
 
 
 def log_file() -> Path:
-    """Return the path of the log file with details of errors."""
     return platformdirs.user_state_path(APP) / "ralphdeck.log"
 
 
