@@ -19,13 +19,13 @@ class ListScreen(FilteredList):
 
     def __init__(self) -> None:
         super().__init__()
-        self._put_back: ListState | None = None
+        self._pending_state: ListState | None = None
         """The state of the list to restore at the next visit, after a link led here."""
 
     def catch_up(self, *, anew: bool = False) -> None:
         super().catch_up(anew=anew)
         if self.is_current:
-            self._take_up()
+            self._restore_pending()
 
     def list_state(self) -> ListState:
         whole, table = self.has_class("-detail"), self.table
@@ -33,7 +33,7 @@ class ListScreen(FilteredList):
 
     def follow_link(self, link: FollowedLink, show: Callable[[BaseScreen], None]) -> None:
         """Show the target of a link, and save the state of the list before and after."""
-        self._take_up()
+        self._restore_pending()
         link.before = self.list_state()
         self.set_class(False, "-detail")
         self.table.focus()
@@ -45,13 +45,13 @@ class ListScreen(FilteredList):
         """Restore the list from before the link, unless the user typed a filter and did not go back."""
         if link.before is None or link.led is None:
             return
-        text = self.filter_line.text if self._put_back is None else self._put_back.filter
+        text = self.filter_line.text if self._pending_state is None else self._pending_state.filter
         if back or text in {"", link.led.filter}:
-            self._put_back = link.before
+            self._pending_state = link.before
             self._save_filter(link.before.filter)
 
-    def _take_up(self) -> None:
-        list_state, self._put_back = self._put_back, None
+    def _restore_pending(self) -> None:
+        list_state, self._pending_state = self._pending_state, None
         if list_state is not None:
             self.restore_list(list_state)
 
@@ -72,8 +72,8 @@ class ListScreen(FilteredList):
             return super().can_return()
         if self.has_class("-detail") or isinstance(self.focused, Input) or self.focused is self.pane:
             return False
-        is_led = self.filter_line.text in {"", link.led.filter}
-        return is_led and self.table.marked in (frozenset(), link.led.marked)
+        is_links_filter = self.filter_line.text in {"", link.led.filter}
+        return is_links_filter and self.table.marked in (frozenset(), link.led.marked)
 
     def show_filter(self, text: str, key: str) -> None:
         """Apply the filter of a link without saving it, and move the cursor to a record."""

@@ -32,20 +32,20 @@ class QuestionOrder:
         self._is_fixed = False
         self._current: Key | None = None
         self._at = 0  # index of the current question in `_slots`
-        self._given: list[Key | None] = []
+        self._being_answered: list[Key | None] = []
         """Questions whose answers are being written, oldest first; None for a decision without a question."""
-        self._landed: set[Key] = set()  # questions whose answers are written, but are still in the queue
-        self._turned: set[Key] = set()  # duplicates for which the user swapped the pattern to keep
+        self._just_answered: set[Key] = set()  # questions whose answers are written, but are still in the queue
+        self._swapped: set[Key] = set()  # duplicates for which the user swapped the pattern to keep
         self._fresh: set[Key] = set()  # questions that were appended and not shown yet
         self._resolved: set[Key] = set()  # questions resolved elsewhere that the user has not skipped yet
         self._returning = ""
 
     def _is_open(self, key: Key) -> bool:
-        return key in self._open and key not in self._given and key not in self._landed
+        return key in self._open and key not in self._being_answered and key not in self._just_answered
 
     def _shown(self, key: Key) -> ReviewItem:
         item = self._open[key]
-        return replace(item, subject=item.other, other=item.subject) if key in self._turned else item
+        return replace(item, subject=item.other, other=item.subject) if key in self._swapped else item
 
     def _following(self, start: int, by: int = 1) -> int | None:
         """Return the first open slot from `start`, forwards or backwards, wrapping around."""
@@ -89,9 +89,9 @@ class QuestionOrder:
     def follow(self, queue: Sequence[ReviewItem]) -> ReviewItem | None:
         """Update the questions from a newer queue; return the current one if it was resolved elsewhere."""
         before = self.item if self._current is not None else None
-        answered = {*self._given, *self._landed}
+        answered = {*self._being_answered, *self._just_answered}
         closed = self._open.keys() - {key_of(item) for item in queue}
-        self._landed.clear()
+        self._just_answered.clear()
         self._open = {key_of(item): item for item in queue}
         if self._is_fixed and any(key in self._open for key in self._slots):
             known = set(self._slots)
@@ -135,18 +135,18 @@ class QuestionOrder:
         """Mark the current question as being answered, and go to the next one."""
         self.fix()
         if item := self.item:
-            self._given.append(key_of(item))
+            self._being_answered.append(key_of(item))
         self._current, self._returning = None, ""
 
     def wait(self) -> None:
         """Record that a decision that answers no question is being written."""
-        self._given.append(None)
+        self._being_answered.append(None)
 
     def land(self, *, decided: bool) -> bool:
         """Record the result of the oldest pending decision; return True if it answered a question."""
-        key = self._given.pop(0) if self._given else None
+        key = self._being_answered.pop(0) if self._being_answered else None
         if key is not None and decided:
-            self._landed.add(key)
+            self._just_answered.add(key)
         return key is not None
 
     def step(self, by: int) -> int:
@@ -177,4 +177,4 @@ class QuestionOrder:
     def swap(self) -> None:
         """Swap which pattern of a duplicate is kept."""
         if item := self.item:
-            self._turned ^= {key_of(item)}
+            self._swapped ^= {key_of(item)}

@@ -79,7 +79,7 @@ class ReviewAnswers(BaseScreen):
         draft = self.draft(item)
         if draft is None:
             return offered
-        return tuple(_drafted(answer, item, draft) if answer.action == "accept" else answer for answer in offered)
+        return tuple(_with_draft(answer, item, draft) if answer.action == "accept" else answer for answer in offered)
 
     def answered(self, *, decided: bool) -> None:
         """Handle the result of an answer: if it was refused, its question returns."""
@@ -281,7 +281,7 @@ class ReviewAnswers(BaseScreen):
         return self.item.subject if self.item is not None else ""
 
 
-def _drafted(answer: Answer, item: ReviewItem, draft: Draft) -> Answer:
+def _with_draft(answer: Answer, item: ReviewItem, draft: Draft) -> Answer:
     """Return the answer that accepts the proposal with the user's edits."""
     return replace(
         answer,
