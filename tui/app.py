@@ -175,7 +175,7 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
                 self._vectors.want()
         if loading:
             for place in self._places():
-                place.outdate()
+                place.redraw_all()
         else:
             found = find_notifications(before, self.view, delta, self._mine)
             for text, severity in (lines := toasts(found, self._mine))[:1]:

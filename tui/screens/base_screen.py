@@ -198,7 +198,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         if self.is_current and self.is_mounted:
             self.catch_up()
 
-    def outdate(self) -> None:
+    def redraw_all(self) -> None:
         """Redraw everything: now if this screen is in front, otherwise when it is shown next."""
         self._seen = -1
         if self.is_current:

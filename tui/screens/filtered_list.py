@@ -85,7 +85,7 @@ class FilteredList(BaseScreen):
         """Return the content of a tab, for `details` and the clipboard. It may be empty."""
         return ()
 
-    def without_rows(self) -> Sequence[Content]:
+    def empty_details(self) -> Sequence[Content]:
         """Return the details shown while the list is empty."""
         return ()
 
@@ -93,7 +93,7 @@ class FilteredList(BaseScreen):
         """Return the text shown in place of an empty list."""
         return Content.styled(self.TABLE.empty, "$quiet")
 
-    def touched(self, delta: Delta) -> bool:
+    def is_affected_by(self, delta: Delta) -> bool:
         """Return True if a change can affect the list or its details."""
         raise NotImplementedError
 
@@ -149,7 +149,7 @@ class FilteredList(BaseScreen):
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """Select the rows again if the change can affect them."""
-        if delta is None or self.touched(delta):
+        if delta is None or self.is_affected_by(delta):
             self._select(view)
         elif delta.findings and not self.table.keys:
             self.table.redraw()
@@ -190,7 +190,7 @@ class FilteredList(BaseScreen):
         key = self.table.cursor_key
         tabs, tab = self.tabs(key), self.tab(key)
         self.query_one(TabLine).show_tabs(tabs, tabs.index(tab), self.tab_note(key))
-        self.pane.show(self.details(key, tab) if key is not None else self.without_rows(), top=top)
+        self.pane.show(self.details(key, tab) if key is not None else self.empty_details(), top=top)
 
     def tab(self, key: str | None) -> str:
         """Return the tab to show for a record: the last chosen one if available, or the first."""

@@ -46,7 +46,7 @@ class LogScreen(ListScreen):
     def _decision(self, key: str | None) -> Decision | None:
         return next((d for d in self.view.snapshot.decisions if d.id == key), None)
 
-    def touched(self, delta: Delta) -> bool:
+    def is_affected_by(self, delta: Delta) -> bool:
         return delta.decisions
 
     def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:

@@ -36,7 +36,7 @@ class LoopsScreen(ListScreen):
         super().__init__()
         self._details: LoopDetails | None = None  # the details that were read last
 
-    def touched(self, delta: Delta) -> bool:
+    def is_affected_by(self, delta: Delta) -> bool:
         """Return True if a change can affect a loop, its outcome or its extractable patterns."""
         return bool(delta.loops or delta.events or delta.decisions or delta.debug_sessions)
 

@@ -75,7 +75,7 @@ class MemoryScreen(MemoryDetails):
         if self.is_composed:
             self._show_details(top=False)
 
-    def touched(self, delta: Delta) -> bool:
+    def is_affected_by(self, delta: Delta) -> bool:
         rows = delta.tasks or delta.attempts or delta.debug_sessions
         return bool(rows or delta.escalations or delta.decisions)
 
@@ -89,7 +89,7 @@ class MemoryScreen(MemoryDetails):
             self._open = [*others, *(attempt for attempt in changed if attempt.is_open)]
             self.table.redraw()
             shown = replace(delta, attempts=frozenset())
-        elif delta is None or self.touched(delta):
+        elif delta is None or self.is_affected_by(delta):
             self._catalog = MemoryCatalog(view.snapshot, self._catalog)
             self._open = [attempt for attempt in view.snapshot.attempts.values() if attempt.is_open]
         if delta is None:
@@ -103,7 +103,7 @@ class MemoryScreen(MemoryDetails):
 
     def _is_steady(self, view: ProjectState, delta: Delta) -> bool:
         """Return True if only attempts changed and no row moves, appears or disappears."""
-        if not delta.attempts or self.touched(replace(delta, attempts=frozenset())):
+        if not delta.attempts or self.is_affected_by(replace(delta, attempts=frozenset())):
             return False
         if self._query.terms or self._sort is None or self._sort[0] not in _OF_TASKS:
             return False
@@ -161,7 +161,7 @@ class MemoryScreen(MemoryDetails):
     def activity(self) -> Iterable[datetime | None]:
         return (attempt.last_action_at for attempt in self._open)
 
-    def without_rows(self) -> Sequence[Content]:
+    def empty_details(self) -> Sequence[Content]:
         """Return the details of an empty list: loops for which a task could be created."""
         return () if self._query.terms else self._draw(memory_groups.without_tasks(self._progress()[1]))
 

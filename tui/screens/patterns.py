@@ -47,7 +47,7 @@ class PatternsScreen(ListScreen):
         if not self.services.is_deciding:
             self._deciding = frozenset()
 
-    def touched(self, delta: Delta) -> bool:
+    def is_affected_by(self, delta: Delta) -> bool:
         """Return True if a change can affect a pattern or its evidence."""
         return bool(delta.patterns or delta.loops or delta.events or delta.decisions)
 

@@ -43,7 +43,7 @@ class ReflectionsScreen(ListScreen):
         self._grouped = self.services.user_state.get_here(_GROUPED) == "yes"
         super().on_mount()
 
-    def touched(self, delta: Delta) -> bool:
+    def is_affected_by(self, delta: Delta) -> bool:
         return bool(delta.reflections)
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
