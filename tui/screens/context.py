@@ -96,11 +96,11 @@ class ContextScreen(KnobActions):
     def follow_link(self, link: FollowedLink, show: Callable[[BaseScreen], None]) -> None:
         link.before = ListState(filter=self.task_line.text)
         super().follow_link(link, show)
-        link.led = ListState(filter=self.task_line.text)
+        link.after = ListState(filter=self.task_line.text)
 
     def leave_link(self, link: FollowedLink, *, back: bool) -> None:
         """Restore the task from before the link, unless the user typed another one since."""
-        if link.before is not None and link.led is not None and self.task_line.text == link.led.filter:
+        if link.before is not None and link.after is not None and self.task_line.text == link.after.filter:
             self.task_line.text = link.before.filter
 
     def can_return(self) -> bool:
@@ -123,7 +123,7 @@ class ContextScreen(KnobActions):
     def _typed(self, message: FilterLine.Changed) -> None:
         message.stop()
         link = self.services.link
-        if link is None or link.led is None or link.place != self.place or message.text != link.led.filter:
+        if link is None or link.after is None or link.place != self.place or message.text != link.after.filter:
             self.services.user_state.set_here("context-task", message.text)
         self._prepare()
 

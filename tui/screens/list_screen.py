@@ -38,15 +38,15 @@ class ListScreen(FilteredList):
         self.set_class(False, "-detail")
         self.table.focus()
         show(self)
-        link.led = self.list_state()
+        link.after = self.list_state()
         self.refresh_frame()
 
     def leave_link(self, link: FollowedLink, *, back: bool) -> None:
         """Restore the list from before the link, unless the user typed a filter and did not go back."""
-        if link.before is None or link.led is None:
+        if link.before is None or link.after is None:
             return
         text = self.filter_line.text if self._pending_state is None else self._pending_state.filter
-        if back or text in {"", link.led.filter}:
+        if back or text in {"", link.after.filter}:
             self._pending_state = link.before
             self._save_filter(link.before.filter)
 
@@ -68,12 +68,12 @@ class ListScreen(FilteredList):
 
     def can_return(self) -> bool:
         link = self.services.link
-        if link is None or link.led is None or not super().can_return():
+        if link is None or link.after is None or not super().can_return():
             return super().can_return()
         if self.has_class("-detail") or isinstance(self.focused, Input) or self.focused is self.pane:
             return False
-        is_links_filter = self.filter_line.text in {"", link.led.filter}
-        return is_links_filter and self.table.marked in (frozenset(), link.led.marked)
+        is_links_filter = self.filter_line.text in {"", link.after.filter}
+        return is_links_filter and self.table.marked in (frozenset(), link.after.marked)
 
     def show_filter(self, text: str, key: str) -> None:
         """Apply the filter of a link without saving it, and move the cursor to a record."""

@@ -28,4 +28,4 @@ class FollowedLink:
     place: str  # the target screen
     restorer: Callable[[], Screen[None]] | None = None  # reopens the overlay on the source screen, if there was one
     before: ListState | None = None  # the target list before the link; None until it is shown
-    led: ListState | None = None  # the target list right after the link
+    after: ListState | None = None  # the target list right after the link
