@@ -152,10 +152,8 @@ def difference_line(preview: Preview) -> Content:
 
 def context_lines(injection: Injection) -> list[Content]:
     if not injection.context:
-        return [
-            Content.styled("Nothing is injected for this task.", "$warning"),
-            Content.styled("The list shows the reason for each pattern.", "$quiet"),
-        ]
+        reasons = Content.styled("The list shows the reason for each pattern.", "$quiet")
+        return [Content.styled("Nothing is injected for this task.", "$warning"), reasons]
     return [_line(line) for line in visible(injection.context).split("\n")]
 
 
@@ -171,9 +169,8 @@ def difference(preview: Preview) -> tuple[list[Content], list[Content]]:
 
 
 def match_line(injection: Injection) -> Content:
-    return Content.assemble(
-        ("found by ", "$quiet"), "semantic similarity" if injection.matched_by == "meaning" else "word match"
-    )
+    method = "semantic similarity" if injection.matched_by == "meaning" else "word match"
+    return Content.assemble(("found by ", "$quiet"), method)
 
 
 def embedding_line(done: int, total: int, glyphs: Glyphs) -> Content:
@@ -235,10 +232,7 @@ def detail_lines(
     preview: Preview, pattern: Pattern, view: ProjectState, glyphs: Glyphs, *, short: bool
 ) -> list[Content]:
     """Describe the score of a pattern, or why it is left out; `short`: score first."""
-    head = [
-        Content.styled(visible_line(pattern.id, 200), "$secondary"),
-        Content.styled(visible_line(pattern.title, 300), "bold"),
-    ]
+    head = _head(pattern.id, visible_line(pattern.title, 300))
     if (chosen := preview.chosen.get(pattern.id)) is not None:
         weights: Mapping[str, float] = {STRATEGY_PART: 1.0}
         if STRATEGY_PART not in chosen.parts:
@@ -258,6 +252,10 @@ def detail_lines(
     return [*body, *head] if short else [*head, *body]
 
 
+def _head(id: str, text: str) -> list[Content]:
+    return [Content.styled(visible_line(id, 200), "$secondary"), Content.styled(text, "bold")]
+
+
 def _other_rank(preview: Preview, chosen: ChosenPattern) -> Content:
     """Return the rank, and value and rank in the order that is not selected."""
     rank, other = preview.rank[chosen.pattern_id], preview.ranks.get(chosen.pattern_id)
@@ -275,10 +273,7 @@ def reflection_lines(
     one: ChosenReflection | ReflectionLeftOut, now: datetime, glyphs: Glyphs, *, short: bool
 ) -> list[Content]:
     """Describe the score and origin of a reflection, or why it is left out."""
-    head = [
-        Content.styled(visible_line(one.id, 200), "$secondary"),
-        Content.styled(visible_line(one.text, 600), "bold"),
-    ]
+    head = _head(one.id, visible_line(one.text, 600))
     if isinstance(one, ReflectionLeftOut):
         reason = Content.assemble(("left out: ", "$warning"), visible_line(one.reason, 300))
         return [*head, reason, Content.styled(f"Its score is {format_decimal(one.score)}.", "$quiet")]

@@ -54,6 +54,5 @@ def log_doubt(view: ProjectState, findings_key: str) -> Content:
         return Content("")
     first = f"{found[0].pointer} {found[0].message}".strip()
     more = f", and {plural(len(found) - 1, 'more break')} ({findings_key}: details)" if len(found) > 1 else ""
-    return Content.assemble(
-        ("The decision log has chain breaks: ", "$error b"), (f"{visible_line(first, 160)}{more}", "$error")
-    )
+    detail = (f"{visible_line(first, 160)}{more}", "$error")
+    return Content.assemble(("The decision log has chain breaks: ", "$error b"), detail)

@@ -48,15 +48,10 @@ def side_by_side(
 
 def _head(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
     assessment = view.assessment(pattern.id)
-    return [
-        Content.styled(visible_line(pattern.id, 200), "bold $secondary"),
-        Content.assemble(
-            draw_state(assessment.shown, glyphs),
-            f"   {percent(assessment.rate)} of {plural(assessment.uses, 'use')}",
-            (f"   injected {plural(assessment.uses + assessment.injected_only, 'time')}", "$quiet"),
-        ),
-        Content(""),
-    ]
+    uses = f"   {percent(assessment.rate)} of {plural(assessment.uses, 'use')}"
+    injected = (f"   injected {plural(assessment.uses + assessment.injected_only, 'time')}", "$quiet")
+    summary = Content.assemble(draw_state(assessment.shown, glyphs), uses, injected)
+    return [Content.styled(visible_line(pattern.id, 200), "bold $secondary"), summary, Content("")]
 
 
 def _rows(one: Pattern, other: Pattern) -> Iterator[tuple[str, str, str]]:
@@ -126,9 +121,5 @@ def _row(label: str, cells: Sequence[Content]) -> Content:
 
 
 def _uses(assessment: Assessment, glyphs: Glyphs) -> Content:
-    return Content.assemble(
-        f"{assessment.uses:,}  ",
-        (f"{assessment.successes:,} {glyphs.done}", "$success"),
-        " ",
-        (f"{assessment.failures:,} {glyphs.failed}", "$error"),
-    )
+    good = (f"{assessment.successes:,} {glyphs.done} ", "$success")
+    return Content.assemble(f"{assessment.uses:,}  ", good, (f"{assessment.failures:,} {glyphs.failed}", "$error"))

@@ -173,9 +173,8 @@ def tile(figure: Figure, width: int, height: int, glyphs: Glyphs) -> list[Conten
         for row in figure.rows[: max(room - len(several), 1)]:
             name = Content(visible_line(row.label)).truncate(label, ellipsis=True)
             name = name.pad_right(label - name.cell_length)
-            number = value_text(figure, sum(row.values))
-            if figure.percent:
-                number = format_percent(sum(row.values)) if row.values else "—"
+            rate = format_percent(sum(row.values)) if row.values else "—"
+            number = rate if figure.percent else value_text(figure, sum(row.values))
             drawn = bar_cell(figure, row, bars, glyphs)
             drawn = drawn.pad_right(bars - drawn.cell_length)
             lines.append(Content.assemble(name, " ", drawn, " ", (f"{number:>{_NUMBER_CELLS}}", "$quiet")))

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
 from core.base.text import visible_line
@@ -52,10 +53,7 @@ class _Kind:
         self.name, self.place = name, place
         self._records = [(key, id, text[:MAX_CHARS]) for key, id, text in records]
         lines = [f"{_flat(id)}\t{_flat(text)}" for _key, id, text in self._records]
-        self._starts, at = [], 0
-        for line in lines:
-            self._starts.append(at)
-            at += len(line) + 1
+        self._starts = [0, *accumulate(len(line) + 1 for line in lines)][:-1]
         self._text = "\n".join(lines)
 
     def find(self, query: str, words: Sequence[str]) -> list[Target]:

@@ -102,16 +102,10 @@ def position_line(track: Track, position: int, step: ReplayStep | None) -> Conte
     if not track.count:
         return Content.styled("no action recorded", "$quiet")
     errors = f", {plural(len(track.errors), 'error')}" if track.errors else ""
-    parts: list[str | tuple[str, str]] = [
-        (f"{position + 1:,}", "bold"),
-        (f" of {plural(track.count, 'action')}{errors}", "$quiet"),
-    ]
-    if step is not None:
-        if step.action.iteration is not None:
-            parts.append(f"   iteration {step.action.iteration}")
-        if step.elapsed is not None:
-            parts.append((f"   after {format_duration(step.elapsed)}", "$quiet"))
-    return Content.assemble(*parts)
+    total = (f" of {plural(track.count, 'action')}{errors}", "$quiet")
+    iteration = f"   iteration {step.action.iteration}" if step and step.action.iteration is not None else ""
+    elapsed = f"   after {format_duration(step.elapsed)}" if step and step.elapsed is not None else ""
+    return Content.assemble((f"{position + 1:,}", "bold"), total, iteration, (elapsed, "$quiet"))
 
 
 def playback_state(speed: float, waited: int | None, glyphs: Glyphs, *, playing: bool, follows: bool) -> Content:
