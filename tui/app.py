@@ -55,8 +55,7 @@ log = logging.getLogger("ralphdeck")
 
 LEAVE: Final = "ctrl+c"
 SESSION_SECONDS: Final = 60.0
-SWITCH_SECONDS: Final = 0.001
-"""Maximum seconds that the engine thread runs before the screen gets a turn."""
+SWITCH_SECONDS: Final = 0.001  # Maximum seconds that the engine thread runs before the screen gets a turn.
 
 
 class RalphdeckApp(DecisionApp, inherit_bindings=False):

@@ -45,16 +45,11 @@ log = logging.getLogger("ralphdeck")
 
 MOST_TOASTS: Final = 2
 TOAST_LINES: Final = 2
-MOST_TOAST_LINES: Final = 3
-"""Lines of all toasts together: one decision and one warning."""
-TOAST_FRAME: Final = 3
-"""Cells of a toast around its text."""
-WORD_CELLS: Final = 10
-"""Cells that a line may lose by a break between two words."""
-MOST_TYPED: Final = 40_000
-"""Bytes of an edited text that are read back."""
-TOAST_SECONDS: Final = 3.0
-"""Seconds that a toast stays; a warning stays twice as long."""
+MOST_TOAST_LINES: Final = 3  # Lines of all toasts together: one decision and one warning.
+TOAST_FRAME: Final = 3  # Cells of a toast around its text.
+WORD_CELLS: Final = 10  # Cells that a line may lose by a break between two words.
+MOST_TYPED: Final = 40_000  # Bytes of an edited text that are read back.
+TOAST_SECONDS: Final = 3.0  # Seconds that a toast stays; a warning stays twice as long.
 
 
 class BaseApp(App[None], inherit_bindings=False):

@@ -12,10 +12,8 @@ from core.base.errors import RalphdeckError
 from core.project.project import Project
 from tui.messages import NewestMessage
 
-AFTER_SECONDS: Final = 3.0
-"""Seconds between the first load and the first run, so that the start stays fast."""
-_AGAIN_SECONDS: Final = 60.0
-"""Seconds before a retry if another process held the lock or writing failed."""
+AFTER_SECONDS: Final = 3.0  # Seconds between the first load and the first run, so that the start stays fast.
+_AGAIN_SECONDS: Final = 60.0  # Seconds before a retry if another process held the lock or writing failed.
 
 
 class EmbeddingWorker:

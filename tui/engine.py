@@ -25,14 +25,12 @@ from core.storage.watcher import WatchState
 from tui.messages import NewestMessage
 from tui.present.frame import Records
 
-PAUSE_SECONDS: Final = 0.01
-"""Seconds between two steps of the background search, so that the screen runs."""
+PAUSE_SECONDS: Final = 0.01  # Seconds between two steps of the background search, so that the screen runs.
 _OLDER_GENERATIONS: Final = (5, 2)
 """Thresholds of the second and third garbage collector generation. Drawn lines form reference cycles that live long;
 with Python's default of 10 and 10 memory grows for 15 minutes."""
 PROGRESS_SECONDS: Final = 0.05
-SEARCH_SHOWN_SECONDS: Final = 0.5
-"""Seconds of background search before the screen shows it; most searches end sooner."""
+SEARCH_SHOWN_SECONDS: Final = 0.5  # Seconds of background search before the screen shows it; most searches end sooner.
 
 
 class Engine(WatchLoop):

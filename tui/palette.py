@@ -26,12 +26,9 @@ from tui.screens.dialogs import PreviewDialog
 from tui.services import Services, services_of
 from tui.state.saved_views import BUILT_IN, SavedView, own_views
 
-BEGINS: Final = 0.96
-"""Rank of an action that starts with the query; only an exact ID ranks higher."""
-HAS: Final = 0.8
-"""Rank of an action that contains the query."""
-HAS_WORDS: Final = 0.6
-"""Rank of an action that contains all words of the query, but not together."""
+BEGINS: Final = 0.96  # Rank of an action that starts with the query; only an exact ID ranks higher.
+HAS: Final = 0.8  # Rank of an action that contains the query.
+HAS_WORDS: Final = 0.6  # Rank of an action that contains all words of the query, but not together.
 
 
 class Palette(CommandPalette):

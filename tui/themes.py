@@ -13,8 +13,7 @@ STYLES: Final = Path(__file__).parent.parent / "styles"
 """The folder of style sheets and themes, beside this package in the repository and in the wheel."""
 
 DEFAULT_THEME: Final = "dark"
-PLAIN_THEME: Final = "ansi"
-"""Theme in the terminal's own colours; the only one that is readable without colours."""
+PLAIN_THEME: Final = "ansi"  # Theme in the terminal's own colours; the only one that is readable without colours.
 
 
 def load_themes() -> dict[str, tuple[str, Theme]]:

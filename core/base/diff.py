@@ -16,8 +16,7 @@ from core.records.patterns import Pattern
 EQUAL: Final = "same"
 DELETED: Final = "gone"
 INSERTED: Final = "come"
-MAX_COMPARED: Final = 400
-"""Words and blanks, or lines, that are compared: at most about 0.2 s."""
+MAX_COMPARED: Final = 400  # Words and blanks, or lines, that are compared: at most about 0.2 s.
 _WORDS: Final = re.compile(r"\S+|\s+")
 
 

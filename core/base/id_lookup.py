@@ -9,8 +9,7 @@ from typing import Final
 from core.base.errors import UnknownRecord
 from core.base.text import plural, visible_line
 
-MIN_FRAGMENT: Final = 3
-"""Fewest characters of a part of an ID."""
+MIN_FRAGMENT: Final = 3  # Fewest characters of a part of an ID.
 
 
 def find_matching_ids(name: str, known: Collection[str], *, fragments: bool = False) -> list[str]:

@@ -10,8 +10,7 @@ from typing import Final
 
 from core.redaction.regex_table import RegexTable
 
-MAX_TEXT: Final = 50_000
-"""Maximum number of characters of a text that are read."""
+MAX_TEXT: Final = 50_000  # Maximum number of characters of a text that are read.
 
 NOT: Final = (
     r"(?:(?:ai|do|does|did|wo|would|should|could|ca|must|need|is|are|was|were|has|have|had)n['\u2019]?t"

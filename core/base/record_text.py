@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-MAX_LINE: Final = 300
-"""Longest line, in characters, of a created record."""
+MAX_LINE: Final = 300  # Longest line, in characters, of a created record.
 MAX_SLUG: Final = 40
 
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*")

@@ -13,8 +13,7 @@ UNKNOWN_CHAR: Final = "\N{REPLACEMENT CHARACTER}"
 HIDDEN_CHAR: Final = "\N{APL FUNCTIONAL SYMBOL QUAD QUESTION}"
 ELLIPSIS: Final = "\N{HORIZONTAL ELLIPSIS}"
 
-MAX_PATTERN: Final = 512
-"""Longest regex, in characters, that is compiled (docs/safety.md#regexes)."""
+MAX_PATTERN: Final = 512  # Longest regex, in characters, that is compiled (docs/safety.md#regexes).
 MAX_SUBJECT: Final = 4096
 """Longest text, in characters, that a regex from a file is matched against (docs/safety.md#regexes)."""
 
@@ -75,8 +74,7 @@ _TABLE: Final = _Table()
 _PICTURES: Final = range(0x2400, 0x2425)
 _SPACE_PICTURES: Final = frozenset({0x2409, 0x240A, 0x240B, 0x240C, 0x240D, 0x2424})
 _hidden_table: Final = cache(_HiddenTable)
-_MARGIN: Final = 512
-"""Characters after a cut that are read, so that a cut secret is recognised."""
+_MARGIN: Final = 512  # Characters after a cut that are read, so that a cut secret is recognised.
 _LINE_TABLE: Final = {ord("\n"): "\N{SYMBOL FOR NEWLINE}", ord("\t"): " "}
 
 

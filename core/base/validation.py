@@ -8,11 +8,9 @@ from typing import Any, Final
 from core.base.errors import BadInput
 from core.base.text import visible_line
 
-MAX_COUNT: Final = 10**15
-"""Largest count; a float cannot represent every whole number beyond it."""
+MAX_COUNT: Final = 10**15  # Largest count; a float cannot represent every whole number beyond it.
 MAX_AMOUNT: Final = sys.float_info.max
-MIN_HALF_LIFE: Final = 1e-9
-"""Shortest half-life in days, so that ages in half-lives do not overflow a float."""
+MIN_HALF_LIFE: Final = 1e-9  # Shortest half-life in days, so that ages in half-lives do not overflow a float.
 _SHOWN_CHARS: Final = 80
 
 

@@ -37,8 +37,7 @@ def _parse_place(entry: Any) -> Place | GroupPlace:
 # In TOML, since YAML takes longer to import than `--help` may take.
 _TABLE: Final[dict[str, dict[str, Any]]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
-PROGRAM_HELP: Final[dict[str, str]] = _TABLE["program"]
-"""The examples and the end of `--help`."""
+PROGRAM_HELP: Final[dict[str, str]] = _TABLE["program"]  # The examples and the end of `--help`.
 SECTIONS: Final[dict[str, dict[str, Place | GroupPlace]]] = {
     title: {name: _parse_place(entry) for name, entry in commands.items()}
     for title, commands in _TABLE["sections"].items()
@@ -50,8 +49,7 @@ PROGRAM_ALIASES: Final[dict[str, list[str]]] = {
     name: words.split() for name, words in _TABLE["program_aliases"].items()
 }
 """Names of other programs by the command lines that replace them."""
-TASK_ALIAS: Final = "ralph"
-"""Followed by a task: prints the context for it, like `loop inject --task`."""
+TASK_ALIAS: Final = "ralph"  # Followed by a task: prints the context for it, like `loop inject --task`.
 
 
 def translate_alias(args: list[str]) -> list[str]:

@@ -14,8 +14,7 @@ from click.shell_completion import CompletionItem
 from core.cli.command_table import COMMANDS, SECTIONS, GroupPlace, Place, translate_alias
 from core.cli.support.options import project_option
 
-BROKEN_PIPE_EXIT: Final = 141
-"""Exit code that a shell reports for a program ended by SIGPIPE."""
+BROKEN_PIPE_EXIT: Final = 141  # Exit code that a shell reports for a program ended by SIGPIPE.
 
 
 class _LazyGroup(click.Group):
@@ -77,10 +76,8 @@ class CommandGroup(_LazyGroup):
 class Program(_LazyGroup):
     """The headless program; a user interface adds its commands in a subclass."""
 
-    extra: ClassVar[Mapping[str, Mapping[str, Place]]] = {}
-    """Further commands by section."""
-    default: ClassVar[str] = ""
-    """Command that runs if the first word is missing or a path; "" for none."""
+    extra: ClassVar[Mapping[str, Mapping[str, Place]]] = {}  # Further commands by section.
+    default: ClassVar[str] = ""  # Command that runs if the first word is missing or a path; "" for none.
 
     @property
     def sections(self) -> dict[str, dict[str, Place | GroupPlace]]:

@@ -35,8 +35,7 @@ class Target(NamedTuple):
 
 BatchRule = Callable[[Batch], Draft]
 CaseRule = Callable[[Case, PatternCommand], Draft]
-FindTarget = Callable[[str], Target]
-"""Finds a pattern by ID; raises `UnknownRecord`."""
+FindTarget = Callable[[str], Target]  # Finds a pattern by ID; raises `UnknownRecord`.
 
 
 class _Act(NamedTuple):

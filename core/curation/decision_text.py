@@ -11,10 +11,8 @@ from core.curation.case import change
 from core.learning.assessment import HELD, QUARANTINE
 from core.records.decisions import TURNS, WAS_HELD, Decision, Verb, verb_info
 
-WAS_QUARANTINED: Final = "quarantined"
-"""Key in `before` of a release: the pattern was in quarantine."""
-ABOUT: Final = "about"
-"""Key in `after` of a decision: a short name for a question whose ID is too long to read."""
+WAS_QUARANTINED: Final = "quarantined"  # Key in `before` of a release: the pattern was in quarantine.
+ABOUT: Final = "about"  # Key in `after` of a decision: a short name for a question whose ID is too long to read.
 
 
 def verb_text(decision: Decision) -> str:

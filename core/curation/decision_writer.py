@@ -28,18 +28,14 @@ from core.records.decisions import CurationState, Decision, Verb
 
 _SHARED: Final = [name for name in Decision.__struct_fields__ if name in Draft.__struct_fields__]
 """Fields of a decision that its draft already has."""
-_TRIES: Final = 3
-"""Attempts to write pending effects to pattern files before continuing without them."""
-MAX_TEXT: Final = 10_000
-"""Maximum length of a reason, note or rewritten text, in characters."""
-MOST_WARNINGS: Final = 6
-"""Maximum number of warnings listed for one act; further ones are only counted."""
+_TRIES: Final = 3  # Attempts to write pending effects to pattern files before continuing without them.
+MAX_TEXT: Final = 10_000  # Maximum length of a reason, note or rewritten text, in characters.
+MOST_WARNINGS: Final = 6  # Maximum number of warnings listed for one act; further ones are only counted.
 Make = Callable[[CurationState, str], Draft]
 """Drafts a decision, given the state of the ledger and the ID of the decision."""
 Makes = Sequence[tuple[str, Sequence[Make]]]
 """Pairs of a pattern ID and the decisions about it, of which all or none are made."""
-Progress = Callable[[int, int], None]
-"""Called with (patterns done, patterns in all)."""
+Progress = Callable[[int, int], None]  # Called with (patterns done, patterns in all).
 
 
 class Refusal(NamedTuple):

@@ -54,8 +54,7 @@ class Outcome(NamedTuple):
 
 
 Outcomes = tuple[Outcome, ...]
-Allocate = Callable[[str], str]
-"""Returns a free ID for a record whose planned ID is taken."""
+Allocate = Callable[[str], str]  # Returns a free ID for a record whose planned ID is taken.
 
 
 def apply_steps(data: bytes | None, steps: Sequence[Step], allocate: Allocate) -> tuple[bytes | None, Outcomes]:

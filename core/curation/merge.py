@@ -21,8 +21,7 @@ from core.sources.pattern_text import id_key
 from core.sources.patterns import read_patterns
 from core.sources.schema import CLAIMED_RATE
 
-ORIGINS: Final = "origins"
-"""Key of a record: its counts by the project that they come from."""
+ORIGINS: Final = "origins"  # Key of a record: its counts by the project that they come from.
 _ID_KEYS: Final = ("pattern_id", "template_id", "id")
 
 

@@ -26,8 +26,7 @@ from core.sources.pattern_text import Record, id_key, records
 from core.storage.json_editor import BadJson, JsonText, Path
 from core.storage.locks import open_regular
 
-MAX_STORED_TEXT: Final = 64 << 10
-"""Maximum length of a text, in characters of JSON, that is stored with a decision."""
+MAX_STORED_TEXT: Final = 64 << 10  # Maximum length of a text, in characters of JSON, that is stored with a decision.
 
 
 @dataclass(frozen=True)

@@ -28,10 +28,8 @@ from core.sources.patterns import read_patterns
 if TYPE_CHECKING:
     from core.curation.exchange.import_plan import ImportPlan
 
-ARCHIVED: Final = "archived"
-"""Key of an archived record: when, why, by whom, by which decision, and from which file."""
-PRUNE: Final = "prune"
-"""Subject of a decision made by the pruning policy."""
+ARCHIVED: Final = "archived"  # Key of an archived record: when, why, by whom, by which decision, and from which file.
+PRUNE: Final = "prune"  # Subject of a decision made by the pruning policy.
 
 
 class Batch(Struct, frozen=True, kw_only=True):

@@ -16,8 +16,7 @@ ALONE: Final = frozenset({Verb.NOTE, Verb.SNOOZE})
 """Verbs of decisions that depend on no other decision, and on which no other depends."""
 _ON_MANY: Final = frozenset({Verb.EXTRACT, Verb.IMPORT, Verb.ARCHIVE})
 """Verbs whose subject is a source or a policy, not a pattern."""
-_RE_ENABLED: Final = {Verb.RESET, Verb.PROMOTE}
-"""The decisions of an act that re-enables a deprecated pattern."""
+_RE_ENABLED: Final = {Verb.RESET, Verb.PROMOTE}  # The decisions of an act that re-enables a deprecated pattern.
 
 
 def last_act(verb: Verb, state: CurationState) -> tuple[str, ...]:

@@ -56,8 +56,7 @@ class CountResult(Struct, frozen=True, kw_only=True):
 
 
 Known = tuple[Snapshot, Scoreboard]
-Read = Callable[[], Known]
-"""Reads the current pattern files and event log."""
+Read = Callable[[], Known]  # Reads the current pattern files and event log.
 
 
 def record_events(

@@ -27,12 +27,10 @@ class DemoReport:
     patterns: int
     reflections: int
     findings: int
-    changes: int
-    """Number of file change batches that changed at least one record."""
+    changes: int  # Number of file change batches that changed at least one record.
     changed_loops: int
     changed_patterns: int
-    watch: WatchMode
-    """How the watcher detected file changes."""
+    watch: WatchMode  # How the watcher detected file changes.
 
 
 def demo_check(seconds: float = 2.0) -> DemoReport:

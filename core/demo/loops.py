@@ -20,8 +20,7 @@ from core.sources.key_style import RecordText
 from core.sources.pattern_text import find, merge_records
 from core.storage.atomic_write import curation_lock, rewrite
 
-_STEPS: Final = 3
-"""Number of calls to `advance` per iteration: it starts, reports progress, and ends."""
+_STEPS: Final = 3  # Number of calls to `advance` per iteration: it starts, reports progress, and ends.
 _RETRY_SECONDS: Final = (0.02, 0.1)
 
 

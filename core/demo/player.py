@@ -27,13 +27,10 @@ from core.records.times import iso
 
 _LOG: Final = logging.getLogger(__name__)
 _MARKER: Final = ".ralphdeck-demo"
-_MAX_FINISHED: Final = 3
-"""Maximum number of ended loops in `loops/`; the oldest moves to the archive."""
-_AGENT_INTERVAL: Final = 4
-"""The agent acts in every step with a number divisible by this."""
+_MAX_FINISHED: Final = 3  # Maximum number of ended loops in `loops/`; the oldest moves to the archive.
+_AGENT_INTERVAL: Final = 4  # The agent acts in every step with a number divisible by this.
 _SEED: Final = 7
-_ESCALATION_STEP: Final = 30
-"""Number of the step in which a debug session is escalated."""
+_ESCALATION_STEP: Final = 30  # Number of the step in which a debug session is escalated.
 _AGENT: Final = "software-implementer"
 _PARAMS: Final = {"bash": "command", "grep": "pattern", "glob": "pattern", "task": "description"}
 """Name of the parameter with the target, by action type; `file_path` for other types."""

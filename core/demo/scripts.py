@@ -22,8 +22,7 @@ class IterationScript(Struct, frozen=True, forbid_unknown_fields=True):
     quality: int
     learning: str = ""
     pattern: str = ""
-    worked: bool = True
-    """Whether the pattern helped."""
+    worked: bool = True  # Whether the pattern helped.
 
 
 class LoopScript(Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,8 +35,7 @@ class LoopScript(Struct, frozen=True, forbid_unknown_fields=True):
     tags: tuple[str, ...] = ()
     injected: tuple[str, ...] = ()
     """IDs of patterns that are injected when the loop starts, even if no iteration applies them."""
-    crashes: bool = False
-    """Whether the loop's process dies after the last iteration; otherwise the loop completes."""
+    crashes: bool = False  # Whether the loop's process dies after the last iteration; otherwise the loop completes.
 
 
 class LoopScripts(Struct, frozen=True, forbid_unknown_fields=True):
@@ -51,15 +49,12 @@ class ActionScript(Struct, frozen=True, forbid_unknown_fields=True):
     """Action that the simulated agent logs."""
 
     type: str
-    target: str
-    """The file, command, search pattern or task description, by `type`."""
+    target: str  # The file, command, search pattern or task description, by `type`.
     reasoning: str
     expected: str
     output: str = ""
-    error: str = ""
-    """Why the action failed; "" if it succeeded."""
-    change: tuple[str, str] | None = None
-    """Old and new text of an edit."""
+    error: str = ""  # Why the action failed; "" if it succeeded.
+    change: tuple[str, str] | None = None  # Old and new text of an edit.
     quality: float | None = None
     """Quality of the work after this action, 0..1, if the action ends the iteration; otherwise None."""
 
@@ -74,8 +69,7 @@ class AttemptScript(Struct, frozen=True, forbid_unknown_fields=True):
     """Learning of the agent's reflection; if "", the agent writes no reflection and the draft remains."""
     approach: str = ""
     steps: tuple[str, ...] = ()
-    iteration: int = 1
-    """Number of the attempt's first iteration."""
+    iteration: int = 1  # Number of the attempt's first iteration.
 
 
 class TaskScript(Struct, frozen=True, forbid_unknown_fields=True):

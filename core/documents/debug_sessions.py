@@ -15,8 +15,7 @@ from core.documents.signs import result_sign, session_status_sign
 from core.records.debug_sessions import Analysis, DebugSession, Escalation, Execution, Failure, Fix, Results
 from core.state.project_state import ProjectState
 
-_PLAIN: Final = 3
-"""Environment entries that need no name: runtime, version, framework."""
+_PLAIN: Final = 3  # Environment entries that need no name: runtime, version, framework.
 _HASH_CHARS: Final = 12
 _INDENT: Final = 4
 

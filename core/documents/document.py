@@ -38,10 +38,8 @@ class Interval(Struct, frozen=True):
     rate: float | None = None
 
 
-Part = str | tuple[str, str] | Sign | Moment | Interval
-"""Plain text, (text, style), or one of the classes above."""
-Text = tuple[Part, ...]
-"""One line or paragraph."""
+Part = str | tuple[str, str] | Sign | Moment | Interval  # Plain text, (text, style), or one of the classes above.
+Text = tuple[Part, ...]  # One line or paragraph.
 
 
 class Line(Struct, frozen=True):

@@ -20,8 +20,7 @@ from core.state.project_state import ProjectState
 
 _MAX_ERRORS: Final = 5
 _MAX_LEARNINGS: Final = 8
-_NEWEST: Final = 4
-"""Iterations in the overview."""
+_NEWEST: Final = 4  # Iterations in the overview.
 _MAX_CHECKPOINTS: Final = 12
 
 

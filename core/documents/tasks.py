@@ -20,8 +20,7 @@ from core.records.reflections import Reflection
 from core.sources.actions import to_text
 from core.storage.json_reader import decode_json
 
-MAX_ACTIONS: Final = 500
-"""Newest actions listed per attempt of a whole task; an attempt alone has all of them."""
+MAX_ACTIONS: Final = 500  # Newest actions listed per attempt of a whole task; an attempt alone has all of them.
 MAX_ATTEMPTS: Final = 50
 VERDICT_SIGNS: Final = {
     Verdict.SUCCEEDED: doc.Sign(Verdict.SUCCEEDED.value, "good", "done"),

@@ -33,13 +33,10 @@ from core.state.review_items import DUPLICATE, ReviewItem
 
 SHOWN: Final[tuple[str, ...]] = (*STATES, QUARANTINE, HELD)
 """The states as shown to users, including quarantine and held."""
-SUPPOSED: Final = "supposed"
-"""Placeholder reason for a dry run that requires one; no context shows it."""
-_NAMED: Final = 80
-"""Maximum length of an ID in refusals."""
+SUPPOSED: Final = "supposed"  # Placeholder reason for a dry run that requires one; no context shows it.
+_NAMED: Final = 80  # Maximum length of an ID in refusals.
 
-Stop = Callable[[], bool]
-"""Called between contexts; returns True to stop."""
+Stop = Callable[[], bool]  # Called between contexts; returns True to stop.
 
 
 @dataclass(frozen=True, slots=True)

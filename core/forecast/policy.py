@@ -34,8 +34,7 @@ from core.state.project_state import ProjectState
 from core.storage.hash_chain import NOT_AS_WRITTEN
 from core.storage.yaml_reader import decode_yaml
 
-MAX_BYTES: Final = 64 << 10
-"""Maximum size of a policy, in bytes."""
+MAX_BYTES: Final = 64 << 10  # Maximum size of a policy, in bytes.
 _MAX_UNKNOWN: Final = 5
 _NAME_CHARS: Final = 80
 _SWITCH: Final = {"on": True, "off": False}
@@ -48,26 +47,18 @@ _NOT_NEEDED: Final = frozenset({None, PATTERN_COPIES, METRICS, ACTIONS, ESCALATI
 class Policy(Struct, frozen=True, kw_only=True):
     """The policy of a project: rules (True if on) and limits (None: no limit)."""
 
-    no_quarantined: bool = True
-    """Forbids the injection of quarantined patterns."""
+    no_quarantined: bool = True  # Forbids the injection of quarantined patterns.
     no_critical: bool = True
     """Forbids the injection of texts that the scan blocks or holds, unless a person approved them."""
     no_single_loop: bool = True
     """Forbids patterns that are proven by the results of a single loop; promoted patterns are exempt."""
-    log_verified: bool = True
-    """Requires an intact hash chain of the decision log."""
-    max_tokens: int | None = 2000
-    """Maximum estimated tokens in the context of a running or paused loop or past task."""
-    max_questions: int | None = None
-    """Maximum number of pending questions in Review."""
-    max_blocked: int | None = None
-    """Maximum number of patterns in quarantine."""
-    max_held: int | None = None
-    """Maximum number of patterns that are held until a person approves them."""
-    max_unreconciled: int | None = None
-    """Maximum number of patterns whose records and evidence disagree."""
-    max_errors: int | None = None
-    """Maximum number of files or records that cannot be used."""
+    log_verified: bool = True  # Requires an intact hash chain of the decision log.
+    max_tokens: int | None = 2000  # Maximum estimated tokens in the context of a running or paused loop or past task.
+    max_questions: int | None = None  # Maximum number of pending questions in Review.
+    max_blocked: int | None = None  # Maximum number of patterns in quarantine.
+    max_held: int | None = None  # Maximum number of patterns that are held until a person approves them.
+    max_unreconciled: int | None = None  # Maximum number of patterns whose records and evidence disagree.
+    max_errors: int | None = None  # Maximum number of files or records that cannot be used.
 
 
 class RuleResult(Struct, frozen=True, kw_only=True):

@@ -19,8 +19,7 @@ from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_PATTERN_BYTES, Stamp, read_file
 from core.storage.hash_chain import Chain, ChainBreak, Place, last_lines, read_anchor
 
-MAX_HEADS_BYTES: Final = 1 << 20
-"""Maximum size of a file of heads, in bytes."""
+MAX_HEADS_BYTES: Final = 1 << 20  # Maximum size of a file of heads, in bytes.
 
 
 class Verification(Struct, frozen=True, kw_only=True):

@@ -39,8 +39,7 @@ class FieldKind(Enum):
 
     TEXT = auto()
     NUMBER = auto()
-    SHARE = auto()
-    """A number 0..1, which may be entered as a percentage."""
+    SHARE = auto()  # A number 0..1, which may be entered as a percentage.
     AGE = auto()
 
 

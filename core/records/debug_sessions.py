@@ -11,8 +11,7 @@ IN_PROGRESS: Final = "in_progress"
 PASSED: Final = "passed"
 FAILED: Final = "failed"
 ESCALATED: Final = "escalated"
-STATUSES: Final = (IN_PROGRESS, PASSED, FAILED, ESCALATED)
-"""Valid values of the `status` of a session."""
+STATUSES: Final = (IN_PROGRESS, PASSED, FAILED, ESCALATED)  # Valid values of the `status` of a session.
 
 
 class Failure(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -31,25 +31,17 @@ class Verb(StrEnum):
     REJECT_INVERSION = "reject_inversion"
     SNOOZE = "snooze"
     NOTE = "note"
-    REVOKE = "revoke"
-    """Do not count the harmful reports of a burst."""
-    CONFIRM = "confirm"
-    """Count the harmful reports of a burst."""
-    EXTRACT = "extract"
-    """Add patterns of a loop to the registry."""
-    MERGE = "merge"
-    """Merge two similar patterns into one."""
+    REVOKE = "revoke"  # Do not count the harmful reports of a burst.
+    CONFIRM = "confirm"  # Count the harmful reports of a burst.
+    EXTRACT = "extract"  # Add patterns of a loop to the registry.
+    MERGE = "merge"  # Merge two similar patterns into one.
     ARCHIVE = "archive"
     RESTORE = "restore"
     IMPORT = "import"
-    QUARANTINE = "quarantine"
-    """Do not inject the pattern until a person releases its exact text."""
-    RELEASE = "release"
-    """Allow the reviewed text to be injected."""
-    DISMISS = "dismiss"
-    """Do not ask a question again."""
-    EDIT = "edit"
-    """Change the text of a record."""
+    QUARANTINE = "quarantine"  # Do not inject the pattern until a person releases its exact text.
+    RELEASE = "release"  # Allow the reviewed text to be injected.
+    DISMISS = "dismiss"  # Do not ask a question again.
+    EDIT = "edit"  # Change the text of a record.
     UNDO = "undo"
     REDO = "redo"
 
@@ -154,15 +146,11 @@ class Pin(Struct, frozen=True, kw_only=True):
 class InversionVerdict(Struct, frozen=True, kw_only=True):
     """Decision in effect on a proposed inversion."""
 
-    verdict: str
-    """`accepted`, `rejected` or `snoozed`."""
+    verdict: str  # `accepted`, `rejected` or `snoozed`.
     at: datetime
-    failures: int = 0
-    """Number of failures at the rejection; more failures (see the settings) ask the question again."""
-    until: datetime | None = None
-    """End of a snooze."""
-    beyond: int | None = None
-    """Amount of evidence (`ReviewItem.evidence`) that ends a snooze, even before `until`."""
+    failures: int = 0  # Number of failures at the rejection; more failures (see the settings) ask the question again.
+    until: datetime | None = None  # End of a snooze.
+    beyond: int | None = None  # Amount of evidence (`ReviewItem.evidence`) that ends a snooze, even before `until`.
     anti_id: str = ""
     decision_id: str = ""
 
@@ -197,13 +185,11 @@ class UnreviewedText(Struct, frozen=True, kw_only=True):
 class BurstVerdict(Struct, frozen=True, kw_only=True):
     """Decision about a burst: the harmful reports of one source within a period."""
 
-    verdict: str
-    """`revoked` or `confirmed`."""
+    verdict: str  # `revoked` or `confirmed`.
     first: datetime
     last: datetime
     decision_id: str
-    patterns: tuple[str, ...] = ()
-    """IDs of the reported patterns."""
+    patterns: tuple[str, ...] = ()  # IDs of the reported patterns.
 
 
 class CurationState(Struct, frozen=True, kw_only=True):
@@ -212,31 +198,22 @@ class CurationState(Struct, frozen=True, kw_only=True):
     pins: dict[str, Pin] = {}
     inversions: dict[str, InversionVerdict] = {}
     notes: dict[str, tuple[Decision, ...]] = {}
-    bursts: dict[str, tuple[BurstVerdict, ...]] = {}
-    """By source of the reports."""
+    bursts: dict[str, tuple[BurstVerdict, ...]] = {}  # By source of the reports.
     arrivals: dict[str, UnreviewedText] = {}
     cleared: dict[str, frozenset[str]] = {}
     """Hashes of texts that a person released or promoted with a reason, despite the safety scan."""
     approved: dict[str, frozenset[str]] = {}
     """Hashes of texts that a person released or promoted, with or without a reason."""
-    approved_texts: frozenset[str] = frozenset()
-    """Hashes (`text_hash`) of approved texts that are not patterns."""
-    extracted: frozenset[str] = frozenset()
-    """IDs of patterns created by an extraction."""
-    dismissed: frozenset[str] = frozenset()
-    """IDs of questions that are not asked again."""
-    imported: dict[str, dict[str, Any]] = {}
-    """Records as last imported."""
-    undone: frozenset[str] = frozenset()
-    """IDs of undone decisions."""
-    undoable: tuple[str, ...] = ()
-    """IDs of decisions that can be undone; undo takes the last one first."""
-    redoable: tuple[str, ...] = ()
-    """IDs of decisions that can be redone; redo takes the last one first."""
+    approved_texts: frozenset[str] = frozenset()  # Hashes (`text_hash`) of approved texts that are not patterns.
+    extracted: frozenset[str] = frozenset()  # IDs of patterns created by an extraction.
+    dismissed: frozenset[str] = frozenset()  # IDs of questions that are not asked again.
+    imported: dict[str, dict[str, Any]] = {}  # Records as last imported.
+    undone: frozenset[str] = frozenset()  # IDs of undone decisions.
+    undoable: tuple[str, ...] = ()  # IDs of decisions that can be undone; undo takes the last one first.
+    redoable: tuple[str, ...] = ()  # IDs of decisions that can be redone; redo takes the last one first.
     acts: dict[str, str] = {}
     """By decision ID: the act that last made, undid or redid it. An act is undone or redone as a whole."""
-    reset: frozenset[str] = frozenset()
-    """IDs of patterns whose last decision about their state was a reset."""
+    reset: frozenset[str] = frozenset()  # IDs of patterns whose last decision about their state was a reset.
 
     def clears(self, pattern_id: str, content_hash: str) -> bool:
         """Whether a person released this exact text with a reason."""
@@ -308,10 +285,8 @@ ACKNOWLEDGE: Final = VerbInfo("acknowledge", "acknowledged")
 """Used instead of `dismiss` for the question about an escalation."""
 APPROVE: Final = VerbInfo("approve", "approved", "a", VERBS[Verb.RELEASE].effect, is_bulk=True)
 """Used instead of `release` for a text that was held, not in quarantine."""
-WAS_HELD: Final = "held"
-"""Key in `before` of a release: the text was held."""
-TEXT_HASH: Final = "text_hash"
-"""Key in `after` of the approval of a text that is not a pattern."""
+WAS_HELD: Final = "held"  # Key in `before` of a release: the text was held.
+TEXT_HASH: Final = "text_hash"  # Key in `after` of the approval of a text that is not a pattern.
 
 
 def verb_info(decision: Decision) -> VerbInfo:

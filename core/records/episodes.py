@@ -14,8 +14,7 @@ from core.records.loops import Outcome
 
 TARGETS: Final = ("file_path", "file", "path", "notebook_path", "filename")
 """Names of tool parameters that contain a file path."""
-_COMMANDS: Final = ("command", "cmd")
-"""Names of tool parameters that contain a shell command."""
+_COMMANDS: Final = ("command", "cmd")  # Names of tool parameters that contain a shell command.
 _SUBJECTS: Final = ("query", "url", "description")
 """Names of the main parameter of tools without a command, pattern or file."""
 _EDITS: Final = frozenset({"edit", "write", "multiedit", "notebookedit"})

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from core.base.text import plural
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import Action, Attempt, Task
 from core.records.events import Event
@@ -80,7 +79,8 @@ class Extraction(Struct, frozen=True, kw_only=True):
         if self.new or self.merges:
             return ""
         reasons = list(dict.fromkeys(one.refused for one in self.proposals)) or list(self.missing)
-        more = f"; and {plural(len(reasons) - _MAX_REASONS, 'more reason')}" if len(reasons) > _MAX_REASONS else ""
+        left = len(reasons) - _MAX_REASONS
+        more = "" if left <= 0 else "; and 1 more reason" if left == 1 else f"; and {left} more reasons"
         return "; ".join(reasons[:_MAX_REASONS]) + more
 
 

@@ -7,10 +7,8 @@ from typing import Any, Final
 
 from msgspec import Struct, to_builtins
 
-NOT_IN_SCHEMA: Final = "not-in-schema"
-"""Code of the finding for a value that violates its schema."""
-MISSING: Final = "missing-field"
-"""Code of the finding for an object without a required key."""
+NOT_IN_SCHEMA: Final = "not-in-schema"  # Code of the finding for a value that violates its schema.
+MISSING: Final = "missing-field"  # Code of the finding for an object without a required key.
 
 
 class Severity(StrEnum):

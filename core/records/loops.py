@@ -19,8 +19,7 @@ class LoopStatus(StrEnum):
     COMPLETING = "completing"
     RECOVERING = "recovering"
     COMPLETED = "completed"
-    PARTIAL = "partial"
-    """Ended after reaching a part of its goal."""
+    PARTIAL = "partial"  # Ended after reaching a part of its goal.
     FAILED = "failed"
     LIMIT = "limit"
     ABORTED = "aborted"
@@ -87,8 +86,7 @@ class Iteration(Struct, frozen=True, kw_only=True, omit_defaults=True):
     outcome: Outcome = Outcome.UNKNOWN
     learnings: tuple[str, ...] = ()
     duration_ms: float | None = None
-    quality: float | None = None
-    """0..1, from the analytics or best output files."""
+    quality: float | None = None  # 0..1, from the analytics or best output files.
     files: tuple[str, ...] = ()
     failures: tuple[Failure, ...] = ()
     fix: Fix | None = None
@@ -110,8 +108,7 @@ class InjectedUse(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
     applied: bool = False
     successful: bool | None = None
     iteration: int | None = None
-    at: datetime | None = None
-    """Time of the use, from the entry or its iteration; None if unknown."""
+    at: datetime | None = None  # Time of the use, from the entry or its iteration; None if unknown.
 
 
 class ExtractedPattern(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -172,8 +169,7 @@ class LoopValues(Struct, frozen=True, kw_only=True, omit_defaults=True):
     extracted: tuple[ExtractedPattern, ...] = ()
     improvement: Improvement | None = None
     crashes: int = 0
-    duration_ms: float | None = None
-    """Total time of the iterations, from the analytics file, or None."""
+    duration_ms: float | None = None  # Total time of the iterations, from the analytics file, or None.
     directory: str = ""
 
 

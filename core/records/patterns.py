@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from core.records.suspicions import Suspicion
 
-UNNAMED: Final = "unnamed-"
-"""Prefix of the temporary ID that a record without an ID gets."""
+UNNAMED: Final = "unnamed-"  # Prefix of the temporary ID that a record without an ID gets.
 
 
 DECOMPOSITION_TAG: Final = "decomposition-strategy"
@@ -51,10 +50,8 @@ class SourceLoop(Struct, frozen=True, kw_only=True, omit_defaults=True):
     loop_id: str
     at: datetime | None = None
     contributed_by: str = ""
-    outcome: str = ""
-    """`success`, `partial`, `failure` or "" (success patterns)."""
-    iteration: int | None = None
-    """`failure_iteration` of an anti-pattern, `iterations_required` of a success pattern."""
+    outcome: str = ""  # `success`, `partial`, `failure` or "" (success patterns).
+    iteration: int | None = None  # `failure_iteration` of an anti-pattern, `iterations_required` of a success pattern.
 
 
 class TrendPoint(Struct, frozen=True, kw_only=True, omit_defaults=True):

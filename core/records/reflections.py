@@ -73,10 +73,8 @@ class MemoryTask(Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: datetime | None = None
     outcome: Outcome = Outcome.UNKNOWN
     iterations: int | None = None
-    quality: float | None = None
-    """0..1"""
+    quality: float | None = None  # 0..1
     learnings: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     file: str = ""
-    indexed: bool = False
-    """Whether `task-index.json` lists it."""
+    indexed: bool = False  # Whether `task-index.json` lists it.

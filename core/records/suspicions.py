@@ -10,12 +10,9 @@ from msgspec import Struct
 class Severity(StrEnum):
     """Severity of a suspicion, the most severe first; it decides on injection."""
 
-    BLOCKED = "blocked"
-    """The text is not injected until a person releases it with a reason."""
-    HELD = "held"
-    """The text is not injected until a person approves it."""
-    FLAGGED = "flagged"
-    """The text is injected, but marked in the UI and reviewed earlier."""
+    BLOCKED = "blocked"  # The text is not injected until a person releases it with a reason.
+    HELD = "held"  # The text is not injected until a person approves it.
+    FLAGGED = "flagged"  # The text is injected, but marked in the UI and reviewed earlier.
 
     @property
     def rank(self) -> int:

@@ -31,16 +31,12 @@ from core.state import review_items as kinds
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
 
-SNOOZE_DAYS: Final = 7
-"""Length of a snooze without a date, in days."""
-SNOOZE_EVIDENCE: Final = 3
-"""Number of new results that end a snooze without a date."""
+SNOOZE_DAYS: Final = 7  # Length of a snooze without a date, in days.
+SNOOZE_EVIDENCE: Final = 3  # Number of new results that end a snooze without a date.
 TOO_BROAD: Final = "its trigger matches nearly everything"
 """Default reason to quarantine a pattern with a broad trigger."""
-CONFIRMED: Final = "confirmed in review"
-"""Default reason to deprecate a pattern again."""
-REJECTED: Final = "rejected in review"
-"""Default reason to archive a new text."""
+CONFIRMED: Final = "confirmed in review"  # Default reason to deprecate a pattern again.
+REJECTED: Final = "rejected in review"  # Default reason to archive a new text.
 
 
 @dataclass(frozen=True, slots=True)

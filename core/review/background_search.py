@@ -23,18 +23,13 @@ from core.state.contexts import held_reflections
 from core.state.project_state import ProjectState
 from core.state.review_items import HeldText
 
-OFFERED_LOOPS: Final = 20
-"""Number of last finished loops whose extraction is offered."""
+OFFERED_LOOPS: Final = 20  # Number of last finished loops whose extraction is offered.
 _MOST_COMPARED: Final = 20_000
 """Largest registry that is searched for duplicates; a larger one would take many seconds."""
-_AT_ONCE: Final = 32
-"""Patterns compared in one step, about 10 ms."""
-_MOST_SIMILAR: Final = 8
-"""Maximum number of similar patterns stored per pattern."""
-MAX_TEXTS: Final = 100
-"""Maximum number of held reflections that are asked about at a time."""
-_PAUSE: Final = timedelta(minutes=1)
-"""Minimum time between two searches for held reflections."""
+_AT_ONCE: Final = 32  # Patterns compared in one step, about 10 ms.
+_MOST_SIMILAR: Final = 8  # Maximum number of similar patterns stored per pattern.
+MAX_TEXTS: Final = 100  # Maximum number of held reflections that are asked about at a time.
+_PAUSE: Final = timedelta(minutes=1)  # Minimum time between two searches for held reflections.
 
 
 class BackgroundSearch:

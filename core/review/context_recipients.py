@@ -21,10 +21,8 @@ from core.state.project_state import ProjectState
 LOOP: Final = "loop"
 PAUSED: Final = "paused"
 TASK: Final = "task"
-MAX_LOOPS: Final = 20
-"""Maximum number of running loops, and of paused ones, whose contexts are compared, newest first."""
-MAX_TASKS: Final = 20
-"""Maximum number of past tasks whose contexts are compared, newest first."""
+MAX_LOOPS: Final = 20  # Maximum number of running loops, and of paused ones, whose contexts are compared, newest first.
+MAX_TASKS: Final = 20  # Maximum number of past tasks whose contexts are compared, newest first.
 _RESUMABLE: Final = frozenset({LoopStatus.PAUSED, LoopStatus.WAITING})
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 

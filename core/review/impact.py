@@ -26,27 +26,18 @@ WEEK_DAYS: Final = 7.0
 SECONDS_PER_HOUR: Final = 3600.0
 UNSEEN_USES: Final = 0.5
 """Expected uses within a half-life of a text that was never injected, in a state with multiplier 1."""
-WASTED_USE: Final = 0.05
-"""Failures that a duplicate or irrelevant entry of a context costs."""
-WARNED_SHARE: Final = 0.25
-"""Share of the uses of a pattern that repeat its approach if no warning exists, 0..1."""
-LEAST_RESULTS: Final = 2.0
-"""Minimum sum of both parameters: fewer results are as uncertain as none."""
+WASTED_USE: Final = 0.05  # Failures that a duplicate or irrelevant entry of a context costs.
+WARNED_SHARE: Final = 0.25  # Share of the uses of a pattern that repeat its approach if no warning exists, 0..1.
+LEAST_RESULTS: Final = 2.0  # Minimum sum of both parameters: fewer results are as uncertain as none.
 MOST_RESULTS: Final = 300.0
 """Maximum sum of both parameters: more results do not make a rate more certain, since rates change."""
-_HALF_PRIORITY_AT: Final = 0.1
-"""Net impact with priority 1/2, failures a week."""
+_HALF_PRIORITY_AT: Final = 0.1  # Net impact with priority 1/2, failures a week.
 
-_PRIOR_MEAN: Final = 0.75
-"""Success rate of patterns in general, for a registry with little evidence."""
-_PRIOR_RESULTS: Final = 10.0
-"""Weight of `_PRIOR_MEAN`, in results."""
-_LEAST_MEAN, _MOST_MEAN = 0.15, 0.85
-"""Bounds of the mean, since the next pattern may differ."""
-_PRIOR_STRENGTH: Final = 4.0
-"""Prior strength, in results, if the registry has too little evidence to estimate it."""
-_MOST_STRENGTH: Final = 12.0
-"""Maximum prior strength."""
+_PRIOR_MEAN: Final = 0.75  # Success rate of patterns in general, for a registry with little evidence.
+_PRIOR_RESULTS: Final = 10.0  # Weight of `_PRIOR_MEAN`, in results.
+_LEAST_MEAN, _MOST_MEAN = 0.15, 0.85  # Bounds of the mean, since the next pattern may differ.
+_PRIOR_STRENGTH: Final = 4.0  # Prior strength, in results, if the registry has too little evidence to estimate it.
+_MOST_STRENGTH: Final = 12.0  # Maximum prior strength.
 
 
 @dataclass(frozen=True)

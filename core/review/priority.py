@@ -18,8 +18,7 @@ from core.review.impact import WARNED_SHARE, PatternImpacts, beta_losses, good_e
 from core.state import review_items as kinds
 from core.state.review_items import ReviewItem
 
-CHARS_PER_SECOND: Final = 20.0
-"""About 240 words a minute, as people read technical text with care."""
+CHARS_PER_SECOND: Final = 20.0  # About 240 words a minute, as people read technical text with care.
 THINKING: Final = {
     **dict.fromkeys((kinds.EXTRACTED, kinds.BROAD, kinds.UNRECONCILED), 8.0),
     **dict.fromkeys((kinds.CONTRADICTED, kinds.BORDERLINE, kinds.QUARANTINE, kinds.HELD, kinds.ESCALATION), 10.0),
@@ -28,10 +27,8 @@ THINKING: Final = {
     kinds.BURST: 20.0,
 }
 """Seconds that a decision of each kind takes besides reading its texts: to check the evidence and press a key."""
-_SECONDS_EACH: Final = 6.0
-"""Seconds to read the headline of each further pattern that a question is about."""
-_MOST_CHARS: Final = 4000
-"""Maximum number of characters of a text that are read before deciding."""
+_SECONDS_EACH: Final = 6.0  # Seconds to read the headline of each further pattern that a question is about.
+_MOST_CHARS: Final = 4000  # Maximum number of characters of a text that are read before deciding.
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,8 @@ from core.state.review_items import ReviewItem
 SECONDS_PER_MINUTE: Final = 60.0
 SESSION_PAUSE: Final = timedelta(minutes=5)
 """Maximum pause between two decisions of one session; longer ones do not count for the pace."""
-ENOUGH_PAUSES: Final = 5
-"""Minimum number of pauses for a pace."""
-_RECENT_PAUSES: Final = 200
-"""Number of newest pauses that count."""
+ENOUGH_PAUSES: Final = 5  # Minimum number of pauses for a pace.
+_RECENT_PAUSES: Final = 200  # Number of newest pauses that count.
 
 
 @dataclass(frozen=True, kw_only=True)

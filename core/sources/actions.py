@@ -20,16 +20,11 @@ from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_BYTES, MAX_PATTERN_BYTES, open_file
 from core.storage.json_reader import decode_json
 
-MAX_TEXT: Final = 1 << 16
-"""Maximum length of a text in memory, in characters; the file is never changed."""
-MAX_PARAMS: Final = 100
-"""Maximum parameters read from one action."""
-MAX_ACTIONS: Final = 1_000_000
-"""Maximum actions read from one log; the rest is ignored."""
-MAX_FINDINGS: Final = 200
-"""Maximum findings on the lines of one log."""
-_CHUNK: Final = 1 << 20
-"""Size of one read while finding lines, in bytes."""
+MAX_TEXT: Final = 1 << 16  # Maximum length of a text in memory, in characters; the file is never changed.
+MAX_PARAMS: Final = 100  # Maximum parameters read from one action.
+MAX_ACTIONS: Final = 1_000_000  # Maximum actions read from one log; the rest is ignored.
+MAX_FINDINGS: Final = 200  # Maximum findings on the lines of one log.
+_CHUNK: Final = 1 << 20  # Size of one read while finding lines, in bytes.
 LEADING_BYTES: Final = b" \t\r\xef\xbb\xbf"
 """Bytes before the first character of a line: white space and a byte order mark."""
 

@@ -37,8 +37,7 @@ _S = TypeVar("_S", bound=Struct)
 
 PLACES: Final = ("aiwg.yml", ".aiwg/config.yml")
 """Files that may contain settings; only the first one that has any is used."""
-MAX_BYTES: Final = 256 << 10
-"""Maximum size of a configuration."""
+MAX_BYTES: Final = 256 << 10  # Maximum size of a configuration.
 DEFAULT: Final = "default"
 _SECTION: Final = ("ralph", "cross_loop_learning")
 _MIN_USES: Final = "pruning.min_usage_count"
@@ -47,12 +46,9 @@ _EVALUATED: Final = "extraction.min_usage_count_for_evaluation"
 _ARCHIVE: Final = ("archive_instead_of_delete", "archive_path")
 """Options of a pruning policy that cannot be changed in ralphdeck."""
 _ARCHIVE_PATH: Final = ".aiwg/ralph/shared/archive/"
-_NAME_CHARS: Final = 80
-"""Longest key that is compared with setting names, in characters."""
-_CLOSE: Final = 0.8
-"""Minimum similarity of a key to the name of the section for it to count as misspelled."""
-_MAX_KEYS: Final = 1000
-"""Maximum keys of one object that are compared with setting names."""
+_NAME_CHARS: Final = 80  # Longest key that is compared with setting names, in characters.
+_CLOSE: Final = 0.8  # Minimum similarity of a key to the name of the section for it to count as misspelled.
+_MAX_KEYS: Final = 1000  # Maximum keys of one object that are compared with setting names.
 _MAX_PROBLEMS: Final = 20
 _READERS: Final[Mapping[Any, Callable[[Any], Any]]] = {
     bool: normalize.flag,

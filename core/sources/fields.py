@@ -19,10 +19,8 @@ from core.sources import normalize
 _T = TypeVar("_T")
 _S = TypeVar("_S", bound=Struct)
 _EMPTY: Final = (None, "", (), Outcome.UNKNOWN)
-_QUOTED: Final = 60
-"""Maximum length of an invalid value in a message, in characters."""
-_MAX_FINDINGS: Final = 20
-"""Maximum findings of one document."""
+_QUOTED: Final = 60  # Maximum length of an invalid value in a message, in characters.
+_MAX_FINDINGS: Final = 20  # Maximum findings of one document.
 
 
 class Fields:

@@ -11,10 +11,8 @@ from typing import Final, Protocol
 from core.records.loops import Liveness, LoopStatus
 from core.records.times import minute_of
 
-ALWAYS: Final = datetime(1970, 1, 1, tzinfo=UTC)
-"""Start time of a process on systems that do not report it."""
-MAX_PID: Final = 2**22
-"""Largest pid on Linux; other systems use smaller ones."""
+ALWAYS: Final = datetime(1970, 1, 1, tzinfo=UTC)  # Start time of a process on systems that do not report it.
+MAX_PID: Final = 2**22  # Largest pid on Linux; other systems use smaller ones.
 _START_TOLERANCE: Final = timedelta(seconds=2)
 """Tolerance for rounded boot times and clock ticks, and for clock adjustments."""
 

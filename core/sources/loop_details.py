@@ -24,15 +24,11 @@ from core.sources.record_kinds import loop_source
 from core.storage.file_reader import RawFile, open_file, read_file
 from core.storage.json_reader import decode_json
 
-MAX_NOTE: Final = 64 * 1024
-"""Maximum size of a note in bytes; a log keeps its end, any other text its start."""
-MAX_DOCUMENT: Final = 1 << 20
-"""Maximum size of a JSON file, in bytes."""
-MAX_ENTRIES: Final = 1000
-"""Maximum entries read from one folder."""
+MAX_NOTE: Final = 64 * 1024  # Maximum size of a note in bytes; a log keeps its end, any other text its start.
+MAX_DOCUMENT: Final = 1 << 20  # Maximum size of a JSON file, in bytes.
+MAX_ENTRIES: Final = 1000  # Maximum entries read from one folder.
 _MAX_REPORTS: Final = 5
-_MAX_NOTES: Final = 50
-"""Maximum notes on single iterations; only the last ones are read."""
+_MAX_NOTES: Final = 50  # Maximum notes on single iterations; only the last ones are read.
 _TASK_KEY: Final = 80
 _NUMBERED: Final = re.compile(r"(?:iteration-|iter-)?0*(\d{1,9})(?:[.-].*)?")
 _RALPH: Final = ".aiwg/ralph"

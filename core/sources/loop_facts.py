@@ -32,8 +32,7 @@ _HOMES: Final = {
     ".aiwg/ralph-external/loops": EXTERNAL,
     ".aiwg/ralph-external/archive": EXTERNAL_ARCHIVE,
 }
-HOME_FOLDERS: Final = frozenset(_HOMES)
-"""Folders that contain one subfolder per loop."""
+HOME_FOLDERS: Final = frozenset(_HOMES)  # Folders that contain one subfolder per loop.
 
 
 class LoopFact(LoopValues, frozen=True, kw_only=True, omit_defaults=True):

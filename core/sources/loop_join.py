@@ -18,10 +18,8 @@ from core.sources.liveness import Processes
 from core.sources.loop_facts import ANALYTICS, BEST_OUTPUT, DETAILS, EXTERNAL_STATE, HEARTBEAT, LAUNCHER, LoopFact
 from core.sources.loop_merge import Context, merge_facts
 
-SAME_START: Final = timedelta(seconds=5)
-"""Maximum difference between the start times that two files have for one loop."""
-_TASK_CHARS: Final = 80
-"""Number of compared characters of a task; registries truncate the text."""
+SAME_START: Final = timedelta(seconds=5)  # Maximum difference between the start times that two files have for one loop.
+_TASK_CHARS: Final = 80  # Number of compared characters of a task; registries truncate the text.
 _ORDER: Final = {EXTERNAL_STATE: 0, LAUNCHER: 1, ANALYTICS: 2, BEST_OUTPUT: 3, HEARTBEAT: 4}
 """Order in which facts with another ID are matched; a heartbeat has no task and needs earlier matches."""
 _DETAILS_BY_UUID: Final = frozenset({ANALYTICS, BEST_OUTPUT, HEARTBEAT})

@@ -22,8 +22,7 @@ from core.sources.fields import Fields, document
 from core.sources.loop_facts import LoopFact, loop_directory, newest
 from core.sources.record_kinds import loop_source
 
-_MAX_FAILURES: Final = 100
-"""Maximum errors that are read from one field."""
+_MAX_FAILURES: Final = 100  # Maximum errors that are read from one field.
 
 Facts = tuple[tuple[LoopFact, ...], tuple[Finding, ...]]
 

@@ -46,8 +46,7 @@ _EFFECTIVENESS: Final = _by_word("effectiveness", str)
 _TRUE: Final = frozenset({"true", "yes"})
 _FALSE: Final = frozenset({"false", "no"})
 _FRACTION: Final = re.compile(r"(\d{1,9})\s*/\s*(\d{1,9})")
-_PERCENT_FROM: Final = 10
-"""Minimum percentage with decimals; lower values above 1 are not accepted as rates."""
+_PERCENT_FROM: Final = 10  # Minimum percentage with decimals; lower values above 1 are not accepted as rates.
 
 
 def first(record: Mapping[str, Any], names: Iterable[str]) -> Any:

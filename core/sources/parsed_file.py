@@ -37,18 +37,15 @@ from core.storage.decoded import Problem
 from core.storage.file_reader import RawFile, Stamp, decode
 from core.storage.hash_chain import Place
 
-MAX_UNGROUPED: Final = 5
-"""Maximum number of similar findings that are listed separately."""
+MAX_UNGROUPED: Final = 5  # Maximum number of similar findings that are listed separately.
 _MAX_EXAMPLES: Final = 3
 _MAX_EXAMPLE_CHARS: Final = 80
 _PLACES: Final = re.compile(r"(?<=/)\d+(?=/|$)|(?<=line )\d+")
 _VALUES: Final = re.compile(r"'[^']*'|\d+")
 
-MAX_FINDINGS: Final = 200
-"""Maximum findings of one file, so that it does not hide those of other files."""
+MAX_FINDINGS: Final = 200  # Maximum findings of one file, so that it does not hide those of other files.
 
-Progress = Callable[[int, int], None]
-"""Called with the number of records that were read, and their total."""
+Progress = Callable[[int, int], None]  # Called with the number of records that were read, and their total.
 
 
 class ParsedFile(Struct, frozen=True, kw_only=True, omit_defaults=True):

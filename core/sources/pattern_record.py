@@ -19,8 +19,7 @@ from core.sources.normalize import word
 from core.sources.pattern_text import TYPE_WORDS, PatternItem, id_of
 from core.sources.schema import CLAIMED_RATE
 
-MAX_USES: Final = 10**9
-"""Maximum plausible count of uses; a larger one is ignored."""
+MAX_USES: Final = 10**9  # Maximum plausible count of uses; a larger one is ignored.
 _SLUG: Final = re.compile(r"(?:pat-(?:error|success|anti)|tmpl)-([a-z][a-z0-9-]*?)-\d+(?:-[a-z0-9]+)?")
 _NAME_KEYS: Final = ("name", "title")
 _TEXT_KEYS: Final = {

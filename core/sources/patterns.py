@@ -25,8 +25,7 @@ from core.storage.decoded import Problem, encoding_problem
 from core.storage.file_reader import convert_to_utf8
 from core.storage.json_reader import decode_json
 
-_PROGRESS_RECORDS: Final = 200
-"""Number of records between two calls of `progress`."""
+_PROGRESS_RECORDS: Final = 200  # Number of records between two calls of `progress`.
 
 CachedPatterns = dict[tuple[bytes, PatternType | None], tuple[Pattern, tuple[Finding, ...]]]
 """Patterns and their findings, by digest of the record and the type suggested by its place."""

@@ -25,16 +25,13 @@ from core.storage.file_reader import MAX_BYTES, MAX_PATTERN_BYTES
 class Format(StrEnum):
     """How the bytes of a file are parsed."""
 
-    DOCUMENT = "document"
-    """One JSON, JSONL or YAML document."""
+    DOCUMENT = "document"  # One JSON, JSONL or YAML document.
     PATTERNS = "patterns"
-    ACTION_LOG = "action-log"
-    """JSONL file whose lines are only counted."""
+    ACTION_LOG = "action-log"  # JSONL file whose lines are only counted.
     EVENT_LOG = "event-log"
     DECISION_LOG = "decision-log"
     CRASH_LOG = "crash-log"
-    FOLDER = "folder"
-    """A folder; its name is the record."""
+    FOLDER = "folder"  # A folder; its name is the record.
 
 
 class RecordKind(Struct, frozen=True, eq=False):
@@ -51,20 +48,16 @@ class RecordKind(Struct, frozen=True, eq=False):
     format: Format = Format.DOCUMENT
     limit: int = MAX_BYTES
     load_order: int = 3
-    shape: str = ""
-    """Format of its reflections (see `Reflection.shape`); "" if it contains none."""
-    schema: Rule | None = None
-    """Schema of each record; None for pattern files, which have one per pattern type."""
-    all_documents: bool = False
-    """Whether all documents of a YAML file are read instead of only the first."""
+    shape: str = ""  # Format of its reflections (see `Reflection.shape`); "" if it contains none.
+    schema: Rule | None = None  # Schema of each record; None for pattern files, which have one per pattern type.
+    all_documents: bool = False  # Whether all documents of a YAML file are read instead of only the first.
 
     def matches(self, file: str) -> bool:
         """Whether a project-relative path is a file of this kind."""
         return file.startswith(".aiwg/") and re.fullmatch(self.path, file[6:]) is not None
 
 
-LISTED: Final = 3
-"""Highest load order of the files that lists of loops and patterns need."""
+LISTED: Final = 3  # Highest load order of the files that lists of loops and patterns need.
 EPISODIC: Final = "episodic"
 REFLEXION: Final = "reflexion"
 HOOK: Final = "hook"

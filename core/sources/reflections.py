@@ -39,8 +39,7 @@ _RICHNESS: Final = {
 """Rank of the formats, most detailed first; decides which copy is used."""
 _SAME_TIME: Final = timedelta(seconds=60)
 """Maximum time difference for joining a reflection without a loop to one of a loop."""
-_Place = tuple[str, str, int | None, int | None]
-"""Loop, task (only without a loop), attempt and iteration."""
+_Place = tuple[str, str, int | None, int | None]  # Loop, task (only without a loop), attempt and iteration.
 
 
 def read_reflections(

@@ -33,20 +33,15 @@ class Rule(Struct, frozen=True, eq=False):
     words: tuple[str, ...] = ()
     """Allowed words, empty to allow any; `tolerated` words are accepted, but not documented."""
     tolerated: tuple[str, ...] = ()
-    pattern: str = ""
-    """A regular expression for the whole string; if `advisory`, a mismatch is only information."""
+    pattern: str = ""  # A regular expression for the whole string; if `advisory`, a mismatch is only information.
     advisory: bool = False
     low: float = -math.inf
     high: float = math.inf
-    rate: bool = False
-    """Whether it is a rate from 0 to 1, which some programs write as a percentage."""
-    length: int = 0
-    """Minimum length of a string, in characters."""
-    or_text: bool = False
-    """Whether a plain string is accepted instead of an object."""
+    rate: bool = False  # Whether it is a rate from 0 to 1, which some programs write as a percentage.
+    length: int = 0  # Minimum length of a string, in characters.
+    or_text: bool = False  # Whether a plain string is accepted instead of an object.
     items: Rule | None = None
-    keys: dict[str, Rule] = {}
-    """Rules for the keys of an object, in documented order; other keys are not checked."""
+    keys: dict[str, Rule] = {}  # Rules for the keys of an object, in documented order; other keys are not checked.
 
 
 _TYPES: Final = {

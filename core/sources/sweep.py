@@ -15,8 +15,7 @@ from core.storage.file_reader import Stamp
 
 _FILE_ENDINGS: Final = (".json", ".jsonl", ".yaml", ".yml", ".log", ".md", ".tmp", ".lock", ".bak")
 _ROOTS: Final = ("ralph", "ralph-external")
-_MAX_PARTS: Final = 7
-"""Maximum number of parts in a path; `.aiwg/ralph/loops/<id>/reflections/<n>.json` has 6."""
+_MAX_PARTS: Final = 7  # Maximum number of parts in a path; `.aiwg/ralph/loops/<id>/reflections/<n>.json` has 6.
 
 
 def can_contain_records(folder: str) -> bool:

@@ -28,10 +28,8 @@ from core.sources.record_kinds import EPISODIC_REFLECTIONS, RecordKind
 from core.sources.schema import SCHEMAS, Rule
 from core.storage.decoded import Line
 
-_ID_MESSAGE: Final = "session_id is missing"
-"""Not reported here, because the reader of debug sessions reports it."""
-_MAX_FINDINGS: Final = 20
-"""Maximum violations that are reported for one record."""
+_ID_MESSAGE: Final = "session_id is missing"  # Not reported here, because the reader of debug sessions reports it.
+_MAX_FINDINGS: Final = 20  # Maximum violations that are reported for one record.
 _KINDS: Final[Mapping[str, tuple[type | tuple[type, ...], str]]] = {
     "string": (str, "a string"),
     "time": (str, "an ISO-8601 time"),
@@ -85,8 +83,7 @@ def _compile_rule(rule: Rule) -> Any:
     return {"time": datetime, "boolean": bool, "texts": dict[str, str]}[rule.kind]
 
 
-_Violation = tuple[str, str, Severity, str]
-"""JSON pointer, code, severity and message."""
+_Violation = tuple[str, str, Severity, str]  # JSON pointer, code, severity and message.
 
 
 def _object(record: Mapping[str, Any], rule: Rule, pointer: str, texts: bool) -> Iterator[_Violation]:

@@ -16,8 +16,7 @@ from core.scanning.messages import describe_suspicions
 from core.scanning.rules import COUNTS
 from core.state.project_state import ProjectState
 
-MANY_RECORDED: Final = 20
-"""Number of recorded uses that is suspicious without any observation from a loop."""
+MANY_RECORDED: Final = 20  # Number of recorded uses that is suspicious without any observation from a loop.
 _EVENTS: Final = ".aiwg/ralph/shared/curation/events.jsonl"
 
 

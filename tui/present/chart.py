@@ -11,14 +11,10 @@ from textual.content import Content
 
 from tui.present.glyphs import ASCII, Glyphs
 
-AXIS_CELLS: Final = 6
-"""Cells of the labels on the left and the axis."""
-MIN_CELLS: Final = 3
-"""Minimum cells of a run; the oldest runs are dropped if there is too little room."""
-MAX_STEP: Final = 10
-"""Maximum cells between two values; wider charts look flat."""
-_MIN_POINT_STEP: Final = 3
-"""Minimum cells between two values for each to be drawn as a point."""
+AXIS_CELLS: Final = 6  # Cells of the labels on the left and the axis.
+MIN_CELLS: Final = 3  # Minimum cells of a run; the oldest runs are dropped if there is too little room.
+MAX_STEP: Final = 10  # Maximum cells between two values; wider charts look flat.
+_MIN_POINT_STEP: Final = 3  # Minimum cells between two values for each to be drawn as a point.
 _BRAILLE: Final = 0x2800
 _DOTS: Final = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """Bit of each dot of a Braille character, by row and column."""

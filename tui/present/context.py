@@ -30,8 +30,7 @@ from tui.present.glyphs import Cells, Glyphs, draw_state
 from tui.present.numbers import ago, bar
 
 PREFIX: Final = "reflection/"
-PART_CELLS: Final = 10
-"""Cells of the bar of one part of a score."""
+PART_CELLS: Final = 10  # Cells of the bar of one part of a score.
 _MAX_SOURCES: Final = 8
 _SIGNS: Final = {"+": "$success", "-": "$error"}
 

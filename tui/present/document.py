@@ -13,27 +13,20 @@ from core.documents import document as doc
 from tui.present.glyphs import Glyphs, draw, style_of
 from tui.present.numbers import ago, interval_bar, moment_text
 
-MIN_CELLS: Final = 20
-"""Minimum cells of the text beside a label; below that the pane wraps it."""
-UNBROKEN: Final = 1_000_000
-"""A width that is never reached: the pane wraps the lines."""
+MIN_CELLS: Final = 20  # Minimum cells of the text beside a label; below that the pane wraps it.
+UNBROKEN: Final = 1_000_000  # A width that is never reached: the pane wraps the lines.
 MAX_CHARS: Final = 2000
 MAX_CODE: Final = 64_000
 MAX_CODE_LINES: Final = 200
 _BAR_CELLS: Final = 15
 _DIFF_STYLES: Final = {"+": "$success", "-": "$error", "@": "$secondary"}
-_MAX_CELL: Final = 36
-"""Cells of a table column; longer cells push the following ones to the right."""
-_LAST_CELLS: Final = 40
-"""Minimum cells of the last column of a table."""
-_BELOW_CELLS: Final = 6
-"""Indent of a last column below its row."""
-_LABEL_CELLS: Final = 18
-"""Maximum width of the labels to which values are aligned."""
+_MAX_CELL: Final = 36  # Cells of a table column; longer cells push the following ones to the right.
+_LAST_CELLS: Final = 40  # Minimum cells of the last column of a table.
+_BELOW_CELLS: Final = 6  # Indent of a last column below its row.
+_LABEL_CELLS: Final = 18  # Maximum width of the labels to which values are aligned.
 
 
-Drawable = doc.Block | Content
-"""A block, or a line that is already drawn."""
+Drawable = doc.Block | Content  # A block, or a line that is already drawn.
 
 
 def document_lines(blocks: Iterable[Drawable], now: datetime, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:

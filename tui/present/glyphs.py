@@ -14,8 +14,7 @@ from core.documents.signs import state_sign
 from core.learning.assessment import QUARANTINE
 from core.records.patterns import Maturity, PatternType
 
-Cells = Mapping[str, Content]
-"""One row of a table: the content of each column, by column ID."""
+Cells = Mapping[str, Content]  # One row of a table: the content of each column, by column ID.
 
 
 @dataclass(frozen=True, slots=True)

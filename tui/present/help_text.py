@@ -13,8 +13,7 @@ from tui.present.document import hanging, heading
 
 KEY_CELLS: Final = 10
 NAME_CELLS: Final = 14
-GAP: Final = 2
-"""Cells before the keys."""
+GAP: Final = 2  # Cells before the keys.
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,7 @@ from core.config.settings import SETTINGS, Settings
 from tui.present.numbers import number_text, stepped
 
 _UNITS: Final = {Unit.DAYS: "days", Unit.MS: "min", Unit.MINUTES: "min"}
-_SHORT_WORDS: Final = {"lower-bound": "lower"}
-"""Words that are too long for a field."""
+_SHORT_WORDS: Final = {"lower-bound": "lower"}  # Words that are too long for a field.
 
 
 @dataclass(frozen=True, slots=True)

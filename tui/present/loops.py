@@ -22,10 +22,8 @@ from core.state.project_state import ProjectState
 from tui.present.glyphs import Cells, Glyphs, draw, style_of
 from tui.present.numbers import ago, bar, sparkline
 
-BAR_CELLS: Final = 15
-"""Cells of the iteration column with a bar."""
-PATTERNS_CELLS: Final = 25
-"""Cells of the full patterns column."""
+BAR_CELLS: Final = 15  # Cells of the iteration column with a bar.
+PATTERNS_CELLS: Final = 25  # Cells of the full patterns column.
 TABS = ("Now", "Iterations", "Patterns", "Reflections", "Files")
 
 

@@ -28,18 +28,14 @@ TASKS: Final = "group/tasks"
 SESSIONS: Final = "group/sessions"
 GROUPS: Final = {ESCALATIONS: "Escalations", TASKS: "Tasks", SESSIONS: "Debug sessions"}
 """Names of the groups by key, in order."""
-LAST_ATTEMPTS: Final = 6
-"""Newest attempts shown of an unfolded task; earlier ones are hidden in one row."""
-SPARKS: Final = 5
-"""Newest quality values drawn in a row."""
+LAST_ATTEMPTS: Final = 6  # Newest attempts shown of an unfolded task; earlier ones are hidden in one row.
+SPARKS: Final = 5  # Newest quality values drawn in a row.
 _PATH_CELLS: Final = 28
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 
-task_key: Final = "task/{}".format
-"""Return the key of the row of a task."""
-earlier_key: Final = "earlier/{}".format
-"""Return the key of the row that hides the earlier attempts at a task."""
+task_key: Final = "task/{}".format  # Return the key of the row of a task.
+earlier_key: Final = "earlier/{}".format  # Return the key of the row that hides the earlier attempts at a task.
 attempt_key: Final = "attempt/{}".format
 session_key: Final = "session/{}".format
 

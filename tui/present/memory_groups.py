@@ -26,8 +26,7 @@ MAX_CAUSES: Final = 12
 MAX_TEMPLATES: Final = 20
 MAX_BAR_CELLS: Final = 40
 _NAME_CELLS: Final = 24
-_COUNT_CELLS: Final = 40
-"""Cells of the session count and the fix results of a root cause."""
+_COUNT_CELLS: Final = 40  # Cells of the session count and the fix results of a root cause.
 
 
 def escalations(view: ProjectState) -> Iterable[Block]:

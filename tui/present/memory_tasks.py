@@ -27,12 +27,9 @@ from tui.present.glyphs import Glyphs, draw
 CHART_LINES: Final = {36: 9, 22: 7, 12: 5, 0: 3}
 """Height of a chart by the minimum height of its pane; odd, so that 50 % has a line."""
 MAX_CHART_CELLS: Final = 110
-SHORT: Final = 12
-"""Height of a pane below which nothing is separated by empty lines."""
-_ROOMY: Final = 18
-"""Minimum height of a pane for a full chart of an attempt."""
-TALL: Final = 32
-"""Minimum height of a pane for an overview that includes the other tabs."""
+SHORT: Final = 12  # Height of a pane below which nothing is separated by empty lines.
+_ROOMY: Final = 18  # Minimum height of a pane for a full chart of an attempt.
+TALL: Final = 32  # Minimum height of a pane for an overview that includes the other tabs.
 MAX_ATTEMPTS: Final = 20
 MAX_LEARNINGS: Final = 12
 MAX_ACTIONS: Final = 40

@@ -17,8 +17,7 @@ from tui.present.glyphs import STATE_SHORT, Cells, Glyphs
 from tui.present.metrics_chart import bar_cell, fill, interval_cell, legend, week_chart
 
 RANGE_NAMES: Final[Mapping[int, str]] = {4: "4 weeks", 12: "12 weeks", 52: "1 year"}
-TILE_LINES: Final = 8
-"""Minimum lines of a tile over weeks: title, takeaway, five lines of plot, week labels."""
+TILE_LINES: Final = 8  # Minimum lines of a tile over weeks: title, takeaway, five lines of plot, week labels.
 TILE_COLUMNS: Final = 4
 TILE_ROWS: Final = 2
 TILE_GAP: Final = 3

@@ -14,12 +14,9 @@ from core.records.patterns import Maturity
 from tui.present.document import MIN_CELLS
 from tui.present.glyphs import ASCII, STATE_STYLES, Glyphs
 
-AXIS_CELLS: Final = 7
-"""Cells of the labels on the left and the axis."""
-MIN_CHART: Final = 4
-"""Minimum lines of a chart over weeks, including the week labels."""
-PLOT_LINES: Final = 5
-"""Minimum lines of the plot for a legend."""
+AXIS_CELLS: Final = 7  # Cells of the labels on the left and the axis.
+MIN_CHART: Final = 4  # Minimum lines of a chart over weeks, including the week labels.
+PLOT_LINES: Final = 5  # Minimum lines of the plot for a legend.
 MAX_WEEK: Final = 9
 _FILLS: Final = "█▓▒░▚◦"
 _ASCII_FILLS: Final = "#=+.%:"

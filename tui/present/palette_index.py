@@ -16,13 +16,10 @@ from core.state.project_state import ProjectState
 from tui.present.memory import session_key, task_key
 
 MAX_OF_A_KIND: Final = 8
-MAX_RANKED: Final = 3_000
-"""Matching records of one kind that are ranked."""
-MAX_CHARS: Final = 300
-"""Searched characters of a record's text."""
+MAX_RANKED: Final = 3_000  # Matching records of one kind that are ranked.
+MAX_CHARS: Final = 300  # Searched characters of a record's text.
 MAX_QUERY: Final = 100
-ARCHIVED: Final = "archived pattern"
-"""Kind of the archived patterns, which no screen lists."""
+ARCHIVED: Final = "archived pattern"  # Kind of the archived patterns, which no screen lists.
 
 _BEGINNINGS: Final = re.compile(r"(?:^|[^0-9a-z])$")
 

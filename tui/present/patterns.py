@@ -19,10 +19,8 @@ from core.state.project_state import ProjectState
 from tui.present.glyphs import TYPE_LETTERS, Cells, Glyphs, draw_state
 from tui.present.numbers import ago, interval_bar, interval_text, percent
 
-STATE_CELLS: Final = 13
-"""Cells of the longest state in full."""
-INTERVAL_CELLS: Final = 19
-"""Cells of an interval with its bar."""
+STATE_CELLS: Final = 13  # Cells of the longest state in full.
+INTERVAL_CELLS: Final = 19  # Cells of an interval with its bar.
 TABS = ("Overview", "Evidence", "Lineage", "Why", "History")
 
 

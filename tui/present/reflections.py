@@ -18,8 +18,7 @@ from tui.present.glyphs import Cells, Glyphs
 from tui.present.numbers import ago
 
 _EFFECTS: Final = {"helpful": "$success", "unhelpful": "$error", "harmful": "$error", "neutral": "$quiet"}
-_MAX_MEMBERS: Final = 200
-"""Reflections listed below a recurring lesson."""
+_MAX_MEMBERS: Final = 200  # Reflections listed below a recurring lesson.
 
 
 def reflection_cells(reflection: Reflection, now: datetime, *, below: bool = False) -> Cells:

@@ -26,10 +26,8 @@ from tui.present.numbers import bar, percent, sparkline
 SPEEDS: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 MAX_PARAM_LINES: Final = 20
 _SPARKS: Final = 8
-WAIT_CELLS: Final = 5
-"""Cells of the bar that fills until the next action."""
-_UNUSED: Final = datetime.min.replace(tzinfo=UTC)
-"""Placeholder for the current time in texts without timestamps."""
+WAIT_CELLS: Final = 5  # Cells of the bar that fills until the next action.
+_UNUSED: Final = datetime.min.replace(tzinfo=UTC)  # Placeholder for the current time in texts without timestamps.
 _IN_DIFF: Final = frozenset(
     {"old_string", "new_string", "old_str", "new_str", "old_text", "new_text", "oldString", "newString"}
     | {"diff", "patch", "content", "file_text", "contents", "edits"}

@@ -41,11 +41,9 @@ _PROPOSAL_ACTIONS: Final = {
     "rewrite": "there is no text to edit",
 }
 """Why an answer to a proposal does not fit a question without one."""
-_IMPACTS: Final = ("low", "low", "medium", "medium", "high", "high")
-"""Words for the impact, by the cells of its bar."""
+_IMPACTS: Final = ("low", "low", "medium", "medium", "high", "high")  # Words for the impact, by the cells of its bar.
 
-Sides = tuple[str, str, list[Content], list[Content]]
-"""Headings and lines of the left and the right side."""
+Sides = tuple[str, str, list[Content], list[Content]]  # Headings and lines of the left and the right side.
 
 
 @dataclass(frozen=True, slots=True)

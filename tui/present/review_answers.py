@@ -17,14 +17,11 @@ from core.state.project_state import ProjectState
 from tui.present.glyphs import Glyphs, draw_state
 from tui.present.merge import merged_counts, merged_lineage
 
-MIN_EFFECT_CELLS: Final = 12
-"""Cells below which the effect of an answer is not described."""
-BY_WORDS: Final = "~"
-"""Marks a forecast by word match that will be repeated by semantic similarity."""
+MIN_EFFECT_CELLS: Final = 12  # Cells below which the effect of an answer is not described.
+BY_WORDS: Final = "~"  # Marks a forecast by word match that will be repeated by semantic similarity.
 MAIN_ANSWERS: Final = 3
 _GAP: Final = 2
-_MAX_NAMED: Final = 3
-"""Contexts with the same change that are named."""
+_MAX_NAMED: Final = 3  # Contexts with the same change that are named.
 
 
 @dataclass(frozen=True, slots=True)

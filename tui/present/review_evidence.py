@@ -24,10 +24,8 @@ from core.state.review_items import ReviewItem
 from tui.present.numbers import percent
 
 MAX_USES: Final = 40
-MAX_LOOPS: Final = 20
-"""Loops listed in which an inverted pattern failed."""
-MAX_MESSAGES: Final = 2000
-"""Messages of loops that a trigger is tested with."""
+MAX_LOOPS: Final = 20  # Loops listed in which an inverted pattern failed.
+MAX_MESSAGES: Final = 2000  # Messages of loops that a trigger is tested with.
 _MAX_EXAMPLES: Final = 6
 _ROBUSTNESS_RULES: Final = ("rests on", "one failure", "calendar")
 """Lines of an explanation that describe how robust a state is."""

@@ -14,8 +14,7 @@ from core.review.session import ENOUGH_PAUSES, SECONDS_PER_MINUTE, Plan
 from core.state.review_items import ReviewItem
 from tui.present.numbers import percent
 
-PAUSE: Final = timedelta(minutes=2)
-"""Maximum time counted for one decision; more than that is a pause."""
+PAUSE: Final = timedelta(minutes=2)  # Maximum time counted for one decision; more than that is a pause.
 
 
 @dataclass

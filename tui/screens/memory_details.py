@@ -30,8 +30,7 @@ from tui.widgets.record_table import RecordTable
 from tui.widgets.text_pane import TextPane
 
 BESIDE: Final = 110  # cells of the details from which reflections are beside them
-BESIDE_LONG: Final = 150
-"""The same for details with long lines: stack traces, diffs, and figures of all tasks."""
+BESIDE_LONG: Final = 150  # The same for details with long lines: stack traces, diffs, and figures of all tasks.
 DETAIL_SHARE: Final = (11, 25)  # share of the width for details beside the list, as in memory.tcss
 TABS: Final = {
     "group": ("Overview",),

@@ -39,8 +39,7 @@ NAMES_IMPACT: Final = 100
 """Minimum screen width at which the impact is always shown, even if the ID or the question must be cut."""
 SHORTEST_ID: Final = 12
 """Minimum cells of the ID: pace, then minutes and share of impact, are dropped to keep this width."""
-MAX_KEY_LABEL: Final = 12
-"""Maximum characters of the highlighted answer in the key line of a narrow screen."""
+MAX_KEY_LABEL: Final = 12  # Maximum characters of the highlighted answer in the key line of a narrow screen.
 ROOMY: Final = 48  # lines of the screen from which disabled answers are listed, too
 _ALWAYS: Final = frozenset(
     {"undo", "redo", "what_if", "copy", "minutes", "back"}

@@ -17,8 +17,7 @@ from textual.dom import DOMNode
 from textual.message_pump import MessagePump
 
 GUARD_SECONDS: Final = 0.5  # how long deciding keys are ignored after another screen has appeared
-LONGEST_SECONDS: Final = 5.0
-"""Timeout for the effects of one key at each step: a key that hangs must not block typing."""
+LONGEST_SECONDS: Final = 5.0  # Timeout for the effects of one key at each step: a key that hangs must not block typing.
 _HELD_SECONDS: Final = 0.01
 FEWEST_ROUNDS: Final = 2
 MOST_ROUNDS: Final = 8  # checks of the widgets that handle a key: their messages may move the focus

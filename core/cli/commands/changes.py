@@ -20,10 +20,8 @@ from core.records.decisions import TURNS, Decision
 from core.state.findings import all_findings
 
 LAST_VISIT: Final = "last-visit"
-DEFAULT_SINCE: Final = timedelta(days=7)
-"""How far `changes` looks back without a last visit."""
-MAX_ROWS: Final = 20
-"""Rows of each table without --all."""
+DEFAULT_SINCE: Final = timedelta(days=7)  # How far `changes` looks back without a last visit.
+MAX_ROWS: Final = 20  # Rows of each table without --all.
 
 
 class _Since(PastMoment):

@@ -29,8 +29,7 @@ from core.state.findings import all_findings
 if TYPE_CHECKING:
     from core.state.project_state import ProjectState
 
-MAX_NAMES: Final = 12
-"""Known words that are listed if the query has an unknown one."""
+MAX_NAMES: Final = 12  # Known words that are listed if the query has an unknown one.
 _MAX_NAME: Final = 60
 STATUS_COLOURS: Final = {"passed": "green", "failed": "red", "escalated": "yellow", "in progress": "cyan"}
 

@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from core.curation.decision_writer import Decided
     from core.project.project import Project
 
-MAX_DAYS = 3650
-"""Longest snooze."""
+MAX_DAYS = 3650  # Longest snooze.
 pattern_argument = click.argument("pattern_id", metavar="ID", shell_complete=complete_pattern)
 patterns_argument = click.argument(
     "pattern_ids", metavar="ID...", nargs=-1, required=True, shell_complete=complete_pattern

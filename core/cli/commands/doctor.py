@@ -62,8 +62,7 @@ class Check(NamedTuple):
     text: str
 
 
-Found = tuple[str, str, str]
-"""Name, status and text of a check."""
+Found = tuple[str, str, str]  # Name, status and text of a check.
 
 
 @click.command(cls=ReadingCommand)

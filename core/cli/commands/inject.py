@@ -35,8 +35,7 @@ _HOOK_HELP: Final = (
     'prompt is the task. plain reads a task, as text or as {"prompt", "cwd"}, and prints the context. Without a task '
     "and a LOOP it is for the only active loop. Errors are reported on stderr only, and the exit code is 0."
 )
-REFLECTION: Final = "reflection"
-"""The type of the learnings of similar tasks and loops, beside those of patterns."""
+REFLECTION: Final = "reflection"  # The type of the learnings of similar tasks and loops, beside those of patterns.
 _INCLUDE: Final = {
     PatternType.ERROR: "include_error_patterns",
     PatternType.SUCCESS: "include_success_patterns",

@@ -31,8 +31,7 @@ from core.state.findings import all_findings
 from core.storage.atomic_write import export_file, file_exists, write_file
 
 _MAX_CHARS: Final = 60
-MAX_WEEKS: Final = 520
-"""Ten years."""
+MAX_WEEKS: Final = 520  # Ten years.
 
 
 @click.command(cls=ReadingCommand)

@@ -26,8 +26,7 @@ _COLOURS: Final = {Verdict.SUCCEEDED: "green", Verdict.FAILED: "red", Verdict.UN
 _INDENT: Final = "      "
 _LABEL: Final = len("expected: ")
 _MAX_NAME: Final = 40
-_MAX_ABOUT: Final = 200
-"""Characters of a command or the like that are printed."""
+_MAX_ABOUT: Final = 200  # Characters of a command or the like that are printed.
 
 
 @click.command(cls=ReadingCommand)

@@ -36,8 +36,7 @@ from core.state.review_items import KINDS, ReviewItem
 if TYPE_CHECKING:
     from core.project.project import Project
 
-MAX_MINUTES = 1440
-"""Longest review session: a day."""
+MAX_MINUTES = 1440  # Longest review session: a day.
 QUESTION_COLUMNS = (
     Column("KIND", lambda item: item.kind),
     Column("IMPACT", lambda item: "urgent" if item.is_urgent else f"{item.impact:.3f}", right=True),

@@ -21,8 +21,7 @@ from core.records.suspicions import Severity, Suspicion
 
 BLOCKED_EXIT: Final = 3
 UNREADABLE_EXIT: Final = 2
-_MAX_BYTES: Final = 10_000_000
-"""Longest file in bytes; a memory or instruction file has a few thousand."""
+_MAX_BYTES: Final = 10_000_000  # Longest file in bytes; a memory or instruction file has a few thousand.
 _MAX_LINE: Final = 4_000_000
 _STDIN: Final = "-"
 _COLOURS: Final = {Severity.BLOCKED: "red", Severity.HELD: "yellow", Severity.FLAGGED: "cyan"}

@@ -23,8 +23,7 @@ from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
 from core.records.times import parse_time
 
-_SNIPPET = 160
-"""Longest excerpt, in characters."""
+_SNIPPET = 160  # Longest excerpt, in characters.
 _LIMIT = 50
 
 

@@ -24,8 +24,7 @@ from core.storage.decoded import BOM
 from core.storage.json_reader import decode_json
 
 STDIN: Final = "-"
-MAX_INPUT: Final = 64 << 20
-"""Longest input of one call in bytes."""
+MAX_INPUT: Final = 64 << 20  # Longest input of one call in bytes.
 _DECODER: Final = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_constant=str)
 """Used only to find the end of a document."""
 _SPACE: Final = re.compile(r"[ \t\r\n]*")

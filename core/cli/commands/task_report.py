@@ -30,10 +30,8 @@ from core.episodes.success_metrics import (
 )
 from core.records.snapshot import Snapshot
 
-MAX_MEASURED: Final = 200
-"""Most histories that are read for the read latency: those of the tasks with most actions."""
-_MAX_NAMED: Final = 10
-"""Most IDs of one line."""
+MAX_MEASURED: Final = 200  # Most histories that are read for the read latency: those of the tasks with most actions.
+_MAX_NAMED: Final = 10  # Most IDs of one line.
 _MET: Final = {True: ("met", "green"), False: ("not met", "red"), None: ("not enough data", "yellow")}
 
 

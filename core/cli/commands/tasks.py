@@ -35,8 +35,7 @@ from core.records.snapshot import Snapshot
 from core.retrieval.embedding import is_available
 from core.retrieval.embeddings import TASKS, Embeddings, PastTask
 
-_MAX_SHOWN = 300
-"""Characters of a text that are printed."""
+_MAX_SHOWN = 300  # Characters of a text that are printed.
 COLUMNS = (
     id_column("ID", lambda row: row.task.id),
     Column("STATUS", lambda row: describe_state(row.task, row.attempts)),

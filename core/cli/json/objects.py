@@ -38,14 +38,10 @@ class Field(NamedTuple):
     """A key of a JSON object."""
 
     name: str
-    kind: str
-    """One of `_KINDS`, or names of Structs with `|` between them."""
-    container: str
-    """`[` for a list, `{` for an object with arbitrary keys, else ""."""
-    is_optional: bool
-    """Whether it may be null; an empty text is null then."""
-    source: str
-    """The attribute of the record with the value, or `part.name`, or `low,high`; see `objects.yaml`."""
+    kind: str  # One of `_KINDS`, or names of Structs with `|` between them.
+    container: str  # `[` for a list, `{` for an object with arbitrary keys, else "".
+    is_optional: bool  # Whether it may be null; an empty text is null then.
+    source: str  # The attribute of the record with the value, or `part.name`, or `low,high`; see `objects.yaml`.
 
     @property
     def structs(self) -> list[type[Wire]]:
@@ -77,8 +73,7 @@ class Wire(msgspec.Struct, frozen=True):
         return cls(**values)
 
 
-FIELDS: Final[dict[type[Wire], tuple[Field, ...]]] = {}
-"""The keys of every Struct that is defined so far."""
+FIELDS: Final[dict[type[Wire], tuple[Field, ...]]] = {}  # The keys of every Struct that is defined so far.
 
 
 def _read(source: str, records: tuple[object, ...]) -> Any:

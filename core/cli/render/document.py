@@ -13,8 +13,7 @@ from core.documents import document as doc
 from core.documents.markdown import sign_text
 from core.records.times import minute_of
 
-MAX_LINES: Final = 60
-"""Lines printed of a longer text; `--json` has all of it."""
+MAX_LINES: Final = 60  # Lines printed of a longer text; `--json` has all of it.
 _COLOURS: Final = {
     "strong": "bold",
     "good": "green",

@@ -26,20 +26,14 @@ from core.records.times import day_of, minute_of
 from core.redaction.masking import mask_secrets
 
 STRICT_EXIT: Final = 3
-MAX_CELL: Final = 200
-"""Most characters of a free text without a terminal."""
-MAX_WHOLE_CELL: Final = 512
-"""Most characters of any other cell: longer than every generated ID."""
+MAX_CELL: Final = 200  # Most characters of a free text without a terminal.
+MAX_WHOLE_CELL: Final = 512  # Most characters of any other cell: longer than every generated ID.
 MIN_CELL: Final = 20
-MIN_ID: Final = 24
-"""Narrowest widths of free text and of IDs."""
-INDENT: Final = 2
-"""Indentation of the further lines of a row."""
-ID_END: Final = 8
-"""Characters at the end of a shortened ID."""
+MIN_ID: Final = 24  # Narrowest widths of free text and of IDs.
+INDENT: Final = 2  # Indentation of the further lines of a row.
+ID_END: Final = 8  # Characters at the end of a shortened ID.
 
-Part = str | tuple[str, str]
-"""Text, or text and its colour on a terminal."""
+Part = str | tuple[str, str]  # Text, or text and its colour on a terminal.
 
 # Legal inside a JSON string, but a terminal would interpret or hide them. All of them are escaped.
 _INVISIBLE: Final = re.compile(
@@ -118,14 +112,11 @@ class Column:
     title: str
     value: Callable[[Any], str]
     right: bool = False
-    free: bool = False
-    """Free text, which may be shortened to the room that the terminal has left."""
+    free: bool = False  # Free text, which may be shortened to the room that the terminal has left.
     least: int = 0
     """Narrowest width of free text or of an ID; 0: never shortened. Below that, a row takes several lines."""
-    colours: Mapping[str, str] | None = None
-    """The colour of a cell by its text."""
-    expendable: int = 0
-    """From 1, the order in which columns are dropped on a narrow terminal; 0: never."""
+    colours: Mapping[str, str] | None = None  # The colour of a cell by its text.
+    expendable: int = 0  # From 1, the order in which columns are dropped on a narrow terminal; 0: never.
 
     @property
     def min_width(self) -> int:

@@ -22,10 +22,8 @@ SESSION: Final = "SessionStart"
 PROMPT: Final = "UserPromptSubmit"
 
 _STDIN: Final = 0
-_TIMEOUT_SECONDS: Final = 2.0
-"""How long to wait for an agent that keeps stdin open and writes nothing."""
-_MAX_BYTES: Final = 64 << 20
-"""Longest event; that of a tool includes the file that was written."""
+_TIMEOUT_SECONDS: Final = 2.0  # How long to wait for an agent that keeps stdin open and writes nothing.
+_MAX_BYTES: Final = 64 << 20  # Longest event; that of a tool includes the file that was written.
 _NO_EVENT: Final = "stdin is not the JSON of an event"
 
 
@@ -34,12 +32,9 @@ class HookEvent(NamedTuple):
 
     form: str
     name: str = SESSION
-    task: str = ""
-    """The prompt of the user, "" at the start of a session."""
-    folder: str = ""
-    """Working directory of the agent, "" if unknown."""
-    fault: str = ""
-    """Why the event is invalid, "" for a valid one."""
+    task: str = ""  # The prompt of the user, "" at the start of a session.
+    folder: str = ""  # Working directory of the agent, "" if unknown.
+    fault: str = ""  # Why the event is invalid, "" for a valid one.
 
 
 def read_event(form: str) -> HookEvent:

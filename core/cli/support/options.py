@@ -17,10 +17,8 @@ from core.records.times import parse_time
 
 _NUMBER: Final = r"([0-9]+(?:\.[0-9]+)?)"
 _DURATION: Final = re.compile(rf"(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?(?:{_NUMBER}ms)?")
-_UNITS_MS: Final = (3_600_000, 60_000, 1000, 1)
-"""The ms of the parts of a duration."""
-_MOST_DIGITS: Final = 40
-"""Longest text that is parsed as a duration."""
+_UNITS_MS: Final = (3_600_000, 60_000, 1000, 1)  # The ms of the parts of a duration.
+_MOST_DIGITS: Final = 40  # Longest text that is parsed as a duration.
 
 Value = TypeVar("Value")
 Decorated = TypeVar("Decorated", bound=Callable[..., Any] | click.Command)
@@ -82,8 +80,7 @@ def _append(flag: str, command: Decorated) -> Decorated:
     return command
 
 
-project_option: Final = partial(_append, "--project")
-"""`--project PATH`, before or after the name of the command."""
+project_option: Final = partial(_append, "--project")  # `--project PATH`, before or after the name of the command.
 readonly_option: Final = partial(_append, "--readonly")
 """`--readonly`, before the name of the command, or after the folder of the dashboard."""
 

@@ -17,8 +17,7 @@ from core.base.time_parsing import LAST_SEEN, LAST_VISIT
 from core.records.times import parse_time
 
 APP: Final = "ralphdeck"
-MAX_LOG_BYTES: Final = 1_000_000
-"""Size at which the log file is rotated to `ralphdeck.log.1`."""
+MAX_LOG_BYTES: Final = 1_000_000  # Size at which the log file is rotated to `ralphdeck.log.1`.
 
 
 def state_file() -> Path:

@@ -20,8 +20,7 @@ from core.learning.assessment import Assessment
 from core.records.times import iso
 from core.state.project_state import ProjectState
 
-Effect = tuple[Assessment, Assessment]
-"""The assessments of one pattern before a report and after it."""
+Effect = tuple[Assessment, Assessment]  # The assessments of one pattern before a report and after it.
 
 work_argument = click.argument("work", metavar="WORK", shell_complete=complete_work)
 success_option = click.option("--success", is_flag=True, help="It succeeded.")

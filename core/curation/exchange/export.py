@@ -23,10 +23,8 @@ from core.storage.file_reader import MAX_PATTERN_BYTES, RawFile, read_file
 from core.storage.json_editor import BadJson
 
 VERSION: Final = "1.0.0"
-MAX_SHARED_CHARS: Final = 20_000
-"""Maximum length of a text in a team export; longer ones are truncated."""
-LOCAL_KEYS: Final = ("override", "archived")
-"""Keys that are not exported."""
+MAX_SHARED_CHARS: Final = 20_000  # Maximum length of a text in a team export; longer ones are truncated.
+LOCAL_KEYS: Final = ("override", "archived")  # Keys that are not exported.
 _OTHER_KEYS: Final = frozenset(
     {
         *("name", "title", "type", "description", "error_type", "error_pattern", "fix_template"),

@@ -32,20 +32,16 @@ _GROWING: Final = frozenset(
     }
 )
 """Keys that change while a pattern is used; the other keys are its text."""
-NextId = Callable[[str, str], str]
-"""Returns a free ID for a prefix and a slug."""
+NextId = Callable[[str, str], str]  # Returns a free ID for a prefix and a slug.
 
 
 class Action(StrEnum):
     """The action for one record of an imported file."""
 
     NEW = "new"
-    TEXT = "text"
-    """The local text is unchanged since the last import: the newer imported text replaces it."""
-    CONFLICT = "conflict"
-    """Another text has the same ID: the imported record gets a new ID."""
-    COUNTS = "counts"
-    """The texts are equal: counts and lineage are merged."""
+    TEXT = "text"  # The local text is unchanged since the last import: the newer imported text replaces it.
+    CONFLICT = "conflict"  # Another text has the same ID: the imported record gets a new ID.
+    COUNTS = "counts"  # The texts are equal: counts and lineage are merged.
     DUPLICATE = "duplicate"
     """The text exists under another ID: the records are merged, and the imported ID becomes an alias."""
     SAME = "same"

@@ -24,10 +24,8 @@ from core.records.patterns import PatternType
 from core.storage.atomic_write import curation_lock, rewrite, take_theirs
 from core.storage.file_reader import RawFile, read_file
 
-NO_ORIGIN: Final = "0" * 16
-"""Placeholder origin of counts from an unknown project."""
-MAX_SHARES: Final = 32
-"""Maximum number of shares per record; further ones count as the project's own."""
+NO_ORIGIN: Final = "0" * 16  # Placeholder origin of counts from an unknown project.
+MAX_SHARES: Final = 32  # Maximum number of shares per record; further ones count as the project's own.
 _ORIGIN: Final = re.compile(rb"[0-9a-f]{16}\n?")
 _JOIN: Final = "+"
 _SHARE: Final = re.compile(rb"[0-9a-f]{16}(?:\+[0-9a-f]{16}){0,15}")

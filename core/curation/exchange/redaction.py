@@ -58,13 +58,11 @@ ROLES: Final = _words(
 )
 """Words of agent and role names; a name of only such words is not a person."""
 _WORD: Final = re.compile(r"[^\W_]+")
-_MIN_NAME: Final = 3
-"""Minimum length of a name; shorter ones would match in every text."""
+_MIN_NAME: Final = 3  # Minimum length of a name; shorter ones would match in every text.
 
 _PSEUDONYM: Final = re.compile(r"loop-[0-9a-f]{8}")
 _LOOP_ID: Final = re.compile(r"(?<![A-Za-z0-9])ralph-[A-Za-z0-9_-]{1,100}?-[0-9a-f]{8}(?![A-Za-z0-9])")
-_LOOP_NAME: Final = re.compile(r"[^\W_](?:[\w-]*[^\W_])?")
-"""A run of letters, digits, `-` and `_` in a text."""
+_LOOP_NAME: Final = re.compile(r"[^\W_](?:[\w-]*[^\W_])?")  # A run of letters, digits, `-` and `_` in a text.
 _LETTER: Final = re.compile(r"[^\W\d_]")
 _SIGN: Final = re.compile(r"[\W\d]")
 _MIN_LOOP_ID: Final = 3

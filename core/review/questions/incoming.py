@@ -22,12 +22,9 @@ from core.scanning.messages import describe_suspicions
 from core.state import review_items as kinds
 from core.state.review_items import HeldText, ReviewItem
 
-SUSPECTED: Final = 2.0
-"""Factor on the impact of texts with scan results, which may do harm beyond failing."""
-STUCK: Final = timedelta(days=14)
-"""Age at which an escalation stops being urgent."""
-WAITS: Final = "an agent is blocked until a person helps"
-"""Why an escalation comes first."""
+SUSPECTED: Final = 2.0  # Factor on the impact of texts with scan results, which may do harm beyond failing.
+STUCK: Final = timedelta(days=14)  # Age at which an escalation stops being urgent.
+WAITS: Final = "an agent is blocked until a person helps"  # Why an escalation comes first.
 _ARRIVED: Final = {"import": "imported", "extraction": "extracted unattended", "quarantine": "quarantined"}
 
 

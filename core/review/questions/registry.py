@@ -22,8 +22,7 @@ from core.review.priority import ImpactEstimator, chars_of
 from core.state import review_items as kinds
 from core.state.review_items import ReviewItem
 
-MOST_BORDERLINE: Final = 50
-"""Maximum number of borderline questions at a time, highest impact first."""
+MOST_BORDERLINE: Final = 50  # Maximum number of borderline questions at a time, highest impact first.
 
 
 def inversions(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewItem]:

@@ -192,6 +192,7 @@ PROSE: Final[dict[str, frozenset[str]]] = {
         "check": "text",
         "debug failure": "text",
         "doctor": "area name text verdict",
+        "extract": "missing",
         "history": "reason",
         "inject": "reason",
         "log --verify": "what",
