@@ -191,6 +191,7 @@ PROSE: Final[dict[str, frozenset[str]]] = {
         "changes": "because text",
         "check": "text",
         "debug failure": "text",
+        "debug success": "missing",
         "doctor": "area name text verdict",
         "extract": "missing",
         "history": "reason",
