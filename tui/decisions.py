@@ -13,6 +13,7 @@ from core.base.text import visible_line
 from core.curation.commands import Command, Redo, Undo
 from core.curation.decision_text import subject_text, verb_text
 from core.curation.decision_writer import Progress
+from core.curation.undo import newest_undoable
 from core.project.project import Project
 from core.records.decisions import Decision, Verb
 from core.state.project_state import ProjectState
@@ -75,9 +76,8 @@ class DecisionApp(NavigationApp, inherit_bindings=False):
                 self._pending_undos.clear()
 
     def _last_decision(self) -> Decision | None:
-        undoable = self.view.snapshot.curation.undoable
-        decisions = reversed(self.view.snapshot.decisions)
-        return next((decision for decision in decisions if decision.id == undoable[-1]), None) if undoable else None
+        snapshot = self.view.snapshot
+        return newest_undoable(snapshot.curation, snapshot.decisions) if snapshot.curation.undoable else None
 
     @property
     def may_undo(self) -> bool:

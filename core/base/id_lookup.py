@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Sequence
 from typing import Final
 
@@ -10,6 +9,8 @@ from core.base.errors import UnknownRecord
 from core.base.text import plural, visible_line
 
 MIN_FRAGMENT: Final = 3  # Fewest characters of a part of an ID.
+_MAX_NAME: Final = 200  # Characters of a name that are compared.
+_MIN_RATIO: Final = 75.0  # Similarity 0..100 from which an ID is suggested.
 
 
 def find_matching_ids(name: str, known: Collection[str], *, fragments: bool = False) -> list[str]:
@@ -33,6 +34,12 @@ def require_one(found: Sequence[str], name: str, *, what: str, command: str, kno
     shown = visible_line(name, 80)
     if found:
         raise UnknownRecord(f"{shown!r} is ambiguous ({plural(len(found), what)} match); use a longer id")
-    near = difflib.get_close_matches(name[:200], known, n=1)
-    hint = f"; did you mean {visible_line(near[0], 80)}?" if near else ""
-    raise UnknownRecord(f"no {what} {shown!r}; see: ralphdeck {command}{hint}")
+    raise UnknownRecord(f"no {what} {shown!r}; see: ralphdeck {command}{suggest_id(name, known)}")
+
+
+def suggest_id(name: str, known: Collection[str]) -> str:
+    """Return "; did you mean ID?" with the known ID nearest to `name` or with a part like it, "" if none is near."""
+    from rapidfuzz import fuzz, process  # only for a mistyped ID
+
+    near = process.extractOne(name[:_MAX_NAME].casefold(), list(known), scorer=fuzz.WRatio, score_cutoff=_MIN_RATIO)
+    return f"; did you mean {visible_line(near[0], 80)}?" if near else ""

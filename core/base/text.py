@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import unicodedata
 from collections.abc import Callable
 from functools import cache, lru_cache, partial
@@ -72,6 +74,10 @@ class _HiddenTable(dict[int, str]):
 
 _TABLE: Final = _Table()
 _PICTURES: Final = range(0x2400, 0x2425)
+# Legal inside a JSON string, but a terminal would interpret or hide them.
+_INVISIBLE: Final = re.compile(
+    "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
 _SPACE_PICTURES: Final = frozenset({0x2409, 0x240A, 0x240B, 0x240C, 0x240D, 0x2424})
 _hidden_table: Final = cache(_HiddenTable)
 _MARGIN: Final = 512  # Characters after a cut that are read, so that a cut secret is recognised.
@@ -114,6 +120,11 @@ def _mask_and_cut(text: str, limit: int | None) -> str:
     if limit is None or len(text) <= limit:
         return mask_secrets(text)
     return mask_secrets(text[: limit + _MARGIN])[: max(limit - 1, 0)] + ELLIPSIS
+
+
+def escape_invisible(json_text: str) -> str:
+    """Write characters that a terminal interprets or hides as `\\uXXXX` in a JSON document."""
+    return _INVISIBLE.sub(lambda found: json.dumps(found[0])[1:-1], json_text)
 
 
 def plural(count: int, noun: str, many: str | None = None) -> str:

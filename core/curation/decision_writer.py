@@ -132,7 +132,7 @@ class DecisionWriter:
             decisions, known = self.ledger.decisions(), self.ledger.by_id()
             if not name:
                 check_newest(self._by, self._unseen_decisions(), known, now)
-            chosen = undo.named_act(name, state, decisions) if name else undo.last_act(verb, state)
+            chosen = undo.named_act(name, state, decisions) if name else undo.last_act(verb, state, decisions)
             if not name and not any_author:
                 undo.check_own(known[chosen[0]], self._by)
             reversals = [self._check_conflicts(undo.reversal(verb, known[one], self._by), now) for one in chosen]

@@ -19,13 +19,28 @@ _ON_MANY: Final = frozenset({Verb.EXTRACT, Verb.IMPORT, Verb.ARCHIVE})
 _RE_ENABLED: Final = {Verb.RESET, Verb.PROMOTE}  # The decisions of an act that re-enables a deprecated pattern.
 
 
-def last_act(verb: Verb, state: CurationState) -> tuple[str, ...]:
-    """Return the decisions to undo (or redo) next, in order; `Refused` if none."""
+def last_act(verb: Verb, state: CurationState, decisions: Sequence[Decision]) -> tuple[str, ...]:
+    """Return the decisions to undo (or redo) next, in order; `Refused` if none.
+
+    Undo skips unattended extractions that are newer than the last decision of a person.
+    """
     candidates = state.undoable if verb is Verb.UNDO else state.redoable
     if not candidates:
         raise Refused(f"there is nothing to {verb}")
+    if verb is Verb.UNDO and (last := newest_undoable(state, decisions)).id != candidates[-1]:
+        return named_act(last.act, state, decisions)
     act = state.acts[candidates[-1]]
     return tuple(one for one in reversed(candidates) if state.acts[one] == act)
+
+
+def newest_undoable(state: CurationState, decisions: Sequence[Decision]) -> Decision:
+    """Return the newest decision of a person that can be undone, else the newest unattended one.
+
+    At least one decision must be undoable.
+    """
+    known = {one.id: one for one in decisions}
+    newest_first = [known[one] for one in reversed(state.undoable)]
+    return next((one for one in newest_first if not one.is_unattended), newest_first[0])
 
 
 def check_own(newest: Decision, by: str) -> None:

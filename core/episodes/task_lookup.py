@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from core.base.errors import BadInput, UnknownRecord
-from core.base.id_lookup import find_matching_ids
+from core.base.id_lookup import find_matching_ids, suggest_id
 from core.base.text import plural, visible_line
 from core.config.paths import SAFE_ID, ProjectPaths
 from core.sources.record_kinds import is_text
@@ -38,7 +38,8 @@ def find_task(paths: ProjectPaths, name: str) -> str:
         raise ambiguous_task_error(name, found)
     asked = repr(visible_line(name, 80))
     if known:
-        raise UnknownRecord(f"no task {asked}; there {'is' if len(known) == 1 else 'are'} {_name_ids(known)}")
+        verb = "is" if len(known) == 1 else "are"
+        raise UnknownRecord(f"no task {asked}; there {verb} {_name_ids(known)}{suggest_id(name, known)}")
     raise UnknownRecord(f"no task {asked}: there are no tasks in {paths.tasks} yet")
 
 

@@ -31,6 +31,7 @@ ENDED: Final = "ended"
 
 _UNDATED: Final = frozenset({BROAD, DUPLICATE, OFFER, RECURRING, UNRECONCILED})
 """Kinds of questions that are not compared: they are found in the present state, so their start is unknown."""
+_PINNING_VERBS: Final = frozenset({Verb.PROMOTE, Verb.DEPRECATE, Verb.RESET})
 _CHANGING_VERBS: Final = frozenset(
     {
         *(Verb.PROMOTE, Verb.DEPRECATE, Verb.RESET, Verb.ACCEPT_INVERSION, Verb.REJECT_INVERSION, Verb.QUARANTINE),
@@ -190,7 +191,8 @@ def _patterns(
             )
             because = "discovered" if now else "its record was removed"
         else:
-            is_cause = kind != RATE
+            has_new_pin = before.assessment(id).pin != after.assessment(id).pin
+            is_cause = kind != RATE and (has_new_pin or about is None or about.verb not in _PINNING_VERBS)
             because = _describe_evidence(then, now)
         by = ""
         if decision and about and is_cause:

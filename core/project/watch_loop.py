@@ -50,7 +50,7 @@ class AutoExtraction:
     def add_missed(self) -> None:
         """Queue the loops that ended since the last unattended extraction."""
         snapshot = self._project.view.snapshot
-        unattended = [d.at for d in snapshot.decisions if d.verb is Verb.EXTRACT and "hashes" in d.after]
+        unattended = [decision.at for decision in snapshot.decisions if decision.is_unattended]
         since = max(unattended, default=None)
         for loop in snapshot.loops.values():
             if since and loop.status in FINISHED and loop.ended_at and loop.ended_at > since:

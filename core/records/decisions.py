@@ -107,6 +107,11 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
     group: str = ""
 
     @property
+    def is_unattended(self) -> bool:
+        """Whether this is an extraction that ran when a loop ended, without a person."""
+        return self.verb is Verb.EXTRACT and "hashes" in self.after
+
+    @property
     def act(self) -> str:
         """ID of the act that made the decision: its group, or its own ID."""
         return self.group or self.id

@@ -22,7 +22,7 @@ def moved(terminal: Terminal, before: str) -> bool:
 
 def go_on_to_an_inversion(terminal: Terminal) -> None:
     """Press each key when the previous one has taken effect; otherwise the last ones would skip the question."""
-    terminal.sees("Preview:")
+    terminal.sees("Preview (")
     while "Turn this into a warning?" not in terminal.draw():
         before = at_question(terminal.draw())
         terminal.press("n")
@@ -40,7 +40,7 @@ FIELDS = {
 }
 """Keys that open them, one after the other."""
 
-SHOWS = {"2": "by score", "3": "Preview:", "4": "Injected text"}
+SHOWS = {"2": "by score", "3": "Preview (", "4": "Injected text"}
 """A text on each screen."""
 
 

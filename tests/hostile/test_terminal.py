@@ -67,7 +67,7 @@ def context(terminal: Terminal) -> None:
 WALKS: Final[tuple[tuple[str, str, Callable[[Terminal], None]], ...]] = (
     ("1", "newest", lambda terminal: browse(terminal, 5)),
     ("2", "score", patterns),
-    ("3", "Preview:", review),
+    ("3", "Preview (", review),
     ("4", "min rate", context),
     ("5", "where", lambda terminal: browse(terminal, 1)),
     ("6", "quality", lambda terminal: browse(terminal, 2)),

@@ -326,8 +326,8 @@ def errors(
     work_id = work_items.find_work(project.view, work, warnings)
     accumulator = ErrorAccumulator(LoggedErrors(project.project, clock=now, by=project.by, agent=project.agent))
     answer = ""
+    warn(*warnings)
     if message is not None:
-        warn(*warnings)
         kind = error_type or classify_error(message)
         answer = accumulator.record_error(work_id, kind, message, now=now(), **details).id
     elif error_id is not None:

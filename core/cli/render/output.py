@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,7 +18,7 @@ from msgspec import Struct
 from rich.cells import cell_len, set_cell_size
 
 from core.base.formatting import format_percent
-from core.base.text import ELLIPSIS, plural, visible_line
+from core.base.text import ELLIPSIS, escape_invisible, plural, visible_line
 from core.cli.support.options import invocation
 from core.records.findings import Finding, Severity
 from core.records.times import day_of, minute_of
@@ -35,10 +34,6 @@ ID_END: Final = 8  # Characters at the end of a shortened ID.
 
 Part = str | tuple[str, str]  # Text, or text and its colour on a terminal.
 
-# Legal inside a JSON string, but a terminal would interpret or hide them. All of them are escaped.
-_INVISIBLE: Final = re.compile(
-    "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
-)
 OUTCOME_COLOURS: Final = {"success": "green", "failure": "red", "timeout": "red"}
 
 
@@ -59,8 +54,7 @@ def json_bytes(document: Struct | Mapping[str, Any], *, indent: int | None = Non
     """
     value = msgspec.to_builtins(document) if isinstance(document, Struct) else document
     text = json.dumps(without_secrets(value), ensure_ascii=False, allow_nan=False, indent=indent)
-    text = _INVISIBLE.sub(lambda found: json.dumps(found[0])[1:-1], text)
-    return f"{text}\n".encode("utf-8", "backslashreplace")
+    return f"{escape_invisible(text)}\n".encode("utf-8", "backslashreplace")
 
 
 def without_secrets(value: Any, key: str = "") -> Any:

@@ -9,6 +9,7 @@ import click
 
 from core.base.errors import BadInput
 from core.base.formatting import shorten_id
+from core.base.id_lookup import suggest_id
 from core.base.text import plural
 from core.cli.render.output import line, percent, warn
 from core.cli.support.id_completion import complete_work
@@ -65,7 +66,10 @@ def find_work(state: ProjectState, name: str, warnings: list[str]) -> str:
         return state.work_id(name)
     if not name.isprintable():
         raise BadInput(f"ID {shorten_id(name)} has control characters")
-    warnings.append(f"no loop or attempt {shorten_id(name)}; recorded as a work item of another tool")
+    known = [*state.snapshot.loops, *state.snapshot.attempts]
+    warnings.append(
+        f"no loop or attempt {shorten_id(name)}; treated as a work item of another tool{suggest_id(name, known)}"
+    )
     return name
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from core.base.errors import BadInput, Unwritable
-from core.base.text import ELLIPSIS
+from core.base.text import ELLIPSIS, escape_invisible
 from core.config.paths import ProjectPaths
 from core.curation.exchange.origins import shares_for_export
 from core.curation.exchange.redaction import LoopNames, Masked, Masker, is_role, kinds_of, without_secrets
@@ -99,7 +99,7 @@ def export(entries: Iterable[Entry], origin: str, *, team_shared: bool = False) 
         for key, name in LIST_OF.items()
     }
     text = json.dumps({"version": VERSION, "pattern_registry": registry}, indent=2, ensure_ascii=False, allow_nan=False)
-    return Exported(text.encode() + b"\n", len(whole), tuple(masked))
+    return Exported(escape_invisible(text).encode() + b"\n", len(whole), tuple(masked))
 
 
 def _without_secrets(record: Mapping[str, Any], masked: list[Masked]) -> dict[str, Any]:

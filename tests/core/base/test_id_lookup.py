@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from core.base.errors import UnknownRecord
-from core.base.id_lookup import find_matching_ids, require_one
+from core.base.id_lookup import find_matching_ids, require_one, suggest_id
 
 KNOWN = {"debug-1", "debug-10", "debug-2"}
 
@@ -44,3 +44,17 @@ def test_a_part_of_an_id_is_enough_where_fragments_are_allowed() -> None:
 def test_an_unknown_id_gets_the_nearest_one() -> None:
     with pytest.raises(UnknownRecord, match="did you mean debug-2"):
         require_one([], "debgu-2", what="session", command="debug list", known={"debug-2", "other"})
+
+
+@pytest.mark.parametrize(
+    ("name", "suggested"),
+    [
+        ("nul-chek", "; did you mean pat-error-null-check-015?"),
+        ("PAT-ERROR-NULL-CHEK-015", "; did you mean pat-error-null-check-015?"),
+        ("tsk-001", "; did you mean task-001?"),
+        ("xyzzy", ""),
+        ("", ""),
+    ],
+)
+def test_a_mistyped_id_is_answered_with_the_nearest_one(name: str, suggested: str) -> None:
+    assert suggest_id(name, ["pat-error-null-check-015", "pat-success-types-first-006", "task-001"]) == suggested

@@ -31,9 +31,10 @@ from core.curation.commands import (
 )
 from core.curation.curator import Curator, Target
 from core.curation.decision_writer import Decided
+from core.curation.undo import newest_undoable
 from core.ledger.verify import verify_ledger
 from core.project.project import Project
-from core.records.decisions import CurationState, Verb
+from core.records.decisions import CurationState, Decision, Verb
 from core.records.events import Event, event_id
 from tests.factories import (
     CURATION_NOW,
@@ -240,3 +241,20 @@ def test_undoing_a_merge_preserves_later_uses_of_each_pattern(tmp_path: Path) ->
     use(B.id, "six")
     assert counts() == [6, 6]
     assert len(stored(paths)) == 2
+
+
+@pytest.mark.parametrize(
+    ("undoable", "newest"),
+    [(("a", "b"), "b"), (("a", "x"), "a"), (("b", "a", "x", "y"), "a"), (("x", "y"), "y")],
+)
+def test_unattended_extractions_are_not_undone_before_decisions_of_a_person(
+    undoable: tuple[str, ...], newest: str
+) -> None:
+    decisions = [
+        *(Decision(id=id, at=CURATION_NOW, verb=Verb.PROMOTE, subject="p", by="ana") for id in "ab"),
+        *(
+            Decision(id=id, at=CURATION_NOW, verb=Verb.EXTRACT, subject="l", by="ana", after={"hashes": {}})
+            for id in "xy"
+        ),
+    ]
+    assert newest_undoable(CurationState(undoable=undoable), decisions).id == newest

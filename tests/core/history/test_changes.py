@@ -49,6 +49,19 @@ def test_a_changed_state_names_its_decision_or_evidence(tmp_path: Path) -> None:
     assert {change.pattern_id: change.kind for change in back.patterns}[IDS[2]] == NEW
 
 
+def test_a_decision_that_was_undone_is_not_the_cause_of_a_later_change(tmp_path: Path) -> None:
+    clock = Clock()
+    project = open_project(tmp_path, clock)
+    start = clock()
+    project.decide(Deprecate(IDS[0], reason="too slow"))
+    project.decide(Undo())
+    for _ in range(3):
+        report(project, clock, IDS[0], False)
+    view, _ = project.refresh()
+    changed = by_id(build_past_state(view, start), view)
+    assert (changed[IDS[0]].kind, changed[IDS[0]].because, changed[IDS[0]].by) == (STATE, "3 more failed", "")
+
+
 def test_an_undo_is_labelled_as_an_undo(tmp_path: Path) -> None:
     clock = Clock()
     project = open_project(tmp_path, clock)

@@ -112,7 +112,7 @@ async def test_context_shows_that_a_held_pattern_waits_for_approval(sample: Path
         await user.sees("Not injected until a person approves this text, which gives orders", "order: this text orders")
         user.app.preview_pattern(NULL)
         await user.settled()
-        await user.sees("held: wait")
+        await user.sees("held unti")
 
 
 @pytest.mark.slow

@@ -43,6 +43,14 @@ def test_patterns_go_round_without_a_change(sample: Path, empty: Path, tmp_path:
     assert call("patterns", "list", "--json", "--project", empty).document["patterns"] == []
 
 
+def test_an_export_escapes_characters_that_a_terminal_interprets_or_hides(sample: Path, call: Call) -> None:
+    file = next((sample / ".aiwg/ralph/shared/patterns").glob("error*.json"))
+    file.write_text(file.read_text().replace("Decimal is not JSON", "Decimal\u009b31m\u202e is not JSON"))
+    exported = call("pattern", "export", "--project", sample).out
+    assert "Decimal\\u009b31m\\u202e is not JSON" in exported
+    assert not {"\x9b", "\u202e"} & set(exported)
+
+
 def test_an_export_can_be_a_part(sample: Path, tmp_path: Path, call: Call) -> None:
     content = json.loads(exported(call, sample, tmp_path / "part.json", "--type", "anti", "--min-success-rate", "0.5"))
     registry = content["pattern_registry"]

@@ -82,7 +82,7 @@ def test_sums_have_two_digits(sample: Path, call: Call) -> None:
 def test_work_of_another_tool_is_accepted_with_a_warning(sample: Path, call: Call) -> None:
     result = call("record", "bd-123.1", PATTERN, "--success", "--project", sample)
     assert result.code == 0
-    assert result.err == "Warning: no loop or attempt bd-123.1; recorded as a work item of another tool\n"
+    assert result.err == "Warning: no loop or attempt bd-123.1; treated as a work item of another tool\n"
     assert logged(sample)[-1]["loop_id"] == "bd-123.1"
 
 
