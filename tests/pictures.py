@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import sys
 import tempfile
 import time
@@ -14,10 +13,9 @@ from typing import Final
 
 from core.demo.sample import copy_sample
 from tests.tui.user import NOW, User, make_app
+from tui.screens.file_export import make_portable
 
 FOLDER: Final = Path(__file__).parents[1] / "docs/images"
-_FONT: Final = re.compile(r"\s*@font-face \{.*?\}\n", re.DOTALL)
-"""Fonts that would be fetched from elsewhere; every system has one for a terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +68,7 @@ async def draw(picture: Picture) -> str:
                 await story.settled()
             app.clear_notifications()
             await story.settled()
-            return _FONT.sub("\n", app.export_screenshot())
+            return make_portable(app.export_screenshot())
 
 
 def main(names: list[str]) -> None:

@@ -45,10 +45,15 @@ def export(screen: BaseScreen, what: str, name: str, suffixes: Collection[str], 
     screen.ask_user(AskLine(Content(f"Export {what}"), detail, verb="export", required=False, value=name), named)
 
 
+def make_portable(svg: str) -> str:
+    """Remove fonts of other hosts from a screenshot, and keep leading spaces in every viewer."""
+    return _FONT_FACES.sub("", svg).replace("<svg ", '<svg xml:space="preserve" ', 1)
+
+
 def export_picture(screen: BaseScreen) -> None:
     """Export the current screen as SVG."""
     place = SCREENS[screen.place]
-    picture = _FONT_FACES.sub("", screen.app.export_screenshot(title=visible_line(f"ralphdeck: {place}", 80)))
+    picture = make_portable(screen.app.export_screenshot(title=visible_line(f"ralphdeck: {place}", 80)))
     data = picture.encode("utf-8", "replace")
     name = f"ralphdeck-{place.lower().replace(' ', '-')}-{screen.services.now():%Y-%m-%d}.svg"
     export(screen, f"a picture of {place}", name, (".svg",), lambda _suffix: data)

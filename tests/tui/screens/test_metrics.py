@@ -23,7 +23,7 @@ SECTIONS = [
     "Review coverage",
     "Questions",
     "Failure causes",
-    "Decision accuracy",
+    "Reviewer accuracy",
 ]
 
 

@@ -72,7 +72,7 @@ def test_hostile_recorded_metrics_are_printed_safely(examples: Path, call: Call)
 def test_sections_are_printed_and_written_once(examples: Path, call: Call, tmp_path: Path) -> None:
     out = call("metrics", "--weeks", "4", "--project", examples).out
     assert "\nPatterns: 6 patterns: " in out
-    assert "\nDecision accuracy: You have not promoted or deprecated a pattern yet.\n" in out
+    assert "\nReviewer accuracy: You have not promoted or deprecated a pattern yet.\n" in out
     document = call("metrics", "--json", "--project", examples).document
     assert document["weeks"] == 12
     assert [section["id"] for section in document["sections"]][:3] == ["patterns", "evidence", "success"]
