@@ -112,7 +112,7 @@ class Changes:
 
 
 def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern], *, unattended: bool) -> Draft:
-    """Add new patterns, and uses of known ones, from the accepted proposals.
+    """Add new patterns, and uses of known patterns, from the accepted proposals.
 
     `patterns` is the registry by ID. If `unattended`, no person has read the proposals, so Review asks about them.
     """
@@ -140,7 +140,7 @@ def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern
         why = visible_line(extraction.why_nothing or "nothing new was found", 400)
         raise Refused(f"nothing to extract from {shorten_id(source)}: {why}")
     parts = [plural(len(hashes), "pattern")] if hashes else []
-    parts += [f"{plural(len(set(joined)), 'further use')} of known ones"] if joined else []
+    parts += [f"{plural(len(set(joined)), 'further use')} of known patterns"] if joined else []
     summary = f"extracted {' and '.join(parts)} from {shorten_id(source)}"
     after = {"patterns": [*hashes], "joined": list(dict.fromkeys(joined)), "found": found}
     after |= {"hashes": hashes} if unattended else {}

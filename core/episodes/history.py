@@ -85,13 +85,13 @@ class TaskFiles:
         return self.attempts(self._attempt_file(number, sources.OUTCOME)) if number in self.numbers else []
 
     def attempt_parts(self, number: int) -> list[Attempt]:
-        """Return the data of an attempt in `attempt.json` and `outcome.json`."""
+        """Return what `attempt.json` and `outcome.json` contain about an attempt."""
         record, outcome = (self._attempt_file(number, name) for name in (sources.ATTEMPT, sources.OUTCOME))
         return self.attempts(record) + self.attempts(outcome)
 
     @cached_property
     def trajectory_attempts(self) -> dict[int, list[Attempt]]:
-        """Entries of the trajectory by attempt number, which may be duplicated."""
+        """Entries of the trajectory by attempt number; a number may have several entries."""
         found: dict[int, list[Attempt]] = {}
         for attempt in self.attempts(sources.TRAJECTORY):
             found.setdefault(attempt.number, []).append(attempt)

@@ -137,7 +137,7 @@ class ReplaySteps(Sequence[ReplayStep]):
         )
 
     def _quality(self, iteration: int | None, ended: bool) -> float | None:
-        """Return the last quality before an iteration or, if it has `ended`, at its end."""
+        """Return the quality at the end of an iteration if it has `ended`, else before it."""
         if iteration is None:
             return None
         known = bisect_right(self._iterations, iteration if ended else iteration - 1)

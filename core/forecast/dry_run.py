@@ -240,11 +240,11 @@ class _DryUnit(UnitOfWork):
         return _RecordRegistry(self._paths)
 
     def written_override(self, pattern: Pattern) -> str | None:
-        """Return None: only undo needs the override."""
+        """Return None; a dry run never undoes, so nothing needs the stored override."""
         return None
 
     def text(self, pattern: Pattern) -> dict[str, Any]:
-        """Return {}: only restoring a text needs it."""
+        """Return {}; a dry run never restores texts, so nothing needs them."""
         return {}
 
 

@@ -130,7 +130,7 @@ def criterion_weights(
 
 
 def should_deprecate_criterion(weight: CriterionWeight, settings: LearningSettings = _DEFAULTS) -> bool:
-    """Return whether too large a share of the feedback, without decay, is harmful."""
+    """Return whether the harmful share of all feedback, without decay, exceeds the limit."""
     total = weight.helpful_count + weight.harmful_count
     enough = total > 0 and total >= settings.min_feedback_for_adjustment
     return enough and weight.harmful_count / total > settings.max_harmful_ratio + settings.ratio_tolerance

@@ -65,14 +65,14 @@ def scale_closeness(closeness: Closeness) -> Floats:
 
 @dataclass(frozen=True)
 class Vectors:
-    """Immutable vectors, each by the hash of its text."""
+    """Immutable vectors by the hash of the text that each one represents."""
 
     codes: Codes  # encoded vectors (`encode_vectors`), shape (vectors, 384)
     places: Mapping[str, int]  # row in `codes` by hash
 
     @classmethod
     def of(cls, hashes: Sequence[str], codes: Codes) -> Vectors:
-        """Create from parallel hashes and codes; the last vector of a hash counts."""
+        """Create from hashes and their vectors, in the same order; a repeated hash replaces."""
         return cls(codes, {hash: place for place, hash in enumerate(hashes)})
 
     def extended(self, hashes: Sequence[str], codes: Codes) -> Vectors:

@@ -34,7 +34,7 @@ _LAYOUT_RULE: Final = "fake-layout"
 
 
 def find_combined_harm(context: str, patterns: Iterable[Pattern], *, orders: bool = True) -> str:
-    """Describe harm of a context that none of its patterns does alone; "" if none.
+    """Describe harm that a context contains although no single pattern does; "" if none.
 
     The scan or a person judged the text of each pattern before. `orders` is whether rules of severity `held` count, by
     the policy for these texts.

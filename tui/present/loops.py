@@ -61,7 +61,7 @@ def loop_cells(
 
 
 def unabbreviated_cells(loop: Loop) -> dict[str, str]:
-    """Return values that a row abbreviates or draws, in words by column title."""
+    """Return, by column title, the full text of values that the row shortens or draws."""
     most = f" of {loop.max_iterations}" if loop.max_iterations else ""
     return {
         "status": ", ".join([loop.status.value, *loop.badges, *(["archived"] if loop.archived else [])]),

@@ -168,7 +168,7 @@ def last_actions(detail: AttemptDetail | None, key: str, limit: int = MAX_ACTION
 
 
 def overview_end(detail: AttemptDetail | None, reflections: Sequence[Reflection] | None, key: str) -> Iterable[Block]:
-    """Describe the reflections, unless they are None, and the last actions."""
+    """Describe the reflections (omitted if None), then the last actions."""
     if reflections is not None:
         yield Section("Reflections", tuple(reflection_blocks(reflections, of_task=False)))
     yield Section("Last actions", tuple(last_actions(detail, key, _FEW_ACTIONS)))

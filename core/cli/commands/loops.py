@@ -24,8 +24,8 @@ COLUMNS = (
     id_column("ID", lambda loop: loop.id),
     Column("STATUS", lambda loop: loop.status.value, colours=COLOURS),
     Column("ITERATION", lambda loop: _progress(loop), right=True, expendable=2),
-    Column("STARTED (UTC)", lambda loop: minute(loop.started_at), expendable=3),
-    Column("BADGES", lambda loop: ",".join([*loop.badges, *["archived"] * loop.archived]), expendable=1),
+    Column("STARTED (UTC)", lambda loop: minute(loop.started_at), expendable=1),
+    Column("BADGES", lambda loop: ",".join([*loop.badges, *["archived"] * loop.archived]), expendable=3),
     Column("TASK", lambda loop: loop.task, free=True),
 )
 

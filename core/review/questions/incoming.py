@@ -154,10 +154,10 @@ def recurring(scales: ImpactEstimator, learned: Sequence[tuple[Cluster, Extracti
 
 
 def offer_text(offer: Extraction) -> str:
-    """Describe an offer: `3 patterns to extract, 1 further use of known ones`."""
+    """Describe an offer: `3 patterns to extract, 1 further use of known patterns`."""
     new, further = len(offer.new), len(offer.merges)
     parts = [f"{plural(new, 'pattern')} to extract"] if new else []
-    parts += [f"{plural(further, 'further use')} of known ones"] if further else []
+    parts += [f"{plural(further, 'further use')} of known patterns"] if further else []
     return ", ".join(parts)
 
 

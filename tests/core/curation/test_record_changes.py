@@ -113,7 +113,7 @@ def test_an_extraction_is_one_decision_with_new_ids_and_joined_counts(paths: Pro
         proposal(refused="too broad"),
         Proposal(type=PatternType.TEMPLATE, slug="guard", record=template),
     )
-    assert decided.summary == "extracted 3 patterns and 1 further use of known ones from ralph-new"
+    assert decided.summary == "extracted 3 patterns and 1 further use of known patterns from ralph-new"
     assert decided.decision.after["patterns"] == ["pat-error-null-check-002", "pat-error-other-001", "tmpl-guard-001"]
     known = in_file(paths.pattern_file("error"))[TARGET]
     assert (known["usage_count"], known["success_rate"]) == (4, 1.0)

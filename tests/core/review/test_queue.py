@@ -215,8 +215,8 @@ def test_duplicate_question_needs_two_registered_patterns() -> None:
     ("found", "reason"),
     [
         (offer("l", new=3, refused=1), "3 patterns to extract"),
-        (offer("l", new=1, merges=2), "1 pattern to extract, 2 further uses of known ones"),
-        (offer("l", merges=1), "1 further use of known ones"),
+        (offer("l", new=1, merges=2), "1 pattern to extract, 2 further uses of known patterns"),
+        (offer("l", merges=1), "1 further use of known patterns"),
     ],
 )
 def test_offer_lists_what_can_be_extracted(found: Extraction, reason: str) -> None:
@@ -232,7 +232,7 @@ def test_loops_with_the_same_offer_give_one_question() -> None:
     asked = queue([], [], offers={id: offer(id, new=1) for id in ("l", "m", "n")} | {"o": offer("o", merges=1)})
     assert {item.subject for item in asked} == {"l", "o"}
     assert {item.reason for item in asked} == {
-        "1 pattern to extract; 2 other loops offered the same", "1 further use of known ones"
+        "1 pattern to extract; 2 other loops offered the same", "1 further use of known patterns"
     }  # fmt: skip
 
 
