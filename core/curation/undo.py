@@ -38,9 +38,15 @@ def newest_undoable(state: CurationState, decisions: Sequence[Decision]) -> Deci
 
     At least one decision must be undoable.
     """
-    known = {one.id: one for one in decisions}
-    newest_first = [known[one] for one in reversed(state.undoable)]
-    return next((one for one in newest_first if not one.is_unattended), newest_first[0])
+    known: dict[str, Decision] = {}
+    unread = reversed(decisions)  # the key line asks at each redraw, and the answer is mostly among the newest
+    for identifier in reversed(state.undoable):
+        while identifier not in known:
+            decision = next(unread)
+            known[decision.id] = decision
+        if not known[identifier].is_unattended:
+            return known[identifier]
+    return known[state.undoable[-1]]
 
 
 def check_own(newest: Decision, by: str) -> None:
