@@ -40,11 +40,6 @@ def paths(tmp_path: Path) -> ProjectPaths:
     return make_project(tmp_path, *IDS)
 
 
-@pytest.fixture
-def curator(paths: ProjectPaths) -> Curator:
-    return make_curator(paths)
-
-
 def decide_all(
     curator: Curator, verb: Verb = Verb.PROMOTE, asked: tuple[Target, ...] = ASKED, reason: str = ""
 ) -> Decided:

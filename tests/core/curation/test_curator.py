@@ -44,11 +44,6 @@ def paths(tmp_path: Path) -> ProjectPaths:
     return make_project(tmp_path, A, "pat-error-b-001")
 
 
-@pytest.fixture
-def curator(paths: ProjectPaths) -> Curator:
-    return make_curator(paths)
-
-
 def promote(curator: Curator, **changes: Any) -> Decided:
     return decide(curator, Promote, make_error_pattern(**changes), make_assessment(), now=CURATION_NOW)
 

@@ -59,11 +59,6 @@ def paths(tmp_path: Path) -> ProjectPaths:
     return make_project(tmp_path, *IDS)
 
 
-@pytest.fixture
-def curator(paths: ProjectPaths) -> Curator:
-    return make_curator(paths)
-
-
 def many(curator: Curator, verb: Verb, ids: Sequence[str] = IDS) -> Decided:
     asked = [Target(make_error_pattern(key), make_assessment()) for key in ids]
     return decide_many(curator, verb, asked, now=CURATION_NOW, known=curator.settled_count(), reason="because")
