@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,20 +14,23 @@ from time import monotonic
 import numpy as np
 
 from core.demo.sample import copy_sample
+from tests.bench.measured import Measured
+from tests.bench.place import Place
 from tests.bench.screen import Screen
 
 
-def under_load(folder: Path, changes_per_second: float, seconds: float = 60) -> str:
+def under_load(place: Place, rate: float, seconds: float = 60) -> Measured:
     """Measure the share of a core, and the growth of the resident size, while files of the sample project change.
 
     The first sixth of the time is not measured: a first burst is shown without delay.
     """
-    project = folder / f"changing-{changes_per_second:g}"
+    project = place.folder / f"changing-{rate:g}"
+    shutil.rmtree(project, ignore_errors=True)
     copy_sample(project, datetime.now(UTC))
     with Screen(project) as screen:
         screen.wait_for("Loops")
         screen.calm()
-        with changing(project, changes_per_second):
+        with changing(project, rate):
             screen.processor_share(seconds / 6)
             shares, sizes = [], []
             for _ in range(10):
@@ -34,7 +38,7 @@ def under_load(folder: Path, changes_per_second: float, seconds: float = 60) -> 
                 sizes.append(screen.resident_mb())
     minutes = np.arange(len(sizes)) * seconds / 12 / 60
     slope = float(np.polyfit(minutes[5:], sizes[5:], 1)[0])
-    return f"{np.mean(shares):.0%} of a core, {slope:+.1f} MB a minute ({sizes[-1]:.0f} MB)"
+    return Measured(float(np.mean(shares)) * 100, "%", note=f"{slope:+.1f} MB a minute, {sizes[-1]:.0f} MB")
 
 
 @contextmanager

@@ -1,26 +1,22 @@
-"""Measurements in a fresh process: `python -m tests.bench.child load|library PROJECT` prints JSON."""
+"""One group of rows in a fresh process: `python -m tests.bench.child GROUP FOLDER SIZES ROW...`, JSON lines out."""
 
 from __future__ import annotations
 
-import json
-import resource
 import sys
-import time
 from pathlib import Path
 
-from tests.bench.measures import open_project, resident_mb
+import msgspec
 
-what, project = sys.argv[1:]
-opened = open_project(Path(project))
-begin, cpu = time.perf_counter(), time.process_time()
-if what == "load":
-    opened.load()
-else:
-    opened.library.load()
-answer = {
-    "load_ms": (time.perf_counter() - begin) * 1000,
-    "cpu_ms": (time.process_time() - cpu) * 1000,
-    "rss_mb": resident_mb(),
-    "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000,
-}
-print(json.dumps(answer))
+from tests.bench.measured import Measured
+from tests.bench.place import Place, Sizes
+from tests.bench.rows import ROWS
+
+group, folder, sizes, *wanted = sys.argv[1:]
+place = Place(Path(folder), msgspec.json.decode(sizes, type=Sizes))
+for row in ROWS:
+    if row.group == group and row.what in wanted:
+        try:
+            measured = row.measure(place)
+        except Exception as error:
+            measured = Measured(float("nan"), "", note=f"failed: {type(error).__name__}: {error}")
+        print(msgspec.json.encode([row.what, measured]).decode(), flush=True)

@@ -6,7 +6,7 @@ import json
 import random
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from core.base.text import plural
 from core.config.paths import ProjectPaths
@@ -14,46 +14,59 @@ from core.episodes.history import read_attempt, read_history
 from core.episodes.replay import ReplaySteps
 from core.episodes.search import search
 from core.episodes.search_reader import SearchWords
-from tests.bench.measures import milliseconds, spread
+from tests.bench.measured import Measured, milliseconds, spread
 from tests.bench.trees import NOW, text
 
-TASKS: Final = 10_000
-ATTEMPTS: Final = 1_000
+if TYPE_CHECKING:
+    from tests.bench.place import Place
+
 LONG: Final = "task-long"
-SHORT: Final = "task-05000"
+SHORT: Final = "task-00500"
 _ACTIONS: Final = 100
 RARE: Final = "quetzalcoatlus"
 """Occurs once."""
 FREQUENT: Final = "TypeError"
 
 
-def write_tasks(project: Path) -> ProjectPaths:
+def write_tasks(paths: ProjectPaths, tasks: int, attempts: int) -> None:
     """Write one long task, and many short ones with two attempts of twenty actions."""
     source = random.Random(4)
-    paths = ProjectPaths(project)
-    _write_task(source, paths.tasks / LONG, ATTEMPTS, _ACTIONS)
-    for number in range(TASKS):
+    _write_task(source, paths.tasks / LONG, attempts, _ACTIONS)
+    for number in range(tasks):
         _write_task(source, paths.tasks / f"task-{number:05d}", 2, 20)
-    with (paths.tasks / "task-07777" / "attempts" / "002" / "actions.jsonl").open("a") as log:
+    with (paths.tasks / SHORT / "attempts" / "002" / "actions.jsonl").open("a") as log:
         log.write(json.dumps(_action(source, 20, NOW) | {"success": False, "error": f"no {RARE}"}) + "\n")
-    return paths
 
 
-def history(paths: ProjectPaths, task_id: str) -> str:
-    """Read the history of one task: metadata, trajectory, reflections, summary."""
-    return spread(milliseconds(lambda: read_history(paths, task_id), 50), 0.95)
+def long_history(place: Place) -> Measured:
+    """Read the history of the task with most attempts: metadata, trajectory, reflections, summary."""
+    return spread(milliseconds(lambda: read_history(place.episodes, LONG), 50))
 
 
-def replay(paths: ProjectPaths) -> str:
+def short_history(place: Place) -> Measured:
+    return spread(milliseconds(lambda: read_history(place.episodes, SHORT), 50))
+
+
+def replay(place: Place) -> Measured:
     """Read one attempt and compute all its steps."""
-    return spread(milliseconds(lambda: ReplaySteps(read_attempt(paths, LONG, ATTEMPTS))[-1], 50), 0.95)
+    last = place.sizes.attempts
+    return spread(milliseconds(lambda: ReplaySteps(read_attempt(place.episodes, LONG, last))[-1], 50))
 
 
-def found(paths: ProjectPaths, query: str) -> str:
-    """Search all tasks, actions, reflections and errors."""
+def rare_word(place: Place) -> Measured:
+    return _found(place.episodes, RARE)
+
+
+def frequent_word(place: Place) -> Measured:
+    return _found(place.episodes, FREQUENT)
+
+
+def _found(paths: ProjectPaths, query: str) -> Measured:
+    """Show the first page of a search in all tasks, actions, reflections and errors."""
     words = SearchWords(query)
     hits = search(paths, words, limit=50).total
-    return f"{spread(milliseconds(lambda: search(paths, words, limit=50), 5), 1)}, {plural(hits, 'hit')}"
+    taken = milliseconds(lambda: search(paths, words, limit=50), 5)
+    return Measured(taken[-1], note=plural(hits, "hit"))
 
 
 def _write_task(source: random.Random, folder: Path, attempts: int, actions: int) -> None:

@@ -23,8 +23,6 @@ from core.records.patterns import Pattern, PatternType
 from core.records.snapshot import Snapshot
 from core.review.impact import PatternImpacts, good_enough
 from core.review.queue import review_queue
-from core.state.project_state import ProjectState
-from tests.bench.measures import milliseconds
 
 NOW: Final = datetime(2026, 7, 1, tzinfo=UTC)
 SETTINGS: Final = Settings()
@@ -135,20 +133,3 @@ def report(size: int, seeds: int) -> None:
                 f"{order:<16}"
                 + "".join(f"{value:>9.2f}{ours / value if value else np.inf:>8.1f}" for value, ours in cells)
             )
-
-
-def weighing(view: ProjectState) -> str:
-    """Compute the impact of every pattern from existing arrays."""
-    taken = milliseconds(lambda: PatternImpacts.of(view.board, view.settings), 20)
-    return f"{taken[-2]:.1f} ms"
-
-
-def listing(view: ProjectState) -> str:
-    """Build the queue as after every change, with the scores given."""
-
-    def listed() -> int:
-        board = view.board.rescored(view.now)
-        return len(review_queue(view.snapshot.patterns, board, view.snapshot.curation, view.now, view.settings))
-
-    count = listed()
-    return f"{milliseconds(listed, 20)[-2]:.1f} ms, {count:,} questions"

@@ -6,14 +6,13 @@ import random
 from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import sha256
-from itertools import count, islice, product
+from itertools import count, product
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import yaml
 
-from core.project.project import Project
 from core.records.episodes import Task
 from core.records.patterns import Pattern, PatternType
 from core.records.reflections import Reflection
@@ -25,12 +24,11 @@ from core.retrieval.learnings import LazyLearnings
 from core.retrieval.relevance import measure_relevance
 from core.retrieval.task import analyse_task
 from core.state.contexts import prepare_task_injection
-from core.state.project_state import ProjectState
-from tests.bench.measures import milliseconds, resident_mb, spread
+from tests.bench.measured import Measured, milliseconds, resident_mb, spread
+from tests.bench.place import Place
 from tests.bench.trees import NOW, text
 
 _TOP: Final = 5
-_NO_MODEL: Final = "needs the extra `semantic`"
 _SET: Final[Mapping[str, Any]] = yaml.safe_load(Path(__file__).with_name("labelled.yaml").read_text())
 
 
@@ -57,17 +55,17 @@ def _pattern(slug: str, *, type: str, tags: list[str], **fields: str) -> Pattern
     return Pattern(id=slug, type=PatternType(type), tags=tuple(tags), content_hash=hash, **fields)  # type: ignore[arg-type]
 
 
-def found_by_words(tasks: str) -> str:
+def found_by_words(_place: Place, tasks: str) -> Measured:
     """Recall and rank of the tasks `paraphrased` or `literal`, without vectors."""
     return _scored(tasks, None)
 
 
-def found_by_meaning(tasks: str) -> str:
+def found_by_meaning(_place: Place, tasks: str) -> Measured:
     """Recall and rank with a vector for every pattern."""
-    return _scored(tasks, Embedder()) if is_available() else _NO_MODEL
+    return _scored(tasks, Embedder() if is_available() else None)
 
 
-def _scored(tasks: str, embedder: Embedder | None) -> str:
+def _scored(tasks: str, embedder: Embedder | None) -> Measured:
     patterns = labelled_patterns()
     index = PatternIndex.build(patterns)
     vectors = None
@@ -83,28 +81,17 @@ def _scored(tasks: str, embedder: Embedder | None) -> str:
         places = [best.index(slug) for slug in helpful if slug in best]
         recalls.append(sum(place < _TOP for place in places) / min(len(helpful), _TOP))
         ranks.append(1 / (1 + min(places)) if places else 0.0)
-    return f"recall@{_TOP} {np.mean(recalls):.2f}, MRR {np.mean(ranks):.2f} ({len(ranks)} tasks)"
+    recall = float(np.mean(recalls)) * 100
+    return Measured(recall, "%", note=f"in the first {_TOP}; MRR {np.mean(ranks):.2f}, {len(ranks)} tasks")
 
 
-def embedding(view: ProjectState) -> str:
-    """Load the model, then compute vectors of some patterns."""
-    if not is_available():
-        return _NO_MODEL
-    embedder = Embedder()
-    (first,) = milliseconds(lambda: embedder.embed(["warm up"]))
-    texts = [pattern_embedding_text(pattern) for pattern in islice(view.snapshot.patterns.values(), 500)]
-    (all_of_them,) = milliseconds(lambda: embedder.embed(texts))
-    return f"load {first:.0f} ms, then {all_of_them / len(texts):.1f} ms a pattern"
-
-
-def injection_by_meaning(project: Project, task: str) -> str:
+def injection_by_meaning(place: Place) -> Measured:
     """Build the context of a new task with a vector for every pattern.
 
     The vectors are generated, because the model would need minutes; a quarter of them are as close to the task as
     patterns that could help with it.
     """
-    if not is_available():
-        return _NO_MODEL
+    project, task = place.opened_many, "Fix the deadlock in the payment webhook migration"
     patterns = project.view.snapshot.patterns
     made = np.random.default_rng(1).normal(size=(len(patterns), DIMENSIONS)).astype(np.float32)
     made /= np.linalg.norm(made, axis=1, keepdims=True)
@@ -117,10 +104,10 @@ def injection_by_meaning(project: Project, task: str) -> str:
     (first,) = milliseconds(lambda: prepare_task_injection(view, "warm up"))
     numbers = count()
     taken = milliseconds(lambda: prepare_task_injection(view, f"{task} {next(numbers)}"), 20)
-    return f"{spread(taken, 0.95)}, first {first:.0f} ms; {resident_mb():.0f} MB in all"
+    return Measured(spread(taken).value, note=f"first {first:.0f}; {resident_mb():.0f} MB in all")
 
 
-def preview_with_reflections(view: ProjectState) -> str:
+def preview_with_reflections(place: Place) -> Measured:
     """Build the context of a task with 30,000 indexed reflections on 10,000 tasks."""
     source = random.Random(7)
     tasks = {f"task-{number}": Task(id=f"task-{number}", description=text(source, 10)) for number in range(10_000)}
@@ -137,7 +124,7 @@ def preview_with_reflections(view: ProjectState) -> str:
     }
     learnings = LazyLearnings(Snapshot(tasks=tasks, reflections=reflections))
     (first,) = milliseconds(learnings.get)
-    full = replace(view, lazy_learnings=learnings)
+    full = replace(place.view_of_many, lazy_learnings=learnings)
     full.prepare()
     taken = milliseconds(lambda: prepare_task_injection(full, tasks["task-5"].description), 20)
-    return f"{spread(taken, 0.95)}; index {first:.0f} ms"
+    return Measured(spread(taken).value, note=f"index {first:.0f}")

@@ -11,29 +11,30 @@ import subprocess
 import sys
 import termios
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from tests.bench.measured import resident_mb
+
 _ROOT: Final = Path(__file__).parents[2]
 ROW_IDS: Final = ("pat-error-", "pat-success-", "pat-anti-", "tmpl-")
-_ROWS: Final = 40
-_COLUMNS: Final = 120
+LOADED: Final = "live ⟳"
+"""Shown at the top when everything is loaded."""
+_ROWS: Final = 50
+_COLUMNS: Final = 200
 
 
 class Screen:
-    """The dashboard on a project at 120x40; a context manager that ends it.
+    """The dashboard on a project at 200x50; a context manager that ends it. `begun` is its start by `perf_counter`."""
 
-    Attributes:
-        begun: Start time by `time.perf_counter`.
-    """
-
-    def __init__(self, project: Path) -> None:
+    def __init__(self, project: Path, *, command: Sequence[str] = ()) -> None:
         self._main, side = pty.openpty()
         fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, _COLUMNS, 0, 0))
         self.begun = time.perf_counter()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tui", "--project", str(project)],
+            [sys.executable, *(command or ("-m", "tui", "--project", str(project)))],
             cwd=_ROOT,
             stdin=side,
             stdout=side,
@@ -42,6 +43,11 @@ class Screen:
             env={**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"},
         )
         os.close(side)
+
+    @classmethod
+    def of_code(cls, code: str) -> Self:
+        """Another terminal program, as Python code."""
+        return cls(_ROOT, command=("-c", code))
 
     def __enter__(self) -> Self:
         return self
@@ -79,6 +85,10 @@ class Screen:
         self.press("2")
         return self.wait_for(*ROW_IDS)
 
+    def wait_until_loaded(self) -> float:
+        """Wait until all files are read and checked; returns the time by `time.perf_counter`."""
+        return self.wait_for(LOADED, seconds=300)
+
     def wait_for_paint(self, seconds: float = 10) -> float:
         """Wait for any output; returns its time by `time.perf_counter`."""
         if not self._read(seconds):
@@ -104,19 +114,22 @@ class Screen:
 
     def processor_share(self, seconds: float) -> float:
         """Share of one core used during `seconds`, 0..1."""
-        begin, used = time.perf_counter(), self._cpu()
+        begin, used = time.perf_counter(), self.processor_seconds()
         while time.perf_counter() - begin < seconds:
             self._read(0.2)
-        return (self._cpu() - used) / (time.perf_counter() - begin)
+        return (self.processor_seconds() - used) / (time.perf_counter() - begin)
 
     def resident_mb(self) -> float:
-        """Resident size of the dashboard."""
-        pages = int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+        """Resident size of the dashboard and of the processes that it has started."""
+        return sum(resident_mb(one) for one in (self._process.pid, *self._children()))
 
-    def _cpu(self) -> float:
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    def processor_seconds(self) -> float:
+        """Processor time of the dashboard and of the processes that it has started."""
+        return sum(map(_processor_seconds, (self._process.pid, *self._children())))
+
+    def _children(self) -> list[int]:
+        found = Path(f"/proc/{self._process.pid}/task").glob("*/children")
+        return [int(pid) for file in found for pid in file.read_text().split()]
 
     def _read(self, seconds: float) -> bytes:
         if not select.select([self._main], [], [], seconds)[0]:
@@ -125,3 +138,9 @@ class Screen:
             return os.read(self._main, 1 << 16)
         except OSError:  # the other side is closed
             return b""
+
+
+def _processor_seconds(process: int) -> float:
+    """Processor time of a process and of its ended children."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,115 @@
+"""The generated projects of a run, and the opened projects of one process."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cached_property
+from pathlib import Path
+
+from msgspec import Struct, convert
+from msgspec.structs import asdict
+
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.learning.scoreboard import Scoreboard
+from core.project.project import Project
+from core.state.project_state import ProjectState
+from tests.bench import episodes
+from tests.bench.trees import NOW, events, write_loops, write_patterns
+
+
+class Sizes(Struct, frozen=True):
+    """How much a run generates."""
+
+    loops: int = 10_000
+    patterns: int = 10_000
+    many_patterns: int = 100_000
+    events: int = 1_000_000
+    tasks: int = 10_000
+    attempts: int = 1_000
+    loops_of_growth: tuple[int, ...] = (1_000, 3_000, 10_000, 30_000)
+    patterns_of_growth: tuple[int, ...] = (10_000, 100_000, 300_000)
+
+    def quick(self) -> Sizes:
+        """A tenth of everything."""
+        smaller = {
+            name: value // 10 if isinstance(value, int) else [one // 10 for one in value]
+            for name, value in asdict(self).items()
+        }
+        return convert(smaller, Sizes)
+
+
+@dataclasses.dataclass
+class Place:
+    """The projects below `folder`; what a process opens is opened once."""
+
+    folder: Path
+    sizes: Sizes
+
+    @property
+    def loops(self) -> Path:
+        """Project with all loops and patterns."""
+        return self.folder / "loops"
+
+    @property
+    def many(self) -> Path:
+        """Project with all loops and with many patterns."""
+        return self.folder / "many"
+
+    @property
+    def episodes(self) -> ProjectPaths:
+        """Task memory."""
+        return ProjectPaths(self.folder / "episodes")
+
+    def generate(self) -> None:
+        """Write what is missing."""
+        for project, patterns in ((self.loops, self.sizes.patterns), (self.many, self.sizes.many_patterns)):
+            if not project.exists():
+                write_loops(project, self.sizes.loops)
+                write_patterns(project, patterns)
+        if not self.episodes.project.exists():
+            episodes.write_tasks(self.episodes, self.sizes.tasks, self.sizes.attempts)
+
+    @cached_property
+    def opened(self) -> Project:
+        return open_and_load(self.loops)
+
+    @cached_property
+    def opened_many(self) -> Project:
+        return open_and_load(self.many)
+
+    @property
+    def view(self) -> ProjectState:
+        return self.opened.view
+
+    @property
+    def view_of_many(self) -> ProjectState:
+        return self.opened_many.view
+
+    @cached_property
+    def board(self) -> Scoreboard:
+        """Many patterns with the evidence of all events."""
+        return board_with_events(self.view_of_many, self.sizes.events)
+
+
+def open_project(project: Path, *, cache: bool = True) -> Project:
+    """Open the project without reading it; the clock is fixed at the date of the generated files."""
+    return Project(ProjectPaths(project), Settings(), by="bench", clock=lambda: NOW, cache=cache)
+
+
+def open_and_load(project: Path) -> Project:
+    opened = open_project(project)
+    opened.load()
+    return opened
+
+
+def board_with_events(view: ProjectState, count: int, patterns: int | None = None) -> Scoreboard:
+    """Build a scoreboard of the same patterns, or of some of them, with evidence from `count` events."""
+    known = view.snapshot.patterns
+    log = tuple(events(len(known) if patterns is None else patterns, count))
+    if patterns is not None:
+        used = {event.pattern_id for event in log}
+        known = {id: pattern for id, pattern in known.items() if id in used}
+    return Scoreboard.build(
+        dataclasses.replace(view.snapshot, patterns=known, events=log, loops={}), NOW, view.settings
+    )

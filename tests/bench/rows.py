@@ -1,0 +1,88 @@
+"""The table of rows: what is measured, its limit and its floor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from msgspec import Struct
+
+from tests.bench import changing, episodes, growth, loaded, retrieval, review_session, scanning, showing, starting
+from tests.bench.measured import Measured
+from tests.bench.place import Place
+
+PYTHON: Final = "python -c pass"
+BARE: Final = "bare Textual, first frame"
+SWEEP: Final = "stat of all files of the loops"
+
+
+class Row(Struct, frozen=True):
+    """One row; rows of a group run in one process, in this order. `slow` rows are left out by `--quick`."""
+
+    group: str
+    what: str
+    measure: Callable[[Place], Measured]
+    at_most: float | None = None  # in the unit of the value
+    floor: str = ""  # the row of the least that anything of this kind costs
+    slow: bool = False
+
+
+ROWS: Final = (
+    Row("start", PYTHON, starting.python),
+    Row("start", "`ralphdeck --version`", starting.version, 120, PYTHON),
+    Row("start", "`ralphdeck --help`", starting.help_of_all, 120, PYTHON),
+    Row("start", "`COMMAND --help`", starting.help_of_one, 120, PYTHON),
+    Row("start", "`task log`", starting.task_log, 80, PYTHON),
+    Row("screen", BARE, showing.bare_frame),
+    Row("screen", SWEEP, showing.stat_sweep),
+    Row("screen", "all lists, opened for the first time", showing.all_from_nothing, 3000, SWEEP),
+    Row("screen", "first rows of loops, opened for the first time", showing.loops_from_nothing, 1000, BARE),
+    Row("screen", "first frame", showing.first_frame, 400, BARE),
+    Row("screen", "loops on screen, opened before", showing.loops_reopened, 600, SWEEP),
+    Row("screen", "patterns on screen, opened before", showing.patterns_reopened, 800, SWEEP),
+    Row("screen", "file written to row on screen, p99", showing.write_to_row, 150),
+    Row("screen", "idle dashboard", showing.idle, 1, slow=True),
+    Row("many", "all lists with many patterns, opened for the first time", showing.all_of_many_from_nothing, 8000),
+    Row("many", "key to paint with many patterns, p95", showing.key_to_paint, 30),
+    Row("many", "memory with many patterns", showing.memory, 600),
+    Row("loaded", "everything read again from the cache, without a screen", loaded.load_again, None, SWEEP),
+    Row("loaded", "file written to changed state, without a screen, p99", loaded.write_to_state),
+    Row("loaded", "details of a loop, p95", loaded.details, 50),
+    Row("loaded", "extraction from one loop, p95", loaded.extraction),
+    Row("loaded", "near-duplicates among the patterns", loaded.near_duplicates, 1500),
+    Row("loaded", "scan of one pattern", scanning.cost, 50),
+    Row("loaded", "review queue, p95", loaded.review_list),
+    Row("scores", "context preview with many patterns, p95", loaded.preview, 100),
+    Row("scores", "the same with reflections on 10,000 tasks, p95", retrieval.preview_with_reflections, 100),
+    Row("scores", "the same with semantic search, p95", retrieval.injection_by_meaning, 100),
+    Row("scores", "filter keystroke with many patterns, p95", loaded.filter_keystrokes, 50),
+    Row("scores", "full rescore, many patterns, p95", loaded.rescore, 15),
+    Row("scores", "full rescore, all events, p95", loaded.rescore_events, 50),
+    Row("scores", "one new event after all others, p95", loaded.new_event, 20),
+    Row("scores", "what-if after 10,000 events, p95", loaded.what_if_again, 300),
+    Row("scores", "all metrics of a year, p95", loaded.metrics, 1000),
+    Row("scores", "why, of the patterns with most evidence, p95", loaded.why, 20),
+    Row("scores", "impact of many patterns, p95", loaded.impacts),
+    Row("scores", "review queue of many patterns, p95", loaded.review_list_of_many),
+    Row("tasks", "history of the longest task, p95", episodes.long_history, 50),
+    Row("tasks", "history of one of many tasks, p95", episodes.short_history, 50),
+    Row("tasks", "replay of one of many attempts, p95", episodes.replay, 50),
+    Row("tasks", "first page of a search, rare word", episodes.rare_word, 50),
+    Row("tasks", "first page of a search, frequent word", episodes.frequent_word, 50),
+    Row("quality", "paraphrased tasks, found by words", partial(retrieval.found_by_words, tasks="paraphrased")),
+    Row("quality", "paraphrased tasks, found by meaning", partial(retrieval.found_by_meaning, tasks="paraphrased")),
+    Row("quality", "scan, texts that rules were tuned on", partial(scanning.summary, held_out=False)),
+    Row("quality", "scan, texts held out", partial(scanning.summary, held_out=True)),
+    Row("live", "200 decisions in a terminal, key to next question", review_session.review_200_questions, slow=True),
+    Row("live", "dashboard at 20 changes a second", partial(changing.under_load, rate=20), 15, slow=True),
+    Row(
+        "live",
+        "dashboard at 200 changes a second",
+        partial(changing.under_load, rate=200, seconds=360),
+        slow=True,
+    ),
+    Row("growth", "growth with the number of loops, exponent", growth.of_loops, 1.15, slow=True),
+    Row("growth", "growth with the number of patterns, exponent", growth.of_patterns, 1.15, slow=True),
+)
+GROUPS: Final = tuple(dict.fromkeys(row.group for row in ROWS))

@@ -1,0 +1,171 @@
+"""The dashboard in a pseudo-terminal: when something is on screen, and what that costs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+import platformdirs
+
+from tests.bench.measured import Measured, spread
+from tests.bench.place import Place
+from tests.bench.screen import Screen
+from tests.bench.trees import loop_name
+
+_BARE: Final = """
+from textual.app import App
+from textual.widgets import Label
+
+class Bare(App):
+    def compose(self):
+        yield Label("Loops")
+
+Bare().run()
+"""
+
+
+def bare_frame(_place: Place) -> Measured:
+    """First frame of a Textual app with one label."""
+    taken = []
+    for _ in range(5):
+        with Screen.of_code(_BARE) as screen:
+            taken.append((screen.wait_for("Loops") - screen.begun) * 1000)
+    return Measured(median(taken))
+
+
+def first_frame(place: Place) -> Measured:
+    """Time from the start of the process to the first frame."""
+    taken, cpu = [], []
+    for _ in range(5):
+        with Screen(place.loops) as screen:
+            taken.append((screen.wait_for("Loops") - screen.begun) * 1000)
+            cpu.append(screen.processor_seconds() * 1000)
+    return Measured(median(taken), cpu=median(cpu))
+
+
+def stat_sweep(place: Place) -> Measured:
+    """List all folders and get the status of all files below `.aiwg`, as little as any check must do."""
+    taken = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        pending = [str(place.loops / ".aiwg")]
+        while pending:
+            with os.scandir(pending.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+                    else:
+                        entry.stat(follow_symlinks=False)
+        taken.append((time.perf_counter() - begin) * 1000)
+    return Measured(median(taken))
+
+
+def loops_from_nothing(place: Place) -> Measured:
+    """Time from the start of the process to the first rows of loops, with nothing cached."""
+    _forget()
+    with Screen(place.loops) as screen:
+        return Measured((screen.show_loops() - screen.begun) * 1000)
+
+
+def all_from_nothing(place: Place) -> Measured:
+    return _checked_from_nothing(place.loops)
+
+
+def all_of_many_from_nothing(place: Place) -> Measured:
+    return _checked_from_nothing(place.many)
+
+
+def loops_reopened(place: Place) -> Measured:
+    """Time from the start of the process to the first rows of loops."""
+    return _reopened(place, Screen.show_loops)
+
+
+def patterns_reopened(place: Place) -> Measured:
+    """Time from the start of the process to the first rows of patterns."""
+    return _reopened(place, Screen.show_patterns)
+
+
+def write_to_row(place: Place, writes: int = 100) -> Measured:
+    """Time from a write of a running loop's state to the row on screen."""
+    path = place.loops / ".aiwg" / "ralph" / "loops" / loop_name(6) / "state.json"
+    original = path.read_text()
+    state = json.loads(original)
+    taken = []
+    with Screen(place.loops) as screen:
+        screen.show_loops()
+        screen.calm()
+        screen.press("g")  # the cursor may have stayed on a row of the first, partial list
+        for number in range(writes):
+            state["task"] = f"Q{number:03d}X"
+            text = json.dumps(state)
+            begin = time.perf_counter()
+            path.write_text(text)
+            taken.append((screen.wait_for(state["task"]) - begin) * 1000)
+            screen.settle()
+    path.write_text(original)
+    return spread(taken, 0.99)
+
+
+def key_to_paint(place: Place) -> Measured:
+    """Time from a key in the list of many patterns to the first bytes of the next frame."""
+    taken = []
+    with Screen(place.many) as screen:
+        screen.show_loops()
+        screen.show_patterns()
+        screen.calm()
+        for _ in range(60):
+            begin = screen.press("j")
+            taken.append((screen.wait_for_paint() - begin) * 1000)
+            screen.settle()
+    return spread(taken)
+
+
+def idle(place: Place, seconds: float = 130) -> Measured:
+    """Processor share of the idle dashboard, with at least one regular sweep."""
+    with Screen(place.loops) as screen:
+        screen.show_loops()
+        screen.calm()
+        share = screen.processor_share(seconds)
+        return Measured(share * 100, "%", note=f"{screen.resident_mb():.0f} MB")
+
+
+def memory(place: Place) -> Measured:
+    """Resident size of the dashboard after everything is loaded."""
+    with Screen(place.many) as screen:
+        screen.show_loops()
+        screen.calm()
+        screen.show_patterns()
+        screen.calm()
+        return Measured(screen.resident_mb(), "MB")
+
+
+def _reopened(place: Place, show: Callable[[Screen], float]) -> Measured:
+    _fill_cache(place.loops)
+    taken, cpu = [], []
+    for _ in range(5):
+        with Screen(place.loops) as screen:
+            taken.append((show(screen) - screen.begun) * 1000)
+            cpu.append(screen.processor_seconds() * 1000)
+    return Measured(median(taken), cpu=median(cpu))
+
+
+def _checked_from_nothing(project: Path) -> Measured:
+    _forget()
+    with Screen(project) as screen:
+        return Measured((screen.wait_until_loaded() - screen.begun) * 1000, cpu=screen.processor_seconds() * 1000)
+
+
+def _fill_cache(project: Path) -> None:
+    with Screen(project) as screen:
+        screen.wait_until_loaded()
+        screen.calm()
+
+
+def _forget() -> None:
+    shutil.rmtree(platformdirs.user_cache_path("ralphdeck"), ignore_errors=True)

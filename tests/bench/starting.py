@@ -1,0 +1,62 @@
+"""Complete runs of the command line, including the start of the process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+from tests.bench.measured import Measured, processor_seconds
+from tests.bench.place import Place
+
+ROOT: Final = Path(__file__).parents[2]
+_RUNS: Final = 7
+_COMMANDS: Final = (
+    "loop list", "pattern promote", "inject", "metrics", "review list", "task log", "what-if", "dashboard"
+)  # fmt: skip
+
+
+def python(_place: Place) -> Measured:
+    return _run("-c", "pass")
+
+
+def version(_place: Place) -> Measured:
+    return _run("-m", "tui", "--version")
+
+
+def help_of_all(_place: Place) -> Measured:
+    return _run("-m", "tui", "--help")
+
+
+def help_of_one(_place: Place) -> Measured:
+    """The slowest of some commands."""
+    found = {name: _run("-m", "tui", *name.split(), "--help") for name in _COMMANDS}
+    slowest = max(found, key=lambda name: found[name].value)
+    return Measured(found[slowest].value, cpu=found[slowest].cpu, note=f"slowest of {len(found)}: {slowest}")
+
+
+def task_log(place: Place) -> Measured:
+    """Log one action of an agent."""
+    project = place.folder / "agent"
+    if not project.exists():
+        project.mkdir()
+        for command in (["init", "Fix the login", "--id", "bench", "--criteria", "pytest passes"], ["start", "bench"]):
+            arguments = [sys.executable, "-m", "tui", "task", *command, "--project", str(project)]
+            subprocess.run(arguments, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
+    action = ("--type", "bash", "--tool", "Bash", "--param", "command=pytest", "--success")
+    return _run("-m", "tui", "task", "log", "bench", *action, "--project", str(project))
+
+
+def _run(*arguments: str) -> Measured:
+    """Median of complete runs of `python ARGUMENTS`."""
+    walls, cpus = [], []
+    for _ in range(_RUNS):
+        begin, cpu = time.perf_counter(), processor_seconds()
+        subprocess.run([sys.executable, *arguments], cwd=ROOT, env=os.environ, stdout=subprocess.DEVNULL, check=True)
+        walls.append((time.perf_counter() - begin) * 1000)
+        cpus.append((processor_seconds() - cpu) * 1000)
+    return Measured(median(walls), cpu=median(cpus))
