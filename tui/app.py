@@ -14,21 +14,14 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import events, on
-from textual.actions import ActionParseResult
-from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.dom import DOMNode
-from textual.screen import Screen
 
 from core.base.errors import RalphdeckError
 from core.base.text import plural, visible, visible_line
 from core.base.time_parsing import LAST_SEEN, LAST_VISIT
 from core.project.notifications import find_notifications
-from core.project.project import Project
 from core.records.times import iso, parse_time
-from core.state.project_state import ProjectState
-from core.storage.watcher import WatchState
 from tui.actions import DECIDING, PLACES, action_id
 from tui.decisions import DecisionApp
 from tui.embedding_worker import AFTER_SECONDS, EmbeddingWorker
@@ -38,18 +31,28 @@ from tui.palette import Palette, PaletteCommands
 from tui.present import frame
 from tui.present.findings import findings_lines
 from tui.present.notifications import toasts
-from tui.present.palette_index import PaletteIndex
 from tui.screen_registry import MODES
 from tui.screens.dialogs import AskLine, FindingsDialog
 from tui.screens.file_export import export_picture
 from tui.screens.help import Help, topic_of
 from tui.screens.view_list import ViewList
-from tui.services import Services
 from tui.state.key_queue import JumpGuard, KeyQueue
 from tui.state.user_state import UserState
 from tui.terminal.driver import ResilientDriver
 from tui.widgets.bars import Item, TopBar
 from tui.widgets.record_table import RecordTable
+
+if TYPE_CHECKING:
+    from textual.actions import ActionParseResult
+    from textual.app import SystemCommand
+    from textual.dom import DOMNode
+    from textual.screen import Screen
+
+    from core.project.project import Project
+    from core.state.project_state import ProjectState
+    from core.storage.watcher import WatchState
+    from tui.present.palette_index import PaletteIndex
+    from tui.services import Services
 
 log = logging.getLogger("ralphdeck")
 

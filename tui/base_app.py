@@ -17,22 +17,18 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console, RenderableType
 from rich.text import Text
 from textual.app import App, SuspendNotSupported
-from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import LineFilter, Monochrome
-from textual.notifications import Notify, SeverityLevel
-from textual.theme import Theme
 
 from core.base.text import visible, visible_line
 from tui.actions import ACTIONS, key_name
 from tui.present.glyphs import ASCII, DRAWN, GLYPH_SETS, Glyphs
 from tui.screens.base_screen import BaseScreen
-from tui.state.user_state import UserState
 from tui.terminal.bell import MODES as CALLS
 from tui.terminal.bell import Bell
 from tui.terminal.clipboard import Copier
@@ -40,6 +36,13 @@ from tui.terminal.driver import ResilientDriver
 from tui.terminal.line_filters import AsciiFilter, NoColourFilter
 from tui.themes import DEFAULT_THEME, PLAIN_THEME, STYLES, StyleSheets, load_themes
 from tui.widgets.record_table import COMFORTABLE
+
+if TYPE_CHECKING:
+    from textual.driver import Driver
+    from textual.notifications import Notify, SeverityLevel
+    from textual.theme import Theme
+
+    from tui.state.user_state import UserState
 
 log = logging.getLogger("ralphdeck")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual import on
 from textual.content import Content
@@ -12,16 +12,18 @@ from textual.content import Content
 from core.base.text import visible_line
 from core.curation.commands import Command, Redo, Undo
 from core.curation.decision_text import subject_text, verb_text
-from core.curation.decision_writer import Progress
 from core.curation.undo import newest_undoable
-from core.project.project import Project
 from core.records.decisions import Decision, Verb
-from core.state.project_state import ProjectState
 from tui.engine import Engine
 from tui.navigation import NavigationApp
 from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import Confirm
-from tui.state.user_state import UserState
+
+if TYPE_CHECKING:
+    from core.curation.decision_writer import Progress
+    from core.project.project import Project
+    from core.state.project_state import ProjectState
+    from tui.state.user_state import UserState
 
 WRITING_RECORDS: Final = frozenset({Verb.EXTRACT, Verb.MERGE, Verb.ARCHIVE, Verb.IMPORT})
 """Verbs that add or remove whole records: their toast names the undo key."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import Final
-
-from textual.message_pump import MessagePump
+from typing import TYPE_CHECKING, Final
 
 from core.base.errors import RalphdeckError
-from core.project.project import Project
 from tui.messages import NewestMessage
+
+if TYPE_CHECKING:
+    from textual.message_pump import MessagePump
+
+    from core.project.project import Project
 
 AFTER_SECONDS: Final = 3.0  # Seconds between the first load and the first run, so that the start stays fast.
 _AGAIN_SECONDS: Final = 60.0  # Seconds before a retry if another process held the lock or writing failed.

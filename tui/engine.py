@@ -9,21 +9,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual.message import Message
-from textual.message_pump import MessagePump
 
 from core.base.errors import RalphdeckError
-from core.curation.commands import Command
-from core.curation.decision_writer import Decided
-from core.project.project import Project
 from core.project.watch_loop import WatchLoop, is_wanted
 from core.records.snapshot import Delta
-from core.state.project_state import ProjectState
-from core.storage.watcher import WatchState
 from tui.messages import NewestMessage
 from tui.present.frame import Records
+
+if TYPE_CHECKING:
+    from textual.message_pump import MessagePump
+
+    from core.curation.commands import Command
+    from core.curation.decision_writer import Decided
+    from core.project.project import Project
+    from core.state.project_state import ProjectState
+    from core.storage.watcher import WatchState
 
 PAUSE_SECONDS: Final = 0.01  # Seconds between two steps of the background search, so that the screen runs.
 _OLDER_GENERATIONS: Final = (5, 2)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from textual.app import ScreenStackError
 
 from core.base.text import visible_line
-from core.state.project_state import ProjectState
 from tui.base_app import BaseApp
 from tui.screens.base_screen import BaseScreen
 from tui.screens.list_screen import ListScreen
 from tui.state.back_stack import FollowedLink
-from tui.state.key_queue import JumpGuard
-from tui.state.saved_views import SavedView
-from tui.state.user_state import UserState
+
+if TYPE_CHECKING:
+    from core.state.project_state import ProjectState
+    from tui.state.key_queue import JumpGuard
+    from tui.state.saved_views import SavedView
+    from tui.state.user_state import UserState
 
 
 class NavigationApp(BaseApp, inherit_bindings=False):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tui.actions import PLACES
-from tui.screens.base_screen import BaseScreen
+
+if TYPE_CHECKING:
+    from tui.screens.base_screen import BaseScreen
 
 
 def screen_class(name: str) -> type[BaseScreen]:

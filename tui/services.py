@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from textual.app import App
-from textual.notifications import SeverityLevel
-from textual.theme import Theme
+if TYPE_CHECKING:
+    from textual.app import App
+    from textual.notifications import SeverityLevel
+    from textual.theme import Theme
 
-from core.curation.commands import Command
-from core.curation.decision_writer import Progress
-from core.project.project import Project
-from core.state.project_state import ProjectState
-from tui.engine import Engine
-from tui.present.frame import Records
-from tui.present.glyphs import Glyphs
-from tui.present.palette_index import PaletteIndex
-from tui.state.back_stack import FollowedLink
-from tui.state.key_queue import JumpGuard, KeyQueue
-from tui.state.saved_views import SavedView
-from tui.state.user_state import UserState
-from tui.widgets.bars import Item
+    from core.curation.commands import Command
+    from core.curation.decision_writer import Progress
+    from core.project.project import Project
+    from core.state.project_state import ProjectState
+    from tui.engine import Engine
+    from tui.present.frame import Records
+    from tui.present.glyphs import Glyphs
+    from tui.present.palette_index import PaletteIndex
+    from tui.state.back_stack import FollowedLink
+    from tui.state.key_queue import JumpGuard, KeyQueue
+    from tui.state.saved_views import SavedView
+    from tui.state.user_state import UserState
+    from tui.widgets.bars import Item
 
 
 class Services(Protocol):

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from core.records.patterns import Pattern
+if TYPE_CHECKING:
+    from core.records.patterns import Pattern
 
 EQUAL: Final = "same"
 DELETED: Final = "gone"

@@ -5,19 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from core.base.errors import BadInput, Conflict, Unwritable
 from core.base.text import visible_line
 from core.config.paths import PATTERN_FILES, ProjectPaths
-from core.config.settings import Settings
 from core.curation.effects import Outcome, Outcomes, Step, apply_steps
-from core.ledger.ledger import Ledger
 from core.records.decisions import TURNS, Decision, Effect, Verb
 from core.records.patterns import ID_PREFIXES, PatternType
 from core.sources.pattern_text import LIST_OF, merge_records
 from core.storage.atomic_write import curation_lock, rewrite
 from core.storage.file_reader import convert_to_utf8
+
+if TYPE_CHECKING:
+    from core.config.settings import Settings
+    from core.ledger.ledger import Ledger
 
 _SUFFIXES: Final = (".json", ".jsonl")
 _NUMBERED: Final = re.compile(r"(pat-(?:error|success|anti)|tmpl)-(.+?)-\d{3}")

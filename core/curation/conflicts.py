@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from core.base.errors import Conflict
 from core.base.formatting import shorten_id
 from core.base.text import visible_line
-from core.curation.case import Draft
 from core.curation.decision_text import about_text, verb_text
 from core.curation.undo import ALONE, affected_ids
 from core.learning.outcomes import format_duration_ms
 from core.records.decisions import TURNS, Decision
+
+if TYPE_CHECKING:
+    from core.curation.case import Draft
 
 
 class ExpectedState(NamedTuple):

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -16,13 +16,15 @@ from core.curation import commands, record_changes, rules, text_approval
 from core.curation.case import Case, Draft, change
 from core.curation.commands import Command, PatternCommand, Promote
 from core.curation.decision_writer import Decided, DecisionWriter, Make, Progress, Refusal, clean
-from core.curation.pattern_registry import UnitOfWork
 from core.curation.question_rules import QUESTION_RULES
 from core.curation.record_changes import Batch
 from core.learning.assessment import HELD, QUARANTINE, Assessment
-from core.learning.inversion_rules import Inversion
 from core.records.decisions import VERBS, CurationState, Verb
 from core.records.patterns import ID_PREFIXES, Maturity, Pattern, PatternType
+
+if TYPE_CHECKING:
+    from core.curation.pattern_registry import UnitOfWork
+    from core.learning.inversion_rules import Inversion
 
 
 class Target(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import count
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -15,16 +15,18 @@ from msgspec.structs import replace
 
 from core.base.errors import AlreadyDone, BadInput, Conflict, Refused, StaleDecision
 from core.base.formatting import shorten_id
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
 from core.curation import undo
 from core.curation.apply import apply_pending
 from core.curation.case import Draft
 from core.curation.conflicts import ExpectedState, check_decisions, check_newest, check_texts
-from core.curation.effects import Outcome
 from core.curation.pattern_registry import UnitOfWork
 from core.ledger.ledger import Ledger
 from core.records.decisions import CurationState, Decision, Verb
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.config.settings import Settings
+    from core.curation.effects import Outcome
 
 _SHARED: Final = [name for name in Decision.__struct_fields__ if name in Draft.__struct_fields__]
 """Fields of a decision that its draft already has."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from core.base.text import visible_line
-from core.records.decisions import Effect
 from core.sources.key_style import RecordText
 from core.sources.pattern_text import Record, empty_file, id_key, insert_all, records, remove_all
 from core.sources.schema import CLAIMED_RATE
 from core.storage.json_editor import BadJson, JsonText, Path, parse_value
+
+if TYPE_CHECKING:
+    from core.records.decisions import Effect
 
 _MISSING: Final = object()
 _LAST_USED: Final = "last_used"

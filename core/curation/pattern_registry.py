@@ -8,23 +8,25 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path as FilePath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from core.base.errors import BadInput, Refused, Unwritable
 from core.base.text import visible_line
-from core.config.paths import ProjectPaths
 from core.curation.apply import FreeIds, pattern_path
 from core.curation.merge import as_read
 from core.curation.rules import OVERRIDE
-from core.ledger.ledger import Ledger
-from core.records.patterns import Pattern
 from core.sources.key_style import RecordText
 from core.sources.pattern_record import text_of
 from core.sources.pattern_text import Record, id_key, records
 from core.storage.json_editor import BadJson, JsonText, Path
 from core.storage.locks import open_regular
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.ledger.ledger import Ledger
+    from core.records.patterns import Pattern
 
 MAX_STORED_TEXT: Final = 64 << 10  # Maximum length of a text, in characters of JSON, that is stored with a decision.
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from core.base.errors import AlreadyDone, Refused
 from core.base.formatting import shorten_id
 from core.base.text import plural
 from core.curation import commands
 from core.curation.case import Draft
-from core.curation.commands import Command, JudgeReports
 from core.curation.decision_text import ABOUT
 from core.curation.rules import snooze_end, snoozed_fields
 from core.records.decisions import APPROVE, TEXT_HASH, VERBS, CurationState, text_hash
+
+if TYPE_CHECKING:
+    from core.curation.commands import Command, JudgeReports
 
 
 def judge_reports(command: JudgeReports, state: CurationState, _at: datetime) -> Draft:

@@ -20,13 +20,13 @@ from core.curation.merge import as_read, check_pair, merge_changes
 from core.curation.pattern_registry import Registry, Stored, check_storable
 from core.extraction.selection import link_alternatives
 from core.records.decisions import CurationState, Effect, Verb
-from core.records.extractions import Extraction
 from core.records.patterns import ID_PREFIXES, Pattern, PatternType
 from core.records.times import iso
 from core.sources.patterns import read_patterns
 
 if TYPE_CHECKING:
     from core.curation.exchange.import_plan import ImportPlan
+    from core.records.extractions import Extraction
 
 ARCHIVED: Final = "archived"  # Key of an archived record: when, why, by whom, by which decision, and from which file.
 PRUNE: Final = "prune"  # Subject of a decision made by the pruning policy.

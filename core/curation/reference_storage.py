@@ -10,13 +10,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import asdict
 
 from core.base.errors import BadInput, Unwritable
 from core.base.text import visible_line
-from core.config.paths import ProjectPaths
 from core.learning.criteria import FeedbackEvent
 from core.learning.decay import parse_moment
 from core.learning.errors import ErrorEntry, ErrorStorage, unknown_error
@@ -29,6 +28,9 @@ from core.records.events import ErrorNote, Event, event_id
 from core.sources.events import EventLog, append_events
 from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_PATTERN_BYTES, read_file
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
 
 _SUCCESS: Final = {Verdict.HELPFUL: True, Verdict.HARMFUL: False, Verdict.NEUTRAL: None}
 _TYPES: Final = {success: verdict.value for verdict, success in _SUCCESS.items()}

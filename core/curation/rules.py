@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -19,18 +19,20 @@ from core.base.formatting import format_day, shorten_id
 from core.base.text import plural
 from core.curation import commands
 from core.curation.case import Case, Draft, change, since
-from core.curation.commands import PatternCommand
 from core.curation.decision_text import WAS_QUARANTINED
 from core.curation.merge import as_read
 from core.learning.assessment import QUARANTINE
-from core.learning.inversion_rules import Inversion
 from core.records.decisions import APPROVE, VERBS, WAS_HELD, Effect, Pin, Verb
 from core.records.patterns import Maturity, PatternType
 from core.records.suspicions import Severity
 from core.records.times import iso
 from core.scanning.messages import describe_suspicions
 from core.scanning.verdict import find_stopping_severity
-from core.state.project_state import ProjectState
+
+if TYPE_CHECKING:
+    from core.curation.commands import PatternCommand
+    from core.learning.inversion_rules import Inversion
+    from core.state.project_state import ProjectState
 
 OVERRIDE: Final = "override"
 """Key of a pattern record that shows a decision to other tools; only the ledger is authoritative."""

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from core.base.errors import Refused
 from core.curation.case import DECIDED_TEXT, Case, Draft, since
 from core.curation.merge import as_read
-from core.curation.pattern_registry import Stored
 from core.records.decisions import Decision, Effect, Verb
-from core.records.patterns import Pattern
 from core.sources.pattern_record import text_of
 from core.sources.pattern_text import id_key
-from core.state.project_state import ProjectState
+
+if TYPE_CHECKING:
+    from core.curation.pattern_registry import Stored
+    from core.records.patterns import Pattern
+    from core.state.project_state import ProjectState
 
 
 def approved_text(decision: Decision, pattern: Pattern) -> dict[str, Any]:

@@ -11,23 +11,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.errors import BadInput, Conflict, Unwritable
 from core.base.text import visible_line
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
 from core.curation.apply import pattern_path
 from core.curation.merge import Tally
 from core.learning import evidence
 from core.learning.evidence import UseCounts, claimed_rate, find_counted_event, is_later, usable_trend
 from core.learning.scoreboard import Scoreboard
-from core.records.decisions import Decision
 from core.records.events import Event, Observation, event_id
-from core.records.loops import Loop
 from core.records.patterns import Pattern, PatternType
 from core.records.snapshot import Snapshot
 from core.records.times import iso, parse_time
@@ -37,7 +33,13 @@ from core.sources.pattern_record import read_record
 from core.sources.pattern_text import Record, find, merge_records
 from core.sources.schema import CLAIMED_RATE
 from core.storage.atomic_write import curation_lock, rewrite
-from core.storage.json_editor import JsonText
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.config.settings import Settings
+    from core.records.decisions import Decision
+    from core.records.loops import Loop
+    from core.storage.json_editor import JsonText
 
 _FROM_RECORD: Final = (evidence.DISCOVERY, evidence.TREND, evidence.AGGREGATE)
 _RESULTS: Final = ("applied", "feedback", "outcome")

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -20,8 +20,6 @@ from msgspec import Struct
 from core.base.errors import BadInput, Refused, UnknownRecord, Unwritable
 from core.base.id_lookup import find_matching_ids, require_one
 from core.base.text import visible_line
-from core.config.paths import ProjectPaths
-from core.config.settings import DebugMemorySettings
 from core.debug_memory.retention import (
     ARCHIVE,
     DebugFiles,
@@ -37,8 +35,12 @@ from core.records.debug_sessions import DebugSession
 from core.records.times import iso, parse_time
 from core.storage.append_log import AppendLog
 from core.storage.atomic_write import rename_to_free
-from core.storage.file_reader import Stamp
 from core.storage.json_reader import decode_jsonl
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.config.settings import DebugMemorySettings
+    from core.storage.file_reader import Stamp
 
 JOURNAL: Final = "debug-memory.jsonl"
 ARCHIVED: Final = "archived"

@@ -11,7 +11,7 @@ import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -22,8 +22,6 @@ from core.config.paths import ProjectPaths, is_safe_id
 from core.debug_memory.index import STATUS, DebugIndex
 from core.records.debug_sessions import ESCALATED, DebugSession, Escalation
 from core.records.decisions import escalation_question_id
-from core.records.extractions import Material
-from core.records.snapshot import Snapshot
 from core.records.times import iso
 from core.sources.debug_sessions import find_record
 from core.sources.validation import normalize_keys
@@ -32,6 +30,10 @@ from core.storage.decoded import Problem
 from core.storage.file_reader import decode, read_file
 from core.storage.locks import check_writable
 from core.storage.yaml_reader import decode_yaml
+
+if TYPE_CHECKING:
+    from core.records.extractions import Material
+    from core.records.snapshot import Snapshot
 
 _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 FOLDER: Final = "escalations"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.errors import BadInput, Refused
 from core.base.text import visible_line
-from core.config.paths import ProjectPaths
 from core.debug_memory.index import CATEGORY, PATTERN, DebugIndex
 from core.records.debug_sessions import PASSED, DebugSession, Lesson
 from core.sources.debug_sessions import find_record
@@ -19,6 +18,9 @@ from core.sources.normalize import word
 from core.storage.atomic_write import rewrite, take_theirs
 from core.storage.json_editor import BadJson, JsonText, Path
 from core.storage.yaml_editor import YamlText
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
 
 _LEARNINGS: Final = "learnings"
 _IDENTIFIED: Final = "patterns_identified"

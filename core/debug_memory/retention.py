@@ -11,12 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from core.config.paths import ProjectPaths
-from core.config.settings import DebugMemorySettings
 from core.records.debug_sessions import ESCALATED, IN_PROGRESS, DebugSession, Escalation
 from core.records.findings import Severity
 from core.sources.debug_sessions import join_escalations, read_escalation, read_sessions
@@ -24,6 +22,10 @@ from core.sources.record_kinds import ESCALATION, can_contain_sessions, kind_of
 from core.sources.sweep import can_contain_records, scan
 from core.storage.decoded import Problem
 from core.storage.file_reader import Stamp, decode, read_file
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.config.settings import DebugMemorySettings
 
 HOME: Final = "debug-memory"
 ARCHIVE: Final = "archive"

@@ -10,15 +10,17 @@ from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from core.base.errors import Conflict, Unwritable
 from core.config.paths import PATTERN_FILES, ProjectPaths
-from core.demo.scripts import IterationScript, LoopScript
 from core.records.times import iso
 from core.sources.key_style import RecordText
 from core.sources.pattern_text import find, merge_records
 from core.storage.atomic_write import curation_lock, rewrite
+
+if TYPE_CHECKING:
+    from core.demo.scripts import IterationScript, LoopScript
 
 _STEPS: Final = 3  # Number of calls to `advance` per iteration: it starts, reports progress, and ends.
 _RETRY_SECONDS: Final = (0.02, 0.1)

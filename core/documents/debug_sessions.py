@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_duration, format_percent
 from core.base.text import plural
@@ -12,8 +12,10 @@ from core.documents import document as doc
 from core.documents.document import code, fields, items, line, section
 from core.documents.loops import error_text
 from core.documents.signs import result_sign, session_status_sign
-from core.records.debug_sessions import Analysis, DebugSession, Escalation, Execution, Failure, Fix, Results
-from core.state.project_state import ProjectState
+
+if TYPE_CHECKING:
+    from core.records.debug_sessions import Analysis, DebugSession, Escalation, Execution, Failure, Fix, Results
+    from core.state.project_state import ProjectState
 
 _PLAIN: Final = 3  # Environment entries that need no name: runtime, version, framework.
 _HASH_CHARS: Final = 12

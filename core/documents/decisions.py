@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from core.curation.decision_text import about_text, describe_change, verb_text
 from core.documents.document import Document, Line, Moment, Text, fields, line, section
-from core.records.decisions import Decision, Effect
-from core.state.project_state import ProjectState
+
+if TYPE_CHECKING:
+    from core.records.decisions import Decision, Effect
+    from core.state.project_state import ProjectState
 
 
 def decision_document(state: ProjectState, decision: Decision) -> Document:

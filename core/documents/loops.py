@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_decimal, format_duration, format_percent
 from core.base.text import plural
 from core.documents.document import Block, Moment, Part, Table, Text, code, fields, items, line, more, section
 from core.documents.reflections import kind_word
 from core.documents.signs import VERDICT_STYLES, outcome_sign, result_sign, status_sign
-from core.records.debug_sessions import Failure
-from core.records.events import Observation
-from core.records.loops import Iteration, Loop, LoopDetails
-from core.records.patterns import Pattern
-from core.records.reflections import Reflection
-from core.state.project_state import ProjectState
+
+if TYPE_CHECKING:
+    from core.records.debug_sessions import Failure
+    from core.records.events import Observation
+    from core.records.loops import Iteration, Loop, LoopDetails
+    from core.records.patterns import Pattern
+    from core.records.reflections import Reflection
+    from core.state.project_state import ProjectState
 
 _MAX_ERRORS: Final = 5
 _MAX_LEARNINGS: Final = 8

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_decimal, format_percent
 from core.base.text import plural
@@ -11,17 +11,19 @@ from core.documents import document as doc
 from core.documents.decisions import decision_line
 from core.documents.document import code, fields, items, limited, line, more, section
 from core.documents.signs import TYPE_WORDS, result_sign, state_sign
-from core.learning.assessment import Assessment
 from core.learning.explanation import decayed_weight
 from core.learning.lineage import LineageEvent, format_iterations
 from core.metrics.effectiveness import compare_pattern
 from core.records.decisions import TURNS, Decision
-from core.records.events import Observation
 from core.records.patterns import Pattern, PatternType
 from core.scanning.messages import SEVERITY_WORDS, describe_rule
 from core.state.findings import count_conflicts, scan_pattern
 from core.state.history import explain_pattern, pattern_lineage
-from core.state.project_state import ProjectState
+
+if TYPE_CHECKING:
+    from core.learning.assessment import Assessment
+    from core.records.events import Observation
+    from core.state.project_state import ProjectState
 
 DESCRIPTION_LABELS: Final = {
     PatternType.ERROR: "Fix",

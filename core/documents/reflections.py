@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from core.documents.document import Block, Code, Document, Moment, fields, items, line
 from core.documents.signs import outcome_sign
 from core.records.loops import Outcome
-from core.records.reflections import Reflection
-from core.state.project_state import ProjectState
+
+if TYPE_CHECKING:
+    from core.records.reflections import Reflection
+    from core.state.project_state import ProjectState
 
 DRAFT = "draft, not reviewed yet"
 

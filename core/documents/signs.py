@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from core.debug_memory.escalations import find_escalation
 from core.documents.document import Sign
@@ -13,7 +13,9 @@ from core.records.debug_sessions import ESCALATED, DebugSession
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import LoopStatus, Outcome
 from core.records.patterns import PatternType
-from core.records.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from core.records.snapshot import Snapshot
 
 TYPE_WORDS: Final = {
     PatternType.ERROR: "error pattern",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from core.base.formatting import format_duration, format_percent
 from core.base.text import plural
@@ -13,12 +13,14 @@ from core.documents import reflections as reflection_documents
 from core.documents.document import code, fields, items, line, section
 from core.documents.signs import attempt_sign, result_sign, task_sign
 from core.episodes.attempt_state import AttemptCondition, AttemptState
-from core.episodes.history import AttemptDetail, TaskHistory, WholeHistory
 from core.episodes.replay import ReplayStep, ReplaySteps, Verdict
 from core.records.episodes import Action, Attempt, Milestone, Task
-from core.records.reflections import Reflection
 from core.sources.actions import to_text
 from core.storage.json_reader import decode_json
+
+if TYPE_CHECKING:
+    from core.episodes.history import AttemptDetail, TaskHistory, WholeHistory
+    from core.records.reflections import Reflection
 
 MAX_ACTIONS: Final = 500  # Newest actions listed per attempt of a whole task; an attempt alone has all of them.
 MAX_ATTEMPTS: Final = 50

@@ -6,20 +6,22 @@ import os
 import re
 from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct
 
 from core.base.errors import BadInput, Unwritable
-from core.episodes.folders import AttemptFolder, TaskFolder
 from core.episodes.json_files import Shapes, check_shapes, edit_object, set_default, set_members
 from core.episodes.validation import MAX_TOTAL_SIZE
 from core.sources import normalize
 from core.storage.append_log import AppendLog
 from core.storage.file_reader import MAX_BYTES
-from core.storage.json_editor import JsonText
 from core.storage.locks import open_regular
+
+if TYPE_CHECKING:
+    from core.episodes.folders import AttemptFolder, TaskFolder
+    from core.storage.json_editor import JsonText
 
 MAX_QUALITIES: Final = 50_000  # maximum length of a quality history; readers accept it
 _ENTRY_BYTES: Final = 120  # maximum size of an entry of the quality history

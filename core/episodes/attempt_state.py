@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from core.base.text import plural
-from core.config.settings import WatchSettings
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import Outcome
+
+if TYPE_CHECKING:
+    from core.config.settings import WatchSettings
 
 
 class AttemptState(StrEnum):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from core.records.episodes import Action
+if TYPE_CHECKING:
+    from core.records.episodes import Action
 
 _MAX_TEXT: Final = 20_000
 _MAX_WORDS: Final = 100

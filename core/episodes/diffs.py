@@ -5,12 +5,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from core.base.text import plural
-from core.records.episodes import Action
 from core.sources import normalize
 from core.storage.json_reader import decode_json
+
+if TYPE_CHECKING:
+    from core.records.episodes import Action
 
 MAX_COMPARED: Final = 400  # maximum number of lines that are compared; new files need no comparison
 MAX_LINES: Final = 200  # maximum number of lines of a diff, besides a line with the number of omitted ones

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.errors import UnknownRecord
 from core.base.text import visible_line
-from core.config.paths import ProjectPaths
 from core.episodes.task_lookup import MAX_NAMED, find_task, list_entries
 from core.records.episodes import Attempt, Milestone, Task
 from core.records.findings import Finding, Severity
@@ -26,6 +25,9 @@ from core.sources.reflections import join_reflections, read_reflections
 from core.storage.decoded import Problem
 from core.storage.file_reader import RawFile, read_file
 from core.storage.json_reader import decode_json, decode_jsonl
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
 
 MAX_RESULTS: Final = 1000  # maximum number of result files per attempt, and of folders that are searched for them
 MAX_COUNTED: Final = 100  # if a task has more attempts, the trajectory's counts of ended attempts are not verified

@@ -7,14 +7,16 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from datetime import datetime
 from itertools import islice, takewhile
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from core.base.record_text import one_line
 from core.episodes.commands import ActionCommand, is_read_only, parse_command
-from core.records.episodes import Action
 from core.records.loops import Outcome
+
+if TYPE_CHECKING:
+    from core.records.episodes import Action
 
 ACTION_TYPES: Final = ("read", "write", "bash", "grep", "glob", "task", "edit")  # types of actions
 MAX_FAILURES: Final = 1000  # maximum number of distinct failures in a summary; further ones are only counted

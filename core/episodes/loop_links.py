@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 
 from core.records.episodes import Task
-from core.records.loops import Loop
-from core.records.reflections import MemoryTask
+
+if TYPE_CHECKING:
+    from core.records.loops import Loop
+    from core.records.reflections import MemoryTask
 
 MAX_COMPARED: Final = 4_096  # number of characters of a description that are compared; tasks store at most this
 BY_METADATA: Final = "named in the metadata"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from core.base.errors import BadInput, Conflict, Refused, Unwritable
 from core.base.validation import check_count, check_flag
@@ -25,11 +25,13 @@ from core.episodes.reflections import add_reflection
 from core.episodes.strict_reader import ROOM, StrictReader
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
-from core.records.reflections import Reflection
 from core.records.times import iso
 from core.sources import normalize
 from core.storage.append_log import AppendLog
-from core.storage.json_editor import JsonText
+
+if TYPE_CHECKING:
+    from core.records.reflections import Reflection
+    from core.storage.json_editor import JsonText
 
 
 class Episodes:

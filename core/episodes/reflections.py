@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
@@ -16,12 +16,14 @@ from core.episodes.folders import TaskFolder, find_attempt_folder
 from core.episodes.log_summary import CHECK, COMMAND, TOOL, LoggedFailure, LogSummary
 from core.episodes.strict_reader import StrictReader
 from core.learning.outcomes import format_duration_ms
-from core.records.episodes import Attempt
 from core.records.loops import Outcome
 from core.records.reflections import NOTHING_LEARNED, NOTHING_LEARNED_IN_ALL, Reflection
 from core.records.times import iso
 from core.storage.append_log import AppendLog
 from core.storage.file_reader import MAX_BYTES
+
+if TYPE_CHECKING:
+    from core.records.episodes import Attempt
 
 TEMPLATE: Final = """\
 ## Reflection on Attempt {attempt_id}

@@ -6,15 +6,17 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Final, overload
+from typing import TYPE_CHECKING, Final, overload
 
 from msgspec import Struct
 
 from core.base.text import ELLIPSIS, plural
 from core.episodes.diffs import DIFF_PARAMS, build_diff
-from core.episodes.history import AttemptDetail
 from core.records.episodes import Action
-from core.sources.actions import Actions
+
+if TYPE_CHECKING:
+    from core.episodes.history import AttemptDetail
+    from core.sources.actions import Actions
 
 MAX_PAUSE: Final = 5.0  # maximum pause between two actions in a replay, in seconds
 MAX_OUTPUT_LINES: Final = 8  # number of lines of a shortened output: half from its beginning, half from its end

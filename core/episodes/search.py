@@ -8,17 +8,15 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
 from core.base.errors import RalphdeckError
-from core.config.paths import ProjectPaths
 from core.episodes.history import TaskFiles, read_attempts
 from core.episodes.search_reader import SearchFilters, SearchHit, SearchPlace, SearchReader, SearchWords
 from core.episodes.task_lookup import find_attempt, list_entries
-from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, Task
 from core.records.findings import Finding
 from core.records.times import parse_time
@@ -34,6 +32,10 @@ from core.sources.sweep import scan_path
 from core.storage.decoded import MAX_DEPTH
 from core.storage.file_reader import MAX_BYTES, MAX_PATTERN_BYTES
 from core.storage.json_reader import decode_json, decode_jsonl
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.records.debug_sessions import DebugSession
 
 _ACTION_TEXTS: Final = ("type", "tool", "params", "error", "output", "reasoning", "expected_outcome")
 _ENDED: Final = ("ended", "timestamp", "at")  # keys of the time of a result; the file's mtime may be that of a copy

@@ -7,19 +7,21 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from core.base.errors import BadInput
 from core.base.text import ELLIPSIS
-from core.config.paths import ProjectPaths
 from core.records.episodes import TaskStatus
-from core.records.findings import Finding
 from core.records.loops import Outcome
 from core.sources.record_kinds import DEBUG_SESSIONS
 from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_BYTES, RawFile, decode, read_file
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.records.findings import Finding
 
 MAX_QUERY: Final = 512  # maximum length of a query
 BETWEEN: Final = " \N{MIDDLE DOT} "  # separator of lines in an excerpt

@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct
 
 from core.records.episodes import Task, TaskStatus
 from core.records.loops import Outcome
-from core.records.reflections import Reflection
-from core.records.snapshot import Snapshot
 from core.retrieval.embedding import task_text
 from core.retrieval.embeddings import SAME, UNRELATED, ComparableWork, Embeddings, PastTask
 from core.retrieval.task import content_words
+
+if TYPE_CHECKING:
+    from core.records.reflections import Reflection
+    from core.records.snapshot import Snapshot
 
 SEMANTIC: Final = "meaning"
 WORDS: Final = "words"

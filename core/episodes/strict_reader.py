@@ -6,19 +6,21 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from core.base.errors import Conflict
-from core.episodes.folders import AttemptFolder, TaskFolder
 from core.episodes.json_files import Shapes, check_editable, read_last_lines, read_object
 from core.episodes.log_summary import LogSummary, summarize_log
 from core.records.episodes import Attempt, Task
 from core.records.loops import Outcome
-from core.records.reflections import Reflection
 from core.sources.actions import Actions
 from core.sources.episodes import join_attempts, parse_attempts, parse_tasks
 from core.sources.reflections import read_reflections
-from core.storage.decoded import Line
+
+if TYPE_CHECKING:
+    from core.episodes.folders import AttemptFolder, TaskFolder
+    from core.records.reflections import Reflection
+    from core.storage.decoded import Line
 
 TRAJECTORY_SHAPES: Final[Shapes] = {("attempts",): list}  # expected types in `trajectory.json`
 ROOM: Final = 1 << 16  # bytes that a step may add to each file besides the texts of the caller

@@ -7,20 +7,22 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from statistics import median
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.config.settings import Settings
 from core.episodes.attempt_state import AttemptState, assess_attempts
 from core.episodes.loop_links import Coverage, measure_coverage
 from core.learning.finished_work import WorkReport, attempt_success, collect_reports
 from core.learning.statistics import Difference, format_inconclusive, jeffreys_interval, required_cases
-from core.records.episodes import Attempt
 from core.records.loops import Outcome
-from core.records.reflections import Reflection
-from core.records.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from core.config.settings import Settings
+    from core.records.episodes import Attempt
+    from core.records.reflections import Reflection
+    from core.records.snapshot import Snapshot
 
 TARGET_IMPROVEMENT: Final = 0.20
 """Target difference of success rates; not relative, since the rate without reflections may be 0."""

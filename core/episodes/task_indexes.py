@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from core.base.errors import BadInput, Conflict, Unwritable
-from core.config.paths import ProjectPaths
 from core.episodes.folders import TaskFolder, lock_index
 from core.episodes.history import TaskFiles
 from core.episodes.json_files import Shapes, check_editable, check_shapes, edit_object, read_object
@@ -16,7 +15,10 @@ from core.episodes.task_lookup import task_ids
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.sources.episodes import TRAJECTORY
 from core.storage.append_log import sync_folder
-from core.storage.json_editor import JsonText
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.storage.json_editor import JsonText
 
 BY_STATUS: Final = "by-status.json"
 BY_AGENT: Final = "by-agent.json"

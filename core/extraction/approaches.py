@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from core.base.record_text import make_slug, one_line, strip_label
 from core.base.text import plural, safe_matcher
@@ -14,10 +14,12 @@ from core.extraction.fix_kinds import MIN_DESCRIPTION, detect_domain, mentioned_
 from core.extraction.fixes import describe_action, describe_attempt, has_passed, list_files, list_tools
 from core.extraction.own_reflections import find_reflected_steps
 from core.extraction.record_parts import find_end, make_proposal, make_source
-from core.records.extractions import Material, Proposal
 from core.records.loops import Iteration, Loop, LoopStatus, Outcome
 from core.records.patterns import PatternType
 from core.retrieval.task import analyse_task, content_words
+
+if TYPE_CHECKING:
+    from core.records.extractions import Material, Proposal
 
 _MAX_STEPS: Final = 20
 _MAX_BENEFITS: Final = 3

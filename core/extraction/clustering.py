@@ -7,16 +7,18 @@ from collections import Counter, defaultdict
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 from core.episodes.loop_links import LoopNames
 from core.episodes.similar_tasks import collect_past_tasks
 from core.records.reflections import Reflection
-from core.records.snapshot import Snapshot
 from core.retrieval.contradiction import MIN_SIMILARITY, Statement
 from core.retrieval.similarity import TextPool
+
+if TYPE_CHECKING:
+    from core.records.snapshot import Snapshot
 
 CLUSTER_ID: Final = "recurring-"  # prefix of cluster IDs
 MIN_LOOPS: Final = 2

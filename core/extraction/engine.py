@@ -9,12 +9,11 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
 from core.base.record_text import make_slug, one_line, strip_label
-from core.config.settings import ExtractionSettings
 from core.debug_memory.error_messages import location_hint
 from core.extraction.approaches import explain_no_approach, find_approaches
 from core.extraction.clustering import MIN_LOOPS, Cluster
@@ -38,8 +37,11 @@ from core.extraction.selection import (
 from core.records.debug_sessions import Failure
 from core.records.extractions import ALL_TYPES, Extraction, Material, Proposal
 from core.records.patterns import PatternType
-from core.records.reflections import Reflection
 from core.retrieval.task import analyse_task
+
+if TYPE_CHECKING:
+    from core.config.settings import ExtractionSettings
+    from core.records.reflections import Reflection
 
 MAX_PROPOSALS: Final = 50  # maximum number of proposals of one type per loop; each is compared with all others
 _SLUGS: Final = {"add_null_check": "null-check", "add_import": "missing-import"}

@@ -7,21 +7,23 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import chain
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from core.base.record_text import make_slug, one_line, strip_label
 from core.base.text import plural
-from core.config.settings import ExtractionSettings
 from core.extraction.errors import Sighting, find_errors, parse_error
 from core.extraction.fix_kinds import detect_domain, mentioned_language
 from core.extraction.fixes import Repair, describe_action, fails_with, find_repeated_errors
 from core.extraction.own_reflections import describe_reflection, find_reason, find_warnings
 from core.extraction.record_parts import find_end, make_proposal, make_source
 from core.records.debug_sessions import Failure
-from core.records.extractions import Material, Proposal
 from core.records.loops import Iteration, LoopStatus
 from core.records.patterns import PatternType
 from core.retrieval.task import analyse_task
+
+if TYPE_CHECKING:
+    from core.config.settings import ExtractionSettings
+    from core.records.extractions import Material, Proposal
 
 _MAX_TEXT: Final = 2000
 _MAX_SYMPTOMS: Final = 5

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -18,10 +18,12 @@ from core.episodes.commands import parse_command
 from core.episodes.diffs import build_diff
 from core.extraction.errors import Sighting, count_failing, extract_message, find_errors, parse_error
 from core.records.debug_sessions import DebugSession, Execution, Failure, Fix
-from core.records.episodes import Action, Attempt
-from core.records.events import Event
-from core.records.extractions import LoggedAttempt, Material
 from core.records.loops import Iteration, Outcome
+
+if TYPE_CHECKING:
+    from core.records.episodes import Action, Attempt
+    from core.records.events import Event
+    from core.records.extractions import LoggedAttempt, Material
 
 MAX_LATER_RUNS: Final = 50  # maximum number of later runs of a command that are checked for an error
 MAX_EDITS: Final = 20  # maximum number of changes in the description of a fix, the last ones

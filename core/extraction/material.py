@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec.structs import replace
 
 from core.base.errors import UnknownRecord
 from core.base.grouping import group_pairs
 from core.base.text import visible_line
-from core.config.paths import ProjectPaths
 from core.episodes.history import read_attempt
 from core.episodes.loop_links import link_tasks
 from core.episodes.similar_tasks import collect_past_tasks
@@ -20,10 +19,13 @@ from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, group_by_task
 from core.records.events import Event
 from core.records.extractions import LoggedAttempt, Material
-from core.records.loops import Loop
 from core.records.reflections import Reflection
-from core.records.snapshot import Snapshot
 from core.sources.loop_details import read_loop_details
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.records.loops import Loop
+    from core.records.snapshot import Snapshot
 
 _Record = TypeVar("_Record", Event, Reflection, DebugSession)
 MAX_RECORDS: Final = 500  # maximum number of iterations, reflections and errors of one loop, the newest ones

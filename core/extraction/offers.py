@@ -9,17 +9,17 @@ from msgspec.structs import replace
 
 from core.base.errors import Refused, UnknownRecord
 from core.base.text import visible_line
-from core.config.paths import ProjectPaths
-from core.config.settings import ExtractionSettings
 from core.extraction.clustering import CLUSTER_ID, Cluster, Steps, cluster_snapshot, cluster_snapshot_in_steps
 from core.extraction.engine import extract, extract_recurring_lesson
 from core.extraction.material import Materials
 from core.extraction.selection import KnownPatterns
-from core.records.extractions import Extraction
-from core.records.patterns import PatternType
-from core.records.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.config.settings import ExtractionSettings
+    from core.records.extractions import Extraction
+    from core.records.patterns import PatternType
+    from core.records.snapshot import Snapshot
     from core.state.project_state import ProjectState
 
 MAX_JUDGED: Final = 200  # maximum number of recurring learnings that are checked for a candidate, those of most loops

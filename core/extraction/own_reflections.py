@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from core.base.record_text import one_line, strip_label
 from core.extraction.errors import extract_message, parse_error
 from core.extraction.fixes import Repair
 from core.learning.inversion_rules import polarity_lint
 from core.records.debug_sessions import Failure
-from core.records.extractions import Material
 from core.records.loops import LoopStatus, Outcome
-from core.records.reflections import Reflection
+
+if TYPE_CHECKING:
+    from core.records.extractions import Material
+    from core.records.reflections import Reflection
 
 _WARNING: Final = re.compile(r"(?:please\s+)?(?:avoid|never|do\s+not|don['\u2019]t|stop)\s+(?=\w)", re.IGNORECASE)
 _MAX_WARNINGS: Final = 5

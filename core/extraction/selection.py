@@ -6,21 +6,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
 from core.base.grouping import group_pairs
 from core.base.record_text import one_line
 from core.base.text import safe_matcher
-from core.config.settings import ExtractionSettings
 from core.debug_memory.error_messages import generalize_message
 from core.extraction.errors import Sighting, extract_message
 from core.extraction.record_parts import parse_pattern
-from core.records.extractions import Proposal
 from core.records.patterns import Pattern, PatternType
-from core.records.snapshot import Snapshot
 from core.retrieval.similarity import SimilarityIndex, measure_similarity
+
+if TYPE_CHECKING:
+    from core.config.settings import ExtractionSettings
+    from core.records.extractions import Proposal
+    from core.records.snapshot import Snapshot
 
 _MAX_MESSAGES: Final = 1_000  # maximum number of messages that a trigger is tested on, evenly sampled
 _MAX_MESSAGE: Final = 1_000

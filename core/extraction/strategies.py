@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from core.base.text import visible_line
 from core.learning.outcomes import Verdict
-from core.learning.scoreboard import Scoreboard
 from core.learning.strategies import extract_strategies, load_expressions
 from core.records.events import Event, event_id
 from core.records.extractions import Extraction, Proposal
 from core.records.patterns import DECOMPOSITION_TAG, Pattern, PatternType
-from core.records.snapshot import Snapshot
 from core.retrieval.task import is_decomposition
+
+if TYPE_CHECKING:
+    from core.learning.scoreboard import Scoreboard
+    from core.records.snapshot import Snapshot
 
 CATEGORY: Final = "architecture"  # task category of a strategy; the pattern file format has none for planning
 _MAX_CONTENT: Final = 120  # maximum number of characters of a text that names a new strategy

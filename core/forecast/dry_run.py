@@ -15,39 +15,41 @@ from heapq import merge
 from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from core.base.errors import BadInput, Unwritable
 from core.base.text import visible_line
-from core.config.paths import ProjectPaths
 from core.curation.apply import pattern_path, steps_of
-from core.curation.commands import Command
 from core.curation.curator import Curator
-from core.curation.decision_writer import Decided
 from core.curation.effects import Outcomes, Step, apply_steps
 from core.curation.pattern_registry import Registry, Stored, UnitOfWork, check_storable
-from core.learning.scoreboard import Scoreboard
 from core.ledger.decision_log import DecisionLog
 from core.ledger.ledger import Ledger
 from core.project.index import Library, split_events
 from core.project.project import Project
 from core.records.decisions import Decision
-from core.records.events import Event
 from core.records.extractions import ALL_TYPES, Extraction
-from core.records.patterns import Pattern, PatternType
 from core.records.snapshot import Delta, Snapshot
-from core.retrieval.embeddings import Embeddings
 from core.sources.key_style import RecordText
 from core.sources.pattern_text import find, slice_file
 from core.sources.patterns import read_patterns
 from core.sources.record_collections import join_copies
-from core.state.project_state import ProjectState
-from core.state.review_items import ReviewItem
 from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_PATTERN_BYTES, read_file
 from core.storage.json_editor import BadJson
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.curation.commands import Command
+    from core.curation.decision_writer import Decided
+    from core.learning.scoreboard import Scoreboard
+    from core.records.events import Event
+    from core.records.patterns import Pattern, PatternType
+    from core.retrieval.embeddings import Embeddings
+    from core.state.project_state import ProjectState
+    from core.state.review_items import ReviewItem
 
 
 class DryRun(NamedTuple):

@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -15,21 +15,23 @@ from core.base.text import visible_line
 from core.curation.commands import Command, bulk
 from core.forecast.dry_run import DryRun, dry_run
 from core.learning.assessment import HELD, QUARANTINE, Assessment
-from core.learning.lineage import LineageEvent
-from core.learning.scoreboard import Scoreboard
-from core.learning.scores import Codes
 from core.learning.states import STATES
-from core.project.project import Project
-from core.records.decisions import Verb
-from core.records.patterns import Pattern
-from core.retrieval.embeddings import Coverage
-from core.retrieval.injection import InjectedContext
 from core.retrieval.rendering import count_tokens, render_context
-from core.review.answers import Answer
 from core.review.context_recipients import LOOP, PAUSED, TASK, ContextCache, Recipient, list_recipients, same_texts
 from core.state.history import pattern_lineage
-from core.state.project_state import ProjectState
 from core.state.review_items import DUPLICATE, ReviewItem
+
+if TYPE_CHECKING:
+    from core.learning.lineage import LineageEvent
+    from core.learning.scoreboard import Scoreboard
+    from core.learning.scores import Codes
+    from core.project.project import Project
+    from core.records.decisions import Verb
+    from core.records.patterns import Pattern
+    from core.retrieval.embeddings import Coverage
+    from core.retrieval.injection import InjectedContext
+    from core.review.answers import Answer
+    from core.state.project_state import ProjectState
 
 SHOWN: Final[tuple[str, ...]] = (*STATES, QUARANTINE, HELD)
 """The states as shown to users, including quarantine and held."""

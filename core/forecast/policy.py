@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,15 +13,11 @@ from msgspec.structs import replace
 from core.base.errors import BadInput
 from core.base.text import plural, visible_line
 from core.base.validation import format_value
-from core.config.paths import ProjectPaths
 from core.learning.assessment import HUMAN
-from core.learning.scoreboard import Scoreboard
-from core.learning.scores import Flags
 from core.ledger.decision_log import FILE as LEDGER
 from core.ledger.verify import verify_ledger
 from core.records.findings import Finding, Severity
 from core.records.patterns import Maturity
-from core.retrieval.injection import InjectedContext
 from core.review.context_recipients import ContextCache, Recipient, list_recipients
 from core.scanning.context_scan import find_combined_harm, find_harm_when_cut
 from core.scanning.verdict import find_stopping_severity, highest_severity
@@ -30,9 +26,15 @@ from core.sources.record_kinds import ACTIONS, ESCALATION, FOLDER, METRICS, PATT
 from core.sources.sweep import can_contain_records
 from core.state.findings import all_findings
 from core.state.history import explain_pattern
-from core.state.project_state import ProjectState
 from core.storage.hash_chain import NOT_AS_WRITTEN
 from core.storage.yaml_reader import decode_yaml
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.learning.scoreboard import Scoreboard
+    from core.learning.scores import Flags
+    from core.retrieval.injection import InjectedContext
+    from core.state.project_state import ProjectState
 
 MAX_BYTES: Final = 64 << 10  # Maximum size of a policy, in bytes.
 _MAX_UNKNOWN: Final = 5

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec.structs import replace as with_fields
 
@@ -25,11 +25,13 @@ from core.records.findings import Finding, Severity
 from core.records.loops import InjectedUse, Liveness, Loop, LoopStatus, Outcome
 from core.records.patterns import Pattern, RecordedCounts
 from core.records.reflections import MemoryTask, Reflection
-from core.records.snapshot import Snapshot
 from core.retrieval.index import LazyPatternIndex
 from core.retrieval.similarity import LazySimilarity
 from core.review.queue import review_queue
 from core.state.project_state import ProjectState
+
+if TYPE_CHECKING:
+    from core.records.snapshot import Snapshot
 
 UNDATED: Final = "undated"  # code of findings about records without a date
 _PATTERNS: Final = ".aiwg/ralph/shared/patterns"

@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec import Struct
 
 from core.base.text import plural, visible_line
-from core.learning.scoreboard import Scoreboard
-from core.learning.scores import Flags, Ints
 from core.learning.states import STATES
 from core.records.decisions import TURNS, Decision, Verb
 from core.records.loops import Loop, LoopStatus
 from core.records.patterns import Maturity
-from core.state.project_state import ProjectState
 from core.state.review_items import BROAD, DUPLICATE, OFFER, RECURRING, UNRECONCILED, ReviewItem
+
+if TYPE_CHECKING:
+    from core.learning.scoreboard import Scoreboard
+    from core.learning.scores import Flags, Ints
+    from core.state.project_state import ProjectState
 
 MIN_RATE_CHANGE: Final = 0.1  # minimum change of a success rate (0..1) to list a pattern whose state is unchanged
 NEW: Final = "new"

@@ -7,17 +7,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from operator import itemgetter
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 
 from core.base.formatting import shorten_id
 from core.base.grouping import group_pairs
 from core.base.text import plural
-from core.config.settings import LearningSettings
-from core.records.decisions import BurstVerdict
-from core.records.events import Event
-from core.records.loops import InjectedUse, Loop
+
+if TYPE_CHECKING:
+    from core.config.settings import LearningSettings
+    from core.records.decisions import BurstVerdict
+    from core.records.events import Event
+    from core.records.loops import InjectedUse, Loop
 
 UNDATED: Final = datetime.min.replace(tzinfo=UTC)  # placeholder for an unknown time
 _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)

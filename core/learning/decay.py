@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from core.base.errors import BadInput
 from core.base.validation import check_half_life, format_value
 from core.records.times import parse_time
+
+if TYPE_CHECKING:
+    from msgspec import Struct
 
 SECONDS_PER_DAY: Final = 86_400.0
 

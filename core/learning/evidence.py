@@ -9,13 +9,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from operator import attrgetter
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from core.base.grouping import group_pairs
 from core.learning.recorded_uses import EVENT_LOG, UseTable, WorkItems, find_origin
 from core.records.events import Event, Observation
 from core.records.loops import InjectedUse, Loop
-from core.records.patterns import Pattern, RecordedCounts
+
+if TYPE_CHECKING:
+    from core.records.patterns import Pattern, RecordedCounts
 
 DISCOVERY: Final = "discovery"
 TREND: Final = "trend"

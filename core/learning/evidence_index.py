@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from core.base.grouping import group_pairs
-from core.config.settings import LearningSettings
 from core.learning.bursts import UNDATED, report_of_event, source_of
 from core.learning.decay import parse_moment
 from core.learning.evidence import find_discoverers, group_uses_by_pattern
@@ -24,12 +23,15 @@ from core.learning.finished_work import (
 )
 from core.learning.outcomes import OutcomeSignals, Verdict, score_outcome
 from core.learning.recorded_uses import group_events_by_work
-from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, Task, group_by_task
-from core.records.events import Event
 from core.records.loops import InjectedUse, Loop, Outcome
 from core.records.patterns import Pattern, PatternType
-from core.records.snapshot import Delta, Snapshot
+
+if TYPE_CHECKING:
+    from core.config.settings import LearningSettings
+    from core.records.debug_sessions import DebugSession
+    from core.records.events import Event
+    from core.records.snapshot import Delta, Snapshot
 
 _JOINS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "events": operator.add,

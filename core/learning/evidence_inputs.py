@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from core.base.grouping import group_pairs
-from core.config.settings import LearningSettings
 from core.learning.bursts import (
     Burst,
     HarmfulReport,
@@ -24,11 +23,14 @@ from core.learning.bursts import (
 from core.learning.evidence import collect_observations, is_later
 from core.learning.evidence_index import EvidenceIndex, aliases, changes_owners, inverted_ids, reindex
 from core.learning.recorded_uses import LOOP, LoopPatterns, collect_loop_patterns
-from core.records.decisions import CurationState
 from core.records.events import Event, Observation
 from core.records.loops import InjectedUse, Loop
-from core.records.patterns import Pattern
-from core.records.snapshot import Delta, Snapshot
+
+if TYPE_CHECKING:
+    from core.config.settings import LearningSettings
+    from core.records.decisions import CurationState
+    from core.records.patterns import Pattern
+    from core.records.snapshot import Delta, Snapshot
 
 
 class IgnoredReport(NamedTuple):

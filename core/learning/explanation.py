@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from core.base.formatting import format_percent
 from core.base.text import plural, visible_line
-from core.config.settings import MaturitySettings, Settings
 from core.learning.assessment import HELD, INVERSION, QUARANTINE, Assessment
 from core.learning.states import STATES, decayed_counts, fewest_results, state_calendar, state_of
 from core.records.events import Observation
 from core.records.patterns import Maturity
 from core.records.times import day_of
+
+if TYPE_CHECKING:
+    from core.config.settings import MaturitySettings, Settings
 
 _HOURS_UNTIL_DAYS: Final = 48
 _NEAR: Final = 0.01  # smaller distances are shown with their first significant digit

@@ -7,14 +7,16 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from core.base.grouping import group_pairs
 from core.learning.outcomes import OutcomeSignals
-from core.records.debug_sessions import DebugSession, Failure
-from core.records.episodes import Attempt
 from core.records.events import Event, Signals
 from core.records.loops import FINISHED, Iteration, Loop, LoopStatus, Outcome
+
+if TYPE_CHECKING:
+    from core.records.debug_sessions import DebugSession, Failure
+    from core.records.episodes import Attempt
 
 _MAX_KEY: Final = 300  # maximum number of characters of a message that are compared
 _TYPE: Final = re.compile(r"(?:uncaught )?(?:\w{1,40}\.){0,6}\w{0,60}(?:error|exception)(?: ?\[\w{1,40}\])?: ")

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import nsmallest
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,12 +14,14 @@ from msgspec.structs import replace
 from core.base.grouping import group_pairs
 from core.base.negation import find_prohibition
 from core.base.text import plural, visible_line
-from core.config.settings import AntiPatternSettings
-from core.learning.assessment import Assessment
 from core.learning.statistics import round_percent
-from core.records.events import Observation
 from core.records.loops import Loop, LoopStatus, Outcome
 from core.records.patterns import Pattern, PatternType
+
+if TYPE_CHECKING:
+    from core.config.settings import AntiPatternSettings
+    from core.learning.assessment import Assessment
+    from core.records.events import Observation
 
 _ID_SLUG: Final = re.compile(r"^(?:pat-(?:error|success|anti)|tmpl|pattern)-(?P<slug>.+?)(?:-\d{3,})?$")
 _NOT_SLUG: Final = re.compile(r"[^a-z0-9]+")

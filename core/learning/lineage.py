@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.text import plural, visible_line
-from core.learning.assessment import Assessment
 from core.learning.evidence import AGGREGATE, TREND, round_half_up
 from core.records.decisions import TURNS, Decision, Verb
-from core.records.events import Observation
-from core.records.loops import Loop
 from core.records.patterns import Pattern, PatternType, SourceLoop
+
+if TYPE_CHECKING:
+    from core.learning.assessment import Assessment
+    from core.records.events import Observation
+    from core.records.loops import Loop
 
 _RESULTS: Final = {True: "applied, helped", False: "applied, failed", None: "applied, result unknown"}
 _FAILURES: Final = {True: "the approach failed", False: "the approach did not fail", None: "result unknown"}

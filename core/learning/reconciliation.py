@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from core.base.formatting import format_percent
 from core.base.text import plural, visible_line
 from core.learning.evidence import AGGREGATE, TREND, UseCounts, claimed_rate, is_later, usable_trend
-from core.records.events import Observation
 from core.records.findings import Finding, Severity
 from core.records.patterns import Pattern, PatternType
 from core.records.times import minute_of
+
+if TYPE_CHECKING:
+    from core.records.events import Observation
 
 
 def reconcile_record(

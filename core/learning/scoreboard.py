@@ -11,15 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from core.base.errors import UnknownRecord
 from core.base.formatting import shorten_id
-from core.config.settings import Settings
 from core.learning.assessment import HELD, HUMAN, INVERSION, QUARANTINE, RULE, Assessment
-from core.learning.bursts import Burst
 from core.learning.evidence import claimed_rate
 from core.learning.evidence_inputs import EvidenceInputs, IgnoredReport
 from core.learning.inversion_rules import Alternatives, Inversion, inversion_triggered, propose_inversion
@@ -29,13 +27,17 @@ from core.learning.recorded_uses import EVENT_LOG, LOOP, LoopPatterns
 from core.learning.scores import NO_PIN, REMOVED, Columns, Ints, ObservationSums, Scores, UseTimes
 from core.learning.states import CODES, STATES, change_within, next_change
 from core.learning.threshold_replay import History
-from core.records.decisions import Pin
-from core.records.events import Observation
-from core.records.findings import Finding
 from core.records.patterns import Maturity, Pattern, PatternType
-from core.records.snapshot import Delta, Snapshot
 from core.records.suspicions import Severity
 from core.scanning.verdict import find_stopping_severity, stops_orders
+
+if TYPE_CHECKING:
+    from core.config.settings import Settings
+    from core.learning.bursts import Burst
+    from core.records.decisions import Pin
+    from core.records.events import Observation
+    from core.records.findings import Finding
+    from core.records.snapshot import Delta, Snapshot
 
 __all__ = ["Assessment", "Scoreboard"]
 

@@ -7,20 +7,22 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.config.settings import Settings
 from core.learning.decay import SECONDS_PER_DAY
 from core.learning.evidence import AGGREGATE, claimed_rate, successes_from_rate
-from core.learning.evidence_inputs import EvidenceInputs
 from core.learning.states import CODES, decayed_counts, multipliers, state_codes
 from core.learning.statistics import jeffreys_intervals
-from core.records.decisions import CurationState
-from core.records.events import Observation
 from core.records.patterns import Maturity, Pattern, RecordedCounts
+
+if TYPE_CHECKING:
+    from core.config.settings import Settings
+    from core.learning.evidence_inputs import EvidenceInputs
+    from core.records.decisions import CurationState
+    from core.records.events import Observation
 
 HELPFUL, HARMFUL, NO_RESULT, INJECTED_ONLY = KINDS = range(4)
 """Kinds of entries: uses by their result, and injections that were not applied."""

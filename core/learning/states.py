@@ -6,16 +6,18 @@ import math
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, pairwise
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from core.base.grouping import group_pairs
 from core.base.validation import check_choice
 from core.config.settings import MaturitySettings
 from core.learning.decay import SECONDS_PER_DAY, decayed_value, parse_moment
 from core.records.patterns import Maturity
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 STATES: Final = (Maturity.CANDIDATE, Maturity.ESTABLISHED, Maturity.PROVEN, Maturity.DEPRECATED)
 """The states in the order of their codes in arrays."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from core.base.text import plural
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 MAX_REQUIRED: Final = 10_000  # larger estimates are reported as "more than" this
 

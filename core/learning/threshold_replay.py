@@ -8,16 +8,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from operator import itemgetter
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from core.config.settings import AntiPatternSettings, MaturitySettings, Settings
-from core.learning.evidence_inputs import EvidenceInputs
 from core.learning.inversion_rules import inversion_triggered
 from core.learning.states import Sums, add_sums, change_within, decay_sums, state_of
-from core.records.events import Observation
 from core.records.patterns import Maturity, PatternType
+
+if TYPE_CHECKING:
+    from core.config.settings import AntiPatternSettings, MaturitySettings, Settings
+    from core.learning.evidence_inputs import EvidenceInputs
+    from core.records.events import Observation
 
 _ALWAYS: Final = datetime.min.replace(tzinfo=UTC)
 

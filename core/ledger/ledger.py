@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import msgspec
 from tinydb import TinyDB
@@ -19,15 +19,17 @@ from tinydb.table import Table
 
 from core.base.errors import BadInput, UnknownRecord, Unwritable
 from core.base.text import visible_line
-from core.config.paths import ProjectPaths
 from core.ledger.decision_log import FILE, AppliedLine, DecisionLog, Record, line_of
 from core.ledger.fold import fold
 from core.records.decisions import CurationState, Decision
 from core.storage.append_log import AppendLog
-from core.storage.decoded import Line
 from core.storage.file_reader import MAX_PATTERN_BYTES
 from core.storage.hash_chain import UNANCHORED, end_of, link_lines, read_anchor, write_anchor
 from core.storage.json_reader import decode_jsonl
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.storage.decoded import Line
 
 TABLE: Final = "ledger"
 _R = TypeVar("_R", bound=Record)

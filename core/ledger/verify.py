@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
 from core.base.errors import BadInput, Unwritable
 from core.base.text import plural
-from core.config.paths import ProjectPaths
 from core.ledger.decision_log import DecisionLog, break_finding
-from core.records.findings import Finding
 from core.records.times import iso
 from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_PATTERN_BYTES, Stamp, read_file
 from core.storage.hash_chain import Chain, ChainBreak, Place, last_lines, read_anchor
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.records.findings import Finding
 
 MAX_HEADS_BYTES: Final = 1 << 20  # Maximum size of a file of heads, in bytes.
 

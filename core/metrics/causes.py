@@ -6,13 +6,14 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from operator import attrgetter
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from core.records.debug_sessions import DebugSession
-from core.records.events import Event
-from core.records.snapshot import Snapshot
+if TYPE_CHECKING:
+    from core.records.debug_sessions import DebugSession
+    from core.records.events import Event
+    from core.records.snapshot import Snapshot
 
 ROOT_CAUSE: Final = "root cause"
 FAILURE_MODE: Final = "failure mode"

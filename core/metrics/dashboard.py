@@ -10,13 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, pairwise
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct
 
 from core.base.grouping import group_pairs
-from core.learning.scoreboard import Scoreboard
 from core.learning.scores import HARMFUL, HELPFUL, INJECTED_ONLY, KINDS, NO_RESULT, Flags, Floats, Ints
 from core.learning.states import STATES
 from core.learning.statistics import jeffreys_interval, jeffreys_intervals
@@ -25,8 +24,11 @@ from core.metrics.effectiveness import Comparison, compare_injection
 from core.metrics.reviewer_accuracy import ReviewerAccuracy, measure_accuracy
 from core.records.decisions import TURNS, CurationState, Decision, Verb
 from core.records.patterns import Maturity, Pattern, PatternType
-from core.state.project_state import ProjectState
-from core.state.review_items import ReviewItem
+
+if TYPE_CHECKING:
+    from core.learning.scoreboard import Scoreboard
+    from core.state.project_state import ProjectState
+    from core.state.review_items import ReviewItem
 
 WEEK: Final = timedelta(weeks=1)
 RANGES: Final = (4, 12, 52)  # numbers of weeks that the screen offers

@@ -10,17 +10,12 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import to_builtins
 
 from core.base.errors import BadInput, Conflict, Unwritable
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
-from core.learning.scoreboard import Scoreboard
 from core.metrics.effectiveness import EffectivenessMetrics, compute_effectiveness
-from core.records.patterns import Pattern
-from core.records.snapshot import Snapshot
 from core.records.times import iso
 from core.sources.configuration import METRICS, read_registry_extras
 from core.storage.atomic_write import curation_lock, rewrite, take_theirs
@@ -28,6 +23,13 @@ from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_PATTERN_BYTES, read_file
 from core.storage.json_editor import JsonText
 from core.storage.json_reader import decode_json
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.config.settings import Settings
+    from core.learning.scoreboard import Scoreboard
+    from core.records.patterns import Pattern
+    from core.records.snapshot import Snapshot
 
 _VERSION: Final = "1.0.0"
 _Update = Callable[[JsonText], None]

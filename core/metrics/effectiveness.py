@@ -11,22 +11,24 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.config.settings import Settings
 from core.learning.evidence import round_half_up
 from core.learning.recorded_uses import loops_with_reflections
-from core.learning.scoreboard import Scoreboard
 from core.learning.states import STATES
 from core.learning.statistics import Difference, format_inconclusive, required_cases
 from core.records.loops import LoopStatus
 from core.records.patterns import Maturity, Pattern, PatternType
-from core.records.snapshot import Snapshot
 from core.records.times import iso
 from core.retrieval.task import analyse_task
+
+if TYPE_CHECKING:
+    from core.config.settings import Settings
+    from core.learning.scoreboard import Scoreboard
+    from core.records.snapshot import Snapshot
 
 _WHOLE_NUMBER_VARIANCE: Final = 1 / 12
 """Minimum variance: counts are whole numbers, so equal counts do not prove a variance of 0."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from core.base.text import plural, visible_line
-from core.metrics.dashboard import Dashboard
 from core.metrics.sections import Figure, build_figures, reach_text, value_text
+
+if TYPE_CHECKING:
+    from core.metrics.dashboard import Dashboard
 
 _COLUMNS: Final = ("section", "row", "part", "value", "low", "high", "n")
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")  # first characters of a formula in a spreadsheet

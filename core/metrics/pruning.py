@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
 
 from core.base.text import plural
-from core.config.settings import PruningSettings
 from core.learning.assessment import INVERSION, Assessment
-from core.learning.scoreboard import Scoreboard
-from core.records.decisions import CurationState
-from core.records.patterns import Pattern
-from core.records.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from core.config.settings import PruningSettings
+    from core.learning.scoreboard import Scoreboard
+    from core.records.decisions import CurationState
+    from core.records.patterns import Pattern
+    from core.records.snapshot import Snapshot
 
 
 class PruneRule(StrEnum):

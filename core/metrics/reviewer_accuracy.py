@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -13,7 +13,9 @@ from core.base.grouping import group_pairs
 from core.learning.recorded_uses import EVENT_LOG, LOOP
 from core.learning.statistics import jeffreys_interval
 from core.records.decisions import Decision, Verb
-from core.state.project_state import ProjectState
+
+if TYPE_CHECKING:
+    from core.state.project_state import ProjectState
 
 MIN_FOLLOWED: Final = 30  # minimum number of followed decisions for a rate; fewer are not meaningful
 _JUDGED: Final = (Verb.PROMOTE, Verb.DEPRECATE)

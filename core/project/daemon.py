@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -12,17 +12,19 @@ from msgspec.structs import asdict
 from core.base.errors import RalphdeckError
 from core.base.text import visible_line
 from core.curation.commands import PrunePatterns
-from core.curation.decision_writer import Decided
 from core.curation.record_changes import PRUNE
 from core.project.notifications import NotificationKind, find_notifications
-from core.project.project import Project
 from core.project.watch_loop import WatchLoop
 from core.records.decisions import Verb
 from core.records.findings import Severity
 from core.records.snapshot import Delta
 from core.records.times import iso
-from core.state.project_state import ProjectState
-from core.storage.watcher import WatchState
+
+if TYPE_CHECKING:
+    from core.curation.decision_writer import Decided
+    from core.project.project import Project
+    from core.state.project_state import ProjectState
+    from core.storage.watcher import WatchState
 
 
 class WatchEvent(Struct, frozen=True, kw_only=True):

@@ -46,10 +46,10 @@ from core.scanning.context_scan import (
 )
 from core.scanning.messages import render_if_safe
 from core.state.findings import ledger_error
-from core.state.project_state import ProjectState
 
 if TYPE_CHECKING:
     from core.project.project import Project
+    from core.state.project_state import ProjectState
 
 MAX_PATTERNS: Final = 5  # patterns of the registry that are offered
 MAX_TEMPLATES: Final = 5

@@ -14,18 +14,14 @@ from msgspec.structs import replace
 from core.base.errors import Conflict, Refused, StaleDecision, UnknownRecord
 from core.base.formatting import shorten_id
 from core.base.text import visible_line
-from core.config.settings import PruningSettings
 from core.curation import commands, record_changes
 from core.curation.apply import FreeIds
-from core.curation.case import Draft
 from core.curation.conflicts import ExpectedState
 from core.curation.curator import Curator, Target
-from core.curation.decision_writer import Decided, Progress
 from core.curation.pattern_registry import Registry
 from core.curation.record_changes import PRUNE, Batch
 from core.curation.rules import OVERRIDE
 from core.curation.use_counts import make_counted_events
-from core.learning.bursts import Burst
 from core.metrics.derived_files import write_derived
 from core.metrics.pruning import Pruning, select_prunable
 from core.project.reader import ProjectReader
@@ -34,12 +30,16 @@ from core.records.events import Event, event_id
 from core.records.times import parse_time
 from core.sources.archives import read_archives
 from core.sources.events import append_events
-from core.state.project_state import ProjectState
 from core.storage.locks import check_writable
 
 if TYPE_CHECKING:  # imported only for an import of patterns
+    from core.config.settings import PruningSettings
+    from core.curation.case import Draft
+    from core.curation.decision_writer import Decided, Progress
     from core.curation.exchange.import_file import Arriving
     from core.curation.exchange.import_plan import ImportPlan
+    from core.learning.bursts import Burst
+    from core.state.project_state import ProjectState
 
 _TRIES: Final = 5  # attempts to make a decision while other processes keep deciding
 

@@ -14,21 +14,14 @@ from operator import attrgetter
 from pathlib import Path
 from time import monotonic
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from core.base.errors import UnknownRecord
 from core.base.text import visible_line
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
 from core.ledger.decision_log import DecisionLog
 from core.ledger.fold import fold
-from core.ledger.ledger import Ledger
 from core.ledger.verify import end_findings
-from core.records.decisions import CurationState, Decision
-from core.records.events import Event
 from core.records.findings import Finding, Severity
-from core.records.loops import LoopDetails
-from core.records.patterns import Pattern
 from core.records.snapshot import Delta, Snapshot
 from core.sources.liveness import Processes, system_processes
 from core.sources.loop_details import read_loop_details
@@ -40,6 +33,15 @@ from core.sources.record_kinds import FOLDER, LEDGER, LISTED, kind_of
 from core.sources.sweep import can_contain_records, scan, scan_path
 from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_PATTERN_BYTES, Stamp, read_file
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.config.settings import Settings
+    from core.ledger.ledger import Ledger
+    from core.records.decisions import CurationState, Decision
+    from core.records.events import Event
+    from core.records.loops import LoopDetails
+    from core.records.patterns import Pattern
 
 UNREADABLE_AFTER: Final = timedelta(seconds=1)  # when a torn file is reported; most are complete in 1 ms
 _FIRST_PUBLISH: Final = 200  # files before the first partial snapshot: more loops than a screen has lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -12,10 +12,12 @@ from core.base.text import visible_line
 from core.curation.decision_text import subject_text, verb_text
 from core.records.findings import Severity
 from core.records.loops import LoopStatus
-from core.records.snapshot import Delta
 from core.state.findings import all_findings
-from core.state.project_state import ProjectState
 from core.state.review_items import BORDERLINE, BROAD, DUPLICATE, ESCALATION, OFFER, RECURRING, UNRECONCILED, ReviewItem
+
+if TYPE_CHECKING:
+    from core.records.snapshot import Delta
+    from core.state.project_state import ProjectState
 
 _BAD: Final = frozenset({LoopStatus.FAILED, LoopStatus.CRASHED, LoopStatus.LIMIT})
 _ENDED_WORDS: Final = {LoopStatus.LIMIT: "hit its limit", LoopStatus.PARTIAL: "partly completed"}

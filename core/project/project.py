@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from core.base.errors import Refused
 from core.curation import record_changes
-from core.curation.decision_writer import Decided
 from core.curation.use_counts import CountResult, record_events
-from core.learning.scoreboard import Scoreboard
 from core.metrics.derived_files import write_metrics
 from core.project.decisions import DecidingProject
 from core.records.events import INJECTED_REFLECTION, Event, event_id
-from core.records.snapshot import Snapshot
-from core.retrieval.injection import Injection
 from core.sources.events import append_events
-from core.state.project_state import ProjectState
+
+if TYPE_CHECKING:
+    from core.curation.decision_writer import Decided
+    from core.learning.scoreboard import Scoreboard
+    from core.records.snapshot import Snapshot
+    from core.retrieval.injection import Injection
+    from core.state.project_state import ProjectState
 
 
 class Project(DecidingProject):

@@ -11,8 +11,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
 from core.debug_memory.escalations import find_escalation
 from core.debug_memory.index import LazyDebugIndex
 from core.episodes.similar_tasks import embeddable_work
@@ -20,9 +18,6 @@ from core.learning.scoreboard import Scoreboard
 from core.ledger.ledger import Ledger
 from core.project.index import Library
 from core.records.extractions import ALL_TYPES, Extraction
-from core.records.findings import Finding
-from core.records.loops import LoopDetails
-from core.records.patterns import PatternType
 from core.records.snapshot import Delta, Snapshot
 from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings
 from core.retrieval.index import LazyPatternIndex
@@ -32,12 +27,17 @@ from core.review.background_search import BackgroundSearch, HeldTexts
 from core.review.incremental_checks import IncrementalChecks
 from core.review.queue import Found, review_queue
 from core.state.project_state import ProjectState
-from core.state.review_items import ReviewItem
 from core.storage.locks import protect
 
 if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.config.settings import Settings
     from core.extraction.clustering import Cluster
     from core.extraction.offers import Offers
+    from core.records.findings import Finding
+    from core.records.loops import LoopDetails
+    from core.records.patterns import PatternType
+    from core.state.review_items import ReviewItem
 
 _QUEUE_AGE: Final = timedelta(seconds=10)  # maximum age of the review queue if only time has passed
 _EVIDENCE: Final = attrgetter(

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from core.learning.decay import parse_moment
 from core.learning.outcomes import Outcome, OutcomeSignals
 from core.records.events import Observation
-from core.state.project_state import ProjectState
+
+if TYPE_CHECKING:
+    from core.state.project_state import ProjectState
 
 LOOP: Final = "loop"
 ATTEMPT: Final = "attempt"

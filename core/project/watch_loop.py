@@ -7,19 +7,21 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from time import monotonic
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from core.base.errors import Conflict, Refused, UnknownRecord
-from core.config.settings import ExtractionSettings
 from core.curation.commands import Extract
-from core.curation.decision_writer import Decided
 from core.extraction.strategies import list_work_ids
-from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.loops import FINISHED, Loop
-from core.records.snapshot import Delta
-from core.state.project_state import ProjectState
 from core.storage.watcher import FileChanges, Watcher, WatchState
+
+if TYPE_CHECKING:
+    from core.config.settings import ExtractionSettings
+    from core.curation.decision_writer import Decided
+    from core.project.project import Project
+    from core.records.snapshot import Delta
+    from core.state.project_state import ProjectState
 
 SETTLING_SECONDS: Final = 1.0  # time that a finished loop gets to write its last files
 REASON: Final = "unattended, when the loop ended"

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from core.episodes.loop_links import LoopNames
-from core.queries.record_filters import MemoryCatalog
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, Task
-from core.records.reflections import Reflection
-from core.records.snapshot import Delta, Snapshot
+
+if TYPE_CHECKING:
+    from core.queries.record_filters import MemoryCatalog
+    from core.records.reflections import Reflection
+    from core.records.snapshot import Delta, Snapshot
 
 Remembered: TypeAlias = Task | Attempt | DebugSession
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from core.learning.scoreboard import Scoreboard
 from core.learning.states import STATES
 from core.queries.filter_parser import FieldKind, Fields, Query, Term, parse_age, parse_number
-from core.records.decisions import Pin
 from core.records.patterns import Pattern, PatternType
+
+if TYPE_CHECKING:
+    from core.learning.scoreboard import Scoreboard
+    from core.records.decisions import Pin
 
 PATTERN_FIELDS: Final[Fields] = {
     "type": tuple(kind.value for kind in PatternType),

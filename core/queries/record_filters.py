@@ -7,18 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
-from typing import Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 from core.debug_memory.escalations import find_escalation
 from core.queries.filter_parser import FieldKind, Fields, Query, Term
 from core.records.debug_sessions import ESCALATED, FAILED, DebugSession
-from core.records.decisions import Decision
 from core.records.episodes import Attempt, Task, TaskStatus, group_by_task
 from core.records.loops import Loop, Outcome
-from core.records.reflections import Reflection
-from core.records.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from core.records.decisions import Decision
+    from core.records.reflections import Reflection
+    from core.records.snapshot import Snapshot
 
 LOOP_FIELDS: Final[Fields] = dict.fromkeys(("status", "source", "id", "tag", "pattern", "is"), FieldKind.TEXT)
 """Fields of a loop query; `is:` accepts archived, live, ended and all badges of `Loop`."""

@@ -6,16 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from core.records.debug_sessions import DebugSession, Escalation
 from core.records.decisions import CurationState, Decision
-from core.records.episodes import Attempt, Task
-from core.records.events import Event
-from core.records.findings import Finding
-from core.records.loops import Loop
-from core.records.patterns import Pattern
-from core.records.reflections import MemoryTask, Reflection
+
+if TYPE_CHECKING:
+    from core.records.debug_sessions import DebugSession, Escalation
+    from core.records.episodes import Attempt, Task
+    from core.records.events import Event
+    from core.records.findings import Finding
+    from core.records.loops import Loop
+    from core.records.patterns import Pattern
+    from core.records.reflections import MemoryTask, Reflection
 
 _EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
 

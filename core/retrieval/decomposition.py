@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec import Struct
 
 from core.base.formatting import format_decimal
 from core.base.text import visible_line
-from core.config.settings import InjectionSettings
 from core.learning.reference.patterns import (
     MAX_CHARS,
     ObservedPattern,
     format_anti_patterns,
     format_successful_patterns,
 )
-from core.learning.scoreboard import Scoreboard
 from core.records.patterns import DECOMPOSITION_TAG, Pattern, PatternType
-from core.retrieval.index import PatternIndex
 from core.retrieval.rendering import count_tokens
 from core.scanning.context_scan import find_combined_harm, find_harm_when_cut
+
+if TYPE_CHECKING:
+    from core.config.settings import InjectionSettings
+    from core.learning.scoreboard import Scoreboard
+    from core.retrieval.index import PatternIndex
 
 STRATEGY_PART: Final = "decomposition"  # name of the only part of the relevance of strategies
 RELEVANCE: Final = 1.0  # relevance of a strategy for a decomposition task; its text is not compared

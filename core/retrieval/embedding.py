@@ -19,7 +19,7 @@ from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,10 @@ from core.base.errors import RalphdeckError
 from core.base.text import visible_line
 from core.records.episodes import Task
 from core.records.loops import Loop
-from core.records.patterns import Pattern
-from core.records.reflections import MemoryTask
+
+if TYPE_CHECKING:
+    from core.records.patterns import Pattern
+    from core.records.reflections import MemoryTask
 
 Floats32 = NDArray[np.float32]
 

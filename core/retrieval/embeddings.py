@@ -8,16 +8,14 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from hashlib import sha256
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.base.text import plural
-from core.config.paths import ProjectPaths
 from core.records.episodes import Task
 from core.records.loops import Loop
-from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask
 from core.retrieval.embedding import (
     DIMENSIONS,
@@ -31,6 +29,10 @@ from core.retrieval.embedding import (
     task_text,
 )
 from core.storage.vector_file import VectorFile
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.records.patterns import Pattern
 
 _BATCH: Final = 64  # vectors computed between two writes: a quarter of a second
 MAX_ON_DEMAND: Final = 64  # vectors computed on demand, in at most a second; more need `ralphdeck embed`

@@ -6,15 +6,17 @@ from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from core.base.lazy_index import LazyIndex
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.postings import Rows, move_row
 from core.retrieval.task import LANGUAGES, content_words
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 TYPES: Final = tuple(PatternType)  # pattern types by their code in arrays
 

@@ -7,21 +7,17 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from core.base.formatting import format_decimal
 from core.base.text import visible_line
-from core.config.settings import InjectionSettings
 from core.learning.assessment import INVERSION, Assessment
-from core.learning.scoreboard import Scoreboard
 from core.records.patterns import DECOMPOSITION_TAG, Maturity, Pattern, PatternType
 from core.records.times import day_of
 from core.retrieval.decomposition import RELEVANCE, STRATEGY_PART, Strategies, find_strategy_rows
-from core.retrieval.embeddings import Closeness
 from core.retrieval.index import TYPES, PatternIndex
 from core.retrieval.reflections import ReflectionChoice, ReflectionSection
 from core.retrieval.relevance import Relevance, measure_relevance
@@ -29,6 +25,13 @@ from core.retrieval.rendering import REFLECTIONS_ONLY, Item, count_tokens, rende
 from core.retrieval.task import TaskProfile
 from core.scanning.context_scan import find_combined_harm, find_harm_when_cut
 from core.scanning.messages import describe_suspicions
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from core.config.settings import InjectionSettings
+    from core.learning.scoreboard import Scoreboard
+    from core.retrieval.embeddings import Closeness
 
 LIST_ALL_UP_TO: Final = 1000  # number of patterns up to which every omitted pattern is listed
 MAX_LEFT_OUT: Final = 200  # omitted patterns listed of more patterns, the most relevant ones

@@ -9,11 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from core.records.episodes import Task, TaskStatus
 from core.records.loops import Loop, LoopStatus, Outcome
@@ -22,6 +21,9 @@ from core.retrieval.embedding import task_text
 from core.retrieval.embeddings import Closeness, ComparableWork, Floats, scale_closeness
 from core.retrieval.postings import Rows, index_rows
 from core.retrieval.task import TaskProfile, content_words
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _NUMBER: Final = "#"  # precedes the number of a key learning in its ID; IDs of reflections contain none
 _MEMORY: Final = "memory/"  # prefix of the source of all key learnings of a task of the cross-task memory

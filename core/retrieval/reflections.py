@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,19 +14,21 @@ from msgspec.structs import replace
 from core.base.formatting import format_decimal
 from core.base.prompt_text import escape_inline
 from core.base.text import plural, visible_line
-from core.config.settings import InjectionSettings, Settings
 from core.learning.decay import decayed_value
 from core.records.loops import Outcome
-from core.records.snapshot import Snapshot
 from core.retrieval.contradiction import MIN_SIMILARITY, Statement
 from core.retrieval.embedding import task_text
-from core.retrieval.embeddings import ComparableWork, Embeddings, PastTask
 from core.retrieval.learnings import LearningIndex, LearningMatch, is_key_learning
 from core.retrieval.rendering import REFLECTIONS_ONLY, count_tokens, format_heading
 from core.retrieval.similarity import TextPool
 from core.retrieval.task import analyse_task
 from core.scanning.context_scan import find_completed_harm
 from core.scanning.messages import find_withhold_reason
+
+if TYPE_CHECKING:
+    from core.config.settings import InjectionSettings, Settings
+    from core.records.snapshot import Snapshot
+    from core.retrieval.embeddings import ComparableWork, Embeddings, PastTask
 
 HEADING: Final = "### Reflections"
 OUTCOME_FACTORS: Final[Mapping[Outcome, float]] = {

@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from core.base.text import safe_matcher
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.embeddings import Closeness, Floats, scale_closeness
 from core.retrieval.index import TYPES, PatternIndex
-from core.retrieval.task import TaskProfile
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from core.retrieval.learnings import LearningMatch
+    from core.retrieval.task import TaskProfile
 
 WEIGHTS: Final[Mapping[PatternType, Mapping[str, float]]] = {
     PatternType.ERROR: {"words": 0.30, "error": 0.40, "category": 0.10, "tags": 0.10, "language": 0.10},

@@ -11,14 +11,16 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from core.base.lazy_index import LazyIndex
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.postings import Rows, index_rows, move_row
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 MAX_CHARS: Final = 2000  # characters of a text that are compared
 

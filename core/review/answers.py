@@ -6,16 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from core.base.text import plural, visible_line
 from core.curation import commands
-from core.curation.commands import Command, PatternCommand
 from core.curation.rules import why_refused
 from core.curation.text_approval import find_approved_pattern
-from core.learning.assessment import Assessment
 from core.records.decisions import (
     ACKNOWLEDGE,
     APPROVE,
@@ -28,8 +26,12 @@ from core.records.decisions import (
 from core.records.patterns import Maturity
 from core.review.questions.incoming import offer_text
 from core.state import review_items as kinds
-from core.state.project_state import ProjectState
-from core.state.review_items import ReviewItem
+
+if TYPE_CHECKING:
+    from core.curation.commands import Command, PatternCommand
+    from core.learning.assessment import Assessment
+    from core.state.project_state import ProjectState
+    from core.state.review_items import ReviewItem
 
 SNOOZE_DAYS: Final = 7  # Length of a snooze without a date, in days.
 SNOOZE_EVIDENCE: Final = 3  # Number of new results that end a snooze without a date.

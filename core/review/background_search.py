@@ -7,21 +7,23 @@ from datetime import datetime, timedelta
 from itertools import islice
 from operator import is_
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from core.base.errors import RalphdeckError
 from core.base.text import visible_line
-from core.config.settings import ExtractionSettings
 from core.records.extractions import Extraction
-from core.records.loops import Loop
-from core.records.patterns import Pattern
-from core.records.snapshot import Snapshot
-from core.retrieval.similarity import LazySimilarity, SimilarityIndex
 from core.review.context_recipients import Recipient, list_recipients
 from core.scanning.messages import find_withhold_reason
 from core.state.contexts import held_reflections
-from core.state.project_state import ProjectState
 from core.state.review_items import HeldText
+
+if TYPE_CHECKING:
+    from core.config.settings import ExtractionSettings
+    from core.records.loops import Loop
+    from core.records.patterns import Pattern
+    from core.records.snapshot import Snapshot
+    from core.retrieval.similarity import LazySimilarity, SimilarityIndex
+    from core.state.project_state import ProjectState
 
 OFFERED_LOOPS: Final = 20  # Number of last finished loops whose extraction is offered.
 _MOST_COMPARED: Final = 20_000

@@ -7,16 +7,18 @@ import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from core.records.loops import LoopStatus
-from core.records.patterns import Pattern
-from core.records.snapshot import Snapshot
 from core.retrieval.embedding import is_available
-from core.retrieval.injection import InjectedContext
-from core.retrieval.relevance import Relevance
 from core.state.contexts import task_context, task_relevance
-from core.state.project_state import ProjectState
+
+if TYPE_CHECKING:
+    from core.records.patterns import Pattern
+    from core.records.snapshot import Snapshot
+    from core.retrieval.injection import InjectedContext
+    from core.retrieval.relevance import Relevance
+    from core.state.project_state import ProjectState
 
 LOOP: Final = "loop"
 PAUSED: Final = "paused"

@@ -14,13 +14,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
-from core.config.settings import Settings
-from core.learning.scoreboard import Scoreboard
-from core.learning.scores import Flags, Floats
+if TYPE_CHECKING:
+    from core.config.settings import Settings
+    from core.learning.scoreboard import Scoreboard
+    from core.learning.scores import Flags, Floats
 
 WEEK_DAYS: Final = 7.0
 SECONDS_PER_HOUR: Final = 3600.0

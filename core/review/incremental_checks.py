@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import yaml
 
 from core.base.errors import RalphdeckError
 from core.base.text import safe_matcher
-from core.config.settings import Settings
 from core.extraction.clustering import Cluster
 from core.learning.evidence import UseCounts
-from core.learning.scoreboard import Scoreboard
 from core.records.extractions import Extraction
 from core.records.findings import Finding, Severity
-from core.records.patterns import Pattern
-from core.records.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from core.config.settings import Settings
+    from core.learning.scoreboard import Scoreboard
+    from core.records.patterns import Pattern
+    from core.records.snapshot import Snapshot
 
 MOST_RECURRING: Final = 20  # Maximum number of recurring learnings that are checked, those of most loops first.
 _TRIGGERS_AT_ONCE: Final = 50  # Triggers checked in one step, about 5 ms.

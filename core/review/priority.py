@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from core.base.formatting import shorten_id
 from core.base.text import plural
-from core.config.settings import Settings
-from core.learning.scoreboard import Scoreboard
 from core.records.patterns import Pattern, PatternType
 from core.review.impact import WARNED_SHARE, PatternImpacts, beta_losses, good_enough, priority, weekly
 from core.state import review_items as kinds
 from core.state.review_items import ReviewItem
+
+if TYPE_CHECKING:
+    from core.config.settings import Settings
+    from core.learning.scoreboard import Scoreboard
 
 CHARS_PER_SECOND: Final = 20.0  # About 240 words a minute, as people read technical text with care.
 THINKING: Final = {

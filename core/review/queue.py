@@ -6,21 +6,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from core.config.settings import Settings
-from core.debug_memory.escalations import EscalatedSession
-from core.extraction.clustering import Cluster
-from core.learning.scoreboard import Scoreboard
-from core.records.decisions import CurationState
-from core.records.extractions import Extraction
-from core.records.findings import Finding
-from core.records.patterns import Pattern
 from core.review.impact import net
 from core.review.priority import ImpactEstimator
 from core.review.questions.incoming import arrivals, bursts, escalations, held_texts, offered, recurring, suspected
 from core.review.questions.registry import borderline, broad, duplicates, inversions, pins, unreconciled
-from core.state.review_items import HeldText, ReviewItem
+
+if TYPE_CHECKING:
+    from core.config.settings import Settings
+    from core.debug_memory.escalations import EscalatedSession
+    from core.extraction.clustering import Cluster
+    from core.learning.scoreboard import Scoreboard
+    from core.records.decisions import CurationState
+    from core.records.extractions import Extraction
+    from core.records.findings import Finding
+    from core.records.patterns import Pattern
+    from core.state.review_items import HeldText, ReviewItem
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
 from statistics import median
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from core.base.text import plural
-from core.config.settings import Settings
 from core.records.decisions import TURNS, Decision
 from core.review.impact import net
-from core.state.review_items import ReviewItem
+
+if TYPE_CHECKING:
+    from core.config.settings import Settings
+    from core.state.review_items import ReviewItem
 
 SECONDS_PER_MINUTE: Final = 60.0
 SESSION_PAUSE: Final = timedelta(minutes=5)

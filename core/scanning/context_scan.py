@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import product
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from core.base.text import visible_line
 from core.records.patterns import Pattern, PatternType
@@ -16,8 +16,10 @@ from core.redaction.masking import mask_secrets
 from core.scanning.engine import get_engine
 from core.scanning.messages import describe_rule, withheld_note
 from core.scanning.normalization import list_readings
-from core.scanning.rules import Rule
 from core.scanning.scan import find_matches, is_clean, scan_text
+
+if TYPE_CHECKING:
+    from core.scanning.rules import Rule
 
 _LABEL: Final = (
     r"(?:Error|Fix|Template|Steps|Use|Better alternative|Cause|Strategy|Session|Reason|Approach|Action item|Worked"

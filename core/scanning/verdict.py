@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from core.config.settings import BY_TYPE, ScanSettings
-from core.records.decisions import CurationState
 from core.records.patterns import Pattern, PatternType
 from core.records.suspicions import Severity, Suspicion
+
+if TYPE_CHECKING:
+    from core.records.decisions import CurationState
 
 _BY_POLICY: Final = {"hold": Severity.HELD, "flag": Severity.FLAGGED, "block": Severity.BLOCKED}
 _BY_TYPE: Final = {

@@ -6,12 +6,11 @@ import os
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, overload
+from typing import TYPE_CHECKING, Any, Final, overload
 
 import msgspec
 from msgspec.structs import replace
 
-from core.config.paths import ProjectPaths
 from core.records.episodes import Action
 from core.records.findings import Finding, Severity
 from core.sources import normalize
@@ -19,6 +18,9 @@ from core.sources.fields import Fields
 from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_BYTES, MAX_PATTERN_BYTES, open_file
 from core.storage.json_reader import decode_json
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
 
 MAX_TEXT: Final = 1 << 16  # Maximum length of a text in memory, in characters; the file is never changed.
 MAX_PARAMS: Final = 100  # Maximum parameters read from one action.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from core.base.errors import BadInput
 from core.config.paths import ProjectPaths, is_folder
-from core.records.findings import Finding
 from core.records.patterns import Pattern
 from core.records.times import parse_time
 from core.sources.key_style import RecordText
@@ -17,6 +17,9 @@ from core.sources.patterns import read_patterns
 from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_PATTERN_BYTES, read_file
 from core.storage.json_editor import BadJson
+
+if TYPE_CHECKING:
+    from core.records.findings import Finding
 
 
 class ArchivedPattern(Struct, frozen=True, kw_only=True):

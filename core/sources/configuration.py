@@ -12,7 +12,7 @@ from itertools import islice
 from operator import attrgetter
 from pathlib import PurePosixPath
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeVar, get_origin
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, get_origin
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,7 +20,6 @@ from msgspec.structs import replace
 from core.base.errors import BadInput
 from core.base.text import visible_line
 from core.base.validation import format_value
-from core.config.paths import ProjectPaths
 from core.config.settings import DEFAULTS, GROUPS, SETTINGS, Settings
 from core.records.findings import Finding, Severity
 from core.sources import normalize
@@ -28,6 +27,9 @@ from core.sources.fields import Fields, document
 from core.sources.key_style import snake_keys, snake_own_keys, to_camel
 from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_PATTERN_BYTES, RawFile, convert_to_utf8, decode, read_file
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
 
 POLICY: Final = "pruning_policy"
 METRICS: Final = "effectiveness_metrics"

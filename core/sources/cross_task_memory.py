@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from core.records.findings import Finding
 from core.records.reflections import MemoryTask
 from core.sources import normalize
 from core.sources.fields import Fields, document
+
+if TYPE_CHECKING:
+    from core.records.findings import Finding
 
 INDEX: Final = ".aiwg/ralph/memory/task-index.json"
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
 from core.base.grouping import group_pairs
 from core.records.episodes import Attempt, Milestone, Quality, Task
-from core.records.findings import Finding
 from core.records.times import parse_time
 from core.sources import normalize
 from core.sources.actions import invalid_action_finding, summarize_action
 from core.sources.fields import Fields, document, fill_gaps
 from core.storage.append_log import IncrementalLines
+
+if TYPE_CHECKING:
+    from core.records.findings import Finding
 
 TRAJECTORY: Final = "trajectory.json"
 METADATA: Final = "metadata.json"

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from datetime import UTC
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec.structs import replace
 
 from core.base.errors import BadInput, Unwritable
-from core.config.paths import ProjectPaths
 from core.records.events import INJECTED_REFLECTION, ErrorNote, ErrorType, Event, Observation, Signals
 from core.records.findings import Finding, Severity
 from core.sources.fields import Fields, document
 from core.storage.append_log import AppendLog, IncrementalLines
 from core.storage.file_reader import MAX_PATTERN_BYTES
 from core.storage.json_reader import decode_json
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
 
 KINDS: Final = frozenset(
     {

@@ -6,17 +6,19 @@ import re
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec.structs import replace
 
 from core.base.grouping import group_pairs
-from core.config.settings import WatchSettings
 from core.records.findings import Finding
 from core.records.loops import Liveness, Loop
-from core.sources.liveness import Processes
 from core.sources.loop_facts import ANALYTICS, BEST_OUTPUT, DETAILS, EXTERNAL_STATE, HEARTBEAT, LAUNCHER, LoopFact
 from core.sources.loop_merge import Context, merge_facts
+
+if TYPE_CHECKING:
+    from core.config.settings import WatchSettings
+    from core.sources.liveness import Processes
 
 SAME_START: Final = timedelta(seconds=5)  # Maximum difference between the start times that two files have for one loop.
 _TASK_CHARS: Final = 80  # Number of compared characters of a task; registries truncate the text.

@@ -11,13 +11,15 @@ import hashlib
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 import platformdirs
 
 from core.sources.parsed_file import ParsedFile
-from core.storage.file_reader import Stamp
+
+if TYPE_CHECKING:
+    from core.storage.file_reader import Stamp
 
 _PACKAGES: Final = ("records", "base", "redaction", "scanning", "storage", "sources", "ledger")
 """Packages that affect parsing; after a change in them, all files are parsed again."""

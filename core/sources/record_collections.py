@@ -14,24 +14,26 @@ from datetime import datetime
 from itertools import chain
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from msgspec.structs import replace
 
 from core.base.grouping import group_pairs
 from core.base.text import visible_line
-from core.config.settings import WatchSettings
 from core.records.findings import Finding, Severity
 from core.records.patterns import Pattern, PatternCopy
-from core.records.reflections import Reflection
-from core.records.snapshot import Snapshot
 from core.sources.cross_task_memory import join_memory
 from core.sources.debug_sessions import join_escalations, join_sessions
 from core.sources.episodes import join_attempts, join_tasks
-from core.sources.liveness import Processes
 from core.sources.loop_join import LoopCollection
-from core.sources.parsed_file import ParsedFile
 from core.sources.reflections import join_group, reflection_key
+
+if TYPE_CHECKING:
+    from core.config.settings import WatchSettings
+    from core.records.reflections import Reflection
+    from core.records.snapshot import Snapshot
+    from core.sources.liveness import Processes
+    from core.sources.parsed_file import ParsedFile
 
 
 class _HasId(Protocol):

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from core.config.paths import ProjectPaths
 from core.sources.loop_facts import HOME_FOLDERS
 from core.sources.record_kinds import FOLDER, IGNORED_FOLDERS, NAMED_BY_ID, is_ignored, kind_of
 from core.storage.decoded import Problem
 from core.storage.file_reader import Stamp
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
 
 _FILE_ENDINGS: Final = (".json", ".jsonl", ".yaml", ".yml", ".log", ".md", ".tmp", ".lock", ".bak")
 _ROOTS: Final = ("ralph", "ralph-external")

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from core.config.settings import InjectionSettings
 from core.retrieval.decomposition import Strategies, choose_strategies
-from core.retrieval.embeddings import Closeness
 from core.retrieval.injection import InjectedContext, Injection, prepare_context, prepare_injection
-from core.retrieval.learnings import LearningMatch
 from core.retrieval.reflections import ChosenReflection, ReflectionChoice
 from core.retrieval.relevance import Relevance, measure_relevance
 from core.retrieval.task import TaskProfile, analyse_task
 from core.state.findings import ledger_error
-from core.state.project_state import ProjectState
+
+if TYPE_CHECKING:
+    from core.config.settings import InjectionSettings
+    from core.retrieval.embeddings import Closeness
+    from core.retrieval.learnings import LearningMatch
+    from core.state.project_state import ProjectState
 
 
 def prepare_task_injection(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -14,7 +14,9 @@ from core.records.findings import Finding, Severity
 from core.records.suspicions import Suspicion
 from core.scanning.messages import describe_suspicions
 from core.scanning.rules import COUNTS
-from core.state.project_state import ProjectState
+
+if TYPE_CHECKING:
+    from core.state.project_state import ProjectState
 
 MANY_RECORDED: Final = 20  # Number of recorded uses that is suspicious without any observation from a loop.
 _EVENTS: Final = ".aiwg/ralph/shared/curation/events.jsonl"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from core.learning.explanation import Explanation, explain_state
 from core.learning.lineage import LineageEvent, build_lineage
 from core.records.patterns import PatternType
-from core.state.project_state import ProjectState
+
+if TYPE_CHECKING:
+    from core.state.project_state import ProjectState
 
 
 def explain_pattern(state: ProjectState, pattern_id: str) -> Explanation:

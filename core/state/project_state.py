@@ -5,24 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from core.base.errors import UnknownRecord
 from core.base.id_lookup import find_matching_ids, require_one
 from core.base.text import visible_line
-from core.config.settings import Settings
 from core.debug_memory.escalations import EscalatedSession, find_recent_escalations
 from core.debug_memory.index import DebugIndex, LazyDebugIndex
-from core.learning.scoreboard import Assessment, Scoreboard
-from core.records.debug_sessions import DebugSession
-from core.records.extractions import Extraction
-from core.records.loops import Loop
-from core.records.patterns import Pattern
 from core.records.snapshot import Snapshot
-from core.retrieval.embeddings import ComparableWork, Coverage, Embeddings
-from core.retrieval.index import LazyPatternIndex, PatternIndex
 from core.retrieval.learnings import LazyLearnings, LearningIndex
-from core.retrieval.similarity import LazySimilarity, SimilarityIndex
-from core.state.review_items import ReviewItem
+
+if TYPE_CHECKING:
+    from core.config.settings import Settings
+    from core.learning.scoreboard import Assessment, Scoreboard
+    from core.records.debug_sessions import DebugSession
+    from core.records.extractions import Extraction
+    from core.records.loops import Loop
+    from core.records.patterns import Pattern
+    from core.retrieval.embeddings import ComparableWork, Coverage, Embeddings
+    from core.retrieval.index import LazyPatternIndex, PatternIndex
+    from core.retrieval.similarity import LazySimilarity, SimilarityIndex
+    from core.state.review_items import ReviewItem
 
 
 @dataclass(frozen=True, slots=True)

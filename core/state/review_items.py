@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import shorten_id
 from core.base.text import visible_line
-from core.debug_memory.escalations import EscalatedSession
-from core.learning.bursts import Burst
-from core.learning.inversion_rules import Inversion
-from core.records.debug_sessions import DebugSession
 from core.records.decisions import (
     burst_question_id,
     duplicate_question_id,
     extraction_question_id,
     held_text_question_id,
 )
-from core.records.extractions import Extraction
+
+if TYPE_CHECKING:
+    from core.debug_memory.escalations import EscalatedSession
+    from core.learning.bursts import Burst
+    from core.learning.inversion_rules import Inversion
+    from core.records.debug_sessions import DebugSession
+    from core.records.extractions import Extraction
 
 INVERSION: Final = "inversion"
 CONTRADICTED: Final = "contradicted"

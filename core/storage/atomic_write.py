@@ -11,14 +11,16 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from core.base.errors import BadInput, Conflict, Unwritable
 from core.base.text import visible_line
-from core.config.paths import ProjectPaths
 from core.storage.append_log import append_bytes, sync_folder
 from core.storage.json_editor import BadJson
 from core.storage.locks import lease, make_draft_path, open_regular
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
 
 Change = Callable[[bytes | None], bytes | None]
 """Makes the next version of a file from the present one; None means that no file exists.

@@ -11,17 +11,19 @@ import os
 import zlib
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.base.errors import BadInput, Unwritable
-from core.config.paths import ProjectPaths
 from core.storage.append_log import append_bytes, sync_folder
 from core.storage.atomic_write import put
 from core.storage.file_reader import RawFile, read_file
 from core.storage.locks import file_lock, open_regular, remove_drafts
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
 
 Stored = tuple[list[str], NDArray[np.int8]]  # hashes (64 hex digits) and vectors, one row each
 Append = Callable[[Sequence[str], NDArray[np.int8]], None]

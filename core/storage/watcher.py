@@ -16,10 +16,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from core.config.paths import ProjectPaths
-from core.config.settings import WatchSettings
-
 if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.config.settings import WatchSettings
     from core.storage.inotify import FolderEvents
 
 _LOG: Final = logging.getLogger(__name__)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
 from core.base.text import plural, visible_line
-from core.forecast.forecast import BulkForecast, Forecast
 from tui.present.glyphs import Glyphs, draw_state
 from tui.present.numbers import bar
+
+if TYPE_CHECKING:
+    from core.forecast.forecast import BulkForecast, Forecast
 
 _MAX_REASONS: Final = 3
 _BAR_CELLS: Final = 40

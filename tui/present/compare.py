@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
@@ -15,9 +15,11 @@ from core.documents.signs import status_sign
 from core.history import changes as history
 from core.records.decisions import Decision
 from core.records.patterns import Maturity
-from core.state.project_state import ProjectState
 from tui.present.glyphs import STATE_STYLES, Cells, Glyphs, draw, draw_state
 from tui.present.numbers import moment_text, percent
+
+if TYPE_CHECKING:
+    from core.state.project_state import ProjectState
 
 Change = history.PatternChange | history.LoopChange | history.QuestionChange | Decision
 _STATE_CELLS: Final = 7

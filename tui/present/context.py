@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 from textual.content import Content
@@ -14,20 +14,22 @@ from textual.content import Content
 from core.base.diff import DELETED, EQUAL, INSERTED, line_changes
 from core.base.formatting import format_decimal
 from core.base.text import plural, visible, visible_line
-from core.config.settings import InjectionSettings
-from core.project.project import Injected
-from core.records.loops import Loop
-from core.records.patterns import Pattern
 from core.retrieval import learnings
 from core.retrieval.decomposition import STRATEGY_PART
-from core.retrieval.injection import ChosenPattern, Injection, OmittedPattern
 from core.retrieval.reflections import ChosenReflection, ReflectionLeftOut
 from core.retrieval.relevance import SEMANTIC_WEIGHTS, WEIGHTS
 from core.review.context_recipients import LOOP, Recipient
 from core.state.contexts import prepare_task_injection
-from core.state.project_state import ProjectState
 from tui.present.glyphs import Cells, Glyphs, draw_state
 from tui.present.numbers import ago, bar
+
+if TYPE_CHECKING:
+    from core.config.settings import InjectionSettings
+    from core.project.project import Injected
+    from core.records.loops import Loop
+    from core.records.patterns import Pattern
+    from core.retrieval.injection import ChosenPattern, Injection, OmittedPattern
+    from core.state.project_state import ProjectState
 
 PREFIX: Final = "reflection/"
 PART_CELLS: Final = 10  # Cells of the bar of one part of a score.

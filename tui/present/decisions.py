@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from textual.content import Content
 
 from core.base.text import visible_line
 from core.curation.decision_text import verb_text
 from core.documents.decisions import change_text, reason_text, subject
-from core.records.decisions import Decision
-from core.state.project_state import ProjectState
-from tui.present.glyphs import Cells, Glyphs
 from tui.present.numbers import moment_text
+
+if TYPE_CHECKING:
+    from core.records.decisions import Decision
+    from core.state.project_state import ProjectState
+    from tui.present.glyphs import Cells, Glyphs
 
 
 def decision_cells(decision: Decision, view: ProjectState, glyphs: Glyphs) -> Cells:

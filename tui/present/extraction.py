@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_percent
 from core.base.text import plural
@@ -11,11 +11,13 @@ from core.curation.merge import as_read
 from core.documents.document import Block, Line, Sign, fields, items, line, more, section
 from core.documents.patterns import body
 from core.documents.signs import TYPE_WORDS, status_sign
-from core.records.extractions import Extraction, Proposal
-from core.records.patterns import Pattern
 from core.retrieval.similarity import cap_similarity
-from core.state.project_state import ProjectState
 from tui.present.glyphs import TYPE_LETTERS
+
+if TYPE_CHECKING:
+    from core.records.extractions import Extraction, Proposal
+    from core.records.patterns import Pattern
+    from core.state.project_state import ProjectState
 
 _MAX_SOURCES: Final = 20
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from textual.content import Content
 
@@ -10,8 +11,10 @@ from core.base.text import plural, visible_line
 from core.ledger.decision_log import FILE as LEDGER
 from core.records.findings import Finding, Severity
 from core.state.findings import all_findings
-from core.state.project_state import ProjectState
 from tui.present.numbers import moment_text
+
+if TYPE_CHECKING:
+    from core.state.project_state import ProjectState
 
 _STYLES = {Severity.ERROR: "$error", Severity.WARNING: "$warning", Severity.INFO: "$quiet"}
 """Style by severity, the worst first."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from textual.content import Content
 
@@ -12,11 +12,13 @@ from core.base.formatting import format_percent
 from core.base.text import plural, visible_line
 from core.records.findings import Severity
 from core.records.loops import Liveness
-from core.records.snapshot import Snapshot
-from core.storage.watcher import WatchState
 from tui.actions import PLACES, SCREENS
-from tui.present.glyphs import Glyphs
 from tui.present.numbers import bar
+
+if TYPE_CHECKING:
+    from core.records.snapshot import Snapshot
+    from core.storage.watcher import WatchState
+    from tui.present.glyphs import Glyphs
 
 PROGRESS_CELLS: Final = 10
 

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
 from core.base.formatting import format_decimal, format_duration
 from core.base.text import visible_line
 from core.documents import loops as documents
-from core.documents.document import Block
 from core.documents.loops import elapsed
 from core.documents.signs import VERDICT_STYLES, status_sign
-from core.learning.outcomes import Outcome
-from core.learning.recorded_uses import LoopPatterns
 from core.records.loops import Liveness, Loop, LoopDetails
-from core.records.reflections import Reflection
-from core.state.project_state import ProjectState
 from tui.present.glyphs import Cells, Glyphs, draw, style_of
 from tui.present.numbers import ago, bar, sparkline
+
+if TYPE_CHECKING:
+    from core.documents.document import Block
+    from core.learning.outcomes import Outcome
+    from core.learning.recorded_uses import LoopPatterns
+    from core.records.reflections import Reflection
+    from core.state.project_state import ProjectState
 
 BAR_CELLS: Final = 15  # Cells of the iteration column with a bar.
 PATTERNS_CELLS: Final = 25  # Cells of the full patterns column.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
@@ -16,12 +16,14 @@ from core.documents.document import Sign
 from core.documents.signs import attempt_sign, session_sign, task_sign
 from core.documents.tasks import final_quality
 from core.episodes.attempt_state import AttemptCondition, AttemptState
-from core.queries.filter_parser import Query
-from core.queries.record_filters import FoundTask, MemoryCatalog
-from core.records.debug_sessions import DebugSession, Execution
-from core.records.episodes import Attempt, Task
 from tui.present.glyphs import ASCII, Cells, Glyphs, draw
 from tui.present.numbers import ago, percent, sparkline
+
+if TYPE_CHECKING:
+    from core.queries.filter_parser import Query
+    from core.queries.record_filters import FoundTask, MemoryCatalog
+    from core.records.debug_sessions import DebugSession, Execution
+    from core.records.episodes import Attempt, Task
 
 ESCALATIONS: Final = "group/escalations"
 TASKS: Final = "group/tasks"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
@@ -11,14 +11,16 @@ from core.base.text import plural, visible_line
 from core.debug_memory.index import CAUSE
 from core.documents.debug_sessions import escalation_line, results_text
 from core.documents.document import Block, Line, Moment, line, section
-from core.episodes.loop_links import Coverage
-from core.episodes.success_metrics import AttemptGroup, RetryImprovement
-from core.records.debug_sessions import DebugSession, Lesson
-from core.state.project_state import ProjectState
 from tui.present.document import Drawable, hanging, heading
-from tui.present.glyphs import Glyphs
 from tui.present.memory import path_end
 from tui.present.numbers import interval_bar, percent
+
+if TYPE_CHECKING:
+    from core.episodes.loop_links import Coverage
+    from core.episodes.success_metrics import AttemptGroup, RetryImprovement
+    from core.records.debug_sessions import DebugSession, Lesson
+    from core.state.project_state import ProjectState
+    from tui.present.glyphs import Glyphs
 
 MAX_LOOPS: Final = 6
 INTERVAL_CELLS: Final = 11

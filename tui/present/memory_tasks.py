@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
@@ -13,16 +13,18 @@ from core.documents import loops, tasks
 from core.documents.document import Block, Moment, Section, Text, fields, items, line, section
 from core.documents.reflections import answers, head
 from core.documents.signs import attempt_sign, task_sign
-from core.documents.tasks import ConditionOf
-from core.episodes.attempt_state import AttemptCondition
-from core.episodes.history import AttemptDetail
-from core.records.episodes import Attempt, Task
-from core.records.loops import Loop
-from core.records.reflections import Reflection
-from core.state.project_state import ProjectState
 from tui.present.chart import Run, line_chart
 from tui.present.document import Drawable, heading
 from tui.present.glyphs import Glyphs, draw
+
+if TYPE_CHECKING:
+    from core.documents.tasks import ConditionOf
+    from core.episodes.attempt_state import AttemptCondition
+    from core.episodes.history import AttemptDetail
+    from core.records.episodes import Attempt, Task
+    from core.records.loops import Loop
+    from core.records.reflections import Reflection
+    from core.state.project_state import ProjectState
 
 CHART_LINES: Final = {36: 9, 22: 7, 12: 5, 0: 3}
 """Height of a chart by the minimum height of its pane; odd, so that 50 % has a line."""

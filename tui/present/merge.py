@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
 from core.base.diff import DELETED, EQUAL, word_changes
 from core.base.text import plural, visible_line
 from core.documents.patterns import timeline
-from core.forecast.forecast import Merger
-from core.learning.assessment import Assessment
 from core.records.patterns import Pattern, PatternType
-from core.state.project_state import ProjectState
 from tui.present.document import document_lines
 from tui.present.glyphs import Glyphs, draw_state
 from tui.present.numbers import percent
+
+if TYPE_CHECKING:
+    from core.forecast.forecast import Merger
+    from core.learning.assessment import Assessment
+    from core.state.project_state import ProjectState
 
 _MAX_CHARS: Final = 2000
 _MAX_ITEMS: Final = 50

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Sequence
-from typing import Final
-
-from textual.notifications import SeverityLevel
+from typing import TYPE_CHECKING, Final
 
 from core.base.text import plural
 from core.project.notifications import Notification, NotificationKind, ended_word
 from core.records.findings import Severity
-from core.records.loops import LoopStatus
+
+if TYPE_CHECKING:
+    from textual.notifications import SeverityLevel
+
+    from core.records.loops import LoopStatus
 
 _LEVELS: Final[dict[Severity, SeverityLevel]] = {
     Severity.ERROR: "error",

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from math import ceil, floor
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_decimal, format_duration, format_percent
-from tui.present.glyphs import Glyphs
+
+if TYPE_CHECKING:
+    from tui.present.glyphs import Glyphs
 
 CLOCK_SKEW: Final = timedelta(minutes=1)
 """Maximum difference between clocks; a time less than this in the future is shown as now."""

@@ -7,13 +7,15 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from core.base.text import visible_line
-from core.records.decisions import Decision
-from core.sources.archives import ArchivedPattern
-from core.state.project_state import ProjectState
 from tui.present.memory import session_key, task_key
+
+if TYPE_CHECKING:
+    from core.records.decisions import Decision
+    from core.sources.archives import ArchivedPattern
+    from core.state.project_state import ProjectState
 
 MAX_OF_A_KIND: Final = 8
 MAX_RANKED: Final = 3_000  # Matching records of one kind that are ranked.

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
 from core.base.formatting import format_decimal
 from core.base.text import visible_line
 from core.documents import patterns as documents
-from core.documents.document import Block
 from core.documents.signs import TYPE_WORDS
-from core.learning.assessment import Assessment
 from core.records.patterns import Pattern, PatternType
-from core.state.project_state import ProjectState
 from tui.present.glyphs import TYPE_LETTERS, Cells, Glyphs, draw_state
 from tui.present.numbers import ago, interval_bar, interval_text, percent
+
+if TYPE_CHECKING:
+    from core.documents.document import Block
+    from core.learning.assessment import Assessment
+    from core.state.project_state import ProjectState
 
 STATE_CELLS: Final = 13  # Cells of the longest state in full.
 INTERVAL_CELLS: Final = 19  # Cells of an interval with its bar.

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
 from core.base.text import plural, visible_line
 from core.documents.document import Block, Code, Moment, Table, Text, line, more
 from core.documents.reflections import kind_word
-from core.extraction.clustering import Cluster
 from core.extraction.engine import KNOWN
-from core.records.reflections import Reflection
-from tui.present.glyphs import Cells, Glyphs
 from tui.present.numbers import ago
+
+if TYPE_CHECKING:
+    from core.extraction.clustering import Cluster
+    from core.records.reflections import Reflection
+    from tui.present.glyphs import Cells, Glyphs
 
 _EFFECTS: Final = {"helpful": "$success", "unhelpful": "$error", "harmful": "$error", "neutral": "$quiet"}
 _MAX_MEMBERS: Final = 200  # Reflections listed below a recurring lesson.

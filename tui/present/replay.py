@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
@@ -14,14 +14,16 @@ from core.base.formatting import format_duration
 from core.base.text import plural
 from core.documents.document import Block, Moment, Section, Sign, code, fields, line, section
 from core.documents.tasks import VERDICT_SIGNS, action_text
-from core.episodes.history import AttemptDetail
-from core.episodes.replay import ReplayStep
-from core.records.episodes import Action
 from tui.present.chart import Run, line_chart
 from tui.present.document import Drawable, inline
 from tui.present.glyphs import ASCII, Glyphs
 from tui.present.memory_tasks import chart_lines, reflection_blocks
 from tui.present.numbers import bar, percent, sparkline
+
+if TYPE_CHECKING:
+    from core.episodes.history import AttemptDetail
+    from core.episodes.replay import ReplayStep
+    from core.records.episodes import Action
 
 SPEEDS: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 MAX_PARAM_LINES: Final = 20

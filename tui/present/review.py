@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
@@ -14,20 +14,22 @@ from core.documents import debug_sessions
 from core.documents.decisions import reason_text
 from core.documents.document import Block, line
 from core.documents.loops import overview
-from core.learning.inversion_rules import Inversion
-from core.records.decisions import Decision
 from core.retrieval.similarity import cap_similarity
 from core.review.answers import question_of
 from core.state import review_items as kinds
-from core.state.project_state import ProjectState
-from core.state.review_items import ReviewItem
 from tui.present import review_evidence as found
 from tui.present.document import UNBROKEN, document_lines
 from tui.present.extraction import lesson_sources, proposals
-from tui.present.glyphs import Glyphs
 from tui.present.merge import side_by_side
 from tui.present.numbers import percent
 from tui.present.review_texts import approved_changes, exact_text, held_text_lines, held_text_origin, pattern_origin
+
+if TYPE_CHECKING:
+    from core.learning.inversion_rules import Inversion
+    from core.records.decisions import Decision
+    from core.state.project_state import ProjectState
+    from core.state.review_items import ReviewItem
+    from tui.present.glyphs import Glyphs
 
 EMPTY: Final = (
     "Nothing to review. Questions appear here for escalations, inversions, contradicted decisions, unreviewed texts, "

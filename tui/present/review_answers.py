@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
 from core.base.diff import DELETED, INSERTED, line_changes
 from core.base.text import plural, visible_line
-from core.forecast.forecast import ContextChange, Forecast
-from core.review.answers import Answer
 from core.review.context_recipients import LOOP, PAUSED, TASK
-from core.state.project_state import ProjectState
 from tui.present.glyphs import Glyphs, draw_state
 from tui.present.merge import merged_counts, merged_lineage
+
+if TYPE_CHECKING:
+    from core.forecast.forecast import ContextChange, Forecast
+    from core.review.answers import Answer
+    from core.state.project_state import ProjectState
 
 MIN_EFFECT_CELLS: Final = 12  # Cells below which the effect of an answer is not described.
 BY_WORDS: Final = "~"  # Marks a forecast by word match that will be repeated by semantic similarity.

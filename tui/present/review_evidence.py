@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_percent
 from core.base.text import plural, safe_matcher
@@ -12,16 +12,18 @@ from core.documents.document import Block, Fields, Line, Moment, Part, Sign, Tab
 from core.documents.patterns import body, rate_line, set_aside_reason, state_line
 from core.documents.signs import result_sign, state_sign
 from core.learning.bursts import Burst, known_time
-from core.learning.inversion_rules import Inversion
-from core.records.events import Observation
 from core.records.loops import Outcome
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.review.incremental_checks import common_messages
 from core.state.findings import count_conflicts
 from core.state.history import explain_pattern
-from core.state.project_state import ProjectState
-from core.state.review_items import ReviewItem
 from tui.present.numbers import percent
+
+if TYPE_CHECKING:
+    from core.learning.inversion_rules import Inversion
+    from core.records.events import Observation
+    from core.state.project_state import ProjectState
+    from core.state.review_items import ReviewItem
 
 MAX_USES: Final = 40
 MAX_LOOPS: Final = 20  # Loops listed in which an inverted pattern failed.

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
 from core.base.text import plural
 from core.review.session import ENOUGH_PAUSES, SECONDS_PER_MINUTE, Plan
-from core.state.review_items import ReviewItem
 from tui.present.numbers import percent
+
+if TYPE_CHECKING:
+    from core.state.review_items import ReviewItem
 
 PAUSE: Final = timedelta(minutes=2)  # Maximum time counted for one decision; more than that is a pause.
 

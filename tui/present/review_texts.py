@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
@@ -14,14 +14,16 @@ from core.documents.document import Block, Moment, fields, line
 from core.documents.patterns import suspicion_lines
 from core.documents.signs import TYPE_WORDS, state_sign
 from core.records.decisions import Verb
-from core.records.patterns import Pattern
 from core.records.suspicions import Severity
 from core.retrieval.rendering import INTRODUCTION, TITLE, render_context
 from core.scanning.scan import find_stopped_sentences, scan_text
-from core.state.project_state import ProjectState
-from core.state.review_items import HeldText
 from tui.present.numbers import percent
 from tui.present.review_evidence import conflicts, pattern_name
+
+if TYPE_CHECKING:
+    from core.records.patterns import Pattern
+    from core.state.project_state import ProjectState
+    from core.state.review_items import HeldText
 
 _ARRIVALS: Final = {"import": "imported", "extraction": "extracted automatically", "quarantine": "put into quarantine"}
 MAX_CHARS: Final = 20_000

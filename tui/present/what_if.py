@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
-from core.base.errors import BadInput
 from core.base.text import plural, visible_line
 from core.config.settings import DEFAULTS, Settings, find_threshold
 from core.learning.states import multiplier
-from core.learning.threshold_replay import PatternDifference, Replay
 from core.records.patterns import Maturity
-from core.state.project_state import ProjectState
 from tui.present.compare import change_cells, change_text
 from tui.present.glyphs import Cells, Glyphs, draw_state
 from tui.present.knobs import Knob
 from tui.present.numbers import day_text
+
+if TYPE_CHECKING:
+    from core.base.errors import BadInput
+    from core.learning.threshold_replay import PatternDifference, Replay
+    from core.state.project_state import ProjectState
 
 _NAMES: Final = {
     "Maturity": "maturity.half_life_days min_feedback min_helpful max_harmful maturity.deprecation_threshold",

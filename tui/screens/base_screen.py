@@ -6,29 +6,32 @@ import asyncio
 from collections.abc import Callable
 from functools import partialmethod
 from inspect import getattr_static
-from typing import Any, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from textual import on
-from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Input
 
 from core.base.text import capitalized, visible_line
 from core.documents.markdown import record_markdown
-from core.records.decisions import Decision
 from core.records.snapshot import Delta
-from core.state.project_state import ProjectState
 from tui.actions import BY_ID, EXPORTING, GROUPS, PLACES, SCREENS, WRITING, actions_of, bindings_of
-from tui.present.glyphs import Glyphs
 from tui.screens.screen_table import ScreenTable, load_tables
 from tui.services import Services, services_of
-from tui.state.back_stack import FollowedLink
 from tui.state.saved_views import SavedView
 from tui.widgets.bars import Item, ItemLine, KeyLine, TopBar
 from tui.widgets.record_table import RecordTable
 from tui.widgets.text_pane import TextPane
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+    from core.records.decisions import Decision
+    from core.state.project_state import ProjectState
+    from tui.present.glyphs import Glyphs
+    from tui.state.back_stack import FollowedLink
 
 _MOVES: Final = frozenset({"down", "up", "first", "last", "page_down", "page_up"})
 _ALL_ROWS: Final = 10**9  # exceeds the number of rows of any list

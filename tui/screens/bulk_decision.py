@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.message import Message
@@ -20,12 +19,16 @@ from textual.worker import get_current_worker
 from core.base.text import plural
 from core.curation.commands import bulk
 from core.forecast.forecast import BulkForecast, forecast_bulk
-from core.records.decisions import Verb, VerbInfo
-from core.state.project_state import ProjectState
 from tui.messages import NewestMessage
 from tui.present import bulk as present
 from tui.screens.dialogs import CONFIRM, Dialog
 from tui.services import Services, services_of
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from core.records.decisions import Verb, VerbInfo
+    from core.state.project_state import ProjectState
 
 STEP_SECONDS: Final = 0.05  # seconds between two progress messages
 LONGEST: Final = 500  # characters of a reason

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partialmethod
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual import events, on
-from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
@@ -17,15 +16,19 @@ from core.base.errors import BadInput
 from core.base.time_parsing import parse_past_time
 from core.history.as_of import build_past_state
 from core.history.changes import LoopChange, PatternChange, QuestionChange, StateComparison, compare_states
-from core.records.snapshot import Delta
 from core.records.times import day_of
-from core.state.project_state import ProjectState
 from tui.present import compare as present
-from tui.present.glyphs import Cells
 from tui.screens.history_query import HistoryQueryScreen
 from tui.widgets.bars import Item, ItemLine
 from tui.widgets.record_table import RecordTable
 from tui.widgets.value_field import ValueField
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from core.records.snapshot import Delta
+    from core.state.project_state import ProjectState
+    from tui.present.glyphs import Cells
 
 SINCE, UNTIL = "since", "until"
 LAST_VISIT: Final = "last visit"

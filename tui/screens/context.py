@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial, partialmethod
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual import events, on
-from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.widgets import Input
 
 from core.base.text import visible_line
-from core.records.snapshot import Delta
 from core.review.context_recipients import Recipient, list_recipients
-from core.state.project_state import ProjectState
 from tui.present import context as present
 from tui.present.knobs import KNOBS
 from tui.present.memory import task_key
-from tui.screens.base_screen import BaseScreen
 from tui.screens.context_knobs import KnobActions, Knobs
 from tui.screens.context_recording import ask_to_record, running_loops
 from tui.state.back_stack import FollowedLink, ListState
@@ -28,6 +24,13 @@ from tui.widgets.bars import Item, ItemLine
 from tui.widgets.filter_line import FilterLine
 from tui.widgets.record_table import RecordTable
 from tui.widgets.text_pane import TextPane
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from core.records.snapshot import Delta
+    from core.state.project_state import ProjectState
+    from tui.screens.base_screen import BaseScreen
 
 BESIDE: Final = 100  # cells of the screen from which reasons and text are side by side
 

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partialmethod
+from typing import TYPE_CHECKING
 
 from textual import on
-from textual.app import ComposeResult
 from textual.containers import Container
 from textual.content import Content
 from textual.message import Message
 
 from core.base.errors import BadInput
-from core.config.settings import InjectionSettings, Settings
 from tui.present.knobs import KNOBS, ContextKnob
 from tui.screens.base_screen import BaseScreen
 from tui.widgets.value_field import ValueField
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from core.config.settings import InjectionSettings, Settings
 
 
 class Knobs(Container):

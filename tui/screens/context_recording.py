@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from textual.content import Content
 
 from core.base.errors import Refused
 from core.base.text import plural, visible_line
-from core.project.project import Project
-from core.records.loops import Loop
-from core.retrieval.injection import Injection
-from core.state.project_state import ProjectState
 from tui.present import context as present
-from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import Choose
+
+if TYPE_CHECKING:
+    from core.project.project import Project
+    from core.records.loops import Loop
+    from core.retrieval.injection import Injection
+    from core.state.project_state import ProjectState
+    from tui.screens.base_screen import BaseScreen
 
 
 def running_loops(view: ProjectState, task: str = "") -> list[Loop]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from core.base.text import plural
-from core.queries.memory_links import MemoryLinks, Remembered
 from core.queries.pattern_filter import build_id_query
 from tui.screens.base_screen import BaseScreen
+
+if TYPE_CHECKING:
+    from core.queries.memory_links import MemoryLinks, Remembered
 
 QUOTE: Final = '"'  # ends a quoted value in a filter
 

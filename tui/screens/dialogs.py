@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
@@ -21,6 +20,9 @@ from tui.present.help_text import HelpLine, Section, Topic
 from tui.screens.help import Help
 from tui.widgets.bars import Item, ItemLine, KeyLine
 from tui.widgets.text_pane import TextPane
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
 
 FRAME_LINES: Final = 8  # lines of a dialog around its text: border, padding, title, keys
 CONFIRM: Final = "confirm"  # description of the binding whose label is the verb of the dialog

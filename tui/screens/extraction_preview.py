@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from textual.content import Content
 
 from core.base.errors import RalphdeckError
 from core.base.text import plural, visible_line
 from core.curation.commands import Extract
-from core.records.extractions import Extraction
 from tui.present import extraction
 from tui.present.document import document_lines
-from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import PreviewDialog
+
+if TYPE_CHECKING:
+    from core.records.extractions import Extraction
+    from tui.screens.base_screen import BaseScreen
 
 
 def preview_extraction(screen: BaseScreen, source_id: str) -> None:

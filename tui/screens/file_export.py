@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
@@ -13,8 +13,10 @@ from core.base.errors import BadInput, RalphdeckError
 from core.base.text import visible_line
 from core.storage.atomic_write import export_file, file_exists, write_file
 from tui.actions import SCREENS
-from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import AskLine, Confirm
+
+if TYPE_CHECKING:
+    from tui.screens.base_screen import BaseScreen
 
 _FONT_FACES: Final = re.compile(r"@font-face\s*\{[^}]*\}\s*")  # font faces that a browser would load from another host
 

@@ -5,31 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partialmethod
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events, on
-from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.widgets import Input
 
 from core.base.text import visible_line
-from core.documents.document import Block
 from core.documents.markdown import record_markdown
 from core.queries.filter_parser import Fields, Query, parse_query
-from core.records.snapshot import Delta
 from core.state.findings import all_findings
-from core.state.project_state import ProjectState
 from tui.present.document import document_lines
 from tui.present.findings import unreadable
 from tui.present.frame import reading_text
-from tui.present.glyphs import Cells
 from tui.screens.base_screen import BaseScreen
 from tui.state.saved_views import order_text
 from tui.widgets.bars import ItemLine, TabLine
 from tui.widgets.filter_line import FilterLine
 from tui.widgets.record_table import RecordTable
 from tui.widgets.text_pane import TextPane
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from core.documents.document import Block
+    from core.records.snapshot import Delta
+    from core.state.project_state import ProjectState
+    from tui.present.glyphs import Cells
 
 WIDE: Final = 150  # cells of the screen from which list and details are side by side
 SLOW_TICKS: Final = 10  # seconds between two redraws of a list without running clocks

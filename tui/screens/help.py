@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
@@ -15,9 +14,13 @@ from textual.widgets import Input, Static
 from core.base.text import visible_line
 from tui.actions import ACTIONS, GROUPS, SCREENS, Action, actions_of, key_name
 from tui.present.help_text import HelpLine, Section, Topic, help_lines
-from tui.screens.base_screen import BaseScreen
 from tui.widgets.record_table import RecordTable
 from tui.widgets.text_pane import TextPane
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from tui.screens.base_screen import BaseScreen
 
 LONGEST: Final = 60  # characters of a search
 ON_RECORDS: Final = frozenset({"copy", "copy_whole", "edit_file", "back"})

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from textual.widgets import Input
 
 from core.base.text import capitalized
 from tui.actions import PLACES
-from tui.screens.base_screen import BaseScreen
 from tui.screens.filtered_list import FilteredList
 from tui.state.back_stack import FollowedLink, ListState
 from tui.state.saved_views import SavedView
+
+if TYPE_CHECKING:
+    from tui.screens.base_screen import BaseScreen
 
 
 class ListScreen(FilteredList):

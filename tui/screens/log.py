@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
@@ -13,16 +13,20 @@ from core.base.text import visible_line
 from core.curation.commands import Undo
 from core.curation.undo import named_act
 from core.documents.decisions import decision_document, reason_text
-from core.documents.document import Block
-from core.queries.filter_parser import Query
 from core.queries.record_filters import DECISION_FIELDS, select_decisions
-from core.records.decisions import Decision
-from core.records.snapshot import Delta
-from core.state.project_state import ProjectState
 from tui.present import decisions as present
 from tui.present.findings import log_doubt
-from tui.present.glyphs import Cells
 from tui.screens.list_screen import ListScreen
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from core.documents.document import Block
+    from core.queries.filter_parser import Query
+    from core.records.decisions import Decision
+    from core.records.snapshot import Delta
+    from core.state.project_state import ProjectState
+    from tui.present.glyphs import Cells
 
 
 class LogScreen(ListScreen):

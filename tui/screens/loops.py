@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from textual import on
 from textual.content import Content
 
 from core.base.errors import RalphdeckError
-from core.documents.document import Block
 from core.documents.loops import elapsed
-from core.queries.filter_parser import Query
 from core.queries.record_filters import LOOP_FIELDS, select_loops
 from core.records.decisions import extraction_question_id
-from core.records.loops import Loop, LoopDetails
-from core.records.snapshot import Delta
-from core.state.project_state import ProjectState
 from tui.present import extraction
 from tui.present import loops as present
-from tui.present.glyphs import Cells
 from tui.screens.extraction_preview import preview_extraction
 from tui.screens.list_screen import ListScreen
 from tui.widgets.record_table import RecordTable
+
+if TYPE_CHECKING:
+    from core.documents.document import Block
+    from core.queries.filter_parser import Query
+    from core.records.loops import Loop, LoopDetails
+    from core.records.snapshot import Delta
+    from core.state.project_state import ProjectState
+    from tui.present.glyphs import Cells
 
 
 class LoopsScreen(ListScreen):

@@ -6,26 +6,29 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual import events, on
-from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.content import Content
 
-from core.queries.filter_parser import Query
 from core.queries.memory_links import MemoryLinks
 from core.queries.record_filters import MEMORY_FIELDS, MemoryCatalog
-from core.records.episodes import Attempt
-from core.records.snapshot import Delta
-from core.state.project_state import ProjectState
 from tui.present import memory as present
 from tui.present import memory_groups
-from tui.present.glyphs import Cells
 from tui.present.memory import ESCALATIONS, SESSIONS, TASKS, Tree, earlier_key, parts, task_key, tree
 from tui.screens.memory_details import DETAIL_SHARE, TABS, MemoryDetails
 from tui.screens.replay import ReplayScreen
 from tui.widgets.text_pane import TextPane
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from core.queries.filter_parser import Query
+    from core.records.episodes import Attempt
+    from core.records.snapshot import Delta
+    from core.state.project_state import ProjectState
+    from tui.present.glyphs import Cells
 
 ALL_COLUMNS: Final = 115  # cells of the list from which it shows the number of actions
 MOST_FOLDED: Final = 400  # rows whose folded state is saved between runs, the most recent ones

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual import on
-from textual.content import Content
 
 from core.base.errors import RalphdeckError
 from core.documents import debug_sessions, tasks
@@ -18,8 +17,6 @@ from core.episodes.success_metrics import RetryImprovement, measure_improvement
 from core.learning.finished_work import collect_reports
 from core.queries.memory_links import MemoryLinks, Remembered
 from core.queries.record_filters import MemoryCatalog
-from core.records.debug_sessions import DebugSession
-from core.records.episodes import Attempt, Task
 from core.records.snapshot import Snapshot
 from tui.present import memory_groups, memory_tasks
 from tui.present.document import UNBROKEN, Drawable, document_lines
@@ -28,6 +25,12 @@ from tui.screens.cross_links import CrossLinks
 from tui.screens.list_screen import ListScreen
 from tui.widgets.record_table import RecordTable
 from tui.widgets.text_pane import TextPane
+
+if TYPE_CHECKING:
+    from textual.content import Content
+
+    from core.records.debug_sessions import DebugSession
+    from core.records.episodes import Attempt, Task
 
 BESIDE: Final = 110  # cells of the details from which reflections are beside them
 BESIDE_LONG: Final = 150  # The same for details with long lines: stack traces, diffs, and figures of all tasks.

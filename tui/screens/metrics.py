@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial, partialmethod
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual import events, on
-from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
@@ -24,16 +23,20 @@ from core.metrics.dashboard import (
 from core.metrics.export import FORMATS, export_metrics, section_markdown
 from core.metrics.sections import Figure, Goal, Row, build_figures
 from core.queries.pattern_filter import build_id_query
-from core.records.snapshot import Delta
-from core.state.project_state import ProjectState
 from tui.present import metrics as present
-from tui.present.glyphs import Cells
 from tui.present.metrics_chart import week_chart
 from tui.screens.base_screen import BaseScreen
 from tui.screens.file_export import export
 from tui.widgets.bars import Item, ItemLine
 from tui.widgets.drawing import Drawing
 from tui.widgets.record_table import GUTTER, Column, RecordTable
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from core.records.snapshot import Delta
+    from core.state.project_state import ProjectState
+    from tui.present.glyphs import Cells
 
 TILED: Final = 160  # cells of the screen from which the other sections are tiles below the current one
 TALL: Final = 32  # lines of the screen from which there is room for explanations and other sections

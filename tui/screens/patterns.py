@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partialmethod
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
@@ -12,17 +12,19 @@ from core.base.formatting import format_decimal
 from core.base.text import visible_line
 from core.curation.commands import command_for
 from core.curation.rules import why_refused
-from core.documents.document import Block
-from core.queries.filter_parser import Query
 from core.queries.pattern_filter import PATTERN_FIELDS, PatternCatalog
 from core.records.decisions import APPROVE, VERBS, Verb, VerbInfo
-from core.records.snapshot import Delta
-from core.state.project_state import ProjectState
 from tui.present import patterns as present
-from tui.present.glyphs import Cells
 from tui.screens.bulk_decision import BulkDialog
 from tui.screens.dialogs import AskLine, overtaken
 from tui.screens.list_screen import ListScreen
+
+if TYPE_CHECKING:
+    from core.documents.document import Block
+    from core.queries.filter_parser import Query
+    from core.records.snapshot import Delta
+    from core.state.project_state import ProjectState
+    from tui.present.glyphs import Cells
 
 CONSEQUENCE_CELLS: Final = 120  # cells of the screen from which the keys name the consequence of a decision
 _DECISIONS: Final = frozenset({"promote", "deprecate", "reset", "quarantine", "release", "archive"})

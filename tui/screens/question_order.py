@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from core.state.review_items import ReviewItem
+if TYPE_CHECKING:
+    from core.state.review_items import ReviewItem
 
 Key = tuple[str, str]  # identity of a question: its kind and its `question_key`
 

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
-from core.documents.document import Block
 from core.documents.reflections import reflection_document
-from core.extraction.clustering import Cluster
-from core.queries.filter_parser import Query
 from core.queries.record_filters import REFLECTION_FIELDS, select_reflections
-from core.records.snapshot import Delta
-from core.state.project_state import ProjectState
 from tui.present import reflections as present
-from tui.present.glyphs import Cells
 from tui.present.memory import attempt_key, task_key
 from tui.screens.extraction_preview import preview_extraction
 from tui.screens.list_screen import ListScreen
-from tui.state.back_stack import ListState
+
+if TYPE_CHECKING:
+    from core.documents.document import Block
+    from core.extraction.clustering import Cluster
+    from core.queries.filter_parser import Query
+    from core.records.snapshot import Delta
+    from core.state.project_state import ProjectState
+    from tui.present.glyphs import Cells
+    from tui.state.back_stack import ListState
 
 _GROUPED: Final = "reflections-grouped"
 

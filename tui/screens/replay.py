@@ -5,13 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import partial, partialmethod
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual import events, on
-from textual.app import ComposeResult
 from textual.containers import Container, Horizontal
 from textual.content import Content
-from textual.timer import Timer
 
 from core.base.errors import RalphdeckError
 from core.base.text import visible_line
@@ -21,8 +19,6 @@ from core.episodes.history import AttemptDetail, read_attempt
 from core.episodes.replay import ReplayStep, ReplaySteps, find_next_error, pause_after
 from core.queries.memory_links import MemoryLinks
 from core.records.episodes import Action, Attempt
-from core.records.snapshot import Delta
-from core.state.project_state import ProjectState
 from tui.present import replay as present
 from tui.present.document import document_lines
 from tui.present.glyphs import draw
@@ -31,6 +27,13 @@ from tui.screens.cross_links import CrossLinks
 from tui.widgets.bars import Item, ItemLine
 from tui.widgets.drawing import Drawing
 from tui.widgets.text_pane import TextPane
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+    from textual.timer import Timer
+
+    from core.records.snapshot import Delta
+    from core.state.project_state import ProjectState
 
 BESIDE: Final = 110  # cells of the screen from which quality and reflections are beside the action
 WIDE: Final = 150  # cells of the screen from which a list of actions is on the left

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import cached_property, partial, partialmethod
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual import on
 from textual.content import Content
@@ -15,13 +15,8 @@ from textual.worker import get_current_worker
 
 from core.base.text import plural
 from core.forecast.forecast import Forecaster
-from core.records.decisions import Decision
-from core.records.snapshot import Delta
 from core.review.answers import Answer, question_of
-from core.review.session import Plan
 from core.state import review_items as kinds
-from core.state.project_state import ProjectState
-from core.state.review_items import ReviewItem
 from tui.actions import ACTIONS
 from tui.present import review as present
 from tui.present.review_answers import answer_rows, what_changes, what_heading
@@ -33,6 +28,13 @@ from tui.screens.review_panes import ReviewPanes
 from tui.widgets.bars import Item, ItemLine
 from tui.widgets.drawing import AnswerList
 from tui.widgets.text_pane import TextPane
+
+if TYPE_CHECKING:
+    from core.records.decisions import Decision
+    from core.records.snapshot import Delta
+    from core.review.session import Plan
+    from core.state.project_state import ProjectState
+    from core.state.review_items import ReviewItem
 
 ANSWER_FRAME: Final = 2  # lines around the answers: the key line and a rule
 NAMES_IMPACT: Final = 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partialmethod
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from textual.content import Content
@@ -15,10 +15,8 @@ from core.base.text import visible_line
 from core.base.validation import check_amount
 from core.config.settings import MAX_MINUTES
 from core.curation.commands import AcceptInversion, Note
-from core.learning.inversion_rules import Inversion
 from core.review.answers import Answer, answers, snooze_command
 from core.review.session import Plan, measure_pace, plan
-from core.state.project_state import ProjectState
 from core.state.review_items import DUPLICATE, ReviewItem
 from tui.present.memory import session_key
 from tui.present.review_session import ReviewSession
@@ -26,6 +24,10 @@ from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import AskLine, AskText, Choose, overtaken
 from tui.screens.question_order import Key, QuestionOrder, key_of, same_question
 from tui.widgets.text_pane import TextPane
+
+if TYPE_CHECKING:
+    from core.learning.inversion_rules import Inversion
+    from core.state.project_state import ProjectState
 
 ANSWERS: Final = frozenset(
     {"accept", "reject", "rewrite", "promote", "deprecate", "reset", "restore_text", "quarantine", "archive"}

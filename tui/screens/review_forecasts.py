@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from core.base.errors import RalphdeckError
-from core.forecast.forecast import Forecaster
-from core.review.answers import Answer
-from core.state.project_state import ProjectState
-from core.state.review_items import ReviewItem
 from tui.present.review_answers import Outlook
 from tui.screens.question_order import Key, key_of
+
+if TYPE_CHECKING:
+    from core.forecast.forecast import Forecaster
+    from core.review.answers import Answer
+    from core.state.project_state import ProjectState
+    from core.state.review_items import ReviewItem
 
 _OUTDATED: Final = -1  # a number that no snapshot has
 

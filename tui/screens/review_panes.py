@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from functools import partialmethod
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual import events, on
-from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
 from core.base.text import visible_line
 from core.state import review_items as kinds
-from core.state.project_state import ProjectState
-from core.state.review_items import ReviewItem
 from tui.present import review as present
 from tui.present.document import UNBROKEN
 from tui.screens.review_answers import ReviewAnswers
 from tui.widgets.bars import Item, ItemLine
 from tui.widgets.drawing import AnswerList
 from tui.widgets.text_pane import TextPane, wrap
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from core.state.project_state import ProjectState
+    from core.state.review_items import ReviewItem
 
 BESIDE: Final = 100  # cells of the screen from which the two sides are side by side
 TALL: Final = 36  # lines from which a narrow screen stacks the panes

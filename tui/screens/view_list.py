@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from msgspec.structs import replace
 from textual import on
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import OptionList
@@ -25,8 +24,12 @@ from tui.state.saved_views import (
     rename_view,
     save_view,
 )
-from tui.state.user_state import UserState
 from tui.widgets.line_view import fit
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from tui.state.user_state import UserState
 
 NAME_CELLS: Final = 30  # cells of a name in the list
 

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partialmethod, reduce
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual import events, on
-from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
 from core.base.errors import BadInput
-from core.config.settings import Settings
 from core.learning import threshold_replay
-from core.learning.threshold_replay import PatternDifference, Replay
-from core.records.snapshot import Delta
-from core.state.project_state import ProjectState
 from tui.present import what_if as present
-from tui.present.glyphs import Cells
-from tui.present.knobs import Knob
 from tui.screens.history_query import HistoryQueryScreen
 from tui.widgets.bars import Item, ItemLine
 from tui.widgets.record_table import RecordTable
 from tui.widgets.value_field import ValueField
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from core.config.settings import Settings
+    from core.learning.threshold_replay import PatternDifference, Replay
+    from core.records.snapshot import Delta
+    from core.state.project_state import ProjectState
+    from tui.present.glyphs import Cells
+    from tui.present.knobs import Knob
 
 BESIDE: Final = 118  # cells of the screen from which thresholds and result are side by side
 TWO_COLUMNS: Final = 80  # cells of the screen from which the thresholds above the result are in two columns

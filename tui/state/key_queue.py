@@ -9,12 +9,14 @@ from collections.abc import Callable
 from itertools import count
 from math import inf
 from time import monotonic
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from textual import events
 from textual.app import App, ScreenStackError
-from textual.dom import DOMNode
-from textual.message_pump import MessagePump
+
+if TYPE_CHECKING:
+    from textual.dom import DOMNode
+    from textual.message_pump import MessagePump
 
 GUARD_SECONDS: Final = 0.5  # how long deciding keys are ignored after another screen has appeared
 LONGEST_SECONDS: Final = 5.0  # Timeout for the effects of one key at each step: a key that hangs must not block typing.

@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 
 from tui.actions import PLACES
-from tui.state.user_state import UserState
+
+if TYPE_CHECKING:
+    from tui.state.user_state import UserState
 
 MOST_VIEWS: Final = 100  # maximum number of the user's views
 LONGEST_NAME: Final = 60  # characters of a name

@@ -7,12 +7,14 @@ import contextlib
 import os
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from textual.app import App
 from textual.widgets import Input, TextArea
 
 from core.base.text import plural, visible
+
+if TYPE_CHECKING:
+    from textual.app import App
 
 MOST_BYTES: Final = 74_994  # UTF-8 bytes that every terminal with OSC 52 accepts: 100,000 bytes with base64 and frame
 TMUX_SECONDS: Final = 2.0  # timeout of a tmux command

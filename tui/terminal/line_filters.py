@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rich.segment import Segment
 from rich.style import Style
-from textual.color import Color
 from textual.filter import LineFilter
+
+if TYPE_CHECKING:
+    from textual.color import Color
 
 _REPLACEMENTS: Final = {
     "-": "─━┄┅┈┉╌╍═╴╶╸╺—–‐‑−▬⎼⎽▔",

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from textual import events
 from textual.content import Content
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
 from tui.widgets.line_view import is_same, to_strip
+
+if TYPE_CHECKING:
+    from textual import events
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from textual import events
 from textual.content import Content
-from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
 from tui.widgets.line_view import cursor_line, to_strip
+
+if TYPE_CHECKING:
+    from textual import events
+    from textual.geometry import Size
 
 Draw = Callable[[int, int], Sequence[Content]]  # maps width and height in cells to lines; missing lines stay empty
 

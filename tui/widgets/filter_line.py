@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual import on
-from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.message import Message
@@ -14,6 +13,9 @@ from textual.widgets import Input, Static
 
 from core.base.text import visible_line
 from tui.messages import NewestMessage
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
 
 LONGEST: Final = 300  # maximum characters that can be typed, or are shown of a text set by the program
 

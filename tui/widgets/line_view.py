@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from rich.segment import Segment
 from textual.content import Content
-from textual.selection import Selection
 from textual.strip import Strip
 from textual.style import Style
-from textual.widget import Widget
+
+if TYPE_CHECKING:
+    from textual.selection import Selection
+    from textual.widget import Widget
 
 Align = Literal["left", "right"]
 

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from textual import events
 from textual.cache import LRUCache
 from textual.content import Content
 from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
-from textual.selection import Selection
 from textual.strip import Strip
 
-from tui.present.glyphs import Cells
 from tui.widgets.line_view import Align, cursor_line, fit, selected, to_strip, with_selection
+
+if TYPE_CHECKING:
+    from textual import events
+    from textual.selection import Selection
+
+    from tui.present.glyphs import Cells
 
 GUTTER: Final = 2  # cells before the first column: cursor bar and selection glyph
 COMFORTABLE: Final = 2  # lines of a row with a second line

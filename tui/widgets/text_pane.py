@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from itertools import zip_longest
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.content import Content
 from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
-from textual.selection import Selection
 from textual.strip import Strip
 
 from tui.widgets.line_view import is_same, selected, to_strip, with_selection
+
+if TYPE_CHECKING:
+    from textual.selection import Selection
 
 LONG: Final = 20_000  # characters from which wrapping leaves the UI thread
 PART: Final = 200  # paragraphs that a thread wraps at once

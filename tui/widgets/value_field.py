@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events, on
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 from textual.widgets.input import Selection
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
 
 _TYPED: Final = frozenset("0123456789.,%")  # characters of a number; any other key acts as a command, as in a list
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,11 +14,13 @@ from core.cli.render.output import STRICT_EXIT, Column, id_column, line, minute,
 from core.cli.support.input_file import read_input
 from core.cli.support.options import ReadingCommand, invocation, limit_option, output_option, words_option
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
-from core.config.paths import ProjectPaths
 from core.curation.decision_text import about_text, describe_change, verb_text
 from core.ledger.verify import MAX_HEADS_BYTES, Head, check_project, read_heads, verify_ledger
 from core.records.decisions import Decision, Verb
 from core.storage.atomic_write import export_file, write_file
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
 
 
 @click.command(cls=ReadingCommand)

@@ -27,12 +27,12 @@ from core.curation.commands import (
     Undo,
     bulk,
 )
-from core.learning.inversion_rules import Inversion
 from core.records.decisions import Verb
 from core.state.findings import all_findings
 
 if TYPE_CHECKING:
     from core.curation.decision_writer import Decided
+    from core.learning.inversion_rules import Inversion
     from core.project.project import Project
 
 MAX_DAYS = 3650  # Longest snooze.

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
@@ -24,23 +24,25 @@ from core.cli.render.output import Column, end, line, print_table, remark, respo
 from core.cli.support.options import ReadingCommand, invocation
 from core.cli.support.project import chosen_project, configured_decider, open_project, read_configuration
 from core.cli.support.user_files import keymap_file, log_file, state_file
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
 from core.episodes.similar_tasks import collect_past_tasks
 from core.learning.bursts import format_burst
 from core.ledger.ledger import Ledger
 from core.ledger.verify import verify_ledger
 from core.metrics.derived_files import compare_metrics, read_recorded_metrics
 from core.metrics.effectiveness import compute_effectiveness
-from core.project.project import Project
 from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, LoopStatus
-from core.records.snapshot import Snapshot
 from core.retrieval.embedding import EXTRA, MODEL, is_available
 from core.sources.configuration import DEFAULT, PLACES, Configuration, SettingValue
 from core.sources.parse_cache import cache_file
 from core.state.findings import all_findings
-from core.state.project_state import ProjectState
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.config.settings import Settings
+    from core.project.project import Project
+    from core.records.snapshot import Snapshot
+    from core.state.project_state import ProjectState
 
 OK: Final = "ok"
 NOTE: Final = "note"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -15,7 +15,6 @@ from core.cli.render.output import end, json_bytes, line, remark, respond
 from core.cli.support.id_completion import complete_task
 from core.cli.support.options import ReadingCommand, invocation, words_option
 from core.cli.support.project import chosen_project, now, read_configuration
-from core.config.paths import ProjectPaths
 from core.config.settings import WatchSettings
 from core.documents.markdown import blocks_markdown, to_markdown
 from core.documents.tasks import attempt_document, reflection_sections, task_document, whole_history_document
@@ -32,9 +31,12 @@ from core.episodes.history import (
 )
 from core.episodes.task_lookup import find_attempt
 from core.records.episodes import Attempt, Task
-from core.records.findings import Finding
 from core.records.loops import Outcome
 from core.storage.atomic_write import export_file, write_file
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.records.findings import Finding
 
 _LIMIT: Final = 50
 _MARKDOWN: Final = frozenset({".md", ".markdown"})

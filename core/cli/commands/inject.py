@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from msgspec.structs import replace
@@ -19,16 +19,18 @@ from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import FRACTION, ReadingCommand, Words, invocation, output_option, setting_option
 from core.cli.support.project import open_project
 from core.episodes.similar_tasks import embeddable_work
-from core.project.project import Project
-from core.records.findings import Finding
 from core.records.loops import Liveness, Loop
 from core.records.patterns import PatternType
-from core.retrieval.injection import Injection
 from core.retrieval.task import CATEGORIES
 from core.state.contexts import prepare_task_injection
 from core.state.findings import all_findings, ledger_error
-from core.state.project_state import ProjectState
 from core.storage.atomic_write import export_file, write_file
+
+if TYPE_CHECKING:
+    from core.project.project import Project
+    from core.records.findings import Finding
+    from core.retrieval.injection import Injection
+    from core.state.project_state import ProjectState
 
 _HOOK_HELP: Final = (
     f"Print what a hook expects. claude-code reads the event on stdin and answers {SESSION} and {PROMPT}, whose "

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
-from msgspec import Struct
 
 from core.cli.render.output import Column, id_column, minute, print_table, respond
 from core.cli.support.options import ReadingCommand, words_option
 from core.cli.support.project import now, read_configuration, read_snapshot
 from core.records.loops import Loop, LoopStatus
+
+if TYPE_CHECKING:
+    from msgspec import Struct
 
 COLOURS = {
     "running": "green",

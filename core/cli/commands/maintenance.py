@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 from msgspec.structs import replace
 
@@ -14,10 +16,12 @@ from core.cli.support.project import chosen_project, now, open_project
 from core.curation.commands import Archive, Merge, PrunePatterns, Restore
 from core.curation.merge import Tally, as_read, check_pair, merge_changes
 from core.curation.pattern_registry import Registry
-from core.records.patterns import Pattern
 from core.retrieval.similarity import cap_similarity
 from core.sources.archives import read_archives
 from core.state.findings import all_findings
+
+if TYPE_CHECKING:
+    from core.records.patterns import Pattern
 
 
 @click.command(cls=DecidingCommand)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -13,8 +13,6 @@ from core.cli.json import objects
 from core.cli.render.output import Column, line, percent, print_table, respond
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import open_project
-from core.config.paths import ProjectPaths
-from core.config.settings import Settings
 from core.metrics.dashboard import DEFAULT_WEEKS, Dashboard, build_dashboard
 from core.metrics.derived_files import compare_metrics, read_recorded_metrics
 from core.metrics.effectiveness import (
@@ -29,6 +27,10 @@ from core.metrics.export import FORMATS, export_metrics
 from core.metrics.sections import Figure, build_figures, reach_text, value_text
 from core.state.findings import all_findings
 from core.storage.atomic_write import export_file, file_exists, write_file
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.config.settings import Settings
 
 _MAX_CHARS: Final = 60
 MAX_WEEKS: Final = 520  # Ten years.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -22,10 +22,12 @@ from core.learning.assessment import HELD, QUARANTINE, Assessment
 from core.learning.bursts import known_time
 from core.learning.scoreboard import Scoreboard
 from core.records.patterns import Maturity, Pattern, PatternType
-from core.records.snapshot import Snapshot
 from core.state.findings import all_findings, count_conflicts
 from core.state.history import explain_pattern, pattern_lineage
-from core.state.project_state import ProjectState
+
+if TYPE_CHECKING:
+    from core.records.snapshot import Snapshot
+    from core.state.project_state import ProjectState
 
 Row = tuple[Pattern, Assessment]
 

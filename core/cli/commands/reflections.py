@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from core.cli.json import objects
@@ -10,7 +12,9 @@ from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import ReadingCommand, limit_option, words_option
 from core.cli.support.project import read_snapshot
 from core.extraction.clustering import MIN_LOOPS, cluster_snapshot
-from core.records.reflections import Reflection as ReflectionRecord
+
+if TYPE_CHECKING:
+    from core.records.reflections import Reflection as ReflectionRecord
 
 KINDS = ("error-analysis", "strategy-change", "success-pattern", "constraint-discovery", "process-improvement")
 COLUMNS = (

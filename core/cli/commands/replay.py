@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -16,11 +16,13 @@ from core.cli.render.output import line, percent, remark, respond
 from core.cli.support.id_completion import complete_task
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import chosen_project
-from core.config.paths import ProjectPaths
 from core.episodes.history import read_attempt, read_history
 from core.episodes.replay import MAX_PAUSE, ReplayStep, ReplaySteps, Verdict, pause_after, shorten_output
 from core.episodes.task_lookup import find_attempt
 from core.redaction.masking import mask_secrets
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
 
 _COLOURS: Final = {Verdict.SUCCEEDED: "green", Verdict.FAILED: "red", Verdict.UNKNOWN: "yellow"}
 _INDENT: Final = "      "

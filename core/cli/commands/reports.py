@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -20,18 +20,20 @@ from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import COUNT, DURATION, FRACTION, DecidingCommand
 from core.cli.support.project import now, open_project
 from core.curation.reference_storage import LoggedErrors, LoggedFeedback
-from core.curation.use_counts import CountResult
 from core.extraction.strategies import find_used_strategies
 from core.learning.bursts import format_burst, source_of
 from core.learning.criteria import criterion_weight, should_deprecate_criterion
 from core.learning.decay import parse_moment
 from core.learning.errors import ErrorAccumulator, ErrorEntry, classify_error
 from core.learning.outcomes import Verdict
-from core.project.project import Project
 from core.project.scoring import classify_work, find_pattern_uses
 from core.records.events import ErrorType, Event, Signals, event_id
 from core.records.snapshot import Delta
-from core.state.project_state import ProjectState
+
+if TYPE_CHECKING:
+    from core.curation.use_counts import CountResult
+    from core.project.project import Project
+    from core.state.project_state import ProjectState
 
 _VERDICTS: Final = {True: Verdict.HELPFUL, False: Verdict.HARMFUL, None: Verdict.NEUTRAL}
 _TYPES: Final = [kind.value for kind in ErrorType]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 import numpy as np
@@ -26,10 +26,12 @@ from core.learning.criteria import (
     effective_weight,
     should_deprecate_criterion,
 )
-from core.project.project import Project
 from core.project.scoring import find_scored_work
 from core.state.findings import all_findings
-from core.state.project_state import ProjectState
+
+if TYPE_CHECKING:
+    from core.project.project import Project
+    from core.state.project_state import ProjectState
 
 COLUMNS: Final = (
     id_column("ID", lambda one: one.work_id),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,13 +15,15 @@ from core.cli.render.output import Column, minute, print_table, remark, respond
 from core.cli.support.id_completion import complete_task
 from core.cli.support.options import MOMENT, Parsed, ReadingCommand, words_option
 from core.cli.support.project import chosen_project, now
-from core.config.paths import ProjectPaths
 from core.episodes.search import search as search_memory
 from core.episodes.search_reader import SearchFilters, SearchHit, SearchPlace, SearchWords
 from core.episodes.task_lookup import find_attempt, task_ids
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
 from core.records.times import parse_time
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
 
 _SNIPPET = 160  # Longest excerpt, in characters.
 _LIMIT = 50

@@ -19,9 +19,9 @@ from core.episodes.protocol import Episodes
 from core.episodes.reflections import TRIGGERS, TYPES, render_reflection
 from core.episodes.validation import MAX_PERCENT
 from core.records.loops import Outcome
-from core.records.reflections import Reflection
 
 if TYPE_CHECKING:
+    from core.records.reflections import Reflection
     from core.sources.configuration import Configuration
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from time import perf_counter
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -15,7 +15,6 @@ from core.cli.json import objects
 from core.cli.render.output import line, percent, respond
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
-from core.config.paths import ProjectPaths
 from core.episodes.history import read_history
 from core.episodes.loop_links import LoopLink, link_tasks
 from core.episodes.success_metrics import (
@@ -28,7 +27,10 @@ from core.episodes.success_metrics import (
     format_points,
     measure_success,
 )
-from core.records.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.records.snapshot import Snapshot
 
 MAX_MEASURED: Final = 200  # Most histories that are read for the read latency: those of the tasks with most actions.
 _MAX_NAMED: Final = 10  # Most IDs of one line.

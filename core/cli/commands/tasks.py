@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -24,16 +24,18 @@ from core.cli.render.output import (
 )
 from core.cli.support.options import ReadingCommand, words_option
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
-from core.config.settings import WatchSettings
 from core.episodes.attempt_state import AttemptCondition, AttemptState, assess_attempt, describe_state
 from core.episodes.similar_tasks import MAX_TASKS, SimilarTask, collect_past_tasks, find_similar_tasks
 from core.episodes.task_indexes import STATUSES
 from core.episodes.task_lookup import ambiguous_task_error
 from core.records.episodes import Attempt, Task, group_by_task
 from core.records.loops import Outcome
-from core.records.snapshot import Snapshot
 from core.retrieval.embedding import is_available
 from core.retrieval.embeddings import TASKS, Embeddings, PastTask
+
+if TYPE_CHECKING:
+    from core.config.settings import WatchSettings
+    from core.records.snapshot import Snapshot
 
 _MAX_SHOWN = 300  # Characters of a text that are printed.
 COLUMNS = (

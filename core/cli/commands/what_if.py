@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 from click.shell_completion import CompletionItem
 
@@ -11,15 +13,17 @@ from core.cli.json import objects
 from core.cli.render.output import Column, day, id_column, line, print_table, respond, warn
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import named_project, open_project, read_configuration
-from core.config.declaration import Setting
 from core.config.settings import THRESHOLDS, Settings, find_threshold, with_threshold
 from core.curation.reference_storage import LoggedFeedback
 from core.learning import threshold_replay
 from core.learning.criteria import criterion_weight, effective_weight, should_deprecate_criterion
-from core.learning.threshold_replay import PatternDifference, Replay
-from core.project.project import Project
 from core.sources.configuration import Configuration
 from core.state.findings import all_findings
+
+if TYPE_CHECKING:
+    from core.config.declaration import Setting
+    from core.learning.threshold_replay import PatternDifference, Replay
+    from core.project.project import Project
 
 TURN_COLUMNS = (
     id_column("ID", lambda turn: turn.pattern_id),

@@ -12,9 +12,9 @@ from core.base.errors import BadInput
 from core.base.time_parsing import parse_past_time
 from core.cli.render.output import remark
 from core.cli.support.project import now, open_project
-from core.records.findings import Finding
 
 if TYPE_CHECKING:
+    from core.records.findings import Finding
     from core.state.project_state import ProjectState
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final
-
-import click
+from typing import TYPE_CHECKING, Final
 
 from core.config.paths import SAFE_ID
+
+if TYPE_CHECKING:
+    import click
 
 
 def _completer(*kinds: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:

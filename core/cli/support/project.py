@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from core.base.errors import ProjectNotFound
 from core.cli.support.options import invocation
 from core.config.paths import ProjectPaths, find_project, is_folder, project_at
-from core.config.settings import Settings, WatchSettings
 from core.storage.locks import protect
 
 if TYPE_CHECKING:
+    from core.config.settings import Settings, WatchSettings
     from core.project.index import Library
     from core.project.project import Project
     from core.records.snapshot import Snapshot

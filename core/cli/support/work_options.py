@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,10 +17,12 @@ from core.cli.support.id_completion import complete_work
 from core.cli.support.options import MOMENT, Decorated
 from core.cli.support.project import now
 from core.curation.case import change
-from core.curation.use_counts import CountResult
 from core.learning.assessment import Assessment
 from core.records.times import iso
-from core.state.project_state import ProjectState
+
+if TYPE_CHECKING:
+    from core.curation.use_counts import CountResult
+    from core.state.project_state import ProjectState
 
 Effect = tuple[Assessment, Assessment]  # The assessments of one pattern before a report and after it.
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Container, Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct
 
 from core.base.errors import BadInput, Unwritable
 from core.base.text import ELLIPSIS, escape_invisible
-from core.config.paths import ProjectPaths
 from core.curation.exchange.origins import shares_for_export
 from core.curation.exchange.redaction import LoopNames, Masked, Masker, is_role, kinds_of, without_secrets
 from core.curation.merge import ORIGINS
@@ -21,6 +20,9 @@ from core.sources.pattern_text import LIST_OF, id_key, records
 from core.sources.schema import PATTERNS, Rule
 from core.storage.file_reader import MAX_PATTERN_BYTES, RawFile, read_file
 from core.storage.json_editor import BadJson
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
 
 VERSION: Final = "1.0.0"
 MAX_SHARED_CHARS: Final = 20_000  # Maximum length of a text in a team export; longer ones are truncated.

@@ -6,13 +6,12 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from core.base.text import visible_line
 from core.curation.exchange.export import LOCAL_KEYS
-from core.curation.exchange.import_file import Arriving
 from core.curation.exchange.origins import arriving_shares, combine_counts, projects_of
 from core.curation.exchange.redaction import pseudonym
 from core.curation.merge import ORIGINS, as_read, count_changes, lineage_changes
@@ -21,6 +20,9 @@ from core.records.patterns import ID_PREFIXES, Pattern, PatternType
 from core.retrieval.similarity import SimilarityIndex
 from core.sources.pattern_text import id_key
 from core.sources.schema import CLAIMED_RATE
+
+if TYPE_CHECKING:
+    from core.curation.exchange.import_file import Arriving
 
 _NUMBERED: Final = re.compile(r"(?:pat-(?:error|success|anti)|tmpl)-([a-z0-9-]{1,80})-\d{3}")
 _GROWING: Final = frozenset(

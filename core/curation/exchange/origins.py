@@ -15,14 +15,16 @@ import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice, product
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from core.base.errors import Unwritable
-from core.config.paths import ProjectPaths
 from core.curation.merge import Tally, as_read, common_loops, origins_of
-from core.records.patterns import PatternType
 from core.storage.atomic_write import curation_lock, rewrite, take_theirs
 from core.storage.file_reader import RawFile, read_file
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.records.patterns import PatternType
 
 NO_ORIGIN: Final = "0" * 16  # Placeholder origin of counts from an unknown project.
 MAX_SHARES: Final = 32  # Maximum number of shares per record; further ones count as the project's own.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import accumulate
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -31,7 +31,9 @@ from core.records.reflections import Reflection
 from core.records.times import iso, parse_time
 from core.storage.append_log import AppendLog
 from core.storage.file_reader import Stamp
-from core.storage.json_editor import JsonText
+
+if TYPE_CHECKING:
+    from core.storage.json_editor import JsonText
 
 LISTS: Final = ("what_worked", "what_didnt_work", "suggestions_for_next_time")
 TASK_STATUS: Final = "task_status"

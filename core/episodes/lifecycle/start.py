@@ -7,14 +7,13 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct
 
 from core.base.errors import Refused, Unwritable
 from core.base.prompt_text import escape_inline, escape_line
 from core.base.text import plural
-from core.config.paths import ProjectPaths
 from core.episodes.folders import AttemptFolder, TaskFolder, check_inside, create_folder, lock_index
 from core.episodes.json_files import edit_object, encode_object, read_object, set_members
 from core.episodes.lifecycle.completion import attempt_counts, end_attempt
@@ -24,12 +23,15 @@ from core.episodes.task_indexes import index_task, list_agents
 from core.episodes.task_lookup import task_ids
 from core.records.episodes import Attempt, TaskStatus
 from core.records.loops import Outcome
-from core.records.reflections import Reflection
 from core.records.times import iso
 from core.sources.episodes import ATTEMPTS, MAX_ATTEMPTS, METADATA, TRAJECTORY
 from core.storage.file_reader import MAX_BYTES
-from core.storage.json_editor import JsonText
 from core.storage.locks import open_regular
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.records.reflections import Reflection
+    from core.storage.json_editor import JsonText
 
 _TASK: Final = "task-"
 _NUMBERED: Final = re.compile(rf"{_TASK}([0-9]{{1,6}})")  # a longer number is a date or the like

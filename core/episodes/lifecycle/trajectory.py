@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from core.base.errors import BadInput
-from core.episodes.folders import TaskFolder
 from core.episodes.json_files import check_editable, check_shapes, edit_object, read_object, set_default, set_members
 from core.episodes.strict_reader import TRAJECTORY_SHAPES, is_entry
 from core.episodes.validation import check_total_size, json_size
 from core.sources.episodes import MAX_ENTRIES
 from core.storage.file_reader import MAX_BYTES
-from core.storage.json_editor import JsonText
+
+if TYPE_CHECKING:
+    from core.episodes.folders import TaskFolder
+    from core.storage.json_editor import JsonText
 
 MILESTONES: Final = "milestones"
 _MAX_MILESTONE_BYTES: Final = MAX_BYTES // 2  # size of a trajectory up to which milestones can be added

@@ -7,7 +7,7 @@ must provide the methods without a body and may override the others for speed.
 
 from __future__ import annotations
 
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -16,7 +16,9 @@ from core.learning.decay import parse_moment
 from core.learning.reference.maturity import MaturityFeedback, PatternMaturity
 from core.learning.reference.patterns import ObservedPattern
 from core.records.events import event_id
-from core.records.patterns import Maturity
+
+if TYPE_CHECKING:
+    from core.records.patterns import Maturity
 
 _Record = TypeVar("_Record")
 

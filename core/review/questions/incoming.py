@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from core.base.formatting import format_day
 from core.base.text import plural, visible_line
-from core.debug_memory.escalations import EscalatedSession
-from core.extraction.clustering import Cluster
 from core.learning.bursts import format_burst
-from core.records.debug_sessions import DebugSession, Escalation
-from core.records.decisions import CurationState
-from core.records.extractions import Extraction
 from core.review.impact import UNSEEN_USES
-from core.review.priority import ImpactEstimator
 from core.scanning.messages import describe_suspicions
 from core.state import review_items as kinds
-from core.state.review_items import HeldText, ReviewItem
+
+if TYPE_CHECKING:
+    from core.debug_memory.escalations import EscalatedSession
+    from core.extraction.clustering import Cluster
+    from core.records.debug_sessions import DebugSession, Escalation
+    from core.records.decisions import CurationState
+    from core.records.extractions import Extraction
+    from core.review.priority import ImpactEstimator
+    from core.state.review_items import HeldText, ReviewItem
 
 SUSPECTED: Final = 2.0  # Factor on the impact of texts with scan results, which may do harm beyond failing.
 STUCK: Final = timedelta(days=14)  # Age at which an escalation stops being urgent.

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from datetime import timedelta
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from core.base.formatting import format_day, shorten_id
 from core.base.text import plural, visible_line
-from core.learning.scores import Codes, Flags
 from core.learning.states import STATES, state_codes
-from core.records.decisions import CurationState, Pin
-from core.records.findings import Finding
 from core.records.patterns import Maturity
 from core.retrieval.similarity import cap_similarity
 from core.review.impact import WASTED_USE
 from core.review.priority import ImpactEstimator, chars_of
 from core.state import review_items as kinds
-from core.state.review_items import ReviewItem
+
+if TYPE_CHECKING:
+    from core.learning.scores import Codes, Flags
+    from core.records.decisions import CurationState, Pin
+    from core.records.findings import Finding
+    from core.state.review_items import ReviewItem
 
 MOST_BORDERLINE: Final = 50  # Maximum number of borderline questions at a time, highest impact first.
 
