@@ -248,3 +248,6 @@ _KINDS: Final = frozenset(
     {kind for kind, _ in _TOKENS} | {kind for _, kind, _ in _COMMANDS} | _AFTER_PREFIX.keys() | _LABELLED.keys()
 ).union(("private key", "cookie", "value", "password"))
 """Kinds of secrets in masks; any other word in brackets could be a secret."""
+COMMAND_RULES: Final = tuple(name for _, _, name in _COMMANDS)  # prefixes of expressions, as in `_COMMANDS`
+RULES: Final = (*_AFTER_PREFIX, *(name for _, name in _LABELLED.values()), "cookie", "bearer", "assigned")
+"""Names of the other expressions; only a text that one of all expressions matches contains a secret."""

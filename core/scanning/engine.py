@@ -2,23 +2,24 @@
 
 RE2 first searches for the literal parts of all patterns at once. Then it matches the patterns with these parts, with
 the bounds of their repeats removed, and last the patterns themselves. Most texts need only two steps, and most patterns
-are never compiled with their bounds, which is slow.
+are never compiled with their bounds, which is slow. Patterns without literal parts are matched as written, all at once.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
-from core.scanning.rules import Rule, load_rules
+from core.scanning.rules import HIDING, Rule, load_rules
 
 _TOKEN: Final = re.compile(r"\\[xpP]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(?P<least>\d+)(?:,\d*)?\}\??", re.DOTALL)
 """A token of a pattern: an escape, a class, or the bounds of a repeat."""
 _WIDE: Final = re.compile(r"\\[xpPC]|[^\x00-\x7f]-|-[^\x00-\x7f]")  # non-ASCII by code or range
 _CODES: Final = (*range(0x01, 0x09), *range(0x0E, 0x20))  # bytes for signs in patterns, such as the Chinese full stop
+_SET_MEMORY: Final = 16 << 20  # bytes for the automaton of the short patterns; half of it makes common texts slower
 _OTHER: Final = 0x7F  # byte for other characters beyond ASCII; not a letter, digit or space
 
 
@@ -29,8 +30,11 @@ class Engine:
         self._patterns = [(rule, pattern) for rule in rules for pattern in rule.patterns]
         self._bytes = _Bytes(pattern for _, pattern in self._patterns)
         encoded = [self._bytes.of_pattern(pattern) for _, pattern in self._patterns]
+        short = {number for number, (rule, pattern) in enumerate(self._patterns) if pattern in rule.short}
         self._sieves = {
-            narrow: _Sieve({number: part for number, (part, kind) in enumerate(encoded) if kind is narrow}, narrow)
+            narrow: _Sieve(
+                {number: part for number, (part, kind) in enumerate(encoded) if kind is narrow}, short, narrow
+            )
             for narrow in (True, False)
         }
         self._compiled: dict[str, tuple[Any, bool]] = {}
@@ -84,26 +88,34 @@ class Engine:
 
 @cache
 def get_engine() -> Engine:
-    return Engine(load_rules())
+    return Engine((*load_rules(), HIDING))
 
 
 class _Sieve:
-    """Filter for the patterns of one encoding, with the bounds of repeats removed."""
+    """Filter for the patterns of one encoding; the bounds of repeats are removed, unless a pattern is short."""
 
-    def __init__(self, patterns: Mapping[int, bytes], narrow: bool) -> None:
+    def __init__(self, patterns: Mapping[int, bytes], short: Collection[int], narrow: bool) -> None:
         import re2
 
         self._filter = re2.Filter()
+        self._set = re2.Set.SearchSet(_options(narrow, _SET_MEMORY))
         self._patterns: list[tuple[int, bool]] = []
+        self._short: list[int] = []
         self._certain: dict[bytes, int] = {}
         for number, pattern in patterns.items():
+            if number in short:
+                self._set.Add(pattern)
+                self._short.append(number)
+                continue
             loose = remove_bounds(pattern.decode("latin-1")).encode("latin-1")
             place = self._filter.Add(loose, _options(narrow))
             self._patterns.append((number, pattern == loose))
             if pattern == loose:
                 self._certain[pattern] = place
-        if patterns:
+        if self._patterns:
             self._filter.Compile()
+        if self._short:
+            self._set.Compile()
 
     def compiled(self, pattern: bytes) -> Any:
         """Return the compiled pattern if it has no bounds, otherwise None."""
@@ -113,6 +125,8 @@ class _Sieve:
         """Yield (number, is_certain) of each pattern that may match, unordered."""
         for place in (self._filter.Match(text) if self._patterns else None) or ():
             yield self._patterns[place]
+        for place in (self._set.Match(text) if self._short else None) or ():
+            yield self._short[place], True
 
 
 class _Bytes:
@@ -145,14 +159,14 @@ class _Narrowed(dict[int, str]):
 
 
 @cache
-def _options(narrow: bool) -> Any:
+def _options(narrow: bool, memory: int = 64 << 20) -> Any:
     import re2
 
     options = re2.Options()
     options.log_errors = False
     options.case_sensitive = False
     options.never_capture = True
-    options.max_mem = 64 << 20
+    options.max_mem = memory
     if narrow:
         options.encoding = re2.Options.Encoding.LATIN1
     return options

@@ -10,9 +10,10 @@ from typing import Any, Final
 from core.records.patterns import PatternType
 from core.records.suspicions import Severity, Suspicion
 from core.redaction.masking import mask_secrets
+from core.redaction.prefilter import may_contain_secret
 from core.scanning.engine import get_engine
 from core.scanning.normalization import list_readings
-from core.scanning.rules import BROAD, SECRET
+from core.scanning.rules import BROAD, HIDING, SECRET
 from core.scanning.scan import MAX_SCANNED, is_clean, keep_worst, scan_text, sort_suspicions
 
 TRIGGERS: Final = ("error_pattern", "task_pattern")
@@ -73,7 +74,7 @@ def _across(kind: PatternType, joined: str) -> Iterator[Suspicion]:
     made = get_engine()
     for plain in list_readings(joined[:MAX_SCANNED]):
         for rule, pattern in made.finds(plain):
-            if rule.advice and kind is PatternType.ANTI:
+            if rule is HIDING or (rule.advice and kind is PatternType.ANTI):
                 continue
             for start, end in made.places(rule, pattern, plain):
                 if "\n" in plain[start:end]:
@@ -83,4 +84,4 @@ def _across(kind: PatternType, joined: str) -> Iterator[Suspicion]:
 
 def _has_secret(text: str) -> bool:
     start = text[:MAX_SCANNED]
-    return mask_secrets(start) != start
+    return may_contain_secret(start) and mask_secrets(start) != start

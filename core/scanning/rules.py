@@ -1,8 +1,9 @@
 r"""The rules of the safety scan, loaded from `rule_tables/*.yaml`.
 
 In a table, `parts` are named pieces of regular expressions, which patterns of this and later tables include as
-`{name}`. `rules` has the fields of `Rule`. Line breaks in a pattern are removed. `phrases` adds patterns for other
-languages from `rule_tables/languages.yaml`.
+`{name}`. `rules` has the fields of `Rule`. Line breaks in a pattern are removed. `short` before a pattern marks one
+that can match without a literal part of three characters. `phrases` adds patterns for other languages from
+`rule_tables/languages.yaml`.
 
 RE2 has no look-around, so the exceptions of a rule are in `unless`. `\W+(?:\w+\W+){0,3}?` is a gap of few words.
 Patterns match case-insensitively in normalized text, see `core.scanning.normalization`.
@@ -36,6 +37,7 @@ class Rule(Struct, frozen=True):
     patterns: tuple[str, ...] = ()  # RE2 patterns, any of which matches
     unless: str = ""  # pattern of matches to ignore
     advice: bool = False  # whether a warning of the thing is harmless: "never use --no-verify"
+    short: frozenset[str] = frozenset()  # those of `patterns` that can match without a literal part; only for speed
 
     @property
     def critical(self) -> bool:
@@ -50,6 +52,12 @@ SECRET: Final = Rule("secret", "contains what looks like a secret", Severity.FLA
 BROAD: Final = Rule("broad-trigger", "has a trigger that matches nearly every message", Severity.FLAGGED)
 LONG: Final = Rule("unscanned", "is too long to be scanned completely", Severity.FLAGGED)
 COUNTS: Final = Rule("counts", "states many uses that no other record confirms", Severity.FLAGGED)
+_HIDING: Final = (
+    r"(?:\b[^\W_][ \t._*-]{1,8}){7}|[A-Za-z0-9+/]{24}|(?:[\\]x[0-9a-f]{2}){6}|(?:[\\]u00[0-9a-f]{2}){4}"
+    r"|(?:%[0-9a-f]{2}){6}|(?:&#x?[0-9a-f]{2,4};){4}|\b(?:[a-z]*[013457@$][a-z013457@$]*[ \t]+){3}"
+)
+HIDING: Final = Rule("hiding", "may hide text", Severity.FLAGGED, (_HIDING,), short=frozenset((_HIDING,)))
+"""Signs of hidden text: spaced-out words, base64, escapes, digits for letters. Not a suspicion by itself."""
 _OTHER: Final = (BIDI, TAGS, INVISIBLE, LOOKALIKE, SECRET, BROAD, LONG, COUNTS)  # rules without patterns
 
 
@@ -69,12 +77,17 @@ def load_rules() -> tuple[Rule, ...]:
         for part, text in table.get("parts", {}).items():
             parts[part] = expand_parts(text, parts)
         for fields in table["rules"]:
-            patterns = [expand_parts(pattern, parts) for pattern in fields["patterns"]]
+            patterns: list[str] = []
+            short: set[str] = set()
+            for entry in fields["patterns"]:
+                is_short = isinstance(entry, dict)
+                patterns.append(expand_parts(entry["short"] if is_short else entry, parts))
+                short.update(patterns[-1:] if is_short else ())
             for phrase in fields.get("phrases", ()):
                 patterns += phrases[phrase]
             unless, advice = expand_parts(fields.get("unless", ""), parts), fields.get("advice", False)
-            severity = Severity(fields["severity"])
-            rules.append(Rule(fields["id"], fields["meaning"], severity, tuple(patterns), unless, advice))
+            named = fields["id"], fields["meaning"], Severity(fields["severity"])
+            rules.append(Rule(*named, tuple(patterns), unless, advice, frozenset(short)))
     override = rules[0]
     foreign = (
         Rule(override.id, override.meaning, override.severity, patterns)

@@ -12,17 +12,13 @@ from core.redaction.masking import mask_secrets
 from core.scanning.engine import get_engine
 from core.scanning.normalization import find_odd_characters, list_decoded, list_readings
 from core.scanning.polarity import Polarity, classify_polarity
-from core.scanning.rules import BIDI, INVISIBLE, LONG, LOOKALIKE, SECRET, TAGS, Rule
+from core.scanning.rules import BIDI, HIDING, INVISIBLE, LONG, LOOKALIKE, SECRET, TAGS, Rule
 
 MAX_SCANNED: Final = 65_536  # characters of one text that are scanned; a context contains far fewer
 _OVERLAP: Final = 4_096  # overlap of two parts of a longer text, in characters; longer than any match
 _MAX_WARNINGS: Final = 100  # warnings of one thing that are accepted in a text; further matches count
 _EXCERPT: Final = 120
 _ODD: Final = {rule.id: rule for rule in (BIDI, TAGS, INVISIBLE, LOOKALIKE)}
-_TRICK: Final = (
-    r"(?:\b[^\W_][ \t._*-]{1,8}){7}|[A-Za-z0-9+/]{24}|(?:\\x[0-9a-f]{2}){6}|(?:\\u00[0-9a-f]{2}){4}|(?:%[0-9a-f]{2}){6}"
-    r"|(?:&#x?[0-9a-f]{2,4};){4}|\b(?:[a-z]*[013457@$][a-z013457@$]*[ \t]+){3}"
-)  # signs of hidden text: spaced-out words, base64, escapes, digits for letters
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
 _LABEL: Final = re.compile(r"\s*(?:- )?(?:\d{1,2}\. )?(?:[A-Z][a-z]{2,11}: )?")  # number or label in front of a text
 
@@ -71,19 +67,17 @@ def sort_suspicions(suspicions: Iterable[Suspicion]) -> tuple[Suspicion, ...]:
 
 def is_clean(text: str) -> bool:
     """Return whether no rule matches normalized text without signs of hidden text."""
-    return not get_engine().finds_any(text) and get_engine().first(_TRICK, text) is None
+    return not get_engine().finds_any(text)
 
 
 def _find_in_readings(text: str) -> Iterator[tuple[str, list[tuple[Rule, str]]]]:
     """Yield (reading, matches) of each reading: plain, with joined words, decoded."""
     made = get_engine()
     for plain in list_readings(text):
-        finds = made.finds(plain)
-        if not finds and made.first(_TRICK, plain) is None:
-            continue
-        yield plain, finds
-        for other in list_decoded(plain):
-            yield other, made.finds(other)
+        if finds := made.finds(plain):
+            yield plain, finds
+            for other in list_decoded(plain):
+                yield other, made.finds(other)
 
 
 def _judge(
@@ -92,6 +86,8 @@ def _judge(
     """Return (rule, severity, words) of each match that is not a warning."""
     made = get_engine()
     for rule, pattern in finds:
+        if rule is HIDING:
+            continue
         for count, (start, end) in enumerate(made.places(rule, pattern, text)):
             sense = Polarity.INSTRUCTS
             if rule.advice and count < _MAX_WARNINGS:
