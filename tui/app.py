@@ -16,26 +16,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from textual import events, on
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.message import Message
 
 from core.base.errors import RalphdeckError
 from core.base.text import plural, visible, visible_line
 from core.base.time_parsing import LAST_SEEN, LAST_VISIT
-from core.project.notifications import find_notifications
+from core.records.snapshot import Snapshot
 from core.records.times import iso, parse_time
 from tui.actions import DECIDING, PLACES, action_id
 from tui.decisions import DecisionApp
 from tui.embedding_worker import AFTER_SECONDS, EmbeddingWorker
 from tui.engine import Engine
 from tui.keymap import load_keymap
-from tui.palette import Palette, PaletteCommands
 from tui.present import frame
-from tui.present.findings import findings_lines
-from tui.present.notifications import toasts
 from tui.screen_registry import MODES
-from tui.screens.dialogs import AskLine, FindingsDialog
-from tui.screens.file_export import export_picture
-from tui.screens.help import Help, topic_of
-from tui.screens.view_list import ViewList
+from tui.screens.opening import OpeningScreen
 from tui.state.key_queue import JumpGuard, KeyQueue
 from tui.state.user_state import UserState
 from tui.terminal.driver import ResilientDriver
@@ -45,9 +40,11 @@ from tui.widgets.record_table import RecordTable
 if TYPE_CHECKING:
     from textual.actions import ActionParseResult
     from textual.app import SystemCommand
+    from textual.command import Provider
     from textual.dom import DOMNode
     from textual.screen import Screen
 
+    from core.config.paths import ProjectPaths
     from core.project.project import Project
     from core.state.project_state import ProjectState
     from core.storage.watcher import WatchState
@@ -61,22 +58,47 @@ SESSION_SECONDS: Final = 60.0
 SWITCH_SECONDS: Final = 0.001  # Maximum seconds that the engine thread runs before the screen gets a turn.
 
 
-class RalphdeckApp(DecisionApp, inherit_bindings=False):
-    """The dashboard of a project; the engine loads the project after the first frame.
+def _palette_commands() -> type[Provider]:
+    from tui.palette import PaletteCommands
 
-    `searches` and `extracts` are explained in `Engine`. `theme` is the theme at the start, by default the last one
-    used; `clock` returns monotonic seconds.
+    return PaletteCommands
+
+
+class RalphdeckApp(DecisionApp, inherit_bindings=False):
+    """The dashboard of a project, which a thread opens and loads after the first frame.
+
+    `open_project` opens the project in the folders `paths`; it imports most of the program. `searches` and `extracts`
+    are explained in `Engine`. `theme` is the theme at the start, by default the last one used; `clock` returns
+    monotonic seconds.
     """
 
     TITLE = "ralphdeck"
-    COMMANDS = {PaletteCommands}
+    COMMANDS = {_palette_commands}
     COMMAND_PALETTE_BINDING = "f9"
     BINDINGS: ClassVar[list[BindingType]] = [Binding(LEAVE, "app.copy_or_quit", "quit", show=False, priority=True)]
     MODES: ClassVar[dict[str, str | Callable[[], Screen[Any]]]] = {**MODES}
 
+    class Opened(Message):
+        """The project is open."""
+
+        def __init__(self, project: Project) -> None:
+            super().__init__()
+            self.project = project
+
+    class NotOpened(Message):
+        """The project cannot be opened."""
+
+        def __init__(self, error: Exception) -> None:
+            super().__init__()
+            self.error = error
+
+    engine: Engine  # From the message `Opened` on, as `project` and `view`.
+    _vectors: EmbeddingWorker
+
     def __init__(
         self,
-        project: Project,
+        open_project: Callable[[], Project],
+        paths: ProjectPaths,
         user_state: UserState,
         keymap_file: Path,
         *,
@@ -86,12 +108,13 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
         clock: Callable[[], float] = monotonic,
     ) -> None:
         super().__init__(user_state, theme)
-        self.project = project
+        self.open_project = open_project
+        self.is_open = False
+        self.opening_error: Exception | None = None
+        self._paths = paths
+        self._searches, self._extracts = searches, extracts
         visits = (parse_time(user_state.get_here(name)) for name in (LAST_VISIT, LAST_SEEN))
         self.last_visit = max((visit for visit in visits if visit is not None), default=None)
-        self.engine = Engine(project, self, searches=searches, extracts=extracts)
-        self._vectors = EmbeddingWorker(project, self)
-        self.view: ProjectState = project.view
         self.progress: tuple[int, int] | None = (0, 0)
         self.records: frame.Records | None = None
         self.watch_state: WatchState | None = None
@@ -99,7 +122,7 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
         self._keymap_file = keymap_file
         self._keymap_problems: tuple[str, ...] = ()
         self.jump_guard = JumpGuard(clock)
-        self.key_queue = KeyQueue(self, lambda: bool(self._pending_undos) or self._undoing, clock)
+        self.key_queue = KeyQueue(self, lambda: not self.is_open or bool(self._pending_undos) or self._undoing, clock)
 
     # Start and end
 
@@ -120,15 +143,47 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
         keymap, problems = load_keymap(self._keymap_file)
         self._keys |= keymap
         self.set_keymap(keymap)
-        place = self.user_state.get_here("place", "loops")
-        self.switch_mode(place if place in PLACES else "loops")
         self._keymap_problems = tuple(problems)
         if problems:
             more = f" (and {len(problems) - 1} more: {self.shown_key('findings')})" if len(problems) > 1 else ""
             self.say(f"{problems[0]}{more}", severity="error")
         self.set_interval(1.0, self._tick)
         self.set_interval(SESSION_SECONDS, self._save_session_time)
-        self.call_after_refresh(self._start_engine)
+        self.call_after_refresh(self.run_worker, self._open, thread=True, group="opening")
+
+    def get_default_screen(self) -> Screen[None]:
+        return OpeningScreen(self._first_place())
+
+    def _first_place(self) -> str:
+        place = self.user_state.get_here("place", "loops")
+        return place if place in PLACES else "loops"
+
+    def _open(self) -> None:
+        """Open the project; runs in a thread worker."""
+        try:
+            self.post_message(self.Opened(self.open_project()))
+        except Exception as error:
+            self.post_message(self.NotOpened(error))
+
+    @on(NotOpened)
+    def _failed_to_open(self, message: NotOpened) -> None:
+        self.opening_error = message.error
+        self.exit()
+
+    @on(Opened)
+    def _opened(self, message: Opened) -> None:
+        """Show the first screen and start the threads that load the project."""
+        gc.freeze()  # exclude all objects of the start from collections
+        gc.enable()
+        self.project = project = message.project
+        self.view: ProjectState = project.view
+        self.engine = Engine(project, self, searches=self._searches, extracts=self._extracts)
+        self._vectors = EmbeddingWorker(project, self)
+        self.is_open = True
+        self.switch_mode(self._first_place())
+        self._save_session_time()
+        self.run_worker(self.engine.run, thread=True, group="engine", exit_on_error=True)
+        self.run_worker(self._vectors.run, thread=True, group="vectors", exit_on_error=True)
 
     def _save_session_time(self) -> None:
         """Save the time of this session regularly, in case the dashboard is killed.
@@ -140,18 +195,12 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
         self.user_state.set_here(LAST_SEEN, iso(self.project.now()) or "")
         self.user_state.save()
 
-    def _start_engine(self) -> None:
-        gc.freeze()  # exclude all objects of the start from collections
-        gc.enable()
-        self._save_session_time()
-        self.run_worker(self.engine.run, thread=True, group="engine", exit_on_error=True)
-        self.run_worker(self._vectors.run, thread=True, group="vectors", exit_on_error=True)
-
     def on_unmount(self) -> None:
-        self.engine.stop()
-        self._vectors.stop()
-        self.user_state.set_here(LAST_VISIT, iso(self.project.now()) or "")
-        self.user_state.save()
+        if self.is_open:
+            self.engine.stop()
+            self._vectors.stop()
+            self.user_state.set_here(LAST_VISIT, iso(self.project.now()) or "")
+            self.user_state.save()
 
     # Messages of the engine
 
@@ -179,6 +228,9 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
             for place in self._places():
                 place.redraw_all()
         else:
+            from core.project.notifications import find_notifications
+            from tui.present.notifications import toasts
+
             found = find_notifications(before, self.view, delta, self._mine)
             for text, severity in (lines := toasts(found, self._mine))[:1]:
                 more = f", and {plural(len(lines) - 1, 'more change')}" if len(lines) > 1 else ""
@@ -186,6 +238,8 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
             self._bell.note(found)
             for place in self._places():
                 place.changed(delta)
+        from tui.screens.dialogs import AskLine
+
         if isinstance(self.screen, AskLine):
             self.screen.follow(self.view)
         self._undo_waiting()
@@ -233,20 +287,26 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
             self.edit_path(path, relative)
 
     def top_items(self, place: str) -> tuple[list[Item], list[Item]]:
-        name = self.project.project.project.name
+        name = self._paths.project.name
+        view = self.view if self.is_open else None
         left, right = list[Item](), list[Item]()
         for fit in frame.FITS:
             places = frame.places(
-                name, place, len(self.view.queue), fit, is_counting=self.engine.is_searching, under=self.current_mode
+                name,
+                place,
+                len(view.queue) if view is not None else 0,
+                fit,
+                is_counting=self.is_open and self.engine.is_searching,
+                under=self.current_mode,
             )
             pulse = frame.watch_status(
-                self.view.snapshot,
+                view.snapshot if view is not None else Snapshot(),
                 self.progress,
                 self.watch_state,
                 self.glyphs,
                 detail=fit.detail,
                 key=self.shown_key("findings"),
-                is_readonly=self.project.is_readonly,
+                is_readonly=self.is_open and self.project.is_readonly,
                 records=self.records,
             )
             left = [Item(content, value) for content, value in frame.fitting_items(places, self.size.width)]
@@ -280,20 +340,28 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
         return True
 
     def action_screenshot(self, filename: str | None = None, path: str | None = None) -> None:
+        from tui.screens.file_export import export_picture
+
         if screen := self._front():
             export_picture(screen)
 
     def action_views(self) -> None:
+        from tui.screens.view_list import ViewList
+
         if screen := self._front():
             screen.ask_user(ViewList(self.user_state, screen.current_view()), self.open_view)
 
     def action_command_palette(self) -> None:
+        from tui.palette import Palette
+
         if not any(isinstance(screen, Palette) for screen in self.screen_stack):
             self.push_screen(Palette(id="--command-palette"))
 
     action_palette = action_command_palette
 
     def action_help(self) -> None:
+        from tui.screens.help import Help, topic_of
+
         if screen := self._front():
             self.push_screen(Help(topic_of(screen)))
 
@@ -311,6 +379,9 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
         self.push_screen(WhatIfScreen())
 
     def action_findings(self) -> None:
+        from tui.present.findings import findings_lines
+        from tui.screens.dialogs import FindingsDialog
+
         keymap = [Content.styled(visible_line(problem, 300), "$error") for problem in self._keymap_problems]
         self.push_screen(FindingsDialog([*keymap, *findings_lines(self.view)]))
 
@@ -345,7 +416,8 @@ if TYPE_CHECKING:  # mypy checks that the app implements everything that screens
 
 
 def run(
-    project: Project,
+    open_project: Callable[[], Project],
+    paths: ProjectPaths,
     *,
     state_file: Path,
     keymap_file: Path,
@@ -353,7 +425,7 @@ def run(
     is_fresh: bool = False,
     theme: str | None = None,
 ) -> int:
-    """Run the dashboard; returns the exit code of the process.
+    """Run the dashboard; returns the exit code of the process. Raises what `open_project` raises.
 
     `remembered_as` is the name of this project's state in `state_file`. `is_fresh` discards that state first: it
     belongs to another project of the same name.
@@ -362,10 +434,12 @@ def run(
     user_state.load()
     if is_fresh:
         user_state.forget_here()
-    app = RalphdeckApp(project, user_state, keymap_file, extracts=True, theme=theme)
+    app = RalphdeckApp(open_project, paths, user_state, keymap_file, extracts=True, theme=theme)
     sys.setswitchinterval(SWITCH_SECONDS)
     app.run()
     _flush_output()
+    if app.opening_error is not None:
+        raise app.opening_error
     return app.return_code or 0
 
 

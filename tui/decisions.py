@@ -10,16 +10,13 @@ from textual import on
 from textual.content import Content
 
 from core.base.text import visible_line
-from core.curation.commands import Command, Redo, Undo
-from core.curation.decision_text import subject_text, verb_text
-from core.curation.undo import newest_undoable
 from core.records.decisions import Decision, Verb
 from tui.engine import Engine
 from tui.navigation import NavigationApp
 from tui.screens.base_screen import BaseScreen
-from tui.screens.dialogs import Confirm
 
 if TYPE_CHECKING:
+    from core.curation.commands import Command
     from core.curation.decision_writer import Progress
     from core.project.project import Project
     from core.state.project_state import ProjectState
@@ -78,6 +75,8 @@ class DecisionApp(NavigationApp, inherit_bindings=False):
                 self._pending_undos.clear()
 
     def _last_decision(self) -> Decision | None:
+        from core.curation.undo import newest_undoable
+
         snapshot = self.view.snapshot
         return newest_undoable(snapshot.curation, snapshot.decisions) if snapshot.curation.undoable else None
 
@@ -90,6 +89,8 @@ class DecisionApp(NavigationApp, inherit_bindings=False):
         return self._pending_decisions > 0
 
     def undo_hint(self) -> str:
+        from core.curation.decision_text import verb_text
+
         last = self._last_decision()
         return f"undo {verb_text(last)}" if last is not None and last.by == self.project.by else ""
 
@@ -100,6 +101,10 @@ class DecisionApp(NavigationApp, inherit_bindings=False):
 
     def _undo(self, undone: Callable[[Decision], None]) -> None:
         """Call `undone` and undo the newest decision, once all decisions are written."""
+        from core.curation import commands
+        from core.curation.decision_text import subject_text, verb_text
+        from tui.screens.dialogs import Confirm
+
         if self._pending_decisions:
             self._pending_undos.append(undone)
             return
@@ -108,7 +113,7 @@ class DecisionApp(NavigationApp, inherit_bindings=False):
             if last is not None:
                 undone(last)
             self._undoing = True
-            self.decide(Undo())
+            self.decide(commands.Undo())
             return
         seen = self.view
 
@@ -116,11 +121,13 @@ class DecisionApp(NavigationApp, inherit_bindings=False):
             if yes:
                 undone(last)
                 self._undoing = True
-                self.decide(Undo(decision_id=last.act), seen)
+                self.decide(commands.Undo(decision_id=last.act), seen)
 
         title = f"Undo {visible_line(last.by, 30)}'s decision?"
         what = f"{verb_text(last)} {subject_text(last)}: {visible_line(last.reason, 200)}"
         self.push_screen(Confirm(Content(title), Content(what.removesuffix(": ")), verb="undo"), answered)
 
     def action_redo(self) -> None:
+        from core.curation.commands import Redo
+
         self.decide(Redo())

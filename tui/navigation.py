@@ -10,7 +10,6 @@ from textual.app import ScreenStackError
 from core.base.text import visible_line
 from tui.base_app import BaseApp
 from tui.screens.base_screen import BaseScreen
-from tui.screens.list_screen import ListScreen
 from tui.state.back_stack import FollowedLink
 
 if TYPE_CHECKING:
@@ -32,6 +31,8 @@ class NavigationApp(BaseApp, inherit_bindings=False):
         """Links that led to the front screen, the newest last."""
 
     def open_record(self, place: str, key: str, *, tab: str = "") -> None:
+        from tui.screens.list_screen import ListScreen
+
         def show(screen: BaseScreen) -> None:
             screen.go_to(key)
             if isinstance(screen, ListScreen) and tab:
@@ -40,6 +41,8 @@ class NavigationApp(BaseApp, inherit_bindings=False):
         self._lead(place, show)
 
     def open_filtered(self, place: str, text: str, key: str) -> None:
+        from tui.screens.list_screen import ListScreen
+
         def show(screen: BaseScreen) -> None:
             if isinstance(screen, ListScreen):
                 screen.show_filter(text, key)

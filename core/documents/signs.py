@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from core.debug_memory.escalations import find_escalation
 from core.documents.document import Sign
 from core.episodes.attempt_state import NOT_STARTED, AttemptCondition, AttemptState
 from core.learning.assessment import HELD, QUARANTINE
@@ -102,4 +101,6 @@ def session_sign(session: DebugSession, *, is_escalated: bool) -> Sign:
 
 def session_status_sign(session: DebugSession, snapshot: Snapshot) -> Sign:
     """Return the sign of a session: escalated if a call for a person is pending."""
+    from core.debug_memory.escalations import find_escalation  # reads files; the words of states need no files
+
     return session_sign(session, is_escalated=find_escalation(session, snapshot) is not None)

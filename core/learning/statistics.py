@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 from msgspec import Struct
 
 from core.base.text import plural
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 MAX_REQUIRED: Final = 10_000  # larger estimates are reported as "more than" this
@@ -25,6 +25,7 @@ def jeffreys_intervals(
     upper ends, 0..1. The lower end is 0 without any success, the upper end 1 without any failure, so that the observed
     rate is inside.
     """
+    import numpy as np
     from scipy.special import betaincinv  # 0.1 s to import; most commands never need an interval
 
     # One complex number per pair sorts several times faster than a row of two.
@@ -39,6 +40,8 @@ def jeffreys_intervals(
 
 def jeffreys_interval(successes: int, failures: int, level: float) -> tuple[float, float]:
     """Return the Jeffreys interval of one pattern: (low, high), 0..1."""
+    import numpy as np
+
     low, high = jeffreys_intervals(np.array([successes]), np.array([failures]), level)
     return float(low[0]), float(high[0])
 

@@ -10,8 +10,6 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from core.base.errors import Conflict, Refused, UnknownRecord
-from core.curation.commands import Extract
-from core.extraction.strategies import list_work_ids
 from core.records.decisions import Verb
 from core.records.loops import FINISHED, Loop
 from core.storage.watcher import FileChanges, Watcher, WatchState
@@ -76,6 +74,9 @@ class AutoExtraction:
 
     def extract_next(self) -> tuple[str, Decided | None] | None:
         """Extract from one due loop: (loop, decision or None); None if no loop is due."""
+        from core.curation.commands import Extract
+        from core.extraction.strategies import list_work_ids
+
         now = self._clock()
         loop_id = next((loop_id for loop_id, due in self._due.items() if due <= now), None)
         if loop_id is None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from core.base.text import visible_line
 from core.learning.bursts import format_burst
 from core.ledger.decision_log import FILE as LEDGER
@@ -38,7 +36,7 @@ def _stopped_texts(state: ProjectState) -> Iterator[Finding]:
         (board.blocked, "suspect", Severity.WARNING, "{} is not injected"),
         (board.held, "held", Severity.INFO, "{} is not injected until a person approves it"),
     ):
-        for row in np.flatnonzero(flags).tolist():
+        for row in flags.nonzero()[0].tolist():
             pattern = state.snapshot.patterns[board.ids[row]]
             stopped = text.format(visible_line(pattern.id, 80))
             message = f"{stopped}: this text {describe_suspicions(pattern.suspicions)}"

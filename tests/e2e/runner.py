@@ -47,7 +47,7 @@ if __name__ == "__main__":
         case "start":
             RalphdeckApp.get_theme_variable_defaults = _fail  # type: ignore[method-assign]
         case "mount":
-            RalphdeckApp._start_engine = _fail  # type: ignore[method-assign]
+            RalphdeckApp._save_session_time = _fail  # type: ignore[method-assign]
         case "worker":
             RalphdeckApp.action_theme = _work_and_fail  # type: ignore[assignment, method-assign]
         case "engine":

@@ -13,12 +13,14 @@ from textual import events
 from textual.command import CommandPalette
 from textual.widgets import Input
 
+from core.base.errors import Unwritable
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation.commands import Deprecate, Note, Promote, Reset
 from core.curation.curator import Curator
 from core.curation.decision_writer import Decided
 from core.demo.sample import copy_sample
+from core.project.project import Project
 from core.records.patterns import Maturity
 from core.state.project_state import ProjectState
 from core.storage.locks import protect, release
@@ -44,26 +46,59 @@ def spot(user: User, bar: type[TopBar | KeyLine], text: str) -> tuple[int, int]:
 # Start
 
 
-async def test_the_first_frame_is_drawn_before_a_file_is_read(sample: Path, home: Path) -> None:
+async def test_the_first_frame_is_drawn_before_the_project_is_opened(sample: Path, home: Path) -> None:
     app = make_app(sample, home)
+    open_project = app.open_project
     drawn: list[str] = []
     go_on = threading.Event()
-    load = app.project.load
+
+    def watched() -> Project:
+        drawn.append("\n".join(strip.text for strip in app.screen._compositor.render_strips()))
+        go_on.wait(10)
+        return open_project()
+
+    app.open_project = watched
+    async with app.run_test(size=(120, 40)) as pilot:
+        user = User(app, pilot)
+        await user.sees("acme-api", "2 Patterns", "reading…")
+        await user.until(lambda: bool(drawn), "the project to be opened")
+        assert "acme-api" in drawn[0], "the frame stood before"
+        app.post_message(events.Key("2", "2"))
+        go_on.set()
+        await user.until(lambda: app.is_open and user.place.place == "patterns", "the key typed meanwhile to act")
+
+
+async def test_a_project_that_cannot_be_opened_ends_the_dashboard(sample: Path, home: Path) -> None:
+    app = make_app(sample, home)
+    error = Unwritable("no")
+
+    def fail() -> Project:
+        raise error
+
+    app.open_project = fail
+    async with app.run_test() as pilot:
+        await User(app, pilot).until(lambda: app._exit, "the end")
+    assert app.opening_error is error
+
+
+async def test_the_progress_of_the_load_is_shown(sample: Path, home: Path) -> None:
+    app = make_app(sample, home)
+    go_on = threading.Event()
+    project = app.open_project()
+    load = project.load
 
     def watched(
         progress: Callable[[int, int], None] | None = None, publish: Callable[[ProjectState], None] | None = None
     ) -> ProjectState:
-        drawn.append("\n".join(strip.text for strip in app.screen._compositor.render_strips()))
         assert progress is not None
         progress(300, 900)
         go_on.wait(10)
         return load(progress, publish)
 
-    app.project.load = watched  # type: ignore[method-assign]
+    project.load = watched  # type: ignore[method-assign]
     async with app.run_test(size=(120, 40)) as pilot:
         user = User(app, pilot)
         await user.sees("acme-api", "2 Patterns", "Reading…", "▮▮▮▯▯▯▯▯▯▯ 300/900")
-        assert "acme-api" in drawn[0], "the frame stood before the engine began"
         go_on.set()
         await user.sees("4 loops running", "live")
         assert "Reading…" not in user.text()
@@ -72,7 +107,8 @@ async def test_the_first_frame_is_drawn_before_a_file_is_read(sample: Path, home
 async def test_records_read_first_are_shown_before_the_rest(sample: Path, home: Path) -> None:
     app = make_app(sample, home)
     go_on = threading.Event()
-    load = app.project.load
+    project = app.open_project()
+    load = project.load
 
     def slow(
         progress: Callable[[int, int], None] | None = None, publish: Callable[[ProjectState], None] | None = None
@@ -89,9 +125,10 @@ async def test_records_read_first_are_shown_before_the_rest(sample: Path, home: 
         folder = sample / f".aiwg/ralph/loops/ralph-copy-{n:08d}"
         folder.mkdir()
         (folder / "state.json").write_text(json.dumps({"loop_id": folder.name, "task": f"copy {n}"}))
-    app.project.load = slow  # type: ignore[method-assign]
+    project.load = slow  # type: ignore[method-assign]
     async with app.run_test(size=(120, 40)) as pilot:
         user = User(app, pilot)
+        await user.until(lambda: app.is_open, "the project to be open")
         await user.until(lambda: len(user.table.keys) > 100, "part of the loops")
         assert app.progress is not None
         await user.press("j", "j")
@@ -106,17 +143,18 @@ async def test_one_big_file_shows_how_far_it_is_read(sample: Path, home: Path) -
     app = make_app(sample, home)
     app.user_state.set_here("place", "patterns")
     go_on = threading.Event()
-    load = app.project.load
+    project = app.open_project()
+    load = project.load
 
     def slow(
         progress: Callable[[int, int], None] | None = None, publish: Callable[[ProjectState], None] | None = None
     ) -> ProjectState:
-        assert app.project.library.on_records is not None
-        app.project.library.on_records(".aiwg/ralph/shared/patterns/patterns.json", 4200, 10_000)
+        assert project.library.on_records is not None
+        project.library.on_records(".aiwg/ralph/shared/patterns/patterns.json", 4200, 10_000)
         go_on.wait(10)
         return load(progress, publish)
 
-    app.project.load = slow  # type: ignore[method-assign]
+    project.load = slow  # type: ignore[method-assign]
     async with app.run_test(size=(160, 40)) as pilot:
         user = User(app, pilot)
         await user.sees("reading patterns.json: 4,200 of 10,000 records")

@@ -194,7 +194,7 @@ async def test_past(accept: Accept, sample: Path, home: Path, size: tuple[int, i
 
 @pytest.mark.slow
 async def test_quarantine(accept: Accept, sample: Path, home: Path) -> None:
-    make_app(sample, home).project.decide(Quarantine(POOL, reason="who wrote [b]this[/]?"))
+    make_app(sample, home).open_project().decide(Quarantine(POOL, reason="who wrote [b]this[/]?"))
     accept(await picture(sample, home, "review", (120, 40), question=QUARANTINE))
 
 

@@ -67,7 +67,8 @@ def make_app(
     for name, value in kept.items():
         memory.set(name, value)
     return RalphdeckApp(
-        opened,
+        lambda: opened,
+        opened.project,
         memory,
         home / "keymap.toml",
         searches=searches,
@@ -173,6 +174,7 @@ class User:
 
     async def settled(self) -> None:
         """Wait until the engine has nothing to do and all is drawn."""
+        await self.until(lambda: self.app.is_open, "the project to be open")
         done = asyncio.Event()
         loop = asyncio.get_running_loop()
 

@@ -6,8 +6,9 @@ import gc
 import os
 import socket
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -15,10 +16,13 @@ from core.base.errors import ProjectNotFound, RalphdeckError
 from core.base.text import visible
 from core.cli.render.output import line, respond
 from core.cli.support.options import OfflineCommand, invocation, project_option, readonly_option
-from core.cli.support.project import decider, guarded, is_readonly, named_project, now
+from core.cli.support.project import configured_decider, guarded, is_readonly, named_project, now
 from core.cli.support.user_files import keymap_file, start_logging, state_file
 from core.config.paths import ProjectPaths, find_project, project_at
 from tui.cli.theme_option import THEME, chosen_theme, theme_option
+
+if TYPE_CHECKING:
+    from core.project.project import Project
 
 CHECK_SECONDS: Final = 2.0  # default duration of `demo --check`
 
@@ -141,27 +145,38 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
     """
     need_terminal()
     theme = chosen_theme()
-    gc.disable()  # the app enables it with the first frame: nearly everything created until then stays
-    from core.project.project import Project
-    from core.sources.configuration import Configuration
+    gc.disable()  # the app enables it when the project is open: nearly everything created until then stays
     from tui.app import run  # loads textual
 
     start_logging()
-    configuration = Configuration.read(project).with_registry(project)
-    opened = Project(
+    name = str(project.project) if cache else "demo"
+    code = run(
+        partial(_open, project, invocation().by, is_readonly(), cache=cache),
         project,
+        state_file=state_file(),
+        keymap_file=keymap_file(),
+        remembered_as=name,
+        is_fresh=not cache,
+        theme=theme,
+    )
+    click.get_current_context().exit(code)
+
+
+def _open(paths: ProjectPaths, by: str | None, readonly: bool, *, cache: bool) -> Project:
+    """Open the project of the dashboard. Runs in a thread, which has no context of click."""
+    from core.project.project import Project  # imports most of the program
+    from core.sources.configuration import Configuration
+
+    configuration = Configuration.read(paths).with_registry(paths)
+    return Project(
+        paths,
         configuration.settings,
-        by=decider(configuration.settings),
+        by=by or configured_decider(configuration.settings)[0],
         clock=now,
         cache=cache,
         findings=configuration.findings,
-        readonly=is_readonly(),
+        readonly=readonly,
     )
-    name = str(project.project) if cache else "demo"
-    code = run(
-        opened, state_file=state_file(), keymap_file=keymap_file(), remembered_as=name, is_fresh=not cache, theme=theme
-    )
-    click.get_current_context().exit(code)
 
 
 def need_terminal() -> None:

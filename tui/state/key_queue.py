@@ -77,17 +77,22 @@ class KeyQueue:
 
     async def _let_act(self) -> None:
         with contextlib.suppress(ScreenStackError):  # the app starts or ends
+            await self._released()
             while self._waiting:
                 before = self._app.screen
                 self._turn, self.typed_at = self._waiting.popleft()
                 self._app.post_message(self._turn)
                 await self._done()
-                end = monotonic() + LONGEST_SECONDS
-                while self._holds() and monotonic() < end:
-                    await asyncio.sleep(_HELD_SECONDS)
+                await self._released()
                 if self._app.screen is not before:  # wait until the new screen is drawn
                     await _reached(self._app, drawn=True)
                 self.typed_at = None
+
+    async def _released(self) -> None:
+        """Wait while `holds` returns True."""
+        end = monotonic() + LONGEST_SECONDS
+        while self._holds() and monotonic() < end:
+            await asyncio.sleep(_HELD_SECONDS)
 
     async def _done(self) -> None:
         """Wait until the current key and all messages that it caused are processed."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from core.base.text import plural
-from core.project.notifications import Notification, NotificationKind
 from core.records.findings import Severity
 from core.records.loops import LoopStatus
+
+if TYPE_CHECKING:
+    from core.project.notifications import Notification
 
 MODES: Final = {
     "off": "Notifications: off",
@@ -75,6 +77,8 @@ class Bell:
 
 def _kind(one: Notification) -> str:
     """Return the name of an event that needs the user, or "" for other events."""
+    from core.project.notifications import NotificationKind
+
     if one.status is LoopStatus.CRASHED:
         return "crashed loop"
     if one.what is NotificationKind.ESCALATED:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from core.cli.support.project import is_readonly
+from core.config.paths import ProjectPaths
 from core.project.project import Project
 from tests.core.cli.conftest import ROOT, Call
 
@@ -30,7 +31,8 @@ def opened(monkeypatch: pytest.MonkeyPatch, themes: list[str | None]) -> Iterato
     calls: Opened = []
 
     def run(
-        opened: Project,
+        open_project: Callable[[], Project],
+        paths: ProjectPaths,
         *,
         state_file: Path,
         keymap_file: Path,
@@ -40,7 +42,8 @@ def opened(monkeypatch: pytest.MonkeyPatch, themes: list[str | None]) -> Iterato
     ) -> int:
         assert is_fresh is (remembered_as == "demo")
         themes.append(theme)
-        calls.append((opened.project.project, state_file, keymap_file))
+        assert open_project().project == paths
+        calls.append((paths.project, state_file, keymap_file))
         return 143
 
     screen: Any = ModuleType("tui.app")

@@ -59,7 +59,7 @@ async def test_an_open_or_killed_dashboard_counts_as_a_visit(sample: Path, home:
         assert user.app.last_visit is None, "the first session is not its own previous visit"
         saved = UserState(home / "state.json", "project")
         saved.load()
-        other = RalphdeckApp(user.app.project, saved, home / "keymap.toml")
+        other = RalphdeckApp(user.app.open_project, user.app.project.project, saved, home / "keymap.toml")
         assert other.last_visit == NOW
 
 
