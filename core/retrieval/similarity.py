@@ -1,36 +1,44 @@
 """Similarity of patterns by their words (docs/retrieval.md#similarity).
 
 Two patterns of the same type are compared by signature and description, with sorted words: `token_sort_ratio` of
-rapidfuzz, 0..1. Pairs that share too few of their rarer words are not compared.
+rapidfuzz, 0..1. Pairs that share too few words are not compared. Where words are so frequent that reading the rows of
+each would take long, as in 100,000 texts of few words, only texts with an equal min-hash are compared.
 """
 
 from __future__ import annotations
 
 import re
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from math import ceil
-from typing import TYPE_CHECKING, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from core.base.lazy_index import LazyIndex
 from core.records.patterns import Pattern, PatternType
+from core.retrieval.min_hashes import Bands
 from core.retrieval.postings import Rows, index_rows, move_row
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    _Numbers = NDArray[np.signedinteger]
+
 MAX_CHARS: Final = 2000  # characters of a text that are compared
 
 _MAX_DISPLAYED: Final = 0.99
-_RARE_SHARE: Final = 0.75  # share of the words of a text, the rarest ones, that find candidates
-_SHARED: Final = 0.6  # two texts are compared if they share at least this part, times the threshold, of their words
+_SLACK: Final = 0.25  # the share of equal words may be below the threshold by this, and by one word
+_MAX_READ: Final = 49_152  # rows of words that are read to find candidates; if there are more, min-hashes are used
+_MAX_CANDIDATES: Final = 256  # candidates compared with one text, by the number of shared words
+_MAX_HASHED: Final = 32  # the same for candidates with equal min-hashes
 _MAX_LIST: Final = 32  # steps of a pattern that are compared
 _MAX_POSTINGS: Final = 4_096  # entries of word lists that are read to find candidates in a text pool
 _MAX_COMPARED: Final = 64  # candidates compared with one text, by the number of shared words
 _REBUILD_SHARE: Final = 4  # if more than one in this number of patterns changed, a new index is faster than an update
+_NONE: Final = np.empty(0, np.int32)
 # A backslash before a letter is a class of a regex (`\d`), not a word.
 _WORD: Final = re.compile(r"\\[A-Za-z]|(\w+)")
 
@@ -109,80 +117,115 @@ class LazySimilarity(LazyIndex[Pattern, SimilarityIndex]):
     kind = SimilarityIndex
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TextBlock:
     """Immutable index of texts, each given as its `sorted_words`."""
 
     ids: list[str]  # by row, as the texts; "" where a text was removed
     texts: list[str]
     rows: dict[str, int]  # row by id
-    postings: dict[str, Rows]  # rows by word
+    postings: dict[str, Rows]  # rows by word, see `number_words`
+    sizes: NDArray[np.int32]  # number of words by row
 
     @classmethod
     def build(cls, texts: Mapping[str, str]) -> TextBlock:
-        postings = index_rows(set(text.split()) for text in texts.values())
-        return cls(list(texts), list(texts.values()), {id: row for row, id in enumerate(texts)}, postings)
+        words = [number_words(text) for text in texts.values()]
+        sizes = np.array([len(found) for found in words], np.int32)
+        rows = {id: row for row, id in enumerate(texts)}
+        return cls(list(texts), list(texts.values()), rows, index_rows(words), sizes)
 
     def updated(self, texts: Mapping[str, str], changed: set[str]) -> TextBlock:
         """Return a copy with `texts` added or replaced; the rest of `changed` is removed."""
         outdated = changed & self.rows.keys()
         if not outdated and not texts:
             return self
-        block = TextBlock(list(self.ids), list(self.texts), dict(self.rows), dict(self.postings))
+        sizes = np.append(self.sizes, np.zeros(len(texts), np.int32))
+        block = TextBlock(list(self.ids), list(self.texts), dict(self.rows), dict(self.postings), sizes)
         for id in outdated:
             row = block.rows.pop(id)
-            move_row(block.postings, set(block.texts[row].split()), set(), row)
-            block.ids[row] = block.texts[row] = ""
+            block._move(row, block.texts[row], "")
+            block.ids[row] = ""
         for id, text in texts.items():
             row = block.rows[id] = len(block.ids)
             block.ids.append(id)
-            block.texts.append(text)
-            move_row(block.postings, set(), set(text.split()), row)
+            block.texts.append("")
+            block._move(row, "", text)
         if len(block.ids) > len(block.rows) * 2:
             return TextBlock.build({id: block.texts[row] for id, row in block.rows.items()})
         return block
 
-    def nearest(self, text: str, threshold: float, after: int = -1) -> list[tuple[str, float]]:
-        """Return (ID, similarity) above `threshold` of the rows beyond `after`."""
-        rows, _ = self._find_candidates(text, threshold)
-        return self._compare(text, rows[rows > after], threshold)
+    def _move(self, row: int, before: str, after: str) -> None:
+        words = number_words(after)
+        move_row(self.postings, set(number_words(before)), set(words), row)
+        self.texts[row], self.sizes[row] = after, len(words)
+
+    def nearest(self, text: str, threshold: float) -> list[tuple[str, float]]:
+        """Return (ID, similarity) above `threshold`; compares the texts that share most, at most `_MAX_CANDIDATES`."""
+        return self._compare(text, self._find_candidates(text, threshold).choose(), threshold)
 
     def some_nearest(self, id: str, threshold: float) -> list[tuple[str, float]]:
         """Return (ID, similarity) above `threshold` among `_MAX_COMPARED` candidates.
 
-        Prefers candidates that share most of the rarer words. Among equals the following rows come first (cyclic), so
-        that each of thousands of similar texts is found from some other text.
+        Prefers candidates that share most words. Among equals the following rows come first (cyclic), so that each of
+        thousands of similar texts is found from some other text.
         """
         row = self.rows[id]
-        rows, shared = self._find_candidates(self.texts[row], threshold)
+        found, shared, _ = self._find_candidates(self.texts[row], threshold)
+        rows = found
         if len(rows) > _MAX_COMPARED:
             rows = rows[np.lexsort(((rows - row) % len(self.ids), -shared))[:_MAX_COMPARED]]
         return self._compare(self.texts[row], rows, threshold)
 
-    def _compare(self, text: str, rows: Rows, threshold: float) -> list[tuple[str, float]]:
-        ratios = _ratios(text, [self.texts[row] for row in rows], threshold) if len(rows) else []
-        return [(self.ids[row], ratio) for row, ratio in zip(rows, ratios, strict=True) if ratio > threshold]
+    def _compare(self, text: str, rows: _Numbers, threshold: float) -> list[tuple[str, float]]:
+        others = rows.tolist()
+        ratios = _ratios(text, [self.texts[row] for row in others], threshold) if others else []
+        return [(self.ids[row], ratio) for row, ratio in zip(others, ratios, strict=True) if ratio > threshold]
 
     def pairs(self, threshold: float) -> Iterator[tuple[str, str, float]]:
         """Yield all pairs above `threshold`, each once, the lower ID first."""
+        known: Counter[str] = Counter()
         for id, row in self.rows.items():
-            for other, ratio in self.nearest(self.texts[row], threshold, after=row):
+            text = self.texts[row]
+            candidates = self._find_candidates(text, threshold, row, known)
+            for other, ratio in self._compare(text, candidates.choose(), threshold):
                 yield min(id, other), max(id, other), ratio
 
-    def _find_candidates(self, text: str, threshold: float) -> tuple[Rows, NDArray[np.intp]]:
-        """Return rows that share enough of the rarer words, and how many they share."""
-        nothing = np.empty(0, np.int32)
-        words = set(text.split())
-        # Equally rare words are taken in alphabetical order, so that the result does not depend on the hash seed.
-        lists = sorted((self.postings.get(word, nothing) for word in sorted(words)), key=len)
-        shared = max(1, ceil(len(words) * _SHARED * threshold))
-        rare = lists[: max(ceil(len(words) * _RARE_SHARE), len(words) - shared + 1)]
-        if not rare:
-            return nothing, nothing.astype(np.intp)
-        needed = max(1, shared - (len(words) - len(rare)))
-        counts = np.bincount(np.concatenate(rare), minlength=1)
-        rows = np.flatnonzero(counts >= needed)
-        return rows.astype(np.int32), counts[rows]
+    def _find_candidates(
+        self, text: str, threshold: float, row: int = -1, known: Counter[str] | None = None
+    ) -> _Candidates:
+        """Find rows behind `row` that share enough; `known` counts the rows up to here by word."""
+        words = number_words(text)
+        if known is not None:
+            known.update(words)
+        lists = [
+            rows[known[word] :] if known else rows for word in words if len(rows := self.postings.get(word, _NONE))
+        ]
+        if sum(map(len, lists)) > _MAX_READ:
+            found = np.concatenate((_NONE, *self._bands.find(text)))
+            return _Candidates(*np.unique(found[found > row], return_counts=True), _MAX_HASHED)
+        if not lists:
+            return _Candidates(np.empty(0, np.intp), np.empty(0, np.intp), 0)
+        counts = np.bincount(np.concatenate(lists) - (row + 1), minlength=len(self.sizes) - (row + 1))
+        needed = (threshold - _SLACK) / 2 * (self.sizes[row + 1 :] + len(words)) - 1
+        enough = np.flatnonzero(counts >= np.maximum(needed, 1))
+        return _Candidates(enough + (row + 1), counts[enough], _MAX_CANDIDATES)
+
+    @cached_property
+    def _bands(self) -> Bands:
+        return Bands(self.texts)
+
+
+class _Candidates(NamedTuple):
+    rows: _Numbers
+    shared: _Numbers  # number of words or min-hashes that a row shares
+    most: int  # number of rows to compare
+
+    def choose(self) -> _Numbers:
+        """Return the rows that share most."""
+        if len(self.rows) <= self.most:
+            return self.rows
+        least = np.partition(self.shared, -self.most)[-self.most]
+        return np.concatenate((self.rows[self.shared > least], self.rows[self.shared == least]))[: self.most]
 
 
 class TextPool:
@@ -241,6 +284,19 @@ def _text(pattern: Pattern) -> str:
         case PatternType.TEMPLATE:
             parts = [pattern.template_language, pattern.description, pattern.template_code]
     return sorted_words(" ".join(part[:MAX_CHARS] for part in parts))
+
+
+def number_words(text: str) -> list[str]:
+    """Return the words of a text with sorted words; repeated words are numbered."""
+    words = text.split()
+    if len(set(words)) == len(words):
+        return words
+    numbered, last, times = [], "", 1
+    for word in words:
+        times = times + 1 if word == last else 1
+        numbered.append(word if times == 1 else f"{word} {times}")
+        last = word
+    return numbered
 
 
 def sorted_words(text: str) -> str:

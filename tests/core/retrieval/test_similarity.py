@@ -7,10 +7,12 @@ import subprocess
 import sys
 from itertools import combinations
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from core.records.patterns import Pattern, PatternType
+from core.retrieval import similarity
 from core.retrieval.similarity import LazySimilarity, SimilarityIndex, measure_similarity
 from tests.factories import make_pattern
 
@@ -157,3 +159,28 @@ def test_equal_steps_of_another_category_are_not_duplicates() -> None:
     assert measure_similarity(one, alike) == 1.0
     assert [id for id, _ in index.nearest(one, 0.8)] == [alike.id]
     assert [pair[:2] for pair in index.pairs(0.8)] == [(one.id, alike.id)]
+
+
+def test_among_thousands_of_frequent_words_few_texts_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(similarity, "_MAX_READ", 0)
+    compared: list[int] = []
+    measure = similarity._ratios
+
+    def ratios(text: str, others: list[str], threshold: float) -> list[float]:
+        compared.append(len(others))
+        return measure(text, others, threshold)
+
+    monkeypatch.setattr(similarity, "_ratios", ratios)
+    words = [f"w{number * number % 61:02}" for number in range(4_000)]
+    made = [error(number, " ".join(words[number * 3 : number * 3 + 24]), "", "") for number in range(500)]
+    made += [error(number + 500, one.error_pattern + " more", "", "") for number, one in enumerate(made[::50])]
+    index = SimilarityIndex.build({pattern.id: pattern for pattern in made})
+    found = {pair[:2] for pair in index.pairs(0.8)}
+    assert {(f"pat-error-made-{number * 50:03}", f"pat-error-made-{number + 500:03}") for number in range(10)} <= found
+    assert max(compared) <= 32
+    assert index.nearest(made[50], 0.8)[0][1] == 1
+
+
+def test_repeated_words_are_numbered() -> None:
+    assert similarity.number_words("a b b b c c") == ["a", "b", "b 2", "b 3", "c", "c 2"]
+    assert similarity.number_words("a b") == ["a", "b"]
