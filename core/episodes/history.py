@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -27,10 +27,13 @@ from core.storage.file_reader import RawFile, read_file
 from core.storage.json_reader import decode_json, decode_jsonl
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from core.config.paths import ProjectPaths
 
 MAX_RESULTS: Final = 1000  # maximum number of result files per attempt, and of folders that are searched for them
 MAX_COUNTED: Final = 100  # if a task has more attempts, the trajectory's counts of ended attempts are not verified
+_MAX_CACHED: Final = 4 << 20  # size of a file of reflections, in bytes, above which it is always parsed
 COUNT_DIFFERS: Final = "count-differs"  # code of the finding that the trajectory and the log have different counts
 
 
@@ -49,11 +52,12 @@ class TaskFiles:
         """Names of attempt folders by number."""
         entries = list_entries(self._paths.project / self._name / sources.ATTEMPTS)
         names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-        for name in sources.skipped_attempt_folders(names)[:MAX_NAMED]:
+        selected = sources.select_attempt_folders(names)
+        for name in sources.skipped_attempt_folders(names, selected)[:MAX_NAMED]:
             why = f"another folder has the same number, or the number is not below {sources.MAX_ATTEMPTS:,}"
             file, message = self.path(f"{sources.ATTEMPTS}/{name}"), f"is not used as an attempt: {why}"
             self.findings.append(Finding(file, "", Severity.WARNING, "no-attempt", message))
-        return sources.select_attempt_folders(names)
+        return selected
 
     def document(self, name: str) -> Fields:
         """Return a JSON object in the task folder; empty if it cannot be read."""
@@ -134,11 +138,10 @@ class TaskFiles:
         raw = self._read(file)
         if raw is None:
             return ()
-        lines, problems = decode_jsonl(raw.data)
-        self._note(file, problems)
-        found, findings = read_reflections(file, lines, raw.stamp.modified_at)
+        parse = _parse_reflections if len(raw.data) > _MAX_CACHED else _parse_cached
+        reflections, findings = parse(file, raw.data, raw.stamp.modified_at)
         self.findings += findings
-        return tuple(join_reflections(found, {}).values())
+        return reflections
 
     def path(self, name: str, attempt: int | None = None) -> str:
         """Return the project-relative path of a file of the task or of an attempt."""
@@ -156,6 +159,17 @@ class TaskFiles:
 
     def _note(self, file: str, problems: Sequence[Problem]) -> None:
         self.findings += (problem.finding(file) for problem in problems)
+
+
+def _parse_reflections(
+    file: str, data: bytes, modified_at: datetime
+) -> tuple[tuple[Reflection, ...], tuple[Finding, ...]]:
+    lines, problems = decode_jsonl(data)
+    found, findings = read_reflections(file, lines, modified_at)
+    return tuple(join_reflections(found, {}).values()), (*(one.finding(file) for one in problems), *findings)
+
+
+_parse_cached: Final = lru_cache(4)(_parse_reflections)  # a screen reads them again after each action
 
 
 class TaskHistory(Struct, frozen=True):

@@ -77,7 +77,7 @@ class Quality(Struct, frozen=True, array_like=True, gc=False):
         return "" if self.delta is None else f"{round(self.delta * 100):+d}".replace("+0", "0")
 
 
-class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One attempt at a task, joined from the trajectory and the files of its folder.
 
     Every text is untrusted. `number` starts at 1. `outcome` is unknown while the attempt is open. `plan` is the
@@ -183,7 +183,7 @@ class Action(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return next((params[name] for name in names if params.get(name)), "")
 
 
-class Milestone(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Milestone(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One entry of `milestones`; `attempt` is None for a milestone of the whole task."""
 
     at: datetime | None = None

@@ -14,7 +14,7 @@ NOTHING_LEARNED_IN_ALL: Final = "The log alone shows nothing to do differently i
 """Learning of a draft on an attempt and on a task if the log shows none; a request to write one."""
 
 
-class Reflection(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Reflection(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A reflection of an agent (docs/file-formats.md#reflections).
 
     It is about one iteration or attempt. `id` is derived from loop or task, iteration and normalized text. `shape` is

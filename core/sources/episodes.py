@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -52,10 +52,9 @@ def select_attempt_folders(names: Iterable[str]) -> dict[int, str]:
     return found
 
 
-def skipped_attempt_folders(names: Iterable[str]) -> list[str]:
-    """Return the attempt folders that `select_attempt_folders` leaves out."""
-    numbered = [name for name in names if _NUMBERED.fullmatch(name)]
-    return sorted(set(numbered) - set(select_attempt_folders(numbered).values()))
+def skipped_attempt_folders(names: Iterable[str], selected: Mapping[int, str]) -> list[str]:
+    """Return the attempt folders that `select_attempt_folders` left out."""
+    return sorted(filter(_NUMBERED.fullmatch, set(names).difference(selected.values())))
 
 
 def parse_tasks(file: str, value: Any) -> tuple[tuple[Task, ...], tuple[Finding, ...]]:
@@ -229,7 +228,9 @@ def read_milestones(fields: Fields) -> tuple[Milestone, ...]:
 
 def _milestones(fields: Fields, attempt: int | None) -> Iterator[Milestone]:
     for _, entry in fields.objects("milestones"):
-        yield entry.convert(Milestone, MAX_TEXT, at=entry.time("timestamp"), attempt=attempt)
+        yield Milestone(
+            at=entry.time("timestamp"), event=_text(entry, "event"), details=_text(entry, "details"), attempt=attempt
+        )
 
 
 def join_tasks(tasks: Iterable[Task]) -> dict[str, Task]:

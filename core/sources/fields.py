@@ -106,9 +106,9 @@ class Fields:
 
     def objects(self, name: str) -> Iterator[tuple[str, Fields]]:
         """Iterate the objects at `name` with key or index; other values are findings."""
-        above = self.place(name)
+        above, is_list = self.place(name), isinstance(self.mapping.get(name), list)
         for key, item in self.items(name):
-            place = f"{above}/{escape_key(key)}"
+            place = f"{above}/{key if is_list else escape_key(key)}"
             if isinstance(item, dict):
                 yield key, Fields(self.file, item, self.findings, place)
             else:

@@ -137,7 +137,7 @@ def test_a_log_read_in_two_parts_counts_as_one_read_whole(lines: list[bytes], cu
 def test_one_folder_counts_for_each_number() -> None:
     names = ["1", "001", "0001", "2", "0003", "00003", "1000000", "999999", "0", "x", "-1", "\u0661"]
     assert select_attempt_folders(names) == {0: "0", 1: "001", 2: "2", 3: "0003", 999_999: "999999"}
-    assert skipped_attempt_folders(names) == ["00003", "0001", "1", "1000000"]
+    assert skipped_attempt_folders(names, select_attempt_folders(names)) == ["00003", "0001", "1", "1000000"]
 
 
 def test_a_skipped_folder_is_not_merged() -> None:
