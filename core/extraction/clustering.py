@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 
+from core.base.steps import Steps, run_all, sort_in_steps
 from core.episodes.loop_links import LoopNames
 from core.episodes.similar_tasks import collect_past_tasks
 from core.records.reflections import Reflection
@@ -25,9 +26,6 @@ MIN_LOOPS: Final = 2
 """Minimum number of loops, or tasks without a known loop, that recorded a learning for it to be recurring."""
 _MIN_WORDS: Final = 3  # shorter learnings, such as "tests failed", are similar by chance
 _UNDATED: Final = datetime.max.replace(tzinfo=UTC)
-_Result = TypeVar("_Result")
-Steps: TypeAlias = Generator[None, None, _Result]
-"""Generator that works in steps of about 100 us and returns the result, so that callers can pause it."""
 
 
 class Member(NamedTuple):
@@ -84,15 +82,6 @@ def cluster_snapshot(snapshot: Snapshot) -> tuple[Cluster, ...]:
     return run_all(cluster_snapshot_in_steps(snapshot))
 
 
-def run_all(steps: Steps[_Result]) -> _Result:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as done:
-            result: _Result = done.value
-            return result
-
-
 def _cluster_steps(reflections: Iterable[Reflection], loop_of_task: Mapping[str, str]) -> Steps[tuple[Cluster, ...]]:
     same: dict[Statement, list[Member]] = defaultdict(list)
     for reflection in reflections:
@@ -102,8 +91,12 @@ def _cluster_steps(reflections: Iterable[Reflection], loop_of_task: Mapping[str,
             if statement.words.count(" ") + 1 >= _MIN_WORDS:
                 same[statement].append(Member(source, reflection))
         yield
+    counts = {}
+    for statement, members in same.items():
+        counts[statement] = len(members)
+        yield
     clusters = []
-    for group in (yield from _group({statement: len(members) for statement, members in same.items()})):
+    for group in (yield from _group(counts)):
         members = sorted((member for statement in group for member in same[statement]), key=_age_order)
         if len({member.source for member in members}) >= MIN_LOOPS:
             clusters.append(_make_cluster(members, min(same[group[0]], key=_age_order).reflection))
@@ -113,7 +106,7 @@ def _cluster_steps(reflections: Iterable[Reflection], loop_of_task: Mapping[str,
 
 def _group(counts: Mapping[Statement, int]) -> Steps[list[list[Statement]]]:
     """Group similar statements; the first statement of each group is its central one."""
-    ordered = sorted(counts, key=lambda statement: (-counts[statement], statement.key))
+    ordered = yield from sort_in_steps(counts, lambda statement: (-counts[statement], statement.key))
     everything = TextPool()
     for statement in ordered:
         everything.add(statement.words)
@@ -126,7 +119,7 @@ def _group(counts: Mapping[Statement, int]) -> Steps[list[list[Statement]]]:
     centres: list[Statement] = []
     texts = TextPool()
     groups: list[list[Statement]] = []
-    for index in sorted(range(len(ordered)), key=lambda index: (-weights[index], ordered[index].key)):
+    for index in (yield from sort_in_steps(range(len(ordered)), lambda index: (-weights[index], ordered[index].key))):
         statement = ordered[index]
         row = next((row for row, _ in _similar(statement, texts, centres)), len(centres))
         if row == len(centres):

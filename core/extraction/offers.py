@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from core.base.errors import Refused, UnknownRecord
+from core.base.steps import Work
 from core.base.text import visible_line
-from core.extraction.clustering import CLUSTER_ID, Cluster, Steps, cluster_snapshot, cluster_snapshot_in_steps
+from core.extraction.clustering import CLUSTER_ID, Cluster, cluster_snapshot, cluster_snapshot_in_steps
 from core.extraction.engine import extract, extract_recurring_lesson
 from core.extraction.material import Materials
 from core.extraction.selection import KnownPatterns
@@ -34,7 +34,7 @@ class Offers:
         self._settings = settings
         self._indexed: tuple[Snapshot, Materials, KnownPatterns] | None = None
         self._recurring: tuple[tuple[object, ...], tuple[Cluster, ...]] | None = None
-        self._running: tuple[tuple[object, ...], Steps[tuple[Cluster, ...]]] | None = None
+        self._running: tuple[tuple[object, ...], Work[tuple[Cluster, ...]]] | None = None
         self._unfit: tuple[Snapshot, dict[str, str]] | None = None
 
     def extract(self, source_id: str, view: ProjectState, types: frozenset[PatternType], agent: str = "") -> Extraction:
@@ -81,16 +81,11 @@ class Offers:
         if (found := self._cached(key)) is not None:
             self._running = None
             return found
-        begun, work = self._running = self._running or (key, cluster_snapshot_in_steps(snapshot))
-        end = perf_counter() + _STEP_SECONDS
-        try:
-            while True:
-                next(work)
-                if perf_counter() >= end:
-                    return None
-        except StopIteration as done:
-            self._recurring, self._running = (begun, done.value), None
-            return self._recurring[1]
+        begun, work = self._running = self._running or (key, Work(cluster_snapshot_in_steps(snapshot)))
+        if (found := work.run_for(_STEP_SECONDS)) is None:
+            return None
+        self._recurring, self._running = (begun, found), None
+        return found
 
     def _cached(self, key: tuple[object, ...]) -> tuple[Cluster, ...] | None:
         known = self._recurring

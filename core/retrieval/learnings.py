@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec import Struct
 
+from core.base.steps import Steps, Work, run_all
 from core.records.episodes import Task, TaskStatus
 from core.records.loops import Loop, LoopStatus, Outcome
 from core.records.snapshot import Snapshot
 from core.retrieval.embedding import task_text
 from core.retrieval.embeddings import Closeness, ComparableWork, Floats, scale_closeness
-from core.retrieval.postings import Rows, index_rows
+from core.retrieval.postings import Rows, index_rows_in_steps
 from core.retrieval.task import TaskProfile, content_words
 
 if TYPE_CHECKING:
@@ -158,11 +159,11 @@ class _Words:
     sets: tuple[frozenset[str], ...] = ()
     rows: Mapping[str, Rows] = field(default_factory=dict)
 
-    def extended(self, more: Sequence[frozenset[str]]) -> _Words:
+    def extend_in_steps(self, more: Sequence[frozenset[str]]) -> Steps[_Words]:
         if not more:
             return self
         known = dict(self.rows)
-        for word, rows in index_rows(more, len(self.sets)).items():
+        for word, rows in (yield from index_rows_in_steps(more, len(self.sets))).items():
             known[word] = np.concatenate((known[word], rows)) if word in known else rows
         return _Words((*self.sets, *more), known)
 
@@ -191,7 +192,13 @@ class LearningIndex:
     @classmethod
     def build(cls, snapshot: Snapshot) -> LearningIndex:
         """Index all learnings; takes about 30 us each."""
-        return cls()._replaced(snapshot, [*snapshot.reflections, *map(memory_source, snapshot.memory_tasks)])
+        return run_all(cls.build_in_steps(snapshot))
+
+    @classmethod
+    def build_in_steps(cls, snapshot: Snapshot) -> Steps[LearningIndex]:
+        """Do `build` step by step."""
+        sources = [*snapshot.reflections, *map(memory_source, snapshot.memory_tasks)]
+        return cls()._replace_in_steps(snapshot, sources)
 
     def updated(self, snapshot: Snapshot) -> LearningIndex:
         """Return an index of a newer snapshot; shares `learnings` if none changed."""
@@ -209,11 +216,11 @@ class LearningIndex:
             sources |= self._sources_of.get(key, frozenset())
         if not sources:
             return replace(self, snapshot=snapshot)
-        made = self._replaced(snapshot, sources)
+        made = run_all(self._replace_in_steps(snapshot, sources))
         outdated = sum(one is None for one in made.learnings)
         return LearningIndex.build(snapshot) if outdated * _OUTDATED_SHARE > len(made.learnings) else made
 
-    def _replaced(self, snapshot: Snapshot, sources: Iterable[str]) -> LearningIndex:
+    def _replace_in_steps(self, snapshot: Snapshot, sources: Iterable[str]) -> Steps[LearningIndex]:
         """Return a copy in which the learnings of some sources are read again."""
         learnings, work_keys, rows_of = list(self.learnings), list(self.work_keys), dict(self._rows_of)
         works, work_rows = dict(self.works), dict(self._work_rows)
@@ -240,13 +247,16 @@ class LearningIndex:
                 learnings.append(learning)
                 new_work_rows.append(work_rows[key])
                 words.append(frozenset(content_words(learning.text)))
+            yield
+        all_work_words = yield from self._work_words.extend_in_steps(work_words)
+        all_words = yield from self._words.extend_in_steps(words)
         return LearningIndex(
             snapshot,
             works,
             tuple(work_keys),
             tuple(learnings),
-            self._work_words.extended(work_words),
-            self._words.extended(words),
+            all_work_words,
+            all_words,
             np.concatenate((self._work_of, np.array(new_work_rows, np.int32))),
             rows_of,
             work_rows,
@@ -351,19 +361,35 @@ class LazyLearnings:
     def __init__(self, snapshot: Snapshot, base: LearningIndex | None = None) -> None:
         self._snapshot = snapshot
         self._made = base
+        self._work: Work[LearningIndex] | None = None  # builds `_made`, maybe of an older snapshot
         self._lock = threading.Lock()
 
     def get(self) -> LearningIndex:
         with self._lock:
             if self._made is None:
-                self._made = LearningIndex.build(self._snapshot)
-            elif self._made.snapshot is not self._snapshot:
+                self._made, self._work = self._begin().finish(), None
+            if self._made.snapshot is not self._snapshot:
                 self._made = self._made.updated(self._snapshot)
             return self._made
 
+    def prepare(self, seconds: float) -> bool:
+        """Build the index for some time; return whether `get` needs no long time any more."""
+        with self._lock:
+            if self._made is None:
+                self._made = self._begin().run_for(seconds)
+                self._work = self._work if self._made is None else None
+            return self._made is not None
+
     def updated(self, snapshot: Snapshot) -> LazyLearnings:
         with self._lock:
-            return LazyLearnings(snapshot, self._made)
+            later = LazyLearnings(snapshot, self._made)
+            later._work = self._work
+            return later
+
+    def _begin(self) -> Work[LearningIndex]:
+        if self._work is None:
+            self._work = Work(LearningIndex.build_in_steps(self._snapshot))
+        return self._work
 
 
 def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:

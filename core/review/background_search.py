@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 OFFERED_LOOPS: Final = 20  # Number of last finished loops whose extraction is offered.
 _MOST_COMPARED: Final = 20_000
 """Largest registry that is searched for duplicates; a larger one would take many seconds."""
+_STEP_SECONDS: Final = 0.01  # Time in which indexes are built at once.
 _AT_ONCE: Final = 32  # Patterns compared in one step, about 10 ms.
 _MOST_SIMILAR: Final = 8  # Maximum number of similar patterns stored per pattern.
 MAX_TEXTS: Final = 100  # Maximum number of held reflections that are asked about at a time.
@@ -78,12 +79,16 @@ class BackgroundSearch:
             return True
         for loop in candidates:
             if self._searched_loops.get(loop.id) is not loop:
+                if not similarity.prepare(_STEP_SECONDS):
+                    return False
                 self._searched_loops[loop.id] = loop
                 return self._offer(loop, extraction)
         if self._similarity is not similarity and len(snapshot.patterns) <= _MOST_COMPARED:
             self._similarity = similarity
             self._forget_changed(snapshot.patterns)
-        return None if self._is_complete else self._compare(snapshot.patterns, similarity.get())
+        if self._is_complete:
+            return None
+        return similarity.prepare(_STEP_SECONDS) and self._compare(snapshot.patterns, similarity.get())
 
     def _offer(self, loop: Loop, extraction: Callable[[str], Extraction]) -> bool:
         try:
@@ -140,6 +145,8 @@ class HeldTexts:
             self._begin(view)
         if not self._waiting:
             return None
+        if not view.lazy_learnings.prepare(_STEP_SECONDS):
+            return False
         reader, limit = self._waiting.pop(), view.settings.injection.max_field_chars
 
         def shown(text: str) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MOST_RECURRING: Final = 20  # Maximum number of recurring learnings that are checked, those of most loops first.
 _TRIGGERS_AT_ONCE: Final = 50  # Triggers checked in one step, about 5 ms.
-_RECORDS_AT_ONCE: Final = 1000  # Records compared with the evidence in one step, about 10 ms.
+_RECORDS_AT_ONCE: Final = 100  # Records compared with the evidence in one step, about 10 ms.
 _WRONG_COUNTS: Final = frozenset({"claim-below-evidence", "claim-disagrees"})
 """Codes of findings on counts that need a person."""
 FindClusters = Callable[[], Sequence[Cluster] | None]

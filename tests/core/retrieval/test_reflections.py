@@ -265,3 +265,16 @@ def test_an_updated_index_finds_what_a_new_one_finds() -> None:
             )
     running = replaced(first, loops={"other": loop("other", UNRELATED)})
     assert base.updated(running).get().learnings is index.learnings
+
+
+def test_learnings_are_indexed_in_steps_also_while_they_change() -> None:
+    first = snapshot(learned("Types first", id="a", task_id="task-001"), learned("Scopes", id="b", task_id="task-001"))
+    lazy = LazyLearnings(first)
+    assert not lazy.prepare(0)
+    changed = replaced(first, reflections={**first.reflections, "n": learned("OAuth", id="n", task_id="task-001")})
+    later = lazy.updated(changed)
+    while not later.prepare(0):
+        pass
+    profile = analyse_task("OAuth scopes")
+    assert later.get().find_matches(profile) == LearningIndex.build(changed).find_matches(profile)
+    assert lazy.get().find_matches(profile) == LearningIndex.build(first).find_matches(profile)

@@ -184,3 +184,18 @@ def test_among_thousands_of_frequent_words_few_texts_are_compared(monkeypatch: p
 def test_repeated_words_are_numbered() -> None:
     assert similarity.number_words("a b b b c c") == ["a", "b", "b 2", "b 3", "c", "c 2"]
     assert similarity.number_words("a b") == ["a", "b"]
+
+
+def test_an_index_is_built_in_steps_also_while_patterns_change() -> None:
+    before = {pattern.id: pattern for pattern in (error(number, f"cache{number} of user") for number in range(9))}
+    lazy = LazySimilarity(before)
+    assert not lazy.prepare(0)
+    after = before | {"pat-error-made-003": error(3, "cache4 of user")}
+    later = lazy.updated(after, frozenset(["pat-error-made-003"]))
+    steps = 1
+    while not later.prepare(0):
+        steps += 1
+    assert steps > len(before), "the steps before the change are not done again"
+    assert later.get().pairs(0.6) == SimilarityIndex.build(after).pairs(0.6)
+    assert lazy.get().pairs(0.6) == SimilarityIndex.build(before).pairs(0.6)
+    assert lazy.prepare(0) and later.prepare(0)
