@@ -662,7 +662,7 @@ def make_known_patterns(
 ) -> KnownPatterns:
     """What a project knows: these patterns and texts."""
     by_id = {pattern.id: pattern for pattern in patterns}
-    return KnownPatterns(by_id, SimilarityIndex.build(by_id), messages, tasks)
+    return KnownPatterns(by_id, SimilarityIndex.build(by_id), lambda: messages, lambda: tasks)
 
 
 def parse_pattern_record(kind: PatternType, slug: str, record: dict[str, Any]) -> Pattern:

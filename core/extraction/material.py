@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from msgspec.structs import replace
 
 from core.base.errors import UnknownRecord
-from core.base.grouping import group_pairs
+from core.base.grouping import group_in_steps, group_pairs
 from core.base.text import visible_line
 from core.episodes.history import read_attempt
 from core.episodes.loop_links import link_tasks
@@ -23,6 +23,7 @@ from core.records.reflections import Reflection
 from core.sources.loop_details import read_loop_details
 
 if TYPE_CHECKING:
+    from core.base.steps import Steps
     from core.config.paths import ProjectPaths
     from core.records.loops import Loop
     from core.records.snapshot import Snapshot
@@ -142,8 +143,18 @@ class Materials:
         """Attempts by task ID."""
         return group_by_task(self._snapshot.attempts.values())
 
+    def prepare_in_steps(self) -> Steps[None]:
+        """Group the records of the project step by step."""
+        self._reflections = yield from group_in_steps(self._with_source(self._snapshot.reflections.values()))
+        events = self._snapshot.events
+        self._errors = yield from group_in_steps(self._with_source(one for one in events if one.kind == "error"))
+        self._resolved = yield from group_in_steps(self._with_source(one for one in events if one.kind == "resolved"))
+
     def _by_source(self, records: Iterable[_Record]) -> Mapping[str, list[_Record]]:
-        return group_pairs((source, record) for record in records if (source := self._source(record)))
+        return group_pairs(self._with_source(records))
+
+    def _with_source(self, records: Iterable[_Record]) -> Iterator[tuple[str, _Record]]:
+        return ((source, record) for record in records if (source := self._source(record)))
 
     def _source(self, record: _Record) -> str:
         """Return the loop ID of a record; its task ID if no loop is known; else ""."""

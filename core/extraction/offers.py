@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from core.base.errors import Refused, UnknownRecord
-from core.base.steps import Work
+from core.base.steps import Steps, Work
 from core.base.text import visible_line
 from core.extraction.clustering import CLUSTER_ID, Cluster, cluster_snapshot, cluster_snapshot_in_steps
 from core.extraction.engine import extract, extract_recurring_lesson
@@ -35,6 +35,7 @@ class Offers:
         self._indexed: tuple[Snapshot, Materials, KnownPatterns] | None = None
         self._recurring: tuple[tuple[object, ...], tuple[Cluster, ...]] | None = None
         self._running: tuple[tuple[object, ...], Work[tuple[Cluster, ...]]] | None = None
+        self._prepared: tuple[Snapshot, Work[bool], bool] | None = None  # with whether it is finished
         self._unfit: tuple[Snapshot, dict[str, str]] | None = None
 
     def extract(self, source_id: str, view: ProjectState, types: frozenset[PatternType], agent: str = "") -> Extraction:
@@ -106,6 +107,27 @@ class Offers:
     def extract_cluster(self, cluster: Cluster, view: ProjectState) -> Extraction:
         materials, known = self._of_snapshot(view)
         return extract_recurring_lesson(cluster, materials.descriptions, known, self._settings)
+
+    def prepare(self, view: ProjectState, seconds: float) -> bool:
+        """Work on the indexes that `extract` uses; return False if more time makes `extract` faster.
+
+        Returns True if the records changed meanwhile; otherwise, extraction would never begin while loops are running.
+        """
+        if self._prepared is None or self._prepared[0] is not view.snapshot:
+            was_finished = self._prepared is None or self._prepared[2]
+            self._prepared = view.snapshot, Work(self._prepare_in_steps(view)), False
+            if not was_finished:
+                return True
+        snapshot, work, _ = self._prepared
+        is_finished = work.run_for(seconds) is not None
+        self._prepared = snapshot, work, is_finished
+        return is_finished
+
+    def _prepare_in_steps(self, view: ProjectState) -> Steps[bool]:
+        materials, known = self._of_snapshot(view)
+        yield from materials.prepare_in_steps()
+        yield from known.prepare_in_steps()
+        return True
 
     def _of_snapshot(self, view: ProjectState) -> tuple[Materials, KnownPatterns]:
         """Return the indexes of the current snapshot; computed once per snapshot."""

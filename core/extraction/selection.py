@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import chain
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from core.base.grouping import group_pairs
+from core.base.grouping import group_in_steps, group_pairs
 from core.base.record_text import one_line
+from core.base.steps import Steps, run_all, sort_in_steps
 from core.base.text import safe_matcher
 from core.debug_memory.error_messages import generalize_message
 from core.extraction.errors import Sighting, extract_message
@@ -179,8 +179,8 @@ class KnownPatterns:
 
     patterns: Mapping[str, Pattern]  # by ID
     similar: SimilarityIndex
-    _messages: Iterable[str] = ()
-    _tasks: Iterable[str] = ()
+    _messages: Callable[[], Iterable[str]] = tuple
+    _tasks: Callable[[], Iterable[str]] = tuple
     results: Callable[[str], tuple[int, int]] = lambda _id: (0, 0)  # returns successes and failures of a pattern
     _shares: dict[str, float] = field(default_factory=dict)
 
@@ -191,20 +191,23 @@ class KnownPatterns:
         similar: SimilarityIndex,
         results: Callable[[str], tuple[int, int]] = lambda _id: (0, 0),
     ) -> KnownPatterns:
-        tasks = chain(
-            (loop.task for loop in snapshot.loops.values()), (task.description for task in snapshot.tasks.values())
-        )
-        return cls(snapshot.patterns, similar, _messages(snapshot), tasks, results)
+        return cls(snapshot.patterns, similar, partial(_messages, snapshot), partial(_tasks, snapshot), results)
 
     @cached_property
     def messages(self) -> tuple[str, ...]:
         """Known error messages, without duplicates."""
-        return _deduplicate(self._messages)
+        return run_all(_deduplicate(self._messages()))
 
     @cached_property
     def tasks(self) -> tuple[str, ...]:
         """Descriptions of loops and tasks, without duplicates."""
-        return _deduplicate(self._tasks)
+        return run_all(_deduplicate(self._tasks()))
+
+    def prepare_in_steps(self) -> Steps[None]:
+        """Collect everything step by step."""
+        self.messages = yield from _deduplicate(self._messages())
+        self.tasks = yield from _deduplicate(self._tasks())
+        self.of_loop = yield from group_in_steps(self._of_loops())
 
     def share(self, regex: str) -> float:
         """Return the share (0..1) of all known error messages that a regex matches."""
@@ -215,8 +218,11 @@ class KnownPatterns:
     @cached_property
     def of_loop(self) -> dict[str, list[Pattern]]:
         """Patterns by the IDs of their source loops."""
+        return group_pairs(self._of_loops())
+
+    def _of_loops(self) -> Iterator[tuple[str, Pattern]]:
         patterns = self.patterns.values()
-        return group_pairs((id, one) for one in patterns for id in {source.loop_id for source in one.source_loops})
+        return ((id, one) for one in patterns for id in {source.loop_id for source in one.source_loops})
 
 
 def _measure_share(regex: str, texts: tuple[str, ...]) -> float:
@@ -224,8 +230,12 @@ def _measure_share(regex: str, texts: tuple[str, ...]) -> float:
     return sum(map(found.matches, texts)) / len(texts) if texts else 0.0
 
 
-def _deduplicate(texts: Iterable[str]) -> tuple[str, ...]:
-    every = sorted({text.strip()[:_MAX_MESSAGE] for text in texts} - {""})
+def _deduplicate(texts: Iterable[str]) -> Steps[tuple[str, ...]]:
+    different = set()
+    for text in texts:
+        different.add(text.strip()[:_MAX_MESSAGE])
+        yield
+    every = yield from sort_in_steps(different - {""}, str)
     step = max(len(every) / _MAX_MESSAGES, 1)
     return tuple(every[int(place * step)] for place in range(min(len(every), _MAX_MESSAGES)))
 
@@ -241,3 +251,8 @@ def _messages(snapshot: Snapshot) -> Iterator[str]:
         for iteration in loop.iterations:
             yield from (failure.message for failure in iteration.failures)
             yield extract_message(iteration.result)
+
+
+def _tasks(snapshot: Snapshot) -> Iterator[str]:
+    yield from (loop.task for loop in snapshot.loops.values())
+    yield from (task.description for task in snapshot.tasks.values())

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -119,7 +119,8 @@ class ProjectReader:
         """
         with self._lock:
             view = self._view
-            changed = self._background_search.look(view.snapshot, view.lazy_similarity, self.extraction)
+            prepare = partial(self._offers.prepare, view)
+            changed = self._background_search.look(view.snapshot, view.lazy_similarity, self.extraction, prepare)
             if changed is None:
                 changed = self._incremental_checks.look(
                     view.snapshot,

@@ -64,11 +64,16 @@ class BackgroundSearch:
         self.offers = MappingProxyType({key: offer for key, offer in self.offers.items() if key != loop_id})
 
     def look(
-        self, snapshot: Snapshot, similarity: LazySimilarity, extraction: Callable[[str], Extraction]
+        self,
+        snapshot: Snapshot,
+        similarity: LazySimilarity,
+        extraction: Callable[[str], Extraction],
+        prepare: Callable[[float], bool] = lambda _seconds: True,
     ) -> bool | None:
         """Do one step; whether the result changed, None if nothing is left to search.
 
         `similarity` is that of the patterns of `snapshot`; if `extraction` raises `RalphdeckError`, nothing is offered.
+        `prepare` works for some seconds on what `extraction` needs, and returns whether it is ready.
         """
         ended = (loop for loop in snapshot.loops.values() if loop.status.ended)
         candidates = tuple(islice(ended, OFFERED_LOOPS)) if self._settings.enabled else ()
@@ -79,7 +84,7 @@ class BackgroundSearch:
             return True
         for loop in candidates:
             if self._searched_loops.get(loop.id) is not loop:
-                if not similarity.prepare(_STEP_SECONDS):
+                if not similarity.prepare(_STEP_SECONDS) or not prepare(_STEP_SECONDS):
                     return False
                 self._searched_loops[loop.id] = loop
                 return self._offer(loop, extraction)

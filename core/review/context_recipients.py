@@ -47,19 +47,20 @@ def list_recipients(snapshot: Snapshot) -> tuple[Recipient, ...]:
     loops = [loop for loop in snapshot.loops.values() if loop.task]
     running = [Recipient(LOOP, loop.id, loop.task) for loop in loops if loop.status.active]
     paused = [Recipient(PAUSED, loop.id, loop.task) for loop in loops if loop.status in _RESUMABLE]
-    last = heapq.nlargest(MAX_TASKS, _past(snapshot), key=lambda found: (found[0], found[1].id))
-    return (*running[:MAX_LOOPS], *paused[:MAX_LOOPS], *(reader for _, reader in last))
+    last = heapq.nlargest(MAX_TASKS, _past(snapshot), key=operator.itemgetter(0, 1))
+    return (*running[:MAX_LOOPS], *paused[:MAX_LOOPS], *(Recipient(TASK, id, task) for _, id, task in last))
 
 
-def _past(snapshot: Snapshot) -> Iterator[tuple[datetime, Recipient]]:
+def _past(snapshot: Snapshot) -> Iterator[tuple[datetime, str, str]]:
+    """Yield (time, ID, task) of past tasks."""
     for loop in snapshot.loops.values():
         if loop.task and loop.status.ended:
             at = loop.ended_at or loop.last_activity or loop.started_at or _LONG_AGO
-            yield at, Recipient(TASK, loop.id, loop.task)
+            yield at, loop.id, loop.task
     for task in snapshot.tasks.values():
         if task.description:
             at = task.completed_at or task.updated_at or task.created_at or _LONG_AGO
-            yield at, Recipient(TASK, task.id, task.description)
+            yield at, task.id, task.description
 
 
 class ContextCache:

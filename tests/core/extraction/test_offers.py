@@ -1,0 +1,55 @@
+"""The indexes of extraction are built in steps."""
+
+from __future__ import annotations
+
+from copy import copy
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from core.base.steps import run_all
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.demo.sample import copy_sample
+from core.extraction.material import Materials
+from core.extraction.offers import Offers
+from core.extraction.selection import KnownPatterns
+from core.project.project import Project
+from core.retrieval.similarity import SimilarityIndex
+
+NOW = datetime(2026, 2, 4, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sample")
+    copy_sample(folder, NOW)
+    return folder
+
+
+def test_indexes_built_in_steps_are_those_built_at_once(sample: Path) -> None:
+    paths = ProjectPaths(sample)
+    view = Project(paths, Settings(), by="ada", clock=lambda: NOW, cache=False).load()
+    similar = SimilarityIndex.build(view.snapshot.patterns)
+    known, plain = (KnownPatterns.of(view.snapshot, similar) for _ in range(2))
+    run_all(known.prepare_in_steps())
+    assert known.messages == plain.messages and len(plain.messages) > 3
+    assert (known.tasks, known.of_loop) == (plain.tasks, plain.of_loop)
+    prepared, fresh = (Materials(paths, view.snapshot) for _ in range(2))
+    run_all(prepared.prepare_in_steps())
+    loop_ids = [loop.id for loop in view.snapshot.loops.values() if loop.status.ended]
+    assert [prepared.read(id) for id in loop_ids] == [fresh.read(id) for id in loop_ids]
+
+
+def test_extraction_begins_although_records_keep_changing(sample: Path) -> None:
+    view = Project(ProjectPaths(sample), Settings(), by="ada", clock=lambda: NOW, cache=False).load()
+    offers = Offers(ProjectPaths(sample), Settings().extraction)
+    assert not offers.prepare(view, 0)
+    changed: Any = SimpleNamespace(snapshot=copy(view.snapshot), similarity=view.similarity, board=view.board)
+    assert offers.prepare(changed, 0), "it does not start over for ever"
+    while not offers.prepare(changed, 0):
+        pass
+    assert offers.prepare(changed, 0)
