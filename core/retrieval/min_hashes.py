@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _BANDS: Final = 16  # hashes of a text; two texts with 75 % equal words have an equal one in 99 % of cases
 _BAND_WORDS: Final = 5  # words in a hash
+_MAX_ROWS: Final = 64  # rows with the same hash that are candidates for one text
 _AT_ONCE: Final = 256  # texts hashed at once
 
 
@@ -31,10 +32,15 @@ class Bands:
             self._hashes.update(zip(several, _hash(several), strict=True))
         self._rows = index_rows(self._hashes[text].tolist() for text in texts)
 
-    def find(self, text: str) -> list[Rows]:
-        """Return the rows of each hash of a text."""
+    def find(self, text: str, first: int = 0) -> list[Rows]:
+        """Return for each hash of a text rows with it: the next `_MAX_ROWS` from the row `first` on."""
         hashes = self._hashes[text] if text in self._hashes else _hash([text])[0]
-        return [self._rows[one] for one in hashes.tolist() if one in self._rows]
+        found = []
+        for one in hashes.tolist():
+            if (rows := self._rows.get(one)) is not None:
+                start = int(rows.searchsorted(first))
+                found.append(rows[start : start + _MAX_ROWS])
+        return found
 
 
 def _hash(texts: Sequence[str]) -> NDArray[np.uint64]:

@@ -190,7 +190,7 @@ class TextBlock:
         thousands of similar texts is found from some other text.
         """
         row = self.rows[id]
-        found, shared, _ = self._find_candidates(self.texts[row], threshold)
+        found, shared, _ = self._find_candidates(self.texts[row], threshold, row)
         rows = found
         if len(rows) > _MAX_COMPARED:
             rows = rows[np.lexsort(((rows - row) % len(self.ids), -shared))[:_MAX_COMPARED]]
@@ -213,22 +213,26 @@ class TextBlock:
     def _find_candidates(
         self, text: str, threshold: float, row: int = -1, known: Counter[str] | None = None
     ) -> _Candidates:
-        """Find rows behind `row` that share enough; `known` counts the rows up to here by word."""
+        """Find rows that share enough with a text, which may be that of a row.
+
+        With `known`, which counts the rows up to this one by word, only the rows behind it are found.
+        """
         words = number_words(text)
+        first = 0 if known is None else row + 1
         if known is not None:
             known.update(words)
         lists = [
             rows[known[word] :] if known else rows for word in words if len(rows := self.postings.get(word, _NONE))
         ]
         if sum(map(len, lists)) > _MAX_READ:
-            found = np.concatenate((_NONE, *self._bands.find(text)))
-            return _Candidates(*np.unique(found[found > row], return_counts=True), _MAX_HASHED)
+            found = np.concatenate((_NONE, *self._bands.find(text, row + 1)))
+            return _Candidates(*np.unique(found, return_counts=True), _MAX_HASHED)
         if not lists:
             return _Candidates(np.empty(0, np.intp), np.empty(0, np.intp), 0)
-        counts = np.bincount(np.concatenate(lists) - (row + 1), minlength=len(self.sizes) - (row + 1))
-        needed = (threshold - _SLACK) / 2 * (self.sizes[row + 1 :] + len(words)) - 1
+        counts = np.bincount(np.concatenate(lists) - first, minlength=len(self.sizes) - first)
+        needed = (threshold - _SLACK) / 2 * (self.sizes[first:] + len(words)) - 1
         enough = np.flatnonzero(counts >= np.maximum(needed, 1))
-        return _Candidates(enough + (row + 1), counts[enough], _MAX_CANDIDATES)
+        return _Candidates(enough + first, counts[enough], _MAX_CANDIDATES)
 
     @cached_property
     def _bands(self) -> Bands:

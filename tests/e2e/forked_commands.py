@@ -1,15 +1,19 @@
 """Runs commands, each in a fork of this process: `python -m tests.e2e.forked_commands`.
 
 Reads one JSON list of arguments per line from standard input and prints one exit code per line. A fork saves each
-command the start of Python, and imports nothing that the command does not import itself.
+command the start of Python and the import of what most commands need.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import pkgutil
 import sys
+from types import ModuleType
 
+import core
 from tui.cli import main
 
 
@@ -30,7 +34,15 @@ def run(arguments: list[str]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
+def import_all(package: ModuleType) -> None:
+    """Import all modules of a package, which most commands would import one after the other."""
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+
+
 if __name__ == "__main__":
+    import_all(core)
     for line in sys.stdin:
         sys.stdout.write(f"{run(json.loads(line))}\n")
         sys.stdout.flush()
