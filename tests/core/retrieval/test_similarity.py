@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 from itertools import combinations
@@ -171,14 +172,15 @@ def test_among_thousands_of_frequent_words_few_texts_are_compared(monkeypatch: p
         return measure(text, others, threshold)
 
     monkeypatch.setattr(similarity, "_ratios", ratios)
-    words = [f"w{number * number % 61:02}" for number in range(4_000)]
-    made = [error(number, " ".join(words[number * 3 : number * 3 + 24]), "", "") for number in range(500)]
+    source = random.Random(1)
+    words = [f"word{number:02}" for number in range(60)]
+    made = [error(number, " ".join(source.sample(words, 24)), "", "") for number in range(500)]
     made += [error(number + 500, one.error_pattern + " more", "", "") for number, one in enumerate(made[::50])]
     index = SimilarityIndex.build({pattern.id: pattern for pattern in made})
     found = {pair[:2] for pair in index.pairs(0.8)}
     assert {(f"pat-error-made-{number * 50:03}", f"pat-error-made-{number + 500:03}") for number in range(10)} <= found
     assert max(compared) <= 32
-    assert index.nearest(made[50], 0.8)[0][1] == 1
+    assert index.nearest(made[50], 0.8)[0][0] == "pat-error-made-501"
 
 
 def test_repeated_words_are_numbered() -> None:
