@@ -125,7 +125,7 @@ class Embedder:
         raise ModelUnusable(f"the process of the embedding model ends unexpectedly; reinstall {EXTRA}")
 
     def _start(self) -> subprocess.Popen[bytes]:
-        # Without `-P`, Python would import modules from a folder that anybody may write to.
+        # Without `-P`, Python would search modules in the folder of the program.
         command = [sys.executable, "-P", embedding_model.__file__, str(self._idle_seconds)]
         child = subprocess.Popen(
             command,
