@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Final
@@ -206,9 +207,10 @@ class WatchLoop:
         jobs, changed, sweep = self._next_work()
         if self._stopped and not jobs:
             return
-        if watcher.state != self._watch_state:
-            self._watch_state = watcher.state
-            self.watching(watcher.state)
+        state = replace(watcher.state, last_event_at=None)  # every event would be a change of the mode
+        if state != self._watch_state:
+            self._watch_state = state
+            self.watching(state)
         idle = not (jobs or changed or sweep)
         self.begin_turn(idle=idle)
         for job in jobs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -38,6 +38,7 @@ class LoopsScreen(ListScreen):
     def __init__(self) -> None:
         super().__init__()
         self._details: LoopDetails | None = None  # the details that were read last
+        self._active: tuple[Mapping[str, Loop] | None, tuple[Loop, ...]] = (None, ())  # active loops of a snapshot
 
     def is_affected_by(self, delta: Delta) -> bool:
         """Return True if a change can affect a loop, its outcome or its extractable patterns."""
@@ -130,7 +131,10 @@ class LoopsScreen(ListScreen):
         return Content.styled(", ".join(loop.sources), "$quiet") if (loop := self._loop(key)) else None
 
     def activity(self) -> Iterable[datetime | None]:
-        return (loop.last_activity for loop in self.view.snapshot.loops.values() if loop.status.active)
+        loops = self.view.snapshot.loops
+        if self._active[0] is not loops:
+            self._active = loops, tuple(loop for loop in loops.values() if loop.status.active)
+        return (loop.last_activity for loop in self._active[1])
 
     def why_not(self, action: str) -> str | None:
         loop = self._loop(self.table.cursor_key)

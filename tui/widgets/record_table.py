@@ -142,7 +142,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         the arrow in the heading.
         """
         key = self.cursor_key
-        same = keys is self._keys
+        same = keys is self._keys or keys == self._keys
         self._keys = keys
         self._sorted = sorted_by
         if not same:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,11 @@ from core.project.watch_loop import (
     SETTLING_SECONDS,
     AutoExtraction,
     BatchPacer,
+    WatchLoop,
     is_wanted,
 )
 from core.records.decisions import Verb
+from core.storage.watcher import WatchMode, WatchState
 from tests.core.project.test_daemon import opened, project, write_loop
 
 
@@ -154,3 +157,21 @@ def test_the_strategies_of_a_decomposition_are_learned_when_the_loop_ends(
     assert [(use.kind, use.loop_id, use.count) for use in uses] == [("applied", "ralph-a", 1)]
     assert open_project.learn_strategies("ralph-a") == ("Split by feature", "One file per subtask")
     assert open_project.view.board.observations(found["One file per subtask"]) == uses, "learned twice, counted once"
+
+
+def test_events_alone_are_not_reported_as_a_change_of_the_watch_mode(tmp_path: Path) -> None:
+    reported = []
+
+    class Loop(WatchLoop):
+        def watching(self, state: WatchState) -> None:
+            reported.append(state.mode)
+
+    class Watched:
+        state = WatchState(WatchMode.EVENTS, "", 3, None)
+
+    loop, watcher = Loop(opened(project(tmp_path)), extract=False), Watched()
+    for second, mode in ((1, WatchMode.EVENTS), (2, WatchMode.EVENTS), (3, WatchMode.POLLING)):
+        watcher.state = WatchState(mode, "", 3, datetime(2026, 5, 3, 12, 0, second, tzinfo=UTC))
+        loop.submit(lambda: None)
+        loop._turn(watcher)  # type: ignore[arg-type]
+    assert reported == [WatchMode.EVENTS, WatchMode.POLLING]
