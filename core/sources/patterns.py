@@ -6,7 +6,7 @@ A file is split into records before any record is decoded, so that a defective r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -42,6 +42,16 @@ class PatternFile(Struct, frozen=True):
     problem: Problem | None = None
 
 
+class PatternPart(Struct, frozen=True, array_like=True):
+    """The patterns and findings of consecutive records of a file.
+
+    Several records without an ID may have the same provisional ID (see `join_parts`).
+    """
+
+    patterns: tuple[Pattern, ...]
+    findings: tuple[Finding, ...]
+
+
 def read_patterns(
     file: str,
     data: bytes,
@@ -51,58 +61,99 @@ def read_patterns(
     with_schema: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> PatternFile:
-    """Read all patterns of a pattern file.
-
-    `file`, its project-relative name, suggests the type of records without one. `data` is JSON, JSONL or YAML, in UTF-8
-    or an encoding that can be detected. `copy_folder` is the folder of a file outside `shared/patterns`; such a file
-    may contain other things, so an object without an ID is skipped without a finding.
+    """Read all patterns of a pattern file (see `PatternReader`).
 
     `known` has the records of the last read of this file and is updated. Unchanged records are not decoded again, which
     is five times as fast if one of 10,000 records changed. `progress` is called at intervals with the number of records
-    read so far and their total. `with_schema` adds findings for schema violations.
+    read so far and their total.
     """
-    data, encoding = convert_to_utf8(data)
-    document = open_document(file, data)
-    if document.failed:
-        return PatternFile(problem=document.problems[0])
-    is_yaml = file.endswith((".yaml", ".yml"))
-    findings = [problem.finding(file) for problem in document.problems]
-    if encoding:
-        findings.append(encoding_problem(encoding).finding(file))
-    layout_findings: list[Finding] = []
-    items = split_items(file, document.value, layout_findings)
+    reader = PatternReader(file, data, copy_folder, with_schema=with_schema)
+    if reader.problem is not None:
+        return PatternFile(problem=reader.problem)
+    return join_parts([reader.read(known=known, progress=progress)])
+
+
+def join_parts(parts: Iterable[PatternPart]) -> PatternFile:
+    """Join all parts of a file; makes the provisional IDs of records without one unique."""
     patterns: list[Pattern] = []
-    read: CachedPatterns = {}
+    findings: list[Finding] = []
     unnamed: Counter[str] = Counter()
-    for number, item in enumerate(items):
-        if progress is not None and number % _PROGRESS_RECORDS == 0 and number:
-            progress(number, len(items))
-        key = (blake2b(item.node, digest_size=16).digest(), item.type) if isinstance(item.node, Raw) else None
-        pattern, wrong = (known.get(key) if known and key else None) or (None, ())
-        if pattern is not None and pattern.pointer != item.pointer:
-            before = pattern.pointer
-            wrong = tuple(replace(one, pointer=item.pointer + one.pointer.removeprefix(before)) for one in wrong)
-            pattern = replace(pattern, pointer=item.pointer)
-        if pattern is None:
-            pattern, wrong = _read_item(file, item, copy_folder, is_yaml if with_schema else None)
-        findings += wrong
-        if pattern is None:
-            continue
-        if key and not item.key:
-            read[key] = pattern, wrong
-        if pattern.is_unnamed:
-            unnamed[pattern.id] += 1
-            if unnamed[pattern.id] > 1:
-                pattern = replace(pattern, id=f"{pattern.id}-{unnamed[pattern.id]}")
-        patterns.append(pattern)
-    if known is not None:
-        known.clear()
-        known.update(read)
-    if not copy_folder:
-        findings += layout_findings
-    if with_schema and isinstance(document.value, dict):
-        findings += _check_registry(file, document.value, is_yaml)
+    for part in parts:
+        findings += part.findings
+        for pattern in part.patterns:
+            if pattern.is_unnamed:
+                unnamed[pattern.id] += 1
+                if unnamed[pattern.id] > 1:
+                    pattern = replace(pattern, id=f"{pattern.id}-{unnamed[pattern.id]}")
+            patterns.append(pattern)
     return PatternFile(tuple(patterns), tuple(findings))
+
+
+class PatternReader:
+    """Reads the records of a pattern file, all at once or in parts.
+
+    `file`, its project-relative name, suggests the type of records without one. `data` is JSON, JSONL or YAML, in UTF-8
+    or an encoding that can be detected. `copy_folder` is the folder of a file outside `shared/patterns`; such a file
+    may contain other things, so an object without an ID is skipped without a finding. `with_schema` adds findings for
+    schema violations. `problem` is the reason why the file cannot be read at all, or None.
+    """
+
+    def __init__(self, file: str, data: bytes, copy_folder: str = "", *, with_schema: bool = False) -> None:
+        data, encoding = convert_to_utf8(data)
+        document = open_document(file, data)
+        self.problem = document.problems[0] if document.failed else None
+        self._file, self._copy_folder = file, copy_folder
+        self._is_yaml = file.endswith((".yaml", ".yml")) if with_schema else None
+        self._before = [problem.finding(file) for problem in document.problems]
+        if encoding:
+            self._before.append(encoding_problem(encoding).finding(file))
+        self._after: list[Finding] = []
+        self._items = [] if document.failed else split_items(file, document.value, self._after)
+        if copy_folder:
+            self._after = []
+        if self._is_yaml is not None and isinstance(document.value, dict):
+            self._after += _check_registry(file, document.value, self._is_yaml)
+
+    @property
+    def count(self) -> int:
+        """Number of records."""
+        return len(self._items)
+
+    def read(
+        self,
+        part: int = 0,
+        parts: int = 1,
+        known: CachedPatterns | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> PatternPart:
+        """Read one of equal parts, counted from 0; `known` and `progress`: see `read_patterns`."""
+        items = self._items[len(self._items) * part // parts : len(self._items) * (part + 1) // parts]
+        findings = list(self._before) if part == 0 else []
+        patterns: list[Pattern] = []
+        read: CachedPatterns = {}
+        for number, item in enumerate(items):
+            if progress is not None and number % _PROGRESS_RECORDS == 0 and number:
+                progress(number, len(items))
+            is_keyed = known is not None and isinstance(item.node, Raw)
+            key = (blake2b(item.node, digest_size=16).digest(), item.type) if is_keyed else None
+            pattern, wrong = (known.get(key) if known and key else None) or (None, ())
+            if pattern is not None and pattern.pointer != item.pointer:
+                before = pattern.pointer
+                wrong = tuple(replace(one, pointer=item.pointer + one.pointer.removeprefix(before)) for one in wrong)
+                pattern = replace(pattern, pointer=item.pointer)
+            if pattern is None:
+                pattern, wrong = _read_item(self._file, item, self._copy_folder, self._is_yaml)
+            findings += wrong
+            if pattern is not None:
+                patterns.append(pattern)
+                if key and not item.key:
+                    read[key] = pattern, wrong
+        if known is not None:
+            known.clear()
+            known.update(read)
+        if part == parts - 1:
+            findings += self._after
+        return PatternPart(tuple(patterns), tuple(findings))
 
 
 def _read_item(
