@@ -71,6 +71,7 @@ class Library:
         findings: tuple[Finding, ...] = (),
     ) -> None:
         self._paths = paths
+        self._folder, self._aiwg = str(paths.project), paths.aiwg  # computed once, for speed
         self._settings = settings
         self._clock = clock
         self._processes = processes or system_processes()
@@ -212,7 +213,7 @@ class Library:
         if kind is FOLDER:
             self._take(file, CachedFile(stamp, parse_folder(file, stamp)))
             return
-        raw = read_file(self._paths.project / file, self._paths.aiwg, kind.limit)
+        raw = read_file(f"{self._folder}/{file}", self._aiwg, kind.limit)
         if raw is None:
             self._forget(file)
             return

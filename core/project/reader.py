@@ -224,7 +224,9 @@ class ProjectReader:
                 index = index.updated(snapshot.patterns, delta.patterns)
                 similarity = similarity.updated(snapshot.patterns, delta.patterns)
                 self._background_search.forget_offers()
-        if delta is None or self._affects_queue(delta, board, now):
+        if not snapshot.complete:
+            queue: tuple[ReviewItem, ...] = ()  # built once, when everything is loaded
+        elif delta is None or not self._view.snapshot.complete or self._affects_queue(delta, board, now):
             queue = self._queue(snapshot, board, now)
         else:
             queue = self._view.queue

@@ -40,30 +40,38 @@ def _keys_of(rule: Rule) -> Iterator[str]:
 _KNOWN: Final = {*_OTHER_KEYS, *(name for rule in SCHEMAS.values() for name in _keys_of(rule))}
 SNAKE: Final[Mapping[str, str]] = {to_camel(name): name for name in sorted(_KNOWN) if to_camel(name) != name}
 """The snake_case form of each known key with several words, by its camelCase form."""
+_CAMEL: Final = frozenset(SNAKE)
+_NESTED: Final = (dict, list)
 
 
 def is_camel(value: Any) -> bool:
     """Whether a value contains known keys in camelCase at any depth."""
-    if isinstance(value, dict):
-        return not SNAKE.keys().isdisjoint(value) or any(
-            isinstance(item, dict | list) and key not in _FREE and is_camel(item) for key, item in value.items()
-        )
-    return isinstance(value, list) and any(isinstance(item, dict | list) and is_camel(item) for item in value)
+    pending = [value]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, dict):
+            if not _CAMEL.isdisjoint(node):
+                return True
+            pending += [item for key, item in node.items() if isinstance(item, _NESTED) and key not in _FREE]
+        elif isinstance(node, list):
+            pending += [item for item in node if isinstance(item, _NESTED)]
+    return False
 
 
 def snake_keys(value: Any) -> Any:
     """Convert known keys to snake_case, unless the object has both spellings."""
     if isinstance(value, dict):
+        own = snake_own_keys(value)
         return {
-            SNAKE[key] if key in SNAKE and SNAKE[key] not in value else key: item if key in _FREE else snake_keys(item)
-            for key, item in value.items()
+            key: snake_keys(item) if isinstance(item, _NESTED) and old not in _FREE else item
+            for old, (key, item) in zip(value, own.items(), strict=True)
         }
     return [snake_keys(item) for item in value] if isinstance(value, list) else value
 
 
 def snake_own_keys(value: Mapping[str, Any]) -> Mapping[str, Any]:
     """Like `snake_keys`, but leaves nested objects unchanged."""
-    if SNAKE.keys().isdisjoint(value):
+    if _CAMEL.isdisjoint(value):
         return value
     return {SNAKE[key] if key in SNAKE and SNAKE[key] not in value else key: item for key, item in value.items()}
 

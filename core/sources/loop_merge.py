@@ -217,11 +217,12 @@ def _badges(
 def _check_times(main: Sequence[LoopFact], now: datetime, findings: list[Finding]) -> None:
     latest = now + _CLOCK_TOLERANCE
     for fact in main:
-        loop_id = visible_line(fact.loop_id, 80)
         for name, time in (("start", fact.started_at), ("end", fact.ended_at), ("update", fact.updated_at)):
             if time and time > latest:
+                loop_id = visible_line(fact.loop_id, 80)
                 message = f"the {name} of loop {loop_id} is in the future: {minute_of(time)} UTC"
                 findings.append(Finding(fact.file, "", Severity.WARNING, "future-time", message))
         if fact.started_at and fact.ended_at and fact.ended_at < fact.started_at:
-            message = f"loop {loop_id} ends before it starts; its end is inferred from other times"
+            name = visible_line(fact.loop_id, 80)
+            message = f"loop {name} ends before it starts; its end is inferred from other times"
             findings.append(Finding(fact.file, "", Severity.WARNING, "end-before-start", message))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -112,6 +113,7 @@ IGNORED_FOLDERS: Final = frozenset(
 """Names of folders that are not scanned, to save time; folders in `NAMED_BY_ID` may still contain such names."""
 
 
+@lru_cache(1024)
 def kind_of(file: str) -> RecordKind | None:
     """Return the kind of a project-relative file; None if it is not read."""
     match = _PATH.fullmatch(file)

@@ -127,13 +127,13 @@ def detect_encoding(data: bytes) -> str:
     UTF-16 and UTF-32 are detected by their byte order mark or zero bytes. Windows-1252 (which includes Latin-1) is
     assumed if no bytes beyond ASCII are valid UTF-8, and all of them are letters or punctuation inside words.
     """
+    if data.isascii():
+        return _BY_ZEROS.get(tuple(map(bool, data[:4])), UTF8) if b"\0" in data[:4] else UTF8
     for mark, codec in _MARKS:
         if data.startswith(mark):
             return codec
     if codec := _BY_ZEROS.get(tuple(map(bool, data[:4])), ""):
         return codec
-    if data.isascii():
-        return UTF8
     try:
         data.decode()
     except UnicodeDecodeError:
