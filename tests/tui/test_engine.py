@@ -13,7 +13,7 @@ from textual.message_pump import MessagePump
 from core.project.project import Project
 from core.project.watch_loop import BATCH_BURST, BatchPacer
 from core.records.snapshot import Delta
-from core.storage.watcher import FileChanges, Watcher
+from core.storage.watcher import FileChanges, Watcher, WatchMode, WatchState
 from tui.engine import Engine
 
 CHANGED = Delta(decisions=True)
@@ -28,7 +28,7 @@ class Calls:
         self.user: list[Message] = []
         self.library = self
         self.retry_paths: frozenset[Path] = frozenset()
-        self.state = None
+        self.state = WatchState(WatchMode.EVENTS, "", 1, None)
         self.view = self
 
     def search_next(self) -> Delta | None:
