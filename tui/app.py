@@ -149,7 +149,10 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
             self.say(f"{problems[0]}{more}", severity="error")
         self.set_interval(1.0, self._tick)
         self.set_interval(SESSION_SECONDS, self._save_session_time)
-        self.call_after_refresh(self.run_worker, self._open, thread=True, group="opening")
+
+    def on_ready(self) -> None:
+        """Open the project; the first frame is on the screen."""
+        self.run_worker(self._open, thread=True, group="opening")
 
     def get_default_screen(self) -> Screen[None]:
         return OpeningScreen(self._first_place())
