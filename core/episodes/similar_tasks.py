@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import numpy as np
 from msgspec import Struct
 
 from core.records.episodes import Task, TaskStatus
@@ -98,6 +97,8 @@ def _by_embeddings(
     text: str, tasks: Mapping[str, PastTask], embeddings: Embeddings[ComparableWork] | None
 ) -> dict[str, tuple[float, str]]:
     """Score by the cosine of embeddings, scaled so that `UNRELATED` is 0 and `SAME` 1."""
+    import numpy as np
+
     ids = tuple(tasks)
     close = embeddings.closeness(text, ids, tasks) if embeddings is not None and text else None
     if close is None:

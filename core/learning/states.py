@@ -8,8 +8,6 @@ from datetime import UTC, datetime, timedelta
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Final, Protocol
 
-import numpy as np
-
 from core.base.grouping import group_pairs
 from core.base.validation import check_choice
 from core.config.settings import MaturitySettings
@@ -17,6 +15,7 @@ from core.learning.decay import SECONDS_PER_DAY, decayed_value, parse_moment
 from core.records.patterns import Maturity
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 STATES: Final = (Maturity.CANDIDATE, Maturity.ESTABLISHED, Maturity.PROVEN, Maturity.DEPRECATED)
@@ -66,6 +65,8 @@ def state_codes(
     helpful: NDArray[np.float64], harmful: NDArray[np.float64], settings: MaturitySettings
 ) -> NDArray[np.int8]:
     """Return `state_of` for arrays of sums, as indices into `STATES`."""
+    import numpy as np
+
     total = helpful + harmful
     enough = total >= settings.min_feedback - settings.total_tolerance
     ratio = harmful / np.where(total > 0, total, 1.0)
@@ -87,6 +88,8 @@ def multiplier(state: Maturity | str, settings: MaturitySettings = _DEFAULTS) ->
 
 def multipliers(settings: MaturitySettings) -> NDArray[np.float64]:
     """Return the multipliers in the order of `STATES`."""
+    import numpy as np
+
     return np.array([getattr(settings, f"multiplier_{state}") for state in STATES])
 
 

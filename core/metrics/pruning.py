@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-import numpy as np
 from msgspec import Struct
 
 from core.base.text import plural
@@ -48,7 +47,7 @@ def select_prunable(snapshot: Snapshot, board: Scoreboard, settings: PruningSett
     failing = (known >= settings.min_usage_count) & (board.successes < settings.min_success_rate * known)
     recent = board.last_used >= oldest.timestamp()
     found = []
-    for row in np.flatnonzero(failing | ~recent).tolist():
+    for row in (failing | ~recent).nonzero()[0].tolist():
         pattern = snapshot.patterns[board.ids[row]]
         assessment = board.assessment(pattern.id)
         times = [assessment.last_used, *(loop.at for loop in pattern.source_loops)]
