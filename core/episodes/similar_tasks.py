@@ -11,13 +11,12 @@ from msgspec import Struct
 
 from core.records.episodes import Task, TaskStatus
 from core.records.loops import Outcome
-from core.retrieval.embedding import task_text
-from core.retrieval.embeddings import SAME, UNRELATED, ComparableWork, Embeddings, PastTask
 from core.retrieval.task import content_words
 
 if TYPE_CHECKING:
     from core.records.reflections import Reflection
     from core.records.snapshot import Snapshot
+    from core.retrieval.embeddings import ComparableWork, Embeddings, PastTask
 
 SEMANTIC: Final = "meaning"
 WORDS: Final = "words"
@@ -65,6 +64,8 @@ def find_similar_tasks(
     limit: int = MAX_TASKS,
 ) -> tuple[SimilarTask, ...]:
     """Find the past tasks that are most similar to a task or description, best first."""
+    from core.retrieval.embedding import task_text
+
     text, own = (query, "") if isinstance(query, str) else (task_text(query), query.id)
     tasks = {id: task for id, task in collect_past_tasks(snapshot).items() if id != own}
     found = _by_embeddings(text, tasks, embeddings)
@@ -99,6 +100,8 @@ def _by_embeddings(
     """Score by the cosine of embeddings, scaled so that `UNRELATED` is 0 and `SAME` 1."""
     import numpy as np
 
+    from core.retrieval.embeddings import SAME, UNRELATED
+
     ids = tuple(tasks)
     close = embeddings.closeness(text, ids, tasks) if embeddings is not None and text else None
     if close is None:
@@ -109,6 +112,8 @@ def _by_embeddings(
 
 def _by_words(text: str, tasks: Mapping[str, PastTask]) -> dict[str, tuple[float, str]]:
     """Score by the cosine of word sets, with idf weights `log(1 + tasks / with_word)`."""
+    from core.retrieval.embedding import task_text
+
     query = content_words(text)
     words = {id: content_words(task_text(task)) for id, task in tasks.items()} if query else {}
     frequencies = Counter(word for task_words in words.values() for word in task_words)

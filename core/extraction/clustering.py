@@ -16,10 +16,10 @@ from core.episodes.loop_links import LoopNames
 from core.episodes.similar_tasks import collect_past_tasks
 from core.records.reflections import Reflection
 from core.retrieval.contradiction import MIN_SIMILARITY, Statement
-from core.retrieval.similarity import TextPool
 
 if TYPE_CHECKING:
     from core.records.snapshot import Snapshot
+    from core.retrieval.similarity import TextPool
 
 CLUSTER_ID: Final = "recurring-"  # prefix of cluster IDs
 MIN_LOOPS: Final = 2
@@ -106,6 +106,8 @@ def _cluster_steps(reflections: Iterable[Reflection], loop_of_task: Mapping[str,
 
 def _group(counts: Mapping[Statement, int]) -> Steps[list[list[Statement]]]:
     """Group similar statements; the first statement of each group is its central one."""
+    from core.retrieval.similarity import TextPool
+
     ordered = yield from sort_in_steps(counts, lambda statement: (-counts[statement], statement.key))
     everything = TextPool()
     for statement in ordered:

@@ -19,6 +19,7 @@ from core.base.grouping import group_pairs
 from core.learning.scores import HARMFUL, HELPFUL, INJECTED_ONLY, KINDS, NO_RESULT, Flags, Floats, Ints
 from core.learning.states import STATES
 from core.learning.statistics import jeffreys_interval, jeffreys_intervals
+from core.metrics import DEFAULT_WEEKS
 from core.metrics.causes import Cause, top_causes
 from core.metrics.effectiveness import Comparison, compare_injection
 from core.metrics.reviewer_accuracy import ReviewerAccuracy, measure_accuracy
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 WEEK: Final = timedelta(weeks=1)
 RANGES: Final = (4, 12, 52)  # numbers of weeks that the screen offers
-DEFAULT_WEEKS: Final = 12
 StateChange = tuple[Maturity, Maturity]  # state before and after
 REVIEW_VERBS: Final = frozenset(
     {

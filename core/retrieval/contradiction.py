@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 
 from core.base.negation import is_negated
 from core.base.record_text import strip_label
-from core.retrieval.similarity import sorted_words
 
 MIN_SIMILARITY: Final = 0.7  # above it, 0..1, learnings make the same statement unless their demands differ
 
@@ -98,6 +97,8 @@ class Statement(NamedTuple):
 
     @classmethod
     def of(cls, learning: str) -> Statement:
+        from core.retrieval.similarity import sorted_words
+
         text = strip_label(learning)
         return cls(sorted_words(split_unspaced(text)), parse_demand(text))
 

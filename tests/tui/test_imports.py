@@ -23,12 +23,6 @@ FORBIDDEN: Final = {
 }
 """Modules that each statement must not import."""
 
-WITH_NUMPY: Final = {
-    *("changes", "doctor", "embed", "exchange", "inject", "maintenance", "metrics", "patterns"),
-    *("policy_check", "debug_hooks", "reflections", "review", "tasks"),
-}
-"""Modules of commands whose help still imports numpy. Remove a name when its module no longer does."""
-
 
 def loaded(statement: str) -> set[str]:
     """Names of the modules that a new process has loaded after a statement."""
@@ -50,6 +44,6 @@ def test_an_entry_point_leaves_out_what_it_does_not_need(statement: str) -> None
 
 
 def test_the_help_of_commands_imports_no_numpy_and_no_screen() -> None:
-    modules = sorted(command_modules() - WITH_NUMPY)
+    modules = sorted(command_modules())
     found = loaded("\n".join(f"import {COMMANDS}.{name}" for name in modules))
     assert not found & (_SCREEN | {"numpy", "scipy"}), modules

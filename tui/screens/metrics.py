@@ -11,8 +11,8 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
+from core.metrics import DEFAULT_WEEKS
 from core.metrics.dashboard import (
-    DEFAULT_WEEKS,
     RANGES,
     Dashboard,
     build_dashboard,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -15,9 +15,11 @@ from core.cli.support.options import ReadingCommand
 from core.cli.support.project import chosen_project, open_project
 from core.cli.support.user_files import last_visit
 from core.curation.decision_text import subject_text
-from core.history.changes import ENDED, NEW, REMOVED, STARTED, STATE, PatternChange, StateComparison, compare_states
 from core.records.decisions import TURNS, Decision
 from core.state.findings import all_findings
+
+if TYPE_CHECKING:
+    from core.history.changes import PatternChange, StateComparison
 
 LAST_VISIT: Final = "last-visit"
 DEFAULT_SINCE: Final = timedelta(days=7)  # How far `changes` looks back without a last visit.
@@ -55,6 +57,7 @@ def changes(since: datetime | str | None, until: datetime | None, is_complete: b
       ralphdeck changes --since 36h --json | jq -r '.patterns[].id'
     """
     from core.history.as_of import build_past_state
+    from core.history.changes import compare_states
 
     state = open_project().view
     start = since if isinstance(since, datetime) else last_visit(chosen_project().project)
@@ -76,6 +79,8 @@ def changes(since: datetime | str | None, until: datetime | None, is_complete: b
 
 
 def summary(found: StateComparison) -> str:
+    from core.history.changes import ENDED, NEW, REMOVED, STARTED, STATE
+
     states = found.count(STATE)
     parts = [f"{plural(states, 'pattern')} changed state"] * bool(states)
     parts += [f"{found.count(kind)} {kind}" for kind in (NEW, REMOVED) if found.count(kind)]

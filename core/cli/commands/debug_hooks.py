@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,10 +24,12 @@ from core.cli.support.work_options import print_recorded_counts
 from core.config.paths import relative_to_project
 from core.debug_memory.index import ANY_FILE
 from core.debug_memory.runner_reports import parse_failures
-from core.project.debug_hooks import SuccessResult, on_escalation, on_failure, on_success
 from core.records.debug_sessions import Failure
 from core.state.findings import all_findings
 from core.storage.file_reader import MAX_BYTES
+
+if TYPE_CHECKING:
+    from core.project.debug_hooks import SuccessResult
 
 
 @click.command(cls=ReadingCommand)
@@ -67,6 +70,8 @@ def failure(
       npx jest --json | ralphdeck debug failure --input -
       ralphdeck debug failure --session dm-001-example --json
     """
+    from core.project.debug_hooks import on_failure
+
     if [session_id is not None, given is not None, bool(error_type or message)].count(True) != 1:
         raise click.UsageError("give either --error-type and --message, or --session, or --input")
     root = str(chosen_project().project)
@@ -125,6 +130,8 @@ def success(session_id: str, applied: tuple[str, ...], dry_run: bool) -> None:
       ralphdeck debug success dm-001-example --dry-run
       ralphdeck debug success dm-001-example --applied pat-error-null-check-015
     """
+    from core.project.debug_hooks import on_success
+
     project = open_project(records=not dry_run)
     result = on_success(project, find_session(project.view, session_id).id, applied, dry_run=dry_run)
     warn(*result.warnings, *(result.decided.warnings if result.decided is not None else ()))
@@ -182,6 +189,8 @@ def escalate(session_id: str, reason: str) -> None:
     Example:
       ralphdeck debug escalate dm-001-example --reason "needs credentials"
     """
+    from core.project.debug_hooks import on_escalation
+
     project = open_project(records=True)
     call = on_escalation(project, find_session(project.view, session_id).id, reason=reason)
 

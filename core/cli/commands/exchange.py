@@ -18,9 +18,7 @@ from core.cli.support.project import chosen_project, now, open_project, read_con
 from core.curation.commands import ImportPatterns
 from core.curation.exchange.export import export, read_entries
 from core.curation.exchange.import_file import MAX_IMPORT_BYTES
-from core.curation.exchange.import_plan import Action
 from core.curation.exchange.origins import project_origin
-from core.learning.scoreboard import Scoreboard
 from core.records.findings import Severity
 from core.storage.atomic_write import export_file, write_file
 
@@ -53,6 +51,8 @@ def export_patterns(output: Path | None, team_shared: bool, wanted: PatternFilte
       ralphdeck pattern export --output patterns-backup.json
       ralphdeck pattern export --team-shared --min-success-rate 0.7 --output team-patterns.json
     """
+    from core.learning.scoreboard import Scoreboard
+
     if invocation().as_json and output is None:
         raise click.UsageError("--json needs --output, because the patterns are written to stdout without it")
     project = chosen_project()
@@ -125,6 +125,8 @@ def _row_json(row: Row) -> objects.Wire:
 
 
 def _print_plan(plan: Plan) -> None:
+    from core.curation.exchange.import_plan import Action
+
     print_table(COLUMNS, [row for row in plan.rows if row.action is not Action.SAME])
     same = sum(row.action is Action.SAME for row in plan.rows)
     if same:

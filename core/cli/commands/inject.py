@@ -18,11 +18,9 @@ from core.cli.support.hooks import FORMS, PROMPT, SESSION, HookCommand, print_an
 from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import FRACTION, ReadingCommand, Words, invocation, output_option, setting_option
 from core.cli.support.project import open_project
-from core.episodes.similar_tasks import embeddable_work
 from core.records.loops import Liveness, Loop
 from core.records.patterns import PatternType
 from core.retrieval.task import CATEGORIES
-from core.state.contexts import prepare_task_injection
 from core.state.findings import all_findings, ledger_error
 from core.storage.atomic_write import export_file, write_file
 
@@ -170,6 +168,8 @@ def _injection(
     decomposition: bool | None,
     **changes: Any,
 ) -> Injection:
+    from core.state.contexts import prepare_task_injection
+
     state = project.view
     if problem := ledger_error(state):
         raise Refused(f"nothing is injected, because the decisions cannot be read: {problem}")
@@ -188,6 +188,8 @@ def _injection(
 
 def _compute_few_vectors(project: Project) -> None:
     """Compute the missing vectors; if they are many, print how to compute them."""
+    from core.episodes.similar_tasks import embeddable_work
+
     snapshot = project.view.snapshot
     try:
         remark_missing_vectors(project.embeddings.make_few(snapshot.patterns))

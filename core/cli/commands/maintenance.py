@@ -16,7 +16,6 @@ from core.cli.support.project import chosen_project, now, open_project
 from core.curation.commands import Archive, Merge, PrunePatterns, Restore
 from core.curation.merge import Tally, as_read, check_pair, merge_changes
 from core.curation.pattern_registry import Registry
-from core.retrieval.similarity import cap_similarity
 from core.sources.archives import read_archives
 from core.state.findings import all_findings
 
@@ -129,6 +128,8 @@ def duplicates(threshold: float | None) -> None:
       ralphdeck pattern duplicates
       ralphdeck pattern merge pat-error-null-check-015 pat-error-null-guard-002
     """
+    from core.retrieval.similarity import cap_similarity
+
     project = open_project()
     state = project.view
     patterns = state.snapshot.patterns

@@ -13,7 +13,7 @@ from core.cli.json import objects
 from core.cli.render.output import Column, line, percent, print_table, respond
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import open_project
-from core.metrics.dashboard import DEFAULT_WEEKS, Dashboard, build_dashboard
+from core.metrics import DEFAULT_WEEKS
 from core.metrics.derived_files import compare_metrics, read_recorded_metrics
 from core.metrics.effectiveness import (
     Comparison,
@@ -23,14 +23,14 @@ from core.metrics.effectiveness import (
     compute_effectiveness,
     count_states,
 )
-from core.metrics.export import FORMATS, export_metrics
-from core.metrics.sections import Figure, build_figures, reach_text, value_text
 from core.state.findings import all_findings
 from core.storage.atomic_write import export_file, file_exists, write_file
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
+    from core.metrics.dashboard import Dashboard
+    from core.metrics.sections import Figure
 
 _MAX_CHARS: Final = 60
 MAX_WEEKS: Final = 520  # Ten years.
@@ -64,6 +64,9 @@ def metrics(weeks: int, export: str | None, force: bool) -> None:
       ralphdeck metrics --json | jq .comparison
       ralphdeck metrics --weeks 52 --export report.md
     """
+    from core.metrics.dashboard import build_dashboard
+    from core.metrics.sections import build_figures
+
     project = open_project()
     state, settings = project.search_all(), project.settings
     found = compute_effectiveness(state.snapshot, state.board, state.now)
@@ -117,6 +120,8 @@ def _comparison_json(found: Comparison, level: float) -> objects.Wire:
 
 
 def _export(board: Dashboard, name: str, project: ProjectPaths, *, force: bool) -> Path:
+    from core.metrics.export import FORMATS, export_metrics
+
     file = export_file(name, project, FORMATS)
     if file_exists(file) and not force:
         raise BadInput(f"{visible_line(str(file), 300)} already exists; use --force to overwrite it")
@@ -126,6 +131,8 @@ def _export(board: Dashboard, name: str, project: ProjectPaths, *, force: bool) 
 
 def _print_section(figure: Figure) -> None:
     """Print the summary and the rows of a section, without weeks that have no data."""
+    from core.metrics.sections import reach_text
+
     line("")
     line((figure.title, "bold"), f": {figure.takeaway}")
     if not figure.rows:
@@ -140,6 +147,8 @@ def _print_section(figure: Figure) -> None:
 
 
 def _value(figure: Figure, number: int) -> Any:
+    from core.metrics.sections import value_text
+
     return lambda row: value_text(figure, row.values[number]) if row.values else "—"
 
 

@@ -20,12 +20,12 @@ from core.cli.support.project import now, open_project, read_configuration, read
 from core.documents.patterns import explanation, pattern_document
 from core.learning.assessment import HELD, QUARANTINE, Assessment
 from core.learning.bursts import known_time
-from core.learning.scoreboard import Scoreboard
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.state.findings import all_findings, count_conflicts
 from core.state.history import explain_pattern, pattern_lineage
 
 if TYPE_CHECKING:
+    from core.learning.scoreboard import Scoreboard
     from core.records.snapshot import Snapshot
     from core.state.project_state import ProjectState
 
@@ -96,6 +96,8 @@ def list_patterns(wanted: PatternFilter, sort: str, as_of: datetime | None) -> N
 
 
 def _scored(as_of: datetime | None) -> tuple[Snapshot, Scoreboard]:
+    from core.learning.scoreboard import Scoreboard
+
     if as_of is not None:
         state = state_as_of(as_of)
         return state.snapshot, state.board

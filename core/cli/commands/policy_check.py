@@ -14,7 +14,6 @@ from core.cli.render.output import line, respond
 from core.cli.support.input_file import read_input
 from core.cli.support.options import Command
 from core.cli.support.project import chosen_project, open_project
-from core.forecast.policy import MAX_BYTES, Policy, check, read_policy, rule_name
 
 BROKEN: Final = 1
 UNUSABLE: Final = 2
@@ -51,6 +50,8 @@ def check_command(policy: Path | None) -> None:
       ralphdeck check
       ralphdeck check --policy .github/ralphdeck-policy.yml --json
     """
+    from core.forecast.policy import MAX_BYTES, Policy, check, read_policy, rule_name
+
     try:
         rules = Policy() if policy is None else read_policy(str(policy), read_input(policy, MAX_BYTES))
         project = open_project()

@@ -11,7 +11,7 @@ from core.cli.render.output import OUTCOME_COLOURS, Column, format_optional, id_
 from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import ReadingCommand, limit_option, words_option
 from core.cli.support.project import read_snapshot
-from core.extraction.clustering import MIN_LOOPS, cluster_snapshot
+from core.extraction.clustering import MIN_LOOPS
 
 if TYPE_CHECKING:
     from core.records.reflections import Reflection as ReflectionRecord
@@ -63,6 +63,8 @@ def list_reflections(
       ralphdeck reflection list --recurring --min-loops 3
       ralphdeck loop extract recurring-1a2b3c4d5e --dry-run
     """
+    from core.extraction.clustering import cluster_snapshot
+
     if min_loops is not None and not recurring:
         raise click.UsageError("--min-loops needs --recurring")
     snapshot = read_snapshot()

@@ -29,7 +29,6 @@ from core.cli.support.project import decider, open_project
 from core.curation.commands import CountReports, DiscardReports
 from core.learning.bursts import known_time
 from core.metrics.reviewer_accuracy import MIN_FOLLOWED, ReviewerAccuracy, Share, measure_accuracy
-from core.review.answers import snooze_command
 from core.state.findings import all_findings
 from core.state.review_items import KINDS, ReviewItem
 
@@ -113,6 +112,8 @@ def snooze(subject: str, until: datetime | None, uses: int | None, kind: str | N
       ralphdeck review snooze pat-success-split-by-type-002 --until 2026-12-24
       ralphdeck review snooze pat-error-pool-timeout-009 --uses 3 --reason "too few to judge"
     """
+    from core.review.answers import snooze_command
+
     if until is None and uses is None:
         raise click.UsageError("give --until, --uses, or both")
     project = _open_with_queue()

@@ -25,17 +25,17 @@ from core.cli.render.output import (
 from core.cli.support.options import ReadingCommand, words_option
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
 from core.episodes.attempt_state import AttemptCondition, AttemptState, assess_attempt, describe_state
-from core.episodes.similar_tasks import MAX_TASKS, SimilarTask, collect_past_tasks, find_similar_tasks
+from core.episodes.similar_tasks import MAX_TASKS
 from core.episodes.task_indexes import STATUSES
 from core.episodes.task_lookup import ambiguous_task_error
 from core.records.episodes import Attempt, Task, group_by_task
 from core.records.loops import Outcome
-from core.retrieval.embedding import is_available
-from core.retrieval.embeddings import TASKS, Embeddings, PastTask
 
 if TYPE_CHECKING:
     from core.config.settings import WatchSettings
+    from core.episodes.similar_tasks import SimilarTask
     from core.records.snapshot import Snapshot
+    from core.retrieval.embeddings import PastTask
 
 _MAX_SHOWN = 300  # Characters of a text that are printed.
 COLUMNS = (
@@ -133,6 +133,10 @@ def similar(task: str, limit: int) -> None:
       ralphdeck task similar task-001
       ralphdeck task similar "Add OAuth login to the admin pages" --limit 3 --json
     """
+    from core.episodes.similar_tasks import collect_past_tasks, find_similar_tasks
+    from core.retrieval.embedding import is_available
+    from core.retrieval.embeddings import TASKS, Embeddings
+
     snapshot = read_snapshot()
     tasks = collect_past_tasks(snapshot)
     embeddings = Embeddings(chosen_project(), TASKS)
