@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from core.storage.watcher import WatchState
 
 PAUSE_SECONDS: Final = 0.01  # Seconds between two steps of the background search, so that the screen runs.
+PAINT_SECONDS: Final = 0.1  # Seconds after a change without a step of the background search, so that it is drawn first.
 _OLDER_GENERATIONS: Final = (5, 2)
 """Thresholds of the second and third garbage collector generation. Drawn lines form reference cycles that live long;
 with Python's default of 10 and 10 memory grows for 15 minutes."""
@@ -100,6 +101,7 @@ class Engine(WatchLoop):
         self._searches_enabled = searches
         self._search_pending = searches
         self._search_started: float | None = None
+        self._pause = PAUSE_SECONDS
         self._searches = False
         self.has_searched_once = not searches
         """Whether the background search after the first load is complete."""
@@ -205,6 +207,7 @@ class Engine(WatchLoop):
         """Search in this turn if idle; request a new search after any other turn."""
         self._searches = idle and self._search_pending
         self._search_pending = self._searches_enabled
+        self._pause = PAUSE_SECONDS if idle else PAINT_SECONDS
 
     def changed(self, before: ProjectState, after: ProjectState, delta: Delta) -> None:
         self._publish(delta)
@@ -219,8 +222,8 @@ class Engine(WatchLoop):
         self.project.view.prepare()  # so that Context opens at once
 
     def seconds_left(self) -> float:
-        """Return a short pause between two steps of a search, so that the screen runs."""
-        return PAUSE_SECONDS if self._search_pending else super().seconds_left()
+        """Return the pause before the next step of a search, so that the screen runs."""
+        return self._pause if self._search_pending else super().seconds_left()
 
     def extracted(self, before: ProjectState, loop_id: str, decided: Decided | None) -> None:
         if decided is not None:

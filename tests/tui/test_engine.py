@@ -14,7 +14,7 @@ from core.project.project import Project
 from core.project.watch_loop import BATCH_BURST, BatchPacer
 from core.records.snapshot import Delta
 from core.storage.watcher import FileChanges, Watcher, WatchMode, WatchState
-from tui.engine import Engine
+from tui.engine import PAINT_SECONDS, Engine
 
 CHANGED = Delta(decisions=True)
 
@@ -112,6 +112,18 @@ def test_jobs_and_file_changes_run_before_the_next_background_step() -> None:
     engine.submit(calls.job)
     engine._noticed(FileChanges(frozenset({Path("x")}), sweep=False))
     assert turns(2) == ["job", "apply", "look"]
+
+
+def test_a_change_is_drawn_before_the_search_goes_on() -> None:
+    calls = Calls(*[Delta()] * 5)
+    engine, turns = turning(calls)
+    turns(1)
+    searching = engine.seconds_left()
+    engine._noticed(FileChanges(frozenset({Path("x")}), sweep=False))
+    turns(1)
+    assert engine.seconds_left() == PAINT_SECONDS > searching
+    turns(1)
+    assert engine.seconds_left() == searching
 
 
 def test_a_change_starts_a_new_search() -> None:
