@@ -28,7 +28,7 @@ def find_task(paths: ProjectPaths, name: str) -> str:
 
     Raises UnknownRecord if it matches no task, or several.
     """
-    if _is_task(paths, name):
+    if is_task(paths, name):
         return name
     known = task_ids(paths)
     found = find_matching_ids(name, known, fragments=True)
@@ -50,7 +50,7 @@ def find_attempt(paths: ProjectPaths, name: str, number: int | None = None) -> t
     UnknownRecord if the task does not exist.
     """
     parts = _ATTEMPT_ID.fullmatch(name)
-    if parts is None or _is_task(paths, name):
+    if parts is None or is_task(paths, name):
         return find_task(paths, name), number
     task_id, named = find_task(paths, parts["task"]), int(parts["number"])
     if number not in (None, named):
@@ -62,7 +62,7 @@ def ambiguous_task_error(name: str, found: Sequence[str]) -> UnknownRecord:
     return UnknownRecord(f"{visible_line(name, 80)!r} is ambiguous ({_name_ids(found)}); use a longer id")
 
 
-def _is_task(paths: ProjectPaths, name: str) -> bool:
+def is_task(paths: ProjectPaths, name: str) -> bool:
     """Whether `name` is the complete ID of a task; does not list all tasks."""
     return SAFE_ID.fullmatch(name) is not None and (paths.tasks / name).is_dir()
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,8 +15,6 @@ from core.base.text import plural
 from core.config.paths import ProjectPaths
 from core.episodes.history import read_attempt, read_history
 from core.episodes.replay import ReplaySteps
-from core.episodes.search import search
-from core.episodes.search_reader import SearchWords
 from tests.bench.measured import Measured, milliseconds, spread
 from tests.bench.trees import NOW, text
 
@@ -63,10 +64,28 @@ def frequent_word(place: Place) -> Measured:
 
 def _found(paths: ProjectPaths, query: str) -> Measured:
     """Show the first page of a search in all tasks, actions, reflections and errors."""
-    words = SearchWords(query)
-    hits = search(paths, words, limit=50).total
-    taken = milliseconds(lambda: search(paths, words, limit=50), 5)
+    find = _searcher(paths)
+    hits = find(query)
+    taken = milliseconds(lambda: find(query), 5)
     return Measured(taken[-1], note=plural(hits, "hit"))
+
+
+@lru_cache(1)
+def _searcher(paths: ProjectPaths) -> Callable[[str], int]:
+    """Build the index, and return a function that searches for a word; without index in an older revision."""
+    try:
+        from core.search.index import SearchIndex
+        from core.search.search import search
+        from core.search.words import SearchWords
+    except ImportError:
+        old: Any = import_module("core.episodes.search")
+        words: Any = import_module("core.episodes.search_reader").SearchWords
+        return lambda query: int(old.search(paths, words(query), limit=50).total)
+    index = SearchIndex(paths)
+    fresh = index.check()
+    assert fresh is not None
+    index.update(fresh)
+    return lambda query: search(paths, SearchWords(query), limit=50, index=index, fresh=fresh).total
 
 
 def _write_task(source: random.Random, folder: Path, attempts: int, actions: int) -> None:

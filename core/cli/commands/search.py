@@ -15,18 +15,20 @@ from core.cli.render.output import Column, minute, print_table, remark, respond
 from core.cli.support.id_completion import complete_task
 from core.cli.support.options import MOMENT, Parsed, ReadingCommand, words_option
 from core.cli.support.project import chosen_project, now
-from core.episodes.search import search as search_memory
-from core.episodes.search_reader import SearchFilters, SearchHit, SearchPlace, SearchWords
 from core.episodes.task_lookup import find_attempt, task_ids
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
 from core.records.times import parse_time
+from core.search.index import SearchIndex
+from core.search.search import search as search_memory
+from core.search.words import SearchFilters, SearchHit, SearchPlace, SearchWords
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
 
 _SNIPPET = 160  # Longest excerpt, in characters.
 _LIMIT = 50
+_INDEXING_SECONDS = 2.0  # Time that a search spends on the index after its answer.
 
 
 def _when(*, end_of_day: bool) -> Parsed[datetime]:
@@ -77,10 +79,11 @@ def search(
     limit: int,
     **period: datetime | None,
 ) -> None:
-    """Search tasks, actions, reflections and errors for all words of QUERY, ignoring case; newest first.
+    """Search tasks, actions, reflections and errors for all words of QUERY, ignoring case; best hits first.
 
     All words must occur in one record, such as an action. Quote words twice to search for a phrase, as in the example.
-    Times without a zone are UTC.
+    Whole words that follow each other come first, then whole words, then parts of words, each newest first. Times
+    without a zone are UTC.
 
     \b
     Examples:
@@ -101,7 +104,9 @@ def search(
         outcomes=frozenset(map(Outcome, outcome)),
         **period,
     )
-    found = search_memory(paths, words, filters, limit)
+    index = SearchIndex(paths)
+    fresh = index.check()
+    found = search_memory(paths, words, filters, limit, index=index, fresh=fresh)
     columns = (
         Column("AT (UTC)", lambda hit: minute(hit.at), expendable=1),
         Column("WHERE", _where, least=24),
@@ -114,10 +119,16 @@ def search(
         if not found.total:
             remark(f"nothing found{_hint(paths, words, filters)}")
         elif found.total > len(found.hits):
-            remark(f"{plural(found.total - len(found.hits), 'more hit')}; see --limit")
+            more = plural(found.total - len(found.hits), "more hit")
+            remark(f"{more if found.is_exact else f'more than {more}'}; see --limit")
 
     hits = (objects.SearchHit.of(hit, snippet=words.snippet(hit.text, _SNIPPET)) for hit in found.hits)
-    respond("SearchResult", show, found.findings, hits=hits, total=found.total)
+    try:
+        respond("SearchResult", show, found.findings, hits=hits, total=found.total, is_exact=found.is_exact)
+    finally:
+        if fresh is not None:
+            index.update(fresh, _INDEXING_SECONDS)
+        index.close()
 
 
 def _hint(paths: ProjectPaths, words: SearchWords, filters: SearchFilters) -> str:

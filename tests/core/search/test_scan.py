@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from core.base.errors import BadInput
 from core.config.paths import ProjectPaths
-from core.episodes.search import search
-from core.episodes.search_reader import MAX_QUERY, SearchFilters, SearchHit, SearchPlace, SearchWords
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
+from core.search.search import search
+from core.search.words import MAX_QUERY, SearchFilters, SearchHit, SearchPlace, SearchWords
 from tests.core.cli.conftest import TREES
 
 

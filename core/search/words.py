@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from enum import IntEnum, StrEnum
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct
 
@@ -39,27 +38,57 @@ class SearchPlace(StrEnum):
     REFLECTIONS = "reflections"
     ERRORS = "errors"
 
+    @property
+    def kinds(self) -> frozenset[int]:
+        """Kinds of the records in this place; failed actions are in two places."""
+        return _KINDS[self]
 
-@dataclass(frozen=True, slots=True)
-class SearchHit:
+
+ALL_PLACES: Final = frozenset(SearchPlace)
+
+
+class HitKind(IntEnum):
+    """What a record is; its value is stored in the search index."""
+
+    TASK = 0
+    ATTEMPT = 1  # the files of an attempt
+    ENTRY = 2  # an attempt in the trajectory; often repeats `ATTEMPT`
+    DOCUMENT = 3  # a result or a milestone
+    SUMMARY = 4  # mostly repeats the other files of the task
+    REFLECTION = 5
+    ACTION = 6
+    FAILED = 7  # a failed action
+    ERROR = 8  # in the error log, or the failure of a debug session
+
+
+_KINDS: Final = {
+    SearchPlace.TASKS: frozenset(range(HitKind.REFLECTION)),
+    SearchPlace.ACTIONS: frozenset({HitKind.ACTION, HitKind.FAILED}),
+    SearchPlace.REFLECTIONS: frozenset({HitKind.REFLECTION}),
+    SearchPlace.ERRORS: frozenset({HitKind.FAILED, HitKind.ERROR}),
+}
+
+
+class SearchHit(NamedTuple):
     """A matching record; every text is untrusted."""
 
     file: str
     task_id: str  # "" if unknown
-    text: str = field(repr=False)  # all searched texts of the record, one field per line
+    text: str  # all searched texts of the record, one field per line
     at: datetime | None = None
     attempt: int | None = None
     pointer: str = ""
-    place: SearchPlace = SearchPlace.TASKS  # `ERRORS` for a failed action if errors are searched
+    kind: HitKind = HitKind.TASK
     action: int | None = None  # number of the action in its log, from 1
     subject: str = ""  # ID of the debug session, or of the work item of an error in the error log
     agent: str = ""  # agent of the debug session
+    place: SearchPlace = SearchPlace.TASKS  # among the searched places; `ERRORS` for a failed action if possible
 
 
 class SearchFilters(Struct, frozen=True, kw_only=True):
     """Conditions for a hit besides the words; an empty condition matches all records."""
 
-    places: frozenset[SearchPlace] = frozenset(SearchPlace)  # a failed action is in `ACTIONS` and `ERRORS`
+    places: frozenset[SearchPlace] = ALL_PLACES  # a failed action is in `ACTIONS` and `ERRORS`
     task_id: str = ""  # complete ID
     attempt: int | None = None  # number of an attempt at this task
     statuses: frozenset[TaskStatus] = frozenset()  # of the task
@@ -79,11 +108,15 @@ class SearchWords:
     def __init__(self, query: str) -> None:
         if len(query) > MAX_QUERY:
             raise BadInput(f"the query has {len(query):,} characters; at most {MAX_QUERY} are allowed")
+        self.query: Final = query
         asked = _WORD_OR_PHRASE.finditer(query.casefold())
         self._words: Final = tuple(dict.fromkeys(" ".join((one[1] or one[0]).split()) for one in asked))
         self._phrases: Final = any(" " in word for word in self._words)
         if not self._words:
             raise BadInput("the query is empty; give at least one word")
+        whole = [rf"(?<!\w){re.escape(word)}(?!\w)" for word in self._words]
+        self._whole: Final = tuple(map(re.compile, whole))
+        self._together: Final = re.compile(r"(?<!\w)" + r"\W+".join(map(re.escape, self._words)) + r"(?!\w)")
         pieces = [max(_ESCAPED.split(word), key=len) for words in self._words for word in words.split(" ")]
         self._pieces: Final = tuple(sorted(filter(None, pieces), key=len, reverse=True))
         self._needles: Final = tuple(piece.encode("utf-8", "replace") for piece in self._pieces)
@@ -113,6 +146,18 @@ class SearchWords:
             text = " ".join(text.split())
         return all(word in text for word in self._words)
 
+    @property
+    def folded(self) -> tuple[str, ...]:
+        """The words and phrases without case."""
+        return self._words
+
+    def rank(self, text: str) -> int:
+        """Rank a text that contains all words: 2 for whole words together, 1 for whole words, 0 for parts."""
+        text = " ".join(text.casefold().split())
+        if self._together.search(text):
+            return 2
+        return int(len(self._words) > 1 and all(word.search(text) for word in self._whole))
+
     def snippet(self, text: str, limit: int) -> str:
         """Return the text around the first match, with at most `limit` characters."""
         text = BETWEEN.join(filter(None, (" ".join(line.split()) for line in text.splitlines())))
@@ -122,6 +167,22 @@ class SearchWords:
         begin = min(max(min(places, default=0) - _BEFORE, 0), len(text) - limit + 1)
         shown = ELLIPSIS + text[begin:] if begin else text
         return shown if len(shown) <= limit else shown[: limit - 1] + ELLIPSIS
+
+
+class _Everything(SearchWords):
+    """Matches every text."""
+
+    def __init__(self) -> None:
+        super().__init__("*")
+
+    def may_be_in(self, data: bytes, escape: bytes = b"") -> bool:
+        return True
+
+    def are_in(self, text: str) -> bool:
+        return True
+
+
+EVERYTHING: Final = _Everything()
 
 
 class SearchReader:

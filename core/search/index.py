@@ -1,0 +1,275 @@
+"""Full-text index of the task memory, in the user's cache folder (docs/task-memory.md#search).
+
+The index is optional: if its file is missing, locked, damaged, or of another version, the files are read instead.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Collection, Generator, Set
+from contextlib import closing, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from zlib import crc32
+
+import msgspec
+
+from core.episodes.task_lookup import is_task, list_entries
+from core.search import store
+from core.search.scan import Owner, is_wanted
+from core.search.stamps import NamedStamp, are_current
+from core.search.trigrams import match_expression
+from core.search.words import HitKind, SearchFilters, SearchHit, SearchPlace, SearchWords
+from core.search.writer import IndexWriter
+from core.storage.user_cache import cache_path
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+
+SLICE_SECONDS: Final = 0.02  # processor time of an update between two looks at the clock of the caller
+_COMMIT_SECONDS: Final = 2.0
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_stamps: Final = msgspec.msgpack.Decoder(list[NamedStamp])
+_owner: Final = msgspec.msgpack.Decoder(Owner)
+_Result = TypeVar("_Result")
+_COLUMNS: Final = (
+    "r.id, r.unit, r.kind, r.attempt, r.action, r.at, r.file, r.pointer, r.text, r.checksum, u.task, u.path"
+)
+
+
+class Freshness:
+    """Which parts of the index are those of the files; the rest must be read from the files.
+
+    `stale` has the units whose records are outdated, `removed` the tasks that no longer exist, `tasks` the tasks of
+    which all but `logs` is to be read, and `other_logs` task and attempt of the outdated logs of other tasks.
+    """
+
+    def __init__(self) -> None:
+        self.stale: set[int] = set()
+        self.removed: dict[str, None] = {}
+        self.tasks: dict[str, None] = {}
+        self.logs: set[str] = set()
+        self.other_logs: dict[str, tuple[str, int]] = {}
+
+    @property
+    def is_complete(self) -> bool:
+        return not (self.stale or self.removed or self.tasks or self.other_logs)
+
+
+class SearchIndex:
+    """The index of one project; safe to use from several threads.
+
+    `clock` returns the time in ns; a file that changed in the last moment is not indexed yet, as it may change again
+    without another time.
+    """
+
+    def __init__(
+        self, paths: ProjectPaths, file: Path | None = None, *, clock: Callable[[], int] = time.time_ns
+    ) -> None:
+        self._paths = paths
+        self.file = file or cache_path(paths.project, "search.sqlite3")
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+
+    def close(self) -> None:
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def check(self) -> Freshness | None:
+        """Compare the index with all files; None if it cannot be used."""
+        entries = list_entries(self._paths.tasks)
+        tasks = {entry.name for entry in entries if entry.is_dir(follow_symlinks=False)}
+        return self._guarded(lambda connection: self._check(connection, Freshness(), tasks))
+
+    def check_again(self, fresh: Freshness, task_ids: Collection[str]) -> bool:
+        """Compare some tasks with their files, and update `fresh`; return whether nothing has changed."""
+        tasks = {task_id for task_id in task_ids if is_task(self._paths, task_id)}
+        before = len(fresh.stale), len(fresh.tasks)
+        self._guarded(lambda connection: self._check(connection, fresh, tasks, task_ids))
+        return before == (len(fresh.stale), len(fresh.tasks))
+
+    def _check(
+        self,
+        connection: sqlite3.Connection,
+        fresh: Freshness,
+        tasks: Set[str],
+        only: Collection[str] | None = None,
+    ) -> Freshness:
+        """Check the units of all tasks or `only` some, of which `tasks` exist."""
+        sql = "SELECT id, path, task, attempt, stamps FROM unit"
+        if only is None:
+            rows = connection.execute(sql).fetchall()
+        else:
+            rows = [row for one in only for row in connection.execute(f"{sql} WHERE task = ?", (one,)).fetchall()]
+        current: set[str] = set()
+        project = str(self._paths.project)
+        for unit, path, task, attempt, packed in rows:
+            folder = project if attempt is not None else f"{project}/{path}"
+            if task in tasks and are_current(folder, _stamps.decode(packed) if packed else ()):
+                (current if attempt is None else fresh.logs).add(task if attempt is None else path)
+            else:
+                fresh.stale.add(unit)
+                fresh.logs.discard(path)
+                if task not in tasks:
+                    fresh.removed[task] = None
+        fresh.tasks |= dict.fromkeys(sorted(tasks - current))
+        for _unit, path, task, attempt, _packed in rows:
+            if attempt is not None and path not in fresh.logs and task in current:
+                fresh.other_logs[path] = (task, attempt)
+        return fresh
+
+    def find(
+        self, words: SearchWords, filters: SearchFilters, most: int | None, fresh: Freshness
+    ) -> tuple[list[SearchHit], bool] | None:
+        """Return at most `most` matching records, of the files that were indexed last, and whether there are more.
+
+        None if the index cannot be used. Records of stale units are left out.
+        """
+        return self._guarded(lambda connection: self._find(connection, words, filters, most, fresh))
+
+    def _find(
+        self,
+        connection: sqlite3.Connection,
+        words: SearchWords,
+        filters: SearchFilters,
+        most: int | None,
+        fresh: Freshness,
+    ) -> tuple[list[SearchHit], bool]:
+        owners: dict[str, Owner] = {}
+
+        def owner_of(task_id: str) -> Owner:
+            if task_id not in owners:
+                sql = "SELECT owner FROM unit WHERE task = ? AND attempt IS NULL"
+                row = connection.execute(sql, (task_id,)).fetchone()
+                owners[task_id] = _owner.decode(row[0]) if row and row[0] else Owner()
+            return owners[task_id]
+
+        hits: list[SearchHit] = []
+        sql, values = _query(words, filters)
+        with closing(connection.execute(sql, values)) as rows:
+            for row in rows:
+                if row[1] in fresh.stale or (hit := _read_hit(row, words)) is None:
+                    continue
+                if not is_wanted(hit, filters, owner_of) or _is_copy(connection, row, hit, words, filters):
+                    continue
+                if len(hits) == most:
+                    return hits, True
+                hits.append(hit)
+        return hits, False
+
+    def update(self, fresh: Freshness, seconds: float | None = None) -> bool:
+        """Index what is not fresh, for about some seconds; return whether all is indexed."""
+        done = self._guarded(lambda connection: self._update(connection, fresh, seconds))
+        return bool(done)
+
+    def _update(self, connection: sqlite3.Connection, fresh: Freshness, seconds: float | None) -> bool:
+        end = None if seconds is None else time.monotonic() + seconds
+        steps = self._steps(connection, fresh)
+        with closing(steps):
+            return all(end is None or time.monotonic() < end for _ in steps)
+
+    def _steps(self, connection: sqlite3.Connection, fresh: Freshness) -> Generator[None, None, None]:
+        """Write the index in steps; commit every few seconds and at the end."""
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            committed = begun = time.monotonic()
+            for _ in IndexWriter(connection, self._paths, self._clock).write(fresh):
+                now = time.monotonic()
+                if now - committed > _COMMIT_SECONDS:
+                    connection.execute("COMMIT")
+                    connection.execute("BEGIN IMMEDIATE")
+                    committed = now
+                if now - begun > SLICE_SECONDS:
+                    yield
+                    begun = time.monotonic()
+        finally:
+            with suppress(sqlite3.Error):
+                connection.execute("COMMIT")
+
+    def _guarded(self, act: Callable[[sqlite3.Connection], _Result]) -> _Result | None:
+        """Use the connection; None if the index cannot be used. A damaged file is deleted."""
+        with self._lock:
+            try:
+                for is_last in (False, True):
+                    try:
+                        if self._connection is None:
+                            self._connection = store.connect(self.file)
+                        return act(self._connection)
+                    except (sqlite3.Error, store.DamagedError, msgspec.MsgspecError, TypeError, ValueError) as error:
+                        self.close()
+                        if not store.is_damage(error):
+                            return None
+                        store.remove(self.file)
+                        if is_last:
+                            return None
+            except OSError:
+                return None
+            return None
+
+
+def _query(words: SearchWords, filters: SearchFilters) -> tuple[str, list[Any]]:
+    """Return the statement that lists the possible records, those indexed last first."""
+    expression = match_expression(words.folded)
+    kinds = sorted(set().union(*(place.kinds for place in filters.places)))
+    conditions = [f"r.kind IN ({','.join(map(str, kinds))})"]
+    values: list[Any] = []
+    if expression:
+        conditions.insert(0, "words MATCH ?")
+        values.append(expression)
+    for condition, value in (
+        ("u.task = ?", filters.task_id or None),
+        ("r.attempt = ?", filters.attempt),
+        ("r.at >= ?", microseconds(filters.since)),
+        ("r.at <= ?", microseconds(filters.until)),
+    ):
+        if value is not None:
+            conditions.append(condition)
+            values.append(value)
+    source = "words w CROSS JOIN record r ON r.id = w.rowid" if expression else "record r"
+    order = "w.rowid" if expression else "r.id"
+    where = " AND ".join(conditions)
+    sql = f"SELECT {_COLUMNS} FROM {source} CROSS JOIN unit u ON u.id = r.unit WHERE {where} ORDER BY {order} DESC"
+    return sql, values
+
+
+def microseconds(at: datetime | None) -> int | None:
+    return None if at is None else (at - _EPOCH) // timedelta(microseconds=1)
+
+
+def _read_hit(row: tuple[Any, ...], words: SearchWords) -> SearchHit | None:
+    """Return the record of a row if it contains all words; raise DamagedError if it is not as written."""
+    _id, _unit, kind, attempt, action, at, file, pointer, packed, checksum, task, path = row
+    if not isinstance(packed, bytes) or crc32(packed) != checksum:
+        raise store.DamagedError("a record differs from its checksum")
+    text = packed.decode("utf-8", "surrogatepass")
+    if not words.are_in(text):
+        return None
+    when = None if at is None else _EPOCH + timedelta(microseconds=at)
+    return SearchHit(file or path, task, text, when, attempt, pointer, HitKind(kind), action)
+
+
+def _is_copy(
+    connection: sqlite3.Connection,
+    row: tuple[Any, ...],
+    hit: SearchHit,
+    words: SearchWords,
+    filters: SearchFilters,
+) -> bool:
+    """Return whether `drop_copies` would drop the record: an earlier one of its unit matches."""
+    if hit.kind not in (HitKind.ENTRY, HitKind.SUMMARY):
+        return False
+    sql = f"SELECT {_COLUMNS} FROM record r CROSS JOIN unit u ON u.id = r.unit WHERE r.unit = ? AND r.id < ?"
+    values = [row[1], row[0]]
+    if hit.kind is HitKind.ENTRY:
+        sql += f" AND r.attempt = ? AND r.kind IN ({HitKind.ATTEMPT:d}, {HitKind.ENTRY:d})"
+        values.append(hit.attempt)
+    elif SearchPlace.REFLECTIONS not in filters.places:
+        sql += f" AND r.kind != {HitKind.REFLECTION:d}"
+    with closing(connection.execute(sql, values)) as rows:
+        return any(_read_hit(other, words) is not None for other in rows)

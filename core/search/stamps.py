@@ -1,0 +1,74 @@
+"""Detect changes of the files of a task by their stamps."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from core.episodes.history import MAX_RESULTS
+from core.sources import episodes as sources
+
+if TYPE_CHECKING:
+    from core.episodes.history import TaskFiles
+
+NamedStamp = tuple[str, int, int, int, int]  # path, inode, size, and time of the last change and of its status, in ns
+_OF_TASK: Final = ("", sources.ATTEMPTS, sources.METADATA, sources.TRAJECTORY, sources.SUMMARY, sources.REFLECTIONS)
+_OF_ATTEMPT: Final = ("", sources.ATTEMPT, sources.OUTCOME, sources.PLAN)
+
+
+def read_stamps(folder: str, files: TaskFiles) -> list[NamedStamp]:
+    """Return the stamps of all files and folders of a task but its logs.
+
+    A missing file needs no stamp: writing it changes its folder.
+    """
+    names = [*_OF_TASK]
+    for name in files.numbers.values():
+        inside = f"{sources.ATTEMPTS}/{name}"
+        names += (f"{inside}/{part}" for part in _OF_ATTEMPT)
+        names += _results(folder, f"{inside}/{sources.RESULTS}")
+    return [stamp for name in names if (stamp := read_stamp(folder, name)) is not None]
+
+
+def _results(folder: str, results: str) -> Iterator[str]:
+    for name in (results, *_entries(folder, results)):
+        yield name
+        path = Path(folder, name)
+        if name != results and path.is_dir() and not path.is_symlink():
+            yield from _entries(folder, name)
+
+
+def _entries(folder: str, name: str) -> list[str]:
+    try:
+        with os.scandir(f"{folder}/{name}") as entries:
+            return [f"{name}/{entry.name}" for entry in islice(entries, MAX_RESULTS)]
+    except OSError:
+        return []
+
+
+def read_stamp(folder: str, name: str) -> NamedStamp | None:
+    """Return the stamp of a file or folder; None if it does not exist."""
+    try:
+        found = Path(folder, name).stat()
+    except (OSError, ValueError):
+        return None
+    return name, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def are_current(folder: str, stamps: Sequence[NamedStamp]) -> bool:
+    """Return whether nothing has changed since the stamps were read."""
+    if not stamps:
+        return False
+    stat = os.stat
+    try:
+        for name, inode, size, modified, changed in stamps:
+            now = stat(f"{folder}/{name}")
+            if now.st_ctime_ns != changed or now.st_mtime_ns != modified:
+                return False
+            if now.st_size != size or now.st_ino != inode:
+                return False
+    except (OSError, ValueError):
+        return False
+    return True

@@ -1,0 +1,156 @@
+"""Writes the records of task folders into the search index."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
+
+import msgspec
+
+from core.episodes.history import TaskFiles
+from core.redaction.masking import mask_secrets
+from core.search.scan import read_owner
+from core.search.stamps import NamedStamp, read_stamp, read_stamps
+from core.search.task_records import LogPart, TaskRecords
+from core.search.trigrams import indexed_text
+from core.sources import episodes as sources
+from core.storage.decoded import Problem
+from core.storage.file_reader import MAX_PATTERN_BYTES, read_file
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.search.index import Freshness
+    from core.search.words import SearchHit
+
+_BATCH: Final = 100  # number of records that are masked and inserted at once
+_SETTLED_NS: Final = 50_000_000  # time in which a file may change again without another time stamp
+_BETWEEN: Final = "\n\x1e\n"
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class IndexWriter:
+    """Writes inside a transaction of the caller, who may commit after each step.
+
+    A unit is a task without its logs, or one log. It is marked as outdated until all of its records are written.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, paths: ProjectPaths, clock: Callable[[], int]) -> None:
+        self._connection = connection
+        self._paths = paths
+        self._clock = clock
+        self._project = str(paths.project)
+        self._tasks = paths.relative(paths.tasks)
+
+    def write(self, fresh: Freshness) -> Iterator[None]:
+        """Index everything that is not fresh, that of tasks that changed last at the end, and update `fresh`."""
+        for task_id in fresh.removed:
+            self._remove(self._units(task_id))
+            yield
+        for task_id in sorted(fresh.tasks, key=self._changed_at):
+            yield from self._write_task(task_id, fresh)
+            del fresh.tasks[task_id]
+        for path, (task_id, attempt) in list(fresh.other_logs.items()):
+            yield from self._write_log(path, task_id, attempt)
+            fresh.logs.add(path)
+            del fresh.other_logs[path]
+        fresh.stale.clear()
+        fresh.removed.clear()
+
+    def _changed_at(self, task_id: str) -> int:
+        stamp = read_stamp(f"{self._project}/{self._tasks}/{task_id}", sources.METADATA)
+        return stamp[3] if stamp is not None else 0
+
+    def _write_task(self, task_id: str, fresh: Freshness) -> Iterator[None]:
+        begin = self._clock()
+        path = f"{self._tasks}/{task_id}"
+        files = TaskFiles(self._paths, task_id)
+        stamps = read_stamps(f"{self._project}/{path}", files)
+        records = TaskRecords(self._paths)
+        unit = self._begin(path, task_id, None)
+        yield from self._insert(unit, records.documents(files))
+        owner = msgspec.msgpack.encode(read_owner(records, task_id))
+        self._connection.execute("UPDATE unit SET owner = ? WHERE id = ?", (owner, unit))
+        self._finish(unit, stamps, begin)
+        logs = {files.path(sources.ACTIONS, number): number for number in files.numbers}
+        outdated = [unit for unit, path in self._units(task_id, logs=True) if path not in logs]
+        self._remove((unit, "") for unit in outdated)
+        for log, number in logs.items():
+            if log not in fresh.logs:
+                yield from self._write_log(log, task_id, number)
+                fresh.logs.add(log)
+
+    def _write_log(self, path: str, task_id: str, attempt: int) -> Iterator[None]:
+        """Index a log, only its new lines if it only grew."""
+        begin = self._clock()
+        stamp = read_stamp(self._project, path)
+        raw = read_file(f"{self._project}/{path}", self._paths.aiwg, MAX_PATTERN_BYTES)
+        if raw is None or isinstance(raw, Problem) or stamp is None:
+            self._remove(unit for unit in self._units(task_id, logs=True) if unit[1] == path)
+            return
+        columns = "id, end, lines, actions, checksum"
+        before = self._connection.execute(f"SELECT {columns} FROM unit WHERE path = ?", (path,)).fetchone()
+        end = raw.data.rfind(b"\n") + 1
+        data = memoryview(raw.data)
+        part = LogPart(path, task_id, attempt)
+        start = checksum = 0
+        if before is not None and before[1] and before[1] <= end and crc32(data[: before[1]]) == before[4]:
+            unit, start, part.lines, part.actions, checksum = before
+            self._connection.execute("UPDATE unit SET stamps = x'', end = 0 WHERE id = ?", (unit,))
+        else:
+            unit = self._begin(path, task_id, attempt)
+        yield from self._insert(unit, TaskRecords(self._paths).lines(bytes(data[start:end]), part))
+        values = (end, part.lines, part.actions, crc32(data[start:end], checksum), unit)
+        self._connection.execute("UPDATE unit SET end = ?, lines = ?, actions = ?, checksum = ? WHERE id = ?", values)
+        self._finish(unit, [stamp], begin)
+
+    def _units(self, task_id: str, *, logs: bool = False) -> list[tuple[int, str]]:
+        only = " AND attempt IS NOT NULL" if logs else ""
+        return self._connection.execute(f"SELECT id, path FROM unit WHERE task = ?{only}", (task_id,)).fetchall()
+
+    def _remove(self, units: Iterable[tuple[int, str]]) -> None:
+        # Entries of the removed records stay in the word index, but lead nowhere: a record never gets their numbers.
+        for unit, _path in units:
+            self._connection.execute("DELETE FROM record WHERE unit = ?", (unit,))
+            self._connection.execute("DELETE FROM unit WHERE id = ?", (unit,))
+
+    def _begin(self, path: str, task_id: str, attempt: int | None) -> int:
+        """Create a unit without records and stamps, and return its number."""
+        self._remove(self._connection.execute("SELECT id, path FROM unit WHERE path = ?", (path,)).fetchall())
+        sql = "INSERT INTO unit (path, task, attempt, stamps) VALUES (?, ?, ?, x'') RETURNING id"
+        [(unit,)] = self._connection.execute(sql, (path, task_id, attempt)).fetchall()
+        return int(unit)
+
+    def _finish(self, unit: int, stamps: Sequence[NamedStamp], begin: int) -> None:
+        """Mark a unit as complete, unless a file has just changed and may change again unnoticed."""
+        if all(begin - changed > _SETTLED_NS for *_, changed in stamps):
+            packed = msgspec.msgpack.encode(stamps)
+            self._connection.execute("UPDATE unit SET stamps = ? WHERE id = ?", (packed, unit))
+
+    def _insert(self, unit: int, hits: Iterator[SearchHit]) -> Iterator[None]:
+        last = self._connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'record'").fetchone()
+        number = last[0] if last else 0
+        [(own_path, attempt)] = self._connection.execute("SELECT path, attempt FROM unit WHERE id = ?", (unit,))
+        while batch := list(islice(hits, _BATCH)):
+            rows: list[tuple[Any, ...]] = []
+            words: list[tuple[int, str]] = []
+            for hit, text in zip(batch, _mask_all([hit.text for hit in batch]), strict=True):
+                number += 1
+                packed = text.encode("utf-8", "surrogatepass")
+                file = None if attempt is not None and hit.file == own_path else hit.file
+                at = None if hit.at is None else (hit.at - _EPOCH) // timedelta(microseconds=1)
+                of_log = (number, unit, hit.kind, hit.attempt, hit.action, at, file, hit.pointer)
+                rows.append((*of_log, packed, crc32(packed)))
+                words.append((number, indexed_text(text)))
+            self._connection.executemany("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            self._connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", words)
+            yield
+
+
+def _mask_all(texts: list[str]) -> list[str]:
+    """Mask the secrets in all texts, in one call if no secret reaches from one into the next."""
+    masked = mask_secrets(_BETWEEN.join(texts)).split(_BETWEEN)
+    return masked if len(masked) == len(texts) else [mask_secrets(text) for text in texts]

@@ -1,0 +1,34 @@
+"""Files in the user's cache folder: their names, and the version of the code that wrote them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import platformdirs
+
+_CORE: Final = Path(__file__).parents[1]
+
+
+def cache_path(project: Path, ending: str) -> Path:
+    """Return the cache file of a project with this ending, in the user's cache folder."""
+    name = hashlib.sha256(str(project.resolve()).encode(errors="surrogateescape")).hexdigest()[:24]
+    return platformdirs.user_cache_path("ralphdeck") / f"{name}.{ending}"
+
+
+def code_digest(packages: Iterable[str]) -> bytes:
+    """Return a digest that changes with the installed code of these packages of `core`."""
+    digest = hashlib.sha256()
+    folders = [str(_CORE / name) for name in packages]
+    while folders:
+        with os.scandir(folders.pop(0)) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                if entry.is_dir():
+                    folders.append(entry.path)
+                elif entry.name.endswith((".py", ".yaml")):
+                    status = entry.stat()
+                    digest.update(f"{entry.name} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return digest.digest()
