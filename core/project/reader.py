@@ -199,8 +199,9 @@ class ProjectReader:
             return self._view, delta
         now = self._clock()
         board = self._view.board.rescored(now)
-        queue = self._queue(snapshot, board, now)
         # Snoozes end and evidence decays with time alone.
+        is_same = snapshot is self._view.snapshot and not self._is_queue_old(now)
+        queue = self._view.queue if is_same else self._queue(snapshot, board, now)
         delta = Delta(decisions=queue != self._view.queue)
         self._view = replace(self._view, snapshot=snapshot, board=board, queue=queue, now=now)
         return self._view, delta
@@ -248,7 +249,10 @@ class ProjectReader:
     def _affects_queue(self, delta: Delta, board: Scoreboard, now: datetime) -> bool:
         """Return whether a change may affect the queue; most of running loops cannot."""
         other = delta.patterns or delta.events or delta.decisions or delta.debug_sessions or delta.escalations
-        return bool(other) or not board.has_same_evidence(self._view.board) or abs(now - self._queue_at) >= _QUEUE_AGE
+        return bool(other) or not board.has_same_evidence(self._view.board) or self._is_queue_old(now)
+
+    def _is_queue_old(self, now: datetime) -> bool:
+        return abs(now - self._queue_at) >= _QUEUE_AGE
 
     def _queue(self, snapshot: Snapshot, board: Scoreboard, now: datetime) -> tuple[ReviewItem, ...]:
         self._queue_at = now

@@ -27,6 +27,7 @@ from core.curation.commands import (
     bulk,
 )
 from core.demo.sample import copy_sample
+from core.project import reader
 from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.patterns import Maturity, PatternType
@@ -34,6 +35,7 @@ from core.state.contexts import prepare_task_injection
 from core.state.findings import count_conflicts
 from core.state.history import explain_pattern, pattern_lineage
 from core.state.project_state import ProjectState
+from core.state.review_items import ReviewItem
 
 START = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 CONTRADICTED = "pat-error-deadlock-retry-005"
@@ -209,6 +211,26 @@ def test_snoozed_question_returns_at_its_time(open_project: Project, clock: Cloc
     view, delta = open_project.refresh()
     assert subject in {item.subject for item in view.queue}
     assert delta.decisions
+
+
+def test_a_file_without_news_leaves_the_queue_until_it_is_old(
+    open_project: Project, paths: ProjectPaths, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = []
+
+    def build(*_args: object) -> tuple[ReviewItem, ...]:
+        built.append(clock.now)
+        return ()
+
+    monkeypatch.setattr(reader, "review_queue", build)
+    before = open_project.view
+    clock.now += timedelta(seconds=5)
+    view, delta = open_project.apply([paths.ralph / "notes.txt"])
+    assert view.queue is before.queue and not delta and not built
+    assert view.now == view.board.now == clock.now, "decisions are dated with the time of the state"
+    clock.now += timedelta(seconds=5)
+    open_project.apply([paths.ralph / "notes.txt"])
+    assert len(built) == 1
 
 
 def test_undo_and_redo_cover_the_whole_log(open_project: Project) -> None:
