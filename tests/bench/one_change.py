@@ -1,0 +1,191 @@
+"""The cost of one change of each kind in a large project: from the written file to the next project state.
+
+`write_large` adds an event log, tasks and debug sessions to a project of `tests.bench.trees`. A function per kind of
+change makes the change of a number; `cost` applies some and returns their processor times.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from statistics import median
+from typing import Any, Final, NamedTuple
+from unittest.mock import patch
+
+import msgspec
+from msgspec.structs import replace
+
+import core.project.index
+from core.project.project import Project
+from core.records.decisions import Decision, Verb
+from core.records.times import iso
+from core.sources.events import append_events
+from tests.bench.trees import NOW, events, loop_name
+
+_RUNNING: Final = 6
+"""Number of a running loop in the projects of `tests.bench.trees`."""
+_FINISHED: Final = 40
+TASKS: Final = 2000
+SESSIONS: Final = 1000
+
+Change = Callable[[Project, int], Path]
+
+
+def write_large(folder: Path, patterns: int, count: int) -> None:
+    """Add `count` events, some decisions, `TASKS` tasks and `SESSIONS` debug sessions."""
+    ralph = folder / ".aiwg" / "ralph"
+    log = ralph / "shared" / "curation" / "events.jsonl"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as file:
+        file.writelines(msgspec.json.encode(event) + b"\n" for event in events(patterns, count))
+    for number in range(TASKS):
+        _write(ralph / "tasks" / f"task-{number:05}" / "attempts" / "001" / "attempt.json", _attempt(number, 1))
+    for number in range(SESSIONS):
+        _write(ralph / "debug-memory" / "sessions" / f"session-{number:05}.json", _session(number, 1))
+
+
+class Cost(NamedTuple):
+    """Processor times of changes in milliseconds, sorted; `reading` is the part that reads and parses the file."""
+
+    total: list[float]
+    reading: list[float]
+
+    def __str__(self) -> str:
+        places = [min(int(len(one) * 0.95), len(one) - 1) for one in self]
+        high = [one[place] for one, place in zip(self, places, strict=True)]
+        return f"{high[0]:.1f} ms (median {median(self.total):.1f}; reading {median(self.reading):.1f})"
+
+
+def cost(project: Project, change: Change, times: int = 20) -> Cost:
+    """Make a change repeatedly; the first one, which builds indexes, is not measured."""
+    project.apply([change(project, 0)])
+    total, reading = [], []
+    with _reading_times() as spent:
+        for number in range(1, times + 1):
+            path = change(project, number)
+            spent.clear()
+            begin = time.process_time()
+            state, delta = project.apply([path])
+            total.append((time.process_time() - begin) * 1000)
+            reading.append(sum(spent) * 1000)
+            if not delta:
+                raise RuntimeError(f"{change.__name__} {number} changed nothing")
+            _ = state.board.score
+    return Cost(sorted(total), sorted(reading))
+
+
+@contextmanager
+def _reading_times() -> Iterator[list[float]]:
+    """Collect the processor times of reading and parsing files."""
+    spent: list[float] = []
+
+    def timed(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            begin = time.process_time()
+            try:
+                return function(*arguments)
+            finally:
+                spent.append(time.process_time() - begin)
+
+        return call
+
+    module = core.project.index
+    with (
+        patch.object(module, "read_file", timed(module.read_file)),
+        patch.object(module, "parse_file", timed(module.parse_file)),
+    ):
+        yield spent
+
+
+def new_event(project: Project, number: int) -> Path:
+    """Append a result for a pattern to the event log."""
+    known = next(events(len(project.view.snapshot.patterns), 1))
+    append_events(project.project, replace(known, id=f"new-{number}", at=NOW + timedelta(seconds=number)))
+    return project.project.events
+
+
+def running_loop(project: Project, number: int) -> Path:
+    """Write the next iteration of a running loop."""
+    return _change_loop(project, _RUNNING, currentIteration=number + 10)
+
+
+def finished_loop(project: Project, number: int) -> Path:
+    """Change the result of a finished loop, and so the evidence on its patterns."""
+    return _change_loop(project, _FINISHED, status=("completed", "failed")[number % 2])
+
+
+def _change_loop(project: Project, loop: int, **fields: Any) -> Path:
+    path = project.project.ralph / "loops" / loop_name(loop) / "state.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+    return path
+
+
+def changed_pattern(project: Project, number: int) -> Path:
+    """Change the text of one record in a file with a quarter of all patterns."""
+    path = project.project.patterns / "error-patterns.json"
+    data = path.read_bytes()
+    key = b'"description": "'
+    place = data.index(key) + len(key)
+    path.write_bytes(data[:place] + b"%05d" % number + data[place + 5 :])
+    return path
+
+
+def decision(project: Project, number: int) -> Path:
+    """Append a promotion to the decision log, as another process does."""
+    at = NOW + timedelta(seconds=number)
+    id = list(project.view.snapshot.patterns)[number * 97]
+    project.ledger.append(Decision(id=f"decision-{number}", at=at, by="bench", verb=Verb.PROMOTE, subject=id))
+    return project.project.ledger
+
+
+def reflection(project: Project, number: int) -> Path:
+    """Write another text of a loop's reflection."""
+    path = project.project.ralph / "loops" / loop_name(_FINISHED) / "reflections" / "reflection-1.json"
+    content = {"iteration": 1, "content": f"Text {number}", "type": "error_analysis", "timestamp": iso(NOW)}
+    return _write(path, content)
+
+
+def debug_session(project: Project, number: int) -> Path:
+    """Add a run to a debug session of a finished loop."""
+    path = project.project.ralph / "debug-memory" / "sessions" / "session-00000.json"
+    return _write(path, _session(0, number + 2))
+
+
+def attempt(project: Project, number: int) -> Path:
+    """Start another attempt at a task."""
+    name = f"{number + 2:03}"
+    path = project.project.ralph / "tasks" / "task-00000" / "attempts" / name / "attempt.json"
+    return _write(path, _attempt(0, number + 2))
+
+
+CHANGES: Final[tuple[Change, ...]] = (
+    *(new_event, running_loop, finished_loop, changed_pattern, decision, reflection, debug_session, attempt),
+)
+
+
+def _write(path: Path, content: dict[str, Any]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content))
+    return path
+
+
+def _attempt(task: int, number: int) -> dict[str, Any]:
+    started = NOW - timedelta(minutes=task + 30 - number)
+    return {"id": number, "task_id": f"task-{task:05}", "started": iso(started), "plan": {"approach": "Retry"}}
+
+
+def _session(number: int, runs: int) -> dict[str, Any]:
+    at = NOW - timedelta(minutes=number + 60)
+    return {
+        "session_id": f"session-{number:05}",
+        "loop_id": loop_name(_FINISHED + 5 * number),
+        "created_at": iso(at),
+        "executions": [
+            {"timestamp": iso(at + timedelta(minutes=run)), "results": {"total": 9, "passed": 8, "failed": 1}}
+            for run in range(runs)
+        ],
+    }
