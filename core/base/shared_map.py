@@ -16,7 +16,7 @@ _ABSENT: Final = object()
 class _Changed(Mapping[_Key, _Value]):
     """A mapping that is never changed itself, and some entries that replace or follow its own."""
 
-    __slots__ = ("base", "changes", "_added")
+    __slots__ = ("_added", "base", "changes")
 
     def __init__(self, base: Mapping[_Key, _Value], changes: dict[_Key, _Value]) -> None:
         self.base = base

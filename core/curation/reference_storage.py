@@ -58,7 +58,7 @@ class _EventStore:
         elif known.kind != event.kind:
             raise BadInput(f"id {visible_line(event.id, 80)} belongs to another event")
 
-    def _read(self) -> tuple[Event, ...]:
+    def _read(self) -> list[Event]:
         try:
             self._paths.inside(self._paths.relative(self._paths.events))
         except BadInput as error:
@@ -68,7 +68,7 @@ class _EventStore:
             if isinstance(raw, Problem):
                 raise Unwritable(f"cannot read {self._paths.events}: it {raw.message}")
             self._log.read(raw.data if raw else b"")
-            return self._log.events
+            return self._log.events.in_log_order
 
 
 class LoggedFeedback(FeedbackStorage):

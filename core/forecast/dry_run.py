@@ -11,8 +11,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
-from heapq import merge
-from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,7 +25,7 @@ from core.curation.effects import Outcomes, Step, apply_steps
 from core.curation.pattern_registry import Registry, Stored, UnitOfWork, check_storable
 from core.ledger.decision_log import DecisionLog
 from core.ledger.ledger import Ledger
-from core.project.index import Library, split_events
+from core.project.index import Library
 from core.project.project import Project
 from core.records.decisions import Decision
 from core.records.extractions import ALL_TYPES, Extraction
@@ -119,12 +117,12 @@ class _MemoryLibrary(Library):
         self._snapshot = state.snapshot
         self._all_copies = project.library.copies
         self._changed: dict[str, tuple[Pattern, ...]] = {}
-        self._all_events = tuple(merge(state.snapshot.events, state.snapshot.withdrawn, key=attrgetter("at")))
+        self._new_events: tuple[Event, ...] = ()
         self.touched: set[str] = set()
         """IDs of patterns whose records changed since the last `apply`."""
 
     def add_events(self, events: Iterable[Event]) -> None:
-        self._all_events = (*self._all_events, *events)
+        self._new_events = (*self._new_events, *events)
 
     def copies(self, pattern_id: str) -> tuple[Pattern, ...]:
         """Return all current records of an ID."""
@@ -154,16 +152,14 @@ class _MemoryLibrary(Library):
         self.touched.clear()
         decisions, curation = self._ledger.decisions(), self._ledger.state()
         decided = len(decisions) != len(before.decisions)
-        events, withdrawn = split_events(self._all_events, curation)
-        has_new_events = len(events) != len(before.events)
-        delta = Delta(patterns=frozenset(moved), events=has_new_events, decisions=decided)
+        new_events, self._new_events = self._new_events, ()
+        delta = Delta(patterns=frozenset(moved), events=bool(new_events), decisions=decided)
         if delta:
             self._snapshot = replace(
                 before,
                 number=before.number + 1,
                 patterns=MappingProxyType(patterns) if moved else before.patterns,
-                events=events if has_new_events else before.events,
-                withdrawn=withdrawn,
+                events=(*before.events, *new_events) if new_events else before.events,
                 decisions=decisions,
                 curation=curation,
             )

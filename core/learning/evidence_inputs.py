@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from core.base.grouping import group_pairs
 from core.learning.bursts import (
     Burst,
     HarmfulReport,
@@ -21,8 +19,9 @@ from core.learning.bursts import (
     report_of_use,
 )
 from core.learning.evidence import collect_observations, is_later
-from core.learning.evidence_index import EvidenceIndex, aliases, changes_owners, inverted_ids, reindex
+from core.learning.evidence_index import EvidenceIndex, aliases, inverted_ids, reindex
 from core.learning.recorded_uses import LOOP, LoopPatterns, collect_loop_patterns
+from core.learning.work_names import WorkNames, changes_owners
 from core.records.events import Event, Observation
 from core.records.loops import InjectedUse, Loop
 
@@ -55,19 +54,25 @@ class EvidenceInputs(EvidenceIndex):
         """Return the same records with other thresholds."""
         made = replace(self, settings=settings, ignored={}, _verdicts={})
         reports = Counter({loop.id: len(loop.injected) for loop in self.snapshot.loops.values()})
-        for source, events in self.harmful_events.items():
-            reports[self.owner_id(source)] += len(events)
-        for work_id, patterns in self.unresolved.items():
-            reports[self.owner_id(work_id)] += len(patterns)
+        of_works: tuple[Mapping[str, Sized], ...] = self.harmful_events, self.unresolved
+        for found in of_works:
+            reports.update({source: len(reported) for source, reported in found.items()})
+            for source in self.names.resolved_names(found):
+                if (owner := self.owner_id(source)) != source:
+                    reports[owner] += len(found[source])
+                    reports[source] -= len(found[source])
         suspects = {source for source, count in reports.items() if count > settings.max_marks}
         suspects |= set(map(self.owner_id, self.snapshot.curation.bursts))
         return replace(made, ignored=made._find_ignored(suspects))
 
-    def apply_delta(self, snapshot: Snapshot, delta: Delta) -> tuple[EvidenceInputs, set[str]]:
-        """Apply a change; return the new inputs and the affected patterns."""
+    def apply_delta(self, snapshot: Snapshot, delta: Delta, names: WorkNames) -> tuple[EvidenceInputs, set[str]]:
+        """Apply a change; return the new inputs and the affected patterns.
+
+        `names` are those of the new snapshot.
+        """
         affected = set(delta.patterns)
         sources = {*delta.loops, *delta.attempts}
-        after = replace(self, snapshot=snapshot, _verdicts={})
+        after = replace(self, snapshot=snapshot, names=names, _verdicts={})
         if delta.events:
             after, patterns, named = after._with_events(self.snapshot.events)
             affected |= patterns
@@ -76,7 +81,7 @@ class EvidenceInputs(EvidenceIndex):
             after, patterns = after._with_loops(self.snapshot.loops, delta.loops)
             affected |= patterns
         if changes_owners(self.snapshot, snapshot, delta):
-            after = replace(after, sessions=after._names.group_sessions())
+            after = replace(after, sessions=names.group_sessions())
             named = _find_changed_keys(self.sessions, after.sessions)
             affected |= after._patterns_of(named)
             sources |= named
@@ -131,7 +136,7 @@ class EvidenceInputs(EvidenceIndex):
 
     def _reports(self, source: str) -> list[HarmfulReport]:
         """Return all harmful reports of a source, also those by a harmful outcome."""
-        loop, names = self.snapshot.loops.get(source), self._names_of(source)
+        loop, names = self.snapshot.loops.get(source), self.names.names_of(source)
         reports = [report_of_event(event) for name in names for event in self.harmful_events.get(name, ())]
         reports += [report_of_use(loop, use) for use in loop.injected] if loop else []
         success, at = self._verdict(source)
@@ -142,7 +147,9 @@ class EvidenceInputs(EvidenceIndex):
     def _without_result(self, work_id: str) -> set[str]:
         """Return the patterns that a work item applied without any recorded result."""
         loop = self.snapshot.loops.get(work_id)
-        applied: set[str] = set().union(*(self.unresolved.get(name, frozenset()) for name in self._names_of(work_id)))
+        applied: set[str] = set().union(
+            *(self.unresolved.get(name, frozenset()) for name in self.names.names_of(work_id))
+        )
         if loop:
             applied |= {use.pattern_id for use in loop.injected if use.applied and use.successful is None}
         return {
@@ -159,7 +166,7 @@ class EvidenceInputs(EvidenceIndex):
         verdicts = self.snapshot.curation.bursts
         found = {}
         for source in sources:
-            given = [verdict for name in self._names_of(source) for verdict in verdicts.get(name, ())]
+            given = [verdict for name in self.names.names_of(source) for verdict in verdicts.get(name, ())]
             found[source] = find_ignored_periods(self._reports(source), given, self.settings)
         return {source: periods for source, periods in found.items() if any(periods)}
 
@@ -206,8 +213,7 @@ class EvidenceInputs(EvidenceIndex):
         loop = self.snapshot.loops.get(loop_id)
         if loop is None:
             return LoopPatterns()
-        names = dict.fromkeys((*self._names.loop_ids_of(loop_id), *self._attempts.get(loop_id, ())))
-        found = (event for name in names for event in self.events_by_work.get(name, ()))
+        found = (event for name in self.names.names_of(loop_id) for event in self.events_by_work.get(name, ()))
         events = sorted(found, key=lambda event: event.at)
         if not events and not loop.injected and not loop.extracted:
             return LoopPatterns()
@@ -218,12 +224,6 @@ class EvidenceInputs(EvidenceIndex):
             pairs = zip(entries, patterns, strict=True)
             entries = tuple(self._without_report(loop, use, one, []) if one else use for use, one in pairs)
         return collect_loop_patterns(loop, entries, events, known, self)
-
-    @cached_property
-    def _attempts(self) -> Mapping[str, Sequence[str]]:
-        """Tasks and attempts in events, by the loop that their uses belong to."""
-        known = (self.snapshot.attempts, self.snapshot.tasks)
-        return group_pairs((self.owner_id(id), id) for id in self.events_by_work if any(id in ids for ids in known))
 
     def _without_report(
         self, loop: Loop, use: InjectedUse, pattern: Pattern, ignored: list[Observation]

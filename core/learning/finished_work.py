@@ -48,7 +48,7 @@ class WorkReport:
         return next((value for one in signals if (value := getattr(one, name)) not in (None, "", ())), None)
 
 
-def _is_report(event: Event) -> bool:
+def is_report(event: Event) -> bool:
     """Return whether an event is about a loop or attempt as a whole."""
     about_work = event.error is not None if event.kind == "error" else event.kind == "outcome" and not event.pattern_id
     return bool(event.loop_id) and about_work
@@ -56,7 +56,7 @@ def _is_report(event: Event) -> bool:
 
 def collect_reports(events: Iterable[Event]) -> dict[str, WorkReport]:
     """Group the events about whole work items by the work ID in them."""
-    grouped = group_pairs((event.loop_id, event) for event in events if _is_report(event))
+    grouped = group_pairs((event.loop_id, event) for event in events if is_report(event))
     return {work_id: _make_report(found) for work_id, found in grouped.items()}
 
 

@@ -24,7 +24,7 @@ from core.learning.inversion_rules import Alternatives, Inversion, inversion_tri
 from core.learning.outcomes import Outcome, OutcomeSignals, score_outcome
 from core.learning.reconciliation import reconcile_record
 from core.learning.recorded_uses import EVENT_LOG, LOOP, LoopPatterns
-from core.learning.scores import NO_PIN, REMOVED, Columns, Ints, ObservationSums, Scores, UseTimes
+from core.learning.scores import NO_PIN, REMOVED, Columns, Ints, ObservationSums, ReplacedTimes, Scores, UseTimes
 from core.learning.states import CODES, STATES, change_within, next_change
 from core.learning.threshold_replay import History
 from core.records.patterns import Maturity, Pattern, PatternType
@@ -48,6 +48,7 @@ _SAME_NAMES: Final = (
     *("multiplier", "score", "inversion_due", "injectable", "quarantined", "held", "blocked"),
 )
 """Fields of `Assessment` that are read from the array with the same name."""
+_TIMELESS: Final = ("interval", "use_times")  # cached values that are the same at any time
 _MAX_HALF_LIVES: Final = 500.0  # maximum age of the sums in half-lives; a float can represent 2**500
 
 
@@ -65,34 +66,34 @@ class Scoreboard(Scores):
         inputs, columns = EvidenceInputs.of(snapshot, settings.learning), Columns.empty(len(ids))
         rows = {id: row for row, id in enumerate(ids)}
         none = ObservationSums(0).store(columns, np.array([], np.int64), 0.0, 0.0, 1.0)
-        board = cls(ids, now, settings, rows, inputs, columns, seconds, seconds, none)
-        return replace(board, use_times=board._fill(ids))
+        board = cls(ids, now, settings, rows, inputs, columns, seconds, seconds, ReplacedTimes(none))
+        return replace(board, _times=ReplacedTimes(board._fill(ids)))
 
     def updated(self, snapshot: Snapshot, delta: Delta, now: datetime) -> Scoreboard:
         """Return the same as `build`, but recompute only what `delta` affects."""
-        if not self._is_valid_at(now) or self._inputs.changes_work_ids(snapshot, delta):
+        names = self._inputs.names.updated(snapshot, delta)
+        if not self._is_valid_at(now) or self._inputs.changes_work_ids(names, delta):
             return Scoreboard.build(snapshot, now, self.settings)
-        inputs, affected = self._inputs.apply_delta(snapshot, delta)
+        inputs, affected = self._inputs.apply_delta(snapshot, delta, names)
         if not affected:
             return replace(self.rescored(now), _inputs=inputs)
         board = self._resized(inputs, delta.patterns, now)
         if len(board.ids) != len(snapshot.patterns):
             return Scoreboard.build(snapshot, now, self.settings)
-        added = board._fill([id for id in affected if id in snapshot.patterns])
-        if board.ids is self.ids:
-            new_rows = np.arange(len(self.ids))
-        else:
+        filled = [id for id in affected if id in snapshot.patterns]
+        times = board._fill(filled)
+        before = ReplacedTimes(self.use_times) if "use_times" in self.__dict__ else self._times
+        if board.ids is not self.ids and board.ids[: len(self.ids)] != self.ids:
             new_rows = np.array([board._rows.get(id, REMOVED) for id in self.ids], np.int64)
-        new_rows[[self._rows[id] for id in affected if id in self._rows]] = REMOVED
-        return replace(board, use_times=self.use_times.renumbered(new_rows) + added)
+            before = ReplacedTimes(before.merged().renumbered(new_rows))
+        return replace(board, _times=before.replace(board.rows_of(filled), times))
 
     def rescored(self, now: datetime) -> Scoreboard:
         """Return the same evidence at another time; arrays are computed on first use."""
         if not self._is_valid_at(now):
             return Scoreboard.build(self._inputs.snapshot, now, self.settings)
         board = replace(self, now=now)
-        if "interval" in self.__dict__:
-            board.__dict__["interval"] = self.interval
+        board.__dict__.update({name: self.__dict__[name] for name in _TIMELESS if name in self.__dict__})
         return board
 
     def has_same_evidence(self, other: Scoreboard) -> bool:
@@ -109,12 +110,16 @@ class Scoreboard(Scores):
         added = [id for id in changed if id in inputs.snapshot.patterns and id not in self._rows]
         removed = [self._rows[id] for id in changed if id in self._rows and id not in inputs.snapshot.patterns]
         ids, rows, columns = self.ids, self._rows, self._columns.map(np.copy)
-        if added or removed:
+        if removed:
             keep = np.ones(len(ids), np.bool_)
             keep[removed] = False
             ids = (*(id for id, keep_row in zip(ids, keep.tolist(), strict=True) if keep_row), *added)
             rows = {id: row for row, id in enumerate(ids)}
             columns = self._columns.select(keep, len(added))
+        elif added:
+            rows = {**rows, **{id: row for row, id in enumerate(added, len(ids))}}
+            ids = (*ids, *added)
+            columns = self._columns.select(np.ones(len(self.ids), np.bool_), len(added))
         filled = now.timestamp()
         return replace(self, ids=ids, now=now, _rows=rows, _inputs=inputs, _columns=columns, _filled=filled)
 

@@ -29,6 +29,8 @@ HELPFUL, HARMFUL, NO_RESULT, INJECTED_ONLY = KINDS = range(4)
 _KINDS: Final = {True: HELPFUL, False: HARMFUL, None: NO_RESULT}
 _FIELDS: Final = {"index": "i8", "at": "f8", "count": "i8", "weight": "f8", "kind": "i1", "is_dated": "?"}
 """Fields of a use in `ObservationSums`, and their types; `index` is that of the pattern, `at` is in epoch seconds."""
+_MAX_STEPS: Final = 500  # changes of use times that are kept apart
+_MAX_STEP_ENTRIES: Final = 100_000
 REMOVED: Final = -1  # in `UseTimes.renumbered`: the row no longer exists
 
 Floats = NDArray[np.float64]
@@ -187,9 +189,40 @@ class UseTimes:
         left = rows != REMOVED
         return UseTimes(rows[left].astype(np.int32), self.at[left], self.kinds[left], self.counts[left])
 
-    def __add__(self, other: UseTimes) -> UseTimes:
-        """Concatenate the entries of two disjoint sets of patterns."""
-        return UseTimes(*(np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))
+
+@dataclass(frozen=True, slots=True)
+class ReplacedTimes:
+    """Use times of all rows, of which later steps replaced some; merged only when they are needed.
+
+    Each step has the replaced rows and their new entries.
+    """
+
+    base: UseTimes
+    steps: tuple[tuple[Ints, UseTimes], ...] = ()
+
+    def replace(self, rows: Ints, times: UseTimes) -> ReplacedTimes:
+        """Return these times with those of `rows` replaced by `times`."""
+        steps = (*self.steps, (rows, times))
+        made = ReplacedTimes(self.base, steps)
+        is_long = len(steps) > _MAX_STEPS or len(times.rows) > _MAX_STEP_ENTRIES
+        return ReplacedTimes(made.merged()) if is_long else made
+
+    def merged(self) -> UseTimes:
+        if not self.steps:
+            return self.base
+        replaced: list[NDArray[Any]] = [self.base.rows, *(rows for rows, _ in self.steps)]
+        last_row = max(int(rows.max(initial=-1)) for rows in replaced)
+        newest = np.full(last_row + 1, -1)
+        for number, (rows, _) in enumerate(self.steps):
+            newest[rows] = number
+        parts = [self.base, *(times for _, times in self.steps)]
+        kept = [newest[part.rows] == number for number, part in enumerate(parts, -1)]
+        return UseTimes(
+            *(
+                np.concatenate([getattr(part, one.name)[rows] for part, rows in zip(parts, kept, strict=True)])
+                for one in fields(UseTimes)
+            )
+        )
 
 
 _Array = TypeVar("_Array")
@@ -217,7 +250,7 @@ class Scores:
     _columns: Columns
     _epoch: float  # reference time of the decayed sums in `_columns`
     _filled: float  # time of the last summation; the sums are valid from then on
-    use_times: UseTimes  # times of all uses
+    _times: ReplacedTimes
 
     successes = _Column[Ints]()  # raw counts
     failures = _Column[Ints]()
@@ -230,6 +263,11 @@ class Scores:
     held = _Column[Flags]()  # quarantined only because the text gives orders that no person has approved
     blocked = _Column[Flags]()  # by the safety scan
     inversion_pending = _Column[Flags]()  # kept out of contexts until a person decides, even if snoozed
+
+    @cached_property
+    def use_times(self) -> UseTimes:
+        """Times of all uses."""
+        return self._times.merged()
 
     @property
     def _patterns(self) -> Mapping[str, Pattern]:

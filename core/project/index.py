@@ -21,6 +21,7 @@ from core.base.text import visible_line
 from core.ledger.decision_log import DecisionLog
 from core.ledger.fold import fold
 from core.ledger.verify import end_findings
+from core.records.event_log import EventView
 from core.records.findings import Finding, Severity
 from core.records.snapshot import Delta, Snapshot
 from core.sources.liveness import Processes, system_processes
@@ -32,16 +33,16 @@ from core.sources.record_collections import ProjectRecords
 from core.sources.record_kinds import FOLDER, LEDGER, LISTED, kind_of
 from core.sources.sweep import can_contain_records, scan, scan_path
 from core.storage.decoded import Problem
-from core.storage.file_reader import MAX_PATTERN_BYTES, Stamp, read_file
+from core.storage.file_reader import MAX_PATTERN_BYTES, RawFile, Stamp, read_file
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
     from core.ledger.ledger import Ledger
-    from core.records.decisions import CurationState, Decision
-    from core.records.events import Event
+    from core.records.decisions import Decision
     from core.records.loops import LoopDetails
     from core.records.patterns import Pattern
+    from core.sources.record_kinds import RecordKind
 
 UNREADABLE_AFTER: Final = timedelta(seconds=1)  # when a torn file is reported; most are complete in 1 ms
 _FIRST_PUBLISH: Final = 200  # files before the first partial snapshot: more loops than a screen has lines
@@ -87,10 +88,7 @@ class Library:
         self._closed: dict[str, Problem] = {}
         self._earlier: dict[str, EarlierParse] = {}
         self._records = ProjectRecords()
-        self._events: tuple[Event, ...] = ()
-        self._joined_events: tuple[Event, ...] = ()
-        self._effective_events: tuple[Event, ...] = ()
-        self._undone_events: tuple[Event, ...] = ()
+        self._events = EventView.of(())
         self._decisions: tuple[Decision, ...] = ()
         self._findings: dict[str, tuple[Finding, ...]] = {}
         self._of_files: tuple[Finding, ...] | None = None
@@ -213,11 +211,14 @@ class Library:
         if kind is FOLDER:
             self._take(file, CachedFile(stamp, parse_folder(file, stamp)))
             return
-        raw = read_file(f"{self._folder}/{file}", self._aiwg, kind.limit)
+        earlier = self._earlier.get(file) if kind.limit == MAX_PATTERN_BYTES else None
+        grown = self._read_growth(file, stamp, kind, earlier)
+        raw = grown or read_file(f"{self._folder}/{file}", self._aiwg, kind.limit)
         if raw is None:
             self._forget(file)
             return
-        earlier = self._earlier.setdefault(file, EarlierParse()) if kind.limit == MAX_PATTERN_BYTES else None
+        if earlier is None and kind.limit == MAX_PATTERN_BYTES:
+            earlier = self._earlier[file] = EarlierParse()
         if earlier is not None and kind is LEDGER:
             earlier.decisions = self._ledger_log
         progress = partial(self.on_records, file) if self.on_records is not None else None
@@ -232,6 +233,14 @@ class Library:
         else:
             self._take(file, CachedFile(stamp, ParsedFile(findings=(parsed.finding(file),))))
             self._unsaved.add(file)
+
+    def _read_growth(self, file: str, stamp: Stamp, kind: RecordKind, earlier: EarlierParse | None) -> RawFile | None:
+        """Read the end of a log that only grew since it was parsed; None if it must be read whole."""
+        lines, known = earlier.lines if earlier is not None else None, self._known.get(file)
+        if lines is None or known is None or known.stamp.inode != stamp.inode or known.stamp.size >= stamp.size:
+            return None
+        raw = read_file(f"{self._folder}/{file}", self._aiwg, kind.limit, lines.resume_at)
+        return raw if isinstance(raw, RawFile) and lines.is_continued_by(raw.data) else None
 
     def _take(self, file: str, found: CachedFile) -> None:
         self._torn.pop(file, None)
@@ -257,7 +266,7 @@ class Library:
         else:
             self._findings.pop(file, None)
         if before.events != after.events:
-            self._events = tuple(sorted(after.events, key=attrgetter("at")))
+            self._events = EventView.of(after.events)
         if before.decisions != after.decisions:
             self._decisions = after.decisions
 
@@ -273,12 +282,11 @@ class Library:
         findings = tuple(sorted(found, key=attrgetter("file", "pointer", "code")))
         decided = self._decisions is not before.decisions
         curation = fold(self._decisions) if decided else before.curation
-        if decided or self._events is not self._joined_events:
-            self._joined_events = self._events
-            self._effective_events, self._undone_events = split_events(self._events, curation)
+        events = self._events.without(curation.undone)
+        is_same_log = events == before.events
         delta = Delta(
             **changed,
-            events=self._effective_events is not before.events,
+            events=not is_same_log,
             decisions=decided,
             findings=findings != before.findings or unreadable != before.unreadable,
         )
@@ -287,8 +295,8 @@ class Library:
         self._snapshot = Snapshot(
             number=before.number + 1,
             **self._records.mappings(before, changed),
-            events=self._effective_events,
-            withdrawn=self._undone_events,
+            events=before.events if is_same_log else events,
+            withdrawn=before.withdrawn if is_same_log else events.hidden,
             decisions=self._decisions,
             curation=curation,
             findings=findings,
@@ -329,12 +337,6 @@ class Library:
         changed = {file: self._known[file] for file in self._unsaved if file in self._known}
         self._cache.save(changed, self._unsaved - changed.keys())
         self._unsaved.clear()
-
-
-def split_events(events: tuple[Event, ...], curation: CurationState) -> tuple[tuple[Event, ...], tuple[Event, ...]]:
-    """Split events into those in effect and those of undone decisions."""
-    undone = tuple(event for event in events if event.decision in curation.undone) if curation.undone else ()
-    return tuple(event for event in events if event.decision not in curation.undone) if undone else events, undone
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from types import MappingProxyType
@@ -48,7 +48,7 @@ class Snapshot:
     attempts: Mapping[str, Attempt] = _mapping()
     debug_sessions: Mapping[str, DebugSession] = _mapping()
     escalations: Mapping[str, Escalation] = _mapping()
-    events: tuple[Event, ...] = ()
+    events: Sequence[Event] = ()
     withdrawn: tuple[Event, ...] = ()
     decisions: tuple[Decision, ...] = ()
     curation: CurationState = field(default_factory=CurationState)

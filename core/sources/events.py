@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from core.base.errors import BadInput, Unwritable
+from core.records.event_log import EventView, GrowingLog
 from core.records.events import INJECTED_REFLECTION, ErrorNote, ErrorType, Event, Observation, Signals
 from core.records.findings import Finding, Severity
 from core.sources.fields import Fields, document
@@ -32,7 +33,7 @@ _decoder: Final = msgspec.json.Decoder(Event)
 class EventLog(IncrementalLines):
     """The events of the event log, parsed incrementally.
 
-    `events` are in the order of the file. Of several events with the same ID, only the first is used.
+    `events` are those parsed so far, oldest first. Of several events with the same ID, only the first is used.
     """
 
     def __init__(self, file: str) -> None:
@@ -41,23 +42,33 @@ class EventLog(IncrementalLines):
 
     def reset(self) -> None:
         super().reset()
-        self.events: tuple[Event, ...] = ()
         self.findings: tuple[Finding, ...] = ()
-        self._events: dict[str, Event] = {}
+        self._log = GrowingLog()
+        self._ids: set[str] = set()
         self._findings: list[Finding] = []
+
+    @property
+    def events(self) -> EventView:
+        return EventView(self._log)
 
     def feed(self, data: bytes) -> None:
         super().feed(data)
-        self.events, self.findings = tuple(self._events.values()), tuple(self._findings)
+        if len(self._findings) != len(self.findings):
+            self.findings = tuple(self._findings)
 
     def _parse_line(self, line: bytes) -> None:
         if not line.strip():
             return
         place = f"line {self.lines}"
         event = _read_line(line) or _read_tolerantly(self._file, place, line, self._findings)
-        if event is not None and self._events.setdefault(event.id, event) is not event:
+        if event is None:
+            return
+        if event.id in self._ids:
             message = "an earlier line has an event with this ID; skipped"
             self._findings.append(Finding(self._file, place, Severity.WARNING, "duplicate-id", message))
+        else:
+            self._ids.add(event.id)
+            self._log.add(event)
 
 
 def _read_line(line: bytes) -> Event | None:

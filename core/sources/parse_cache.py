@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -27,7 +28,7 @@ _TABLE: Final = "CREATE TABLE IF NOT EXISTS contribution (path TEXT PRIMARY KEY,
 _BUSY_SECONDS: Final = 0.2
 
 _decoder: Final = msgspec.msgpack.Decoder(ParsedFile)
-_encoder: Final = msgspec.msgpack.Encoder()
+_encoder: Final = msgspec.msgpack.Encoder(enc_hook=attrgetter("in_log_order"))
 
 
 class CachedFile(NamedTuple):
@@ -55,7 +56,7 @@ def _encode(parsed: ParsedFile) -> bytes | None:
     """Encode a parsed file; None if MessagePack cannot (as with 30-digit integers)."""
     try:
         return _encoder.encode(parsed)
-    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError):
+    except (msgspec.MsgspecError, AttributeError, TypeError, ValueError, OverflowError, RecursionError):
         return None
 
 

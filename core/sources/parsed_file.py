@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -37,6 +37,9 @@ from core.storage.decoded import Problem
 from core.storage.file_reader import RawFile, Stamp, decode
 from core.storage.hash_chain import Place
 
+if TYPE_CHECKING:
+    from core.storage.append_log import IncrementalLines
+
 MAX_UNGROUPED: Final = 5  # Maximum number of similar findings that are listed separately.
 _MAX_EXAMPLES: Final = 3
 _MAX_EXAMPLE_CHARS: Final = 80
@@ -59,7 +62,7 @@ class ParsedFile(Struct, frozen=True, kw_only=True, omit_defaults=True):
     attempts: tuple[Attempt, ...] = ()
     debug_sessions: tuple[DebugSession, ...] = ()
     escalations: tuple[Escalation, ...] = ()
-    events: tuple[Event, ...] = ()
+    events: tuple[Event, ...] = ()  # an `EventView` if it was not decoded from the cache
     decisions: tuple[Decision, ...] = ()
     places: tuple[Place, ...] = ()
     is_chained: bool = False
@@ -74,6 +77,11 @@ class EarlierParse:
         self.events: EventLog | None = None
         self.decisions: DecisionLog | None = None
         self.actions: ActionTally | None = None
+
+    @property
+    def lines(self) -> IncrementalLines | None:
+        """The log if the file is one of which only new lines need to be read."""
+        return self.events or self.actions
 
 
 _Records = tuple[tuple[Any, ...], tuple[Finding, ...]]
@@ -126,8 +134,8 @@ def _parse(
             return found.problem or ParsedFile(patterns=found.patterns, findings=found.findings)
         case Format.EVENT_LOG:
             earlier.events = events = earlier.events or EventLog(file)
-            events.read(raw.data)
-            return ParsedFile(events=events.events, findings=events.findings)
+            events.read(raw.data, raw.start)
+            return ParsedFile(events=cast("tuple[Event, ...]", events.events), findings=events.findings)
         case Format.DECISION_LOG:
             earlier.decisions = log = earlier.decisions or DecisionLog()
             log.read(raw.data)
@@ -136,7 +144,7 @@ def _parse(
             )
         case Format.ACTION_LOG:
             earlier.actions = tally = earlier.actions or ActionTally(file)
-            tally.read(raw.data)
+            tally.read(raw.data, raw.start)
             return ParsedFile(attempts=(tally.attempt,) if tally.attempt else (), findings=tally.findings)
         case Format.CRASH_LOG:
             facts, findings = read_crash_log(file, raw.data, raw.stamp.modified_at)

@@ -58,14 +58,15 @@ class Stamp(Struct, frozen=True, array_like=True, gc=False):
 
 
 class RawFile(Struct, frozen=True, gc=False):
-    """Bytes of a file, and its stamp from just before they were read."""
+    """Bytes of a file from `start` on, and its stamp from just before they were read."""
 
     data: bytes
     stamp: Stamp
+    start: int = 0
 
 
-def read_file(path: Path | str, root: Path, limit: int = MAX_BYTES) -> RawFile | Problem | None:
-    """Read a regular file of at most `limit` bytes; None if it does not exist.
+def read_file(path: Path | str, root: Path, limit: int = MAX_BYTES, start: int = 0) -> RawFile | Problem | None:
+    """Read a regular file of at most `limit` bytes, from byte `start` on; None if it does not exist.
 
     Follows a symbolic link only inside `root`. Refuses FIFOs, devices and folders without blocking.
     """
@@ -73,7 +74,7 @@ def read_file(path: Path | str, root: Path, limit: int = MAX_BYTES) -> RawFile |
     if not isinstance(descriptor, int):
         return descriptor
     try:
-        return _read(descriptor, limit)
+        return _read(descriptor, limit, start)
     except OSError as error:
         return _unreadable(error)
     finally:
@@ -176,13 +177,16 @@ def _unreadable(error: OSError) -> Problem:
     return Problem("unreadable", f"cannot be read: {error.strerror or type(error).__name__}", torn=True)
 
 
-def _read(descriptor: int, limit: int) -> RawFile | Problem:
+def _read(descriptor: int, limit: int, start: int) -> RawFile | Problem:
     status = os.fstat(descriptor)
     if status.st_size > limit:
         return Problem("too-large", f"has {status.st_size:,} bytes; at most {limit:,} are read")
+    if start:
+        os.lseek(descriptor, start, os.SEEK_SET)
     chunks = []
-    left = limit + 1
-    wanted = min(status.st_size + 1, 1 << 24)  # one byte more than the size, so that usually one read is enough
+    left = limit + 1 - start
+    # One byte more than the size, so that usually one read is enough.
+    wanted = min(max(status.st_size - start, 0) + 1, 1 << 24)
     while left > 0 and (chunk := os.read(descriptor, min(left, wanted))):
         chunks.append(chunk)
         left -= len(chunk)
@@ -190,4 +194,4 @@ def _read(descriptor: int, limit: int) -> RawFile | Problem:
             break
     if left <= 0:
         return Problem("too-large", f"grew over {limit:,} bytes while it was read")
-    return RawFile(chunks[0] if len(chunks) == 1 else b"".join(chunks), Stamp.of(status))
+    return RawFile(chunks[0] if len(chunks) == 1 else b"".join(chunks), Stamp.of(status), start)

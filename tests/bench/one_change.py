@@ -22,6 +22,7 @@ from msgspec.structs import replace
 import core.project.index
 from core.project.project import Project
 from core.records.decisions import Decision, Verb
+from core.records.events import event_id
 from core.records.times import iso
 from core.sources.events import append_events
 from tests.bench.trees import NOW, events, loop_name
@@ -93,7 +94,7 @@ def _reading_times() -> Iterator[list[float]]:
 
         return call
 
-    module = core.project.index
+    module: Any = core.project.index
     with (
         patch.object(module, "read_file", timed(module.read_file)),
         patch.object(module, "parse_file", timed(module.parse_file)),
@@ -104,13 +105,14 @@ def _reading_times() -> Iterator[list[float]]:
 def new_event(project: Project, number: int) -> Path:
     """Append a result for a pattern to the event log."""
     known = next(events(len(project.view.snapshot.patterns), 1))
-    append_events(project.project, replace(known, id=f"new-{number}", at=NOW + timedelta(seconds=number)))
+    append_events(project.project, replace(known, id=event_id(NOW), at=NOW + timedelta(seconds=number)))
     return project.project.events
 
 
 def running_loop(project: Project, number: int) -> Path:
     """Write the next iteration of a running loop."""
-    return _change_loop(project, _RUNNING, currentIteration=number + 10)
+    before = project.view.loop(loop_name(_RUNNING)).iteration or 0
+    return _change_loop(project, _RUNNING, currentIteration=before + 1 + number % 2)
 
 
 def finished_loop(project: Project, number: int) -> Path:
@@ -130,7 +132,7 @@ def changed_pattern(project: Project, number: int) -> Path:
     data = path.read_bytes()
     key = b'"description": "'
     place = data.index(key) + len(key)
-    path.write_bytes(data[:place] + b"%05d" % number + data[place + 5 :])
+    path.write_bytes(data[:place] + event_id(NOW)[-5:].encode() + data[place + 5 :])
     return path
 
 
@@ -138,28 +140,28 @@ def decision(project: Project, number: int) -> Path:
     """Append a promotion to the decision log, as another process does."""
     at = NOW + timedelta(seconds=number)
     id = list(project.view.snapshot.patterns)[number * 97]
-    project.ledger.append(Decision(id=f"decision-{number}", at=at, by="bench", verb=Verb.PROMOTE, subject=id))
+    project.ledger.append(Decision(id=event_id(at), at=at, by="bench", verb=Verb.PROMOTE, subject=id))
     return project.project.ledger
 
 
 def reflection(project: Project, number: int) -> Path:
     """Write another text of a loop's reflection."""
     path = project.project.ralph / "loops" / loop_name(_FINISHED) / "reflections" / "reflection-1.json"
-    content = {"iteration": 1, "content": f"Text {number}", "type": "error_analysis", "timestamp": iso(NOW)}
+    content = {"iteration": 1, "content": f"Text {event_id(NOW)}", "type": "error_analysis", "timestamp": iso(NOW)}
     return _write(path, content)
 
 
 def debug_session(project: Project, number: int) -> Path:
     """Add a run to a debug session of a finished loop."""
     path = project.project.ralph / "debug-memory" / "sessions" / "session-00000.json"
-    return _write(path, _session(0, number + 2))
+    return _write(path, _session(0, len(project.view.debug_session("session-00000").executions) % 20 + 1))
 
 
 def attempt(project: Project, number: int) -> Path:
     """Start another attempt at a task."""
-    name = f"{number + 2:03}"
-    path = project.project.ralph / "tasks" / "task-00000" / "attempts" / name / "attempt.json"
-    return _write(path, _attempt(0, number + 2))
+    task = project.project.ralph / "tasks" / f"task-{number:05}" / "attempts"
+    free = len(list(task.iterdir())) + 1
+    return _write(task / f"{free:03}" / "attempt.json", _attempt(number, free))
 
 
 CHANGES: Final[tuple[Change, ...]] = (

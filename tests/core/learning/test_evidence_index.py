@@ -7,8 +7,8 @@ from datetime import datetime
 
 import pytest
 
-from core.learning.evidence_index import WorkNames
 from core.learning.scoreboard import Scoreboard
+from core.learning.work_names import WorkNames
 from core.records.debug_sessions import DebugSession, Execution, Failure
 from core.records.episodes import Attempt
 from core.records.loops import Loop, LoopStatus

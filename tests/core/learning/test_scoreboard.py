@@ -20,6 +20,7 @@ from core.learning.states import decayed_counts
 from core.records.debug_sessions import DebugSession, Execution, Failure
 from core.records.decisions import BurstVerdict, CurationState, InversionVerdict, Pin
 from core.records.episodes import Attempt, Task
+from core.records.event_log import EventView, GrowingLog
 from core.records.events import Event, Signals
 from core.records.loops import ExtractedPattern, Iteration, Loop, LoopStatus, Outcome
 from core.records.patterns import Maturity, Pattern, PatternType, RecordedCounts
@@ -387,11 +388,47 @@ def test_vectors_and_direct_sums_agree(snapshot: Snapshot, days: int) -> None:
 @settings(deadline=None, max_examples=120)
 @given(_snapshots(), _snapshots(), st.integers(0, 6), st.integers(-10, 40))
 def test_updated_equals_a_new_board(before: Snapshot, new: Snapshot, known: int, days: int) -> None:
+    old = replace(before, events=new.events[:known])
+    now = NOW + timedelta(days=days)
+    board = Scoreboard.build(old, NOW, SUSPICIOUS).updated(new, _difference(old, new), now)
+    fresh = Scoreboard.build(new, now, SUSPICIOUS)
+    same(board, fresh)
+    assert board.bursts == fresh.bursts
+    assert set(board.finished()) == set(fresh.finished())
+    assert all(board.loop_patterns(id) == fresh.loop_patterns(id) for id in new.loops)
+    later = now + timedelta(days=3)
+    same(board.rescored(later), Scoreboard.build(new, later, SUSPICIOUS))
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=120)
+@given(_snapshots(), _snapshots(), st.lists(st.tuples(_events(), st.booleans(), st.booleans()), max_size=4))
+def test_updates_from_a_growing_log_equal_a_new_board(
+    first: Snapshot, second: Snapshot, steps: list[tuple[tuple[Event, ...], bool, bool]]
+) -> None:
+    log = GrowingLog()
+    snapshot = replace(first, events=EventView(log))
+    board = Scoreboard.build(snapshot, NOW, SUSPICIOUS)
+    for step, (added, is_undone, is_replaced) in enumerate(steps):
+        for event in added:
+            decision = "d" if event.success is None else ""
+            log.add(msgspec.structs.replace(event, id=f"{event.id}-{step}", decision=decision))
+        source = second if is_replaced else snapshot
+        after = replace(source, events=EventView(log, frozenset("d" if is_undone else "")))
+        delta = _difference(snapshot, after)
+        board, snapshot = board.updated(after, delta, NOW), after
+        fresh = Scoreboard.build(replace(after, events=tuple(after.events)), NOW, SUSPICIOUS)
+        same(board, fresh)
+        assert board.bursts == fresh.bursts
+        assert set(board.finished()) == set(fresh.finished())
+        assert all(board.loop_patterns(id) == fresh.loop_patterns(id) for id in after.loops)
+
+
+def _difference(old: Snapshot, new: Snapshot) -> Delta:
     def changed(one: Mapping[str, object], other: Mapping[str, object]) -> frozenset[str]:
         return frozenset(id for id in one.keys() | other.keys() if one.get(id) != other.get(id))
 
-    old = replace(before, events=new.events[:known])
-    delta = Delta(
+    return Delta(
         patterns=changed(old.patterns, new.patterns),
         loops=changed(old.loops, new.loops),
         tasks=changed(old.tasks, new.tasks),
@@ -400,15 +437,6 @@ def test_updated_equals_a_new_board(before: Snapshot, new: Snapshot, known: int,
         events=old.events != new.events,
         decisions=old.curation != new.curation,
     )
-    now = NOW + timedelta(days=days)
-    board = Scoreboard.build(old, NOW, SUSPICIOUS).updated(new, delta, now)
-    fresh = Scoreboard.build(new, now, SUSPICIOUS)
-    same(board, fresh)
-    assert board.bursts == fresh.bursts
-    assert set(board.finished()) == set(fresh.finished())
-    assert all(board.loop_patterns(id) == fresh.loop_patterns(id) for id in new.loops)
-    later = now + timedelta(days=3)
-    same(board.rescored(later), Scoreboard.build(new, later, SUSPICIOUS))
 
 
 def test_a_use_by_an_attempt_at_the_task_of_a_loop_is_a_use_by_that_loop() -> None:

@@ -192,6 +192,37 @@ class TestLoading:
         project.write("ralph/shared/curation/events.jsonl", json.dumps(event).encode() + b"\n")
         assert [event.id for event in project.library.load().events] == ["e"]
 
+    def test_only_the_end_of_a_longer_event_log_is_read(
+        self, project: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def lines(first: int, last: int) -> bytes:
+            times = (f"2026-05-{day % 28 + 1:02}T10:00:00Z" for day in range(first, last))
+            return b"".join(
+                json.dumps({"id": f"e{number}", "kind": "applied", "pattern_id": "p", "at": at}).encode() + b"\n"
+                for number, at in enumerate(times, first)
+            )
+
+        read = core.project.index.read_file
+        sizes = []
+
+        def counted(*arguments: Any) -> Any:
+            found = read(*arguments)
+            sizes.append(len(found.data))
+            return found
+
+        monkeypatch.setattr(core.project.index, "read_file", counted)
+        file = project.write("ralph/shared/curation/events.jsonl", lines(0, 2000))
+        project.library.load()
+        with file.open("ab") as log:
+            log.write(lines(2000, 2002))
+        snapshot, delta = project.library.apply([file])
+        assert delta.events
+        assert sizes[-1] == (1 << 16) + len(lines(2000, 2002))
+        assert list(snapshot.events) == list(project.open().load().events)
+        file.write_bytes(lines(5, 2008))  # another text of about the same length, in the same file
+        snapshot, _ = project.library.apply([file])
+        assert {event.id for event in snapshot.events} == {f"e{number}" for number in range(5, 2008)}
+
     def test_a_snapshot_is_never_changed(self, project: Project) -> None:
         project.state()
         before = project.library.load()
