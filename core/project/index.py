@@ -92,6 +92,7 @@ class Library:
         self._decisions: tuple[Decision, ...] = ()
         self._findings: dict[str, tuple[Finding, ...]] = {}
         self._of_files: tuple[Finding, ...] | None = None
+        self._unsorted_findings: list[Finding] = []
         self._of_settings = findings
 
     @property
@@ -279,7 +280,11 @@ class Library:
         )
         unreadable = {file: since for file, (since, _) in self._torn.items() if now - since > UNREADABLE_AFTER}
         found = [*self._all_findings(unreadable), *(self._ledger_findings() if complete or before.complete else ())]
-        findings = tuple(sorted(found, key=attrgetter("file", "pointer", "code")))
+        if found == self._unsorted_findings:
+            findings = before.findings
+        else:
+            findings = tuple(sorted(found, key=attrgetter("file", "pointer", "code")))
+            self._unsorted_findings = found
         decided = self._decisions is not before.decisions
         curation = fold(self._decisions) if decided else before.curation
         events = self._events.without(curation.undone)

@@ -118,7 +118,7 @@ class EventView(Sequence["Event"]):
         is_longer = self._log is before._log and self._count >= before._count
         if not is_longer or self._of_decisions(before.undone - self.undone, before._count):
             return None
-        new = islice(self._log.events, before._count, self._count)
+        new = self._log.events[before._count : self._count]
         added = [event for event in new if event.decision not in self.undone]
         return EventChanges(added, self._of_decisions(self.undone - before.undone, before._count))
 

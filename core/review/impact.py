@@ -21,7 +21,7 @@ import numpy as np
 if TYPE_CHECKING:
     from core.config.settings import Settings
     from core.learning.scoreboard import Scoreboard
-    from core.learning.scores import Flags, Floats
+    from core.learning.scores import Flags, Floats, Ints
 
 WEEK_DAYS: Final = 7.0
 SECONDS_PER_HOUR: Final = 3600.0
@@ -34,6 +34,7 @@ MOST_RESULTS: Final = 300.0
 """Maximum sum of both parameters: more results do not make a rate more certain, since rates change."""
 _HALF_PRIORITY_AT: Final = 0.1  # Net impact with priority 1/2, failures a week.
 
+_MOST_PLACES: Final = 1 << 18  # Largest table of all pairs of counts.
 _PRIOR_MEAN: Final = 0.75  # Success rate of patterns in general, for a registry with little evidence.
 _PRIOR_RESULTS: Final = 10.0  # Weight of `_PRIOR_MEAN`, in results.
 _LEAST_MEAN, _MOST_MEAN = 0.15, 0.85  # Bounds of the mean, since the next pattern may differ.
@@ -67,7 +68,10 @@ class PatternImpacts:
         helpful, harmful = board.successes.astype(np.float64), board.failures.astype(np.float64)
         good, bad = _prior(helpful, harmful)
         threshold = good_enough(settings)
-        below, above, chance = beta_losses(helpful + good, harmful + bad, threshold)
+        # Most patterns share their counts with others.
+        first, inverse = _distinct(board.successes, board.failures)
+        losses = beta_losses(helpful[first] + good, harmful[first] + bad, threshold)
+        below, above, chance = (loss[inverse] for loss in losses)
         unjudged = beta_losses(np.array([good]), np.array([bad]), threshold)
         return cls(
             uses=weekly(board.injections + UNSEEN_USES * counted, settings.maturity.half_life_days),
@@ -100,15 +104,30 @@ def beta_losses(good: Floats, bad: Floats, threshold: float) -> tuple[Floats, Fl
     """
     from scipy.special import betainc  # 0.1 s to import; most commands never need a loss
 
-    # Most patterns share their counts with others; one complex number per pair sorts faster than a row of two.
-    pairs, inverse = np.unique(good + 1j * bad, return_inverse=True)
-    mean = pairs.real / (pairs.real + pairs.imag)
-    total = np.clip(pairs.real + pairs.imag, LEAST_RESULTS, MOST_RESULTS)
+    mean = good / (good + bad)
+    total = np.clip(good + bad, LEAST_RESULTS, MOST_RESULTS)
     good, bad = total * mean, total * (1.0 - mean)
     chance = betainc(good, bad, threshold)
     below = np.maximum(threshold * chance - mean * betainc(good + 1.0, bad, threshold), 0.0)
     above = np.maximum(below + mean - threshold, 0.0)
-    return below[inverse], above[inverse], chance[inverse]
+    return below, above, chance
+
+
+def _distinct(ones: Ints, others: Ints) -> tuple[Ints, Ints]:
+    """Return the rows of distinct pairs, and for each row the place of its pair in them."""
+    width = int(others.max(initial=0)) + 1
+    highest = (int(ones.max(initial=0)) + 1) * width
+    if highest > _MOST_PLACES:
+        _, first, inverse = np.unique(ones + 1j * others, return_index=True, return_inverse=True)
+        return first, inverse
+    # Counts are usually small; then this takes a tenth of the time of sorting them.
+    places = np.full(highest, -1)
+    codes = ones * width + others
+    places[codes] = np.arange(len(codes))
+    found = np.flatnonzero(places >= 0)
+    first = places[found]
+    places[found] = np.arange(len(found))
+    return first, places[codes]
 
 
 def good_enough(settings: Settings) -> float:

@@ -262,10 +262,24 @@ class ReflectionCollection:
                 changed[reflection_id] = None
         self._touched.clear()
         if changed:
-            unchanged = (entry for entry in self._order if entry[1] not in changed)
-            self._order = sorted([*unchanged, *(_newest_first(records[id]) for id in changed if id in records)])
-            self.records = {id: records[id] for _, id in self._order}
+            self._replace_records(records, changed)
         return frozenset(changed)
+
+    def _replace_records(self, records: dict[str, Reflection], changed: Mapping[str, None]) -> None:
+        """Set `records` in the right order; the common cases take little time."""
+        before = self.records
+        found = sorted(_newest_first(records[id]) for id in changed if id in records)
+        places = [_newest_first(before[id]) for id in changed if id in before]
+        if len(places) == len(changed) and sorted(places) == found:
+            records = before | {id: records[id] for _, id in found}
+        elif len(records) == len(before) + len(changed) and (not self._order or found[-1] < self._order[0]):
+            self._order = found + self._order
+            records = {id: records[id] for _, id in found} | before
+        else:
+            unchanged = (entry for entry in self._order if entry[1] not in changed)
+            self._order = sorted([*unchanged, *found])
+            records = {id: records[id] for _, id in self._order}
+        self.records = records
 
 
 def _newest_first(reflection: Reflection) -> tuple[float, str]:

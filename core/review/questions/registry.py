@@ -19,11 +19,12 @@ from core.review.priority import ImpactEstimator, chars_of
 from core.state import review_items as kinds
 
 if TYPE_CHECKING:
-    from core.learning.scores import Codes, Flags
+    from core.learning.scores import Flags, Floats, Ints
     from core.records.decisions import CurationState, Pin
     from core.records.findings import Finding
     from core.state.review_items import ReviewItem
 
+_FIRST_TRIED: Final = 2000  # Patterns of the highest impact that are tried first.
 MOST_BORDERLINE: Final = 50  # Maximum number of borderline questions at a time, highest impact first.
 
 
@@ -110,15 +111,25 @@ def borderline(scales: ImpactEstimator, asked: Set[str]) -> Iterator[ReviewItem]
         return  # scipy takes a while to load, which would delay the first frame
     board, settings, stakes = scales.board, scales.settings, scales.stakes
     maturity, now = settings.maturity, board.computed_codes
-    better = state_codes(board.helpful + 1.0, board.harmful, maturity)
-    worse = state_codes(board.helpful, board.harmful + 1.0, maturity)
-    later = board.rescored(board.now + timedelta(days=settings.review.soon_days)).computed_codes
-    wrong = np.where(stakes.is_withheld, 1.0 - stakes.chance, stakes.chance)
+    later = board.rescored(board.now + timedelta(days=settings.review.soon_days))
     undecided: Flags = ~(board.pinned | board.quarantined | board.inversion_pending) & (board.uses > 0)
     undecided[board.rows_of(id for id in asked if id in board)] = False
-    on_border = (better != now) | (worse != now) | (later != now) | (wrong >= settings.review.doubt)
-    rows = np.flatnonzero(undecided & on_border)
-    for row in rows[np.argsort(-stakes.held[rows], kind="stable")[:MOST_BORDERLINE]].tolist():
+    rows = np.flatnonzero(undecided)
+    for count in (_FIRST_TRIED, len(rows)):
+        tried = _highest(rows, stakes.held, count)
+        helpful, harmful = board.helpful[tried], board.harmful[tried]
+        turned = (
+            state_codes(helpful + 1.0, harmful, maturity),
+            state_codes(helpful, harmful + 1.0, maturity),
+            state_codes(later.helpful[tried], later.harmful[tried], maturity),
+        )
+        wrong = np.where(stakes.is_withheld[tried], 1.0 - stakes.chance[tried], stakes.chance[tried])
+        on_border = (wrong >= settings.review.doubt) | np.any([codes != now[tried] for codes in turned], axis=0)
+        places = np.flatnonzero(on_border)[:MOST_BORDERLINE]
+        if len(places) == MOST_BORDERLINE or len(tried) == len(rows):
+            break
+    for place in places.tolist():
+        row = int(tried[place])
         pattern_id = board.ids[row]
         pattern = scales.patterns.get(pattern_id)
         if pattern is None or pattern.copy_folder:
@@ -130,7 +141,7 @@ def borderline(scales: ImpactEstimator, asked: Set[str]) -> Iterator[ReviewItem]
             name=f"the deprecated {shorten_id(pattern_id)}" if stakes.is_withheld[row] else "",
             this="this deprecated pattern" if stakes.is_withheld[row] else "this pattern",
             reason=f"{STATES[now[row]]}, {_results_text(scales, row)}"
-            + _border(scales, row, (now, better, worse, later)),
+            + _border(scales, row, *(STATES[codes[place]] for codes in (now[tried], *turned))),
             place=scales.place(pattern_id),
             impact=float(stakes.held[row]),
         )
@@ -145,22 +156,28 @@ def _results_text(scales: ImpactEstimator, row: int) -> str:
     return f"{int(board.failures[row])} of {plural(uses, 'use')} failed"
 
 
-def _border(scales: ImpactEstimator, row: int, codes: tuple[Codes, Codes, Codes, Codes]) -> str:
+def _highest(rows: Ints, values: Floats, count: int) -> Ints:
+    """Return the rows in the order of falling values; at least the first `count`."""
+    if count < len(rows):
+        least = np.partition(values[rows], len(rows) - count)[len(rows) - count]
+        rows = rows[values[rows] >= least]
+    return rows[np.argsort(-values[rows], kind="stable")]
+
+
+def _border(
+    scales: ImpactEstimator, row: int, now: Maturity, better: Maturity, worse: Maturity, later: Maturity
+) -> str:
     """Describe what would change the state.
 
-    `codes` are the states now, with one more success, with one more failure, and soon, by age alone.
+    The states are those now, with one more success, with one more failure, and soon, by age alone.
     """
-    now, better, worse, later = codes
     failure, success = "failure", "success"
     if scales.is_warning(scales.board.ids[row]):
         failure, success = "wrong warning", "right warning"
-    parts = [
-        f"one more {result} makes it {STATES[turned[row]]}"
-        for turned, result in ((worse, failure), (better, success))
-        if turned[row] != now[row]
-    ]
-    if later[row] != now[row]:
-        parts.append(f"decays to {STATES[later[row]]} within {scales.settings.review.soon_days:g} days")
+    turns = ((worse, failure), (better, success))
+    parts = [f"one more {result} makes it {state}" for state, result in turns if state is not now]
+    if later is not now:
+        parts.append(f"decays to {later} within {scales.settings.review.soon_days:g} days")
     return "".join(f"; {part}" for part in parts)
 
 

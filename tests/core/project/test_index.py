@@ -22,6 +22,8 @@ from core.project.index import UNREADABLE_AFTER, Library
 from core.records.findings import Severity
 from core.records.loops import LoopStatus
 from core.records.snapshot import Snapshot
+from core.storage import file_reader
+from core.storage.file_reader import RawFile
 
 TREES = Path(__file__).parents[2] / "trees"
 NOW = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
@@ -202,11 +204,12 @@ class TestLoading:
                 for number, at in enumerate(times, first)
             )
 
-        read = core.project.index.read_file
+        read = file_reader.read_file
         sizes = []
 
         def counted(*arguments: Any) -> Any:
             found = read(*arguments)
+            assert isinstance(found, RawFile)
             sizes.append(len(found.data))
             return found
 
