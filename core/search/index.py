@@ -165,6 +165,8 @@ class SearchIndex:
 
     def update(self, fresh: Freshness, seconds: float | None = None) -> bool:
         """Index what is not fresh, for about some seconds; return whether all is indexed."""
+        if fresh.is_complete:
+            return True
         done = self._guarded(lambda connection: self._update(connection, fresh, seconds))
         return bool(done)
 

@@ -120,9 +120,9 @@ class IndexWriter:
     def _begin(self, path: str, task_id: str, attempt: int | None) -> int:
         """Create a unit without records and stamps, and return its number."""
         self._remove(self._connection.execute("SELECT id, path FROM unit WHERE path = ?", (path,)).fetchall())
-        sql = "INSERT INTO unit (path, task, attempt, stamps) VALUES (?, ?, ?, x'') RETURNING id"
-        [(unit,)] = self._connection.execute(sql, (path, task_id, attempt)).fetchall()
-        return int(unit)
+        # A statement that may fail halfway, such as one with RETURNING, would make the word index write all it has.
+        sql = "INSERT INTO unit (path, task, attempt, stamps) VALUES (?, ?, ?, x'')"
+        return int(self._connection.execute(sql, (path, task_id, attempt)).lastrowid or 0)
 
     def _finish(self, unit: int, stamps: Sequence[NamedStamp], begin: int) -> None:
         """Mark a unit as complete, unless a file has just changed and may change again unnoticed."""
