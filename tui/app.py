@@ -21,7 +21,6 @@ from textual.message import Message
 from core.base.errors import RalphdeckError
 from core.base.text import plural, visible, visible_line
 from core.base.time_parsing import LAST_SEEN, LAST_VISIT
-from core.records.snapshot import Snapshot
 from core.records.times import iso, parse_time
 from tui.actions import DECIDING, PLACES, action_id
 from tui.decisions import DecisionApp
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
 
     from core.config.paths import ProjectPaths
     from core.project.project import Project
+    from core.records.snapshot import Snapshot
     from core.state.project_state import ProjectState
     from core.storage.watcher import WatchState
     from tui.present.palette_index import PaletteIndex
@@ -117,6 +117,7 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
         self.last_visit = max((visit for visit in visits if visit is not None), default=None)
         self.progress: tuple[int, int] | None = (0, 0)
         self.records: frame.Records | None = None
+        self._counted: tuple[Snapshot | None, frame.Counts] = None, frame.Counts(0, 0, 0)
         self.watch_state: WatchState | None = None
         self.jumps: PaletteIndex | None = None
         self._keymap_file = keymap_file
@@ -292,6 +293,8 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
     def top_items(self, place: str) -> tuple[list[Item], list[Item]]:
         name = self._paths.project.name
         view = self.view if self.is_open else None
+        if view is not None and view.snapshot is not self._counted[0]:
+            self._counted = view.snapshot, frame.count_status(view.snapshot)
         left, right = list[Item](), list[Item]()
         for fit in frame.FITS:
             places = frame.places(
@@ -303,7 +306,7 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
                 under=self.current_mode,
             )
             pulse = frame.watch_status(
-                view.snapshot if view is not None else Snapshot(),
+                self._counted[1],
                 self.progress,
                 self.watch_state,
                 self.glyphs,

@@ -22,11 +22,13 @@ from core.curation.decision_writer import Decided
 from core.demo.sample import copy_sample
 from core.project.project import Project
 from core.records.patterns import Maturity
+from core.records.snapshot import Snapshot
 from core.state.project_state import ProjectState
 from core.storage.locks import protect, release
 from tests.factories import decide
 from tests.tui.user import NOW, User, make_app, open_dashboard
 from tui.actions import PLACES, actions_of
+from tui.present import frame
 from tui.present.glyphs import ASCII
 from tui.present.memory import task_key
 from tui.screens.dialogs import AskLine, Confirm
@@ -208,6 +210,20 @@ async def test_a_removed_project_folder_can_return(sample: Path, home: Path) -> 
 
 
 @pytest.mark.slow
+async def test_the_top_bar_counts_each_snapshot_once(sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[int] = []
+
+    def count(snapshot: Snapshot) -> frame.Counts:
+        counted.append(snapshot.number)
+        return frame.Counts(1, 0, 0)
+
+    monkeypatch.setattr(frame, "count_status", count)
+    async with open_dashboard(sample, home) as user:
+        for place in PLACES:
+            user.app.top_items(place)
+        assert counted and len(counted) == len(set(counted))
+
+
 async def test_everything_works_with_the_mouse(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.pilot.click(TopBar, offset=spot(user, TopBar, "Patterns"))

@@ -41,6 +41,14 @@ class Records(NamedTuple):
     total: int
 
 
+class Counts(NamedTuple):
+    """What the watch status counts in a snapshot."""
+
+    running: int
+    stale: int
+    errors: int
+
+
 class Fit(NamedTuple):
     """A layout of the top bar: `letters` per screen name, `project` per project name."""
 
@@ -95,8 +103,16 @@ def fitting_items(items: Sequence[tuple[Content, str]], cells: int) -> list[tupl
     return shown
 
 
+def count_status(snapshot: Snapshot) -> Counts:
+    """Count running and stale loops, and errors in files."""
+    active = [loop for loop in snapshot.loops.values() if loop.status.active]
+    stale = sum(loop.liveness is Liveness.STALE for loop in active)
+    errors = sum(finding.severity is Severity.ERROR for finding in snapshot.findings)
+    return Counts(len(active) - stale, stale, errors)
+
+
 def watch_status(
-    snapshot: Snapshot,
+    counts: Counts,
     progress: tuple[int, int] | None,
     watch: WatchState | None,
     glyphs: Glyphs,
@@ -123,10 +139,7 @@ def watch_status(
         if detail is Detail.SIGNS:
             return Content(format_percent(done / total))
         return Content.assemble((bar(done, total, PROGRESS_CELLS, glyphs), "$accent"), f" {done:,}/{total:,}")
-    active = [loop for loop in snapshot.loops.values() if loop.status.active]
-    stale = sum(loop.liveness is Liveness.STALE for loop in active)
-    running = len(active) - stale
-    errors = sum(finding.severity is Severity.ERROR for finding in snapshot.findings)
+    running, stale, errors = counts
     parts: list[tuple[str, str]] = []
     if is_readonly:
         parts.append(("ro " if detail is Detail.SIGNS else "read-only ", "$warning"))

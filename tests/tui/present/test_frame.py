@@ -9,18 +9,20 @@ from core.records.loops import Liveness, Loop, LoopStatus
 from core.records.snapshot import Snapshot
 from core.storage.watcher import WatchMode, WatchState
 from tui.actions import PLACES
-from tui.present.frame import FITS, Detail, Records, fitting_items, places, watch_status
+from tui.present.frame import FITS, Detail, Records, count_status, fitting_items, places, watch_status
 from tui.present.glyphs import DRAWN
 from tui.widgets.bars import Item, TopBar
 
 BROKEN = Snapshot(findings=tuple(Finding(f"{n}.json", "", Severity.ERROR, "bad-json", "no JSON") for n in range(118)))
+NOTHING = count_status(Snapshot())
 
 
 def drawn(width: int, *, here: str, snapshot: Snapshot, watch: WatchState | None, is_readonly: bool) -> str:
     """The roomiest bar that there is room for."""
     for fit in FITS:
         texts = [content for content, _ in places("a-project-with-a-long-name", here, 1028, fit, is_counting=True)]
-        status = watch_status(snapshot, None, watch, DRAWN, detail=fit.detail, key="F", is_readonly=is_readonly)
+        counts = count_status(snapshot)
+        status = watch_status(counts, None, watch, DRAWN, detail=fit.detail, key="F", is_readonly=is_readonly)
         bar = [*texts, *([status] if status else [])]
         if TopBar.cells([Item(content) for content in bar]) <= width:
             return " ".join(content.plain for content in bar)
@@ -62,7 +64,7 @@ def running(*liveness: Liveness) -> Snapshot:
     ],
 )
 def test_a_loop_without_recent_activity_is_not_called_running(liveness: list[Liveness], text: str) -> None:
-    status = watch_status(running(*liveness), None, None, DRAWN, detail=Detail.WORDS, key="F").plain
+    status = watch_status(count_status(running(*liveness)), None, None, DRAWN, detail=Detail.WORDS, key="F").plain
     assert status.endswith(f" {text}")
     assert ("running" in status) is (Liveness.FRESH in liveness)
 
@@ -71,7 +73,9 @@ def test_one_big_file_has_a_progress_of_its_own() -> None:
     records = Records("patterns.json", 4200, 10_000)
 
     def status_text(detail: Detail) -> str:
-        return watch_status(Snapshot(), (3, 9), None, DRAWN, detail=detail, key="F", records=records).plain
+        return watch_status(
+            count_status(Snapshot()), (3, 9), None, DRAWN, detail=detail, key="F", records=records
+        ).plain
 
     assert status_text(Detail.WORDS) == "reading patterns.json: 4,200 of 10,000 records"
     assert status_text(Detail.SHORT) == "4,200/10,000 records"
