@@ -314,6 +314,7 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
                 key=self.shown_key("findings"),
                 is_readonly=self.is_open and self.project.is_readonly,
                 records=self.records,
+                as_of=view.snapshot.as_of if view is not None else None,
             )
             left = [Item(content, value) for content, value in frame.fitting_items(places, self.size.width)]
             right = [Item(pulse, "findings")] if pulse else []

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final
 
 from textual.message import Message
@@ -34,6 +34,8 @@ _OLDER_GENERATIONS: Final = (5, 2)
 """Thresholds of the second and third garbage collector generation. Drawn lines form reference cycles that live long;
 with Python's default of 10 and 10 memory grows for 15 minutes."""
 PROGRESS_SECONDS: Final = 0.05
+DRAW_SECONDS: Final = 0.15  # Seconds that the screen gets to draw the kept view before the check takes the processor.
+KEEP_SECONDS: Final = 60.0  # Seconds between two savings of the kept view.
 SEARCH_SHOWN_SECONDS: Final = 0.5  # Seconds of background search before the screen shows it; most searches end sooner.
 
 
@@ -103,6 +105,7 @@ class Engine(WatchLoop):
         self._search_started: float | None = None
         self._pause = PAUSE_SECONDS
         self._searches = False
+        self._kept_at = 0.0
         self.has_searched_once = not searches
         """Whether the background search after the first load is complete."""
         self.is_searching = False
@@ -165,8 +168,10 @@ class Engine(WatchLoop):
     def prepare(self) -> None:
         """Load the project and post messages about the progress."""
 
-        def publish(_view: ProjectState) -> None:
+        def publish(view: ProjectState) -> None:
             self._target.post_message(self.Changed())
+            if view.snapshot.as_of is not None:
+                sleep(DRAW_SECONDS)
 
         last = 0.0
         files = (0, 0)
@@ -202,6 +207,7 @@ class Engine(WatchLoop):
         gc.freeze()  # exclude the loaded data from collections, which would stop the screen
         gc.set_threshold(gc.get_threshold()[0], *_OLDER_GENERATIONS)
         self._target.post_message(self.Changed())
+        self._keep_view()
 
     def begin_turn(self, *, idle: bool) -> None:
         """Search in this turn if idle; request a new search after any other turn."""
@@ -218,6 +224,8 @@ class Engine(WatchLoop):
             self._search()
             return
         super().idle()
+        if monotonic() - self._kept_at > KEEP_SECONDS:
+            self._keep_view()
         self._target.post_message(self.Changed())  # times and scores depend on the current time
         self.project.view.prepare()  # so that Context opens at once
 
@@ -240,6 +248,11 @@ class Engine(WatchLoop):
         text = str(error) if known else f"Internal error: {type(error).__name__}: {error}"
         detail = "" if known else "".join(traceback.format_exception(error))
         self._target.post_message(self.Failed(text, detail))
+
+    def _keep_view(self) -> None:
+        """Save the records for the next start in a thread of its own; the process may end meanwhile."""
+        self._kept_at = monotonic()
+        threading.Thread(target=self.project.keep_view, name="ralphdeck-keep", daemon=True).start()
 
     def _search(self) -> None:
         found: Delta | None = None

@@ -112,7 +112,7 @@ class Library:
 
         `progress` is called with (files done, files in all), `publish` with partial snapshots (`complete` is False).
         """
-        with self._lock, _collector_off():
+        with self._lock, collector_off():
             stamps = self._scan()
             cached = self._cache.load(stamps) if self._cache else {}
             for file in self._known.keys() - stamps.keys():
@@ -345,7 +345,7 @@ class Library:
 
 
 @contextmanager
-def _collector_off() -> Iterator[None]:
+def collector_off() -> Iterator[None]:
     """Disable the garbage collector while loading: 1.5 to 4 times as fast."""
     was_on = gc.isenabled()
     gc.disable()

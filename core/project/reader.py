@@ -16,7 +16,8 @@ from core.debug_memory.index import LazyDebugIndex
 from core.episodes.similar_tasks import embeddable_work
 from core.learning.scoreboard import Scoreboard
 from core.ledger.ledger import Ledger
-from core.project.index import Library
+from core.project.index import Library, collector_off
+from core.project.kept_view import KeptView
 from core.records.extractions import ALL_TYPES, Extraction
 from core.records.snapshot import Delta, Snapshot
 from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings
@@ -72,6 +73,8 @@ class ProjectReader:
         self.by = by
         self.ledger = Ledger(project)
         self.library = Library(project, settings, clock=clock, cache=cache, findings=findings, ledger=self.ledger)
+        self._kept = KeptView(project.project) if cache else None
+        self._kept_number = 0
         self._clock = clock
         self._lock = threading.RLock()
         self.embeddings = Embeddings(project, PATTERNS)
@@ -97,7 +100,8 @@ class ProjectReader:
     ) -> ProjectState:
         """Read all files, newest first.
 
-        `progress` is called with (files done, files in all), `publish` with partial states.
+        `progress` is called with (files done, files in all), `publish` with the kept view of the last run, or without
+        one with partial states.
         """
 
         def published(snapshot: Snapshot) -> None:
@@ -105,12 +109,26 @@ class ProjectReader:
             if publish is not None:
                 publish(self._view)
 
-        with self._lock:
-            snapshot = self.library.load(progress, published if publish else None)
+        with self._lock, collector_off():
+            kept = self._kept.load() if publish and self._kept is not None else None
+            if kept is not None:
+                published(kept)
+            try:
+                snapshot = self.library.load(progress, published if publish and kept is None else None)
+            except BaseException:  # nothing may be decided on records that were not checked
+                self._view = self._scored(Snapshot())
+                raise
             # Reflections are read last and are not evidence, so the last published scores may still be valid.
-            is_same = _EVIDENCE(snapshot) == _EVIDENCE(self._view.snapshot)
+            is_same = kept is None and _EVIDENCE(snapshot) == _EVIDENCE(self._view.snapshot)
             self._view = self._scored(snapshot, Delta() if is_same else None)
             return self._view
+
+    def keep_view(self) -> None:
+        """Save the records for the next start if they have changed since the last call; needs no lock."""
+        snapshot = self._view.snapshot
+        if self._kept is not None and snapshot.complete and snapshot.number != self._kept_number:
+            self._kept_number = snapshot.number
+            self._kept.save(snapshot, self._clock())
 
     def search_next(self) -> Delta | None:
         """Do one step (at most about 10 ms) of the searches for review questions.

@@ -37,6 +37,7 @@ class Snapshot:
     decisions, which are in `withdrawn`. `curation` is the result of all `decisions`, which are oldest first. `findings`
     are sorted by file. `unreadable` contains project-relative files that cannot be read now, each with the time of its
     last good content, which is used. `complete` is False until the first load has finished.
+    `as_of` is the time of records that were kept from the last run and are not checked yet, else None.
     """
 
     number: int = 0
@@ -55,6 +56,7 @@ class Snapshot:
     findings: tuple[Finding, ...] = ()
     unreadable: Mapping[str, datetime] = _mapping()
     complete: bool = False
+    as_of: datetime | None = None
 
     def find_loop(self, name: str) -> Loop | None:
         """Return the loop with this ID, or the first one with this alias, or None."""

@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -22,7 +23,7 @@ from core.sources.parsed_file import ParsedFile
 if TYPE_CHECKING:
     from core.storage.file_reader import Stamp
 
-_PACKAGES: Final = ("records", "base", "redaction", "scanning", "storage", "sources", "ledger")
+_PACKAGES: Final = ("records", "base", "redaction", "scanning", "storage", "sources", "ledger", "project")
 """Packages that affect parsing; after a change in them, all files are parsed again."""
 _TABLE: Final = "CREATE TABLE IF NOT EXISTS contribution (path TEXT PRIMARY KEY, stamp BLOB, value BLOB)"
 _BUSY_SECONDS: Final = 0.2
@@ -65,7 +66,7 @@ class ParseCache:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._version = _version()
+        self._version = code_version()
 
     def load(self, stamps: Mapping[str, Stamp]) -> dict[str, bytes]:
         """Load files with unchanged stamps by path, still encoded; see `decode_cached`."""
@@ -121,7 +122,8 @@ class ParseCache:
         return connection
 
 
-def _version() -> int:
+@cache
+def code_version() -> int:
     """Return a number that changes with the installed parsing code."""
     core = Path(__file__).parents[1]
     digest = hashlib.sha256()

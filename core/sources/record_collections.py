@@ -333,7 +333,7 @@ class ProjectRecords:
         changed["reflections"] = self._reflections.join(self.loops.aliases) if with_reflections else frozenset()
         return changed | {name: collection.join() for name, collection in self._others.items()}
 
-    def mappings(self, before: Snapshot, changed: Mapping[str, frozenset[str]]) -> dict[str, Mapping[str, Any]]:
+    def mappings(self, before: Snapshot, changed: Mapping[str, frozenset[str]]) -> dict[str, Any]:
         """Return read-only mappings by collection; unchanged ones come from `before`."""
         return {
             name: MappingProxyType(collection.records) if changed[name] else getattr(before, name)

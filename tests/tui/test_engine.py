@@ -31,6 +31,9 @@ class Calls:
         self.state = WatchState(WatchMode.EVENTS, "", 1, None)
         self.view = self
 
+    def keep_view(self) -> None:
+        """Nothing is saved."""
+
     def search_next(self) -> Delta | None:
         self.done.append("look")
         found = self.pieces.pop(0) if self.pieces else None

@@ -13,9 +13,11 @@ from core.base.text import plural, visible_line
 from core.records.findings import Severity
 from core.records.loops import Liveness
 from tui.actions import PLACES, SCREENS
-from tui.present.numbers import bar
+from tui.present.numbers import bar, to_local
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from core.records.snapshot import Snapshot
     from core.storage.watcher import WatchState
     from tui.present.glyphs import Glyphs
@@ -121,15 +123,23 @@ def watch_status(
     key: str,
     is_readonly: bool = False,
     records: Records | None = None,
+    as_of: datetime | None = None,
 ) -> Content:
     """Return the progress of the first load, later errors, watch mode and loops.
 
-    `key` is the key that lists errors; `records` is the progress while a large file is read.
+    `key` is the key that lists errors; `records` is the progress while a large file is read; `as_of`
+    is the time of the kept view, if it is shown.
     """
     if detail is Detail.NOTHING:
         return Content("")
     if progress is not None:
         done, total = progress
+        if as_of is not None:
+            share = format_percent(done / total) if total else ""
+            since = f"{to_local(as_of):%H:%M}"
+            short = f"as of {since} {share}".rstrip()
+            texts = (f"as of {since}, checking {share}".rstrip(), short, f"as of {since}", since)
+            return Content.styled(texts[detail], "$warning")
         if records is not None:
             share = f"{records.done:,}/{records.total:,}"
             brief = format_percent(records.done / max(records.total, 1))

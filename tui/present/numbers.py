@@ -30,7 +30,7 @@ def moment_text(moment: datetime | None, now: datetime) -> str:
     """Return a local timestamp: `today 14:05`, `3 May 14:05`, `3 May 2025`."""
     if moment is None:
         return "—"
-    local = _to_local(moment)
+    local = to_local(moment)
     if now - timedelta(days=1) < moment <= now and local.date() == now.astimezone().date():
         return f"today {local:%H:%M}"
     return f"{local.day} {local:%b %H:%M}" if abs((now - moment).days) < 300 else f"{local.day} {local:%b %Y}"
@@ -38,11 +38,11 @@ def moment_text(moment: datetime | None, now: datetime) -> str:
 
 def day_text(moment: datetime, now: datetime) -> str:
     """Return a local day: `3 May`, or `May 2025` if at least 300 days from now."""
-    local = _to_local(moment)
+    local = to_local(moment)
     return f"{local.day} {local:%b}" if abs((now - moment).days) < 300 else f"{local:%b %Y}"
 
 
-def _to_local(moment: datetime) -> datetime:
+def to_local(moment: datetime) -> datetime:
     """Convert to local time; a time that would overflow stays unchanged."""
     try:
         return moment.astimezone()

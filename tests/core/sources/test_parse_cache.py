@@ -93,7 +93,7 @@ def test_damaged_values_are_skipped(file: Path) -> None:
 
 def test_values_of_other_code_versions_are_ignored(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ParseCache(file).save({"a": CachedFile(STAMP, PARSED)}, ())
-    monkeypatch.setattr(cache_module, "_version", lambda: 1)
+    monkeypatch.setattr(cache_module, "code_version", lambda: 1)
     assert load_all(ParseCache(file), {"a": STAMP}) == {}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 
 from core.records.findings import Finding, Severity
@@ -95,3 +97,14 @@ def test_a_screen_on_top_is_named_in_the_bar() -> None:
     texts = [content.plain.strip() for content, _ in items]
     assert texts[texts.index("7 Metrics") + 1] == "Compare"
     assert [content.plain.strip() for content, _ in fitting_items(items, 12)] == ["Compare"]
+
+
+def test_records_of_the_last_run_are_marked_until_they_are_checked() -> None:
+    as_of = datetime(2026, 11, 21, 12, 3).astimezone()
+
+    def status_text(detail: Detail, progress: tuple[int, int]) -> str:
+        return watch_status(NOTHING, progress, None, DRAWN, detail=detail, key="F", as_of=as_of).plain
+
+    assert status_text(Detail.WORDS, (0, 0)) == "as of 12:03, checking"
+    assert status_text(Detail.WORDS, (3, 9)) == "as of 12:03, checking 33 %"
+    assert status_text(Detail.SIGNS, (3, 9)) == "12:03"

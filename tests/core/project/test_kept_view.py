@@ -1,0 +1,185 @@
+"""The records of the last run are shown until the files are checked, and never believed."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.demo.sample import copy_sample
+from core.project.index import Library
+from core.project.kept_view import KeptView
+from core.project.project import Project
+from core.records.snapshot import Snapshot
+from core.sources.parse_cache import cache_file
+from core.state.project_state import ProjectState
+
+TREES = Path(__file__).parents[2] / "trees"
+NOW = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def opened(project: Path) -> Project:
+    return Project(ProjectPaths(project), Settings(), by="ana", clock=lambda: NOW)
+
+
+def from_nothing(project: Path) -> Snapshot:
+    return replace(Library(ProjectPaths(project), Settings(), clock=lambda: NOW, cache=False).load(), number=0)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    project = tmp_path / "project"
+    copy_sample(project, NOW)
+    return project
+
+
+def shown_while_loading(project: Path) -> tuple[list[ProjectState], ProjectState]:
+    states: list[ProjectState] = []
+    final = opened(project).load(publish=states.append)
+    return states, final
+
+
+def test_what_was_saved_is_shown_first_with_its_time(project: Path) -> None:
+    saved = opened(project)
+    saved.load()
+    saved.keep_view()
+    states, final = shown_while_loading(project)
+    (kept,) = states
+    assert kept.snapshot.as_of == NOW
+    assert not kept.snapshot.complete
+    same = replace(kept.snapshot, number=0, as_of=None, complete=True)
+    assert same == replace(saved.view.snapshot, number=0, unreadable=same.unreadable)
+    assert final.snapshot.as_of is None
+    assert final.snapshot.complete
+
+
+def test_reading_from_nothing_shows_partial_states(project: Path) -> None:
+    states, _ = shown_while_loading(project)
+    assert all(state.snapshot.as_of is None for state in states)
+
+
+def test_commands_never_get_unchecked_records(project: Path) -> None:
+    first = opened(project)
+    first.load()
+    first.keep_view()
+    shutil.rmtree(project / ".aiwg")
+    assert opened(project).load().snapshot.loops == {}
+
+
+def test_a_view_is_saved_once_for_each_state(project: Path) -> None:
+    first = opened(project)
+    first.load()
+    first.keep_view()
+    view = next(cache_file(project).parent.glob("*.view"))
+    view.unlink()
+    first.keep_view()
+    assert not view.exists()
+
+
+def test_a_load_that_fails_leaves_nothing_unchecked(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = opened(project)
+    first.load()
+    first.keep_view()
+    second = opened(project)
+
+    def fail(*_: object) -> None:
+        raise OSError("no more files")
+
+    monkeypatch.setattr(second.library, "load", fail)
+    with pytest.raises(OSError, match="no more files"):
+        second.load(publish=lambda _: None)
+    assert second.view.snapshot == Snapshot()
+
+
+def flip(content: bytes, at: int) -> bytes:
+    place = at % len(content)
+    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: b"",
+        lambda content: content[: len(content) // 2],
+        lambda content: content[:-1],
+        lambda content: content + b"x",
+        lambda content: b"\xff" * 40,
+        lambda content: content[12:],
+        *(lambda content, at=at: flip(content, at) for at in (0, 9, 13, 40, 2_000, 20_000)),
+    ],
+)
+def test_a_damaged_file_is_ignored(project: Path, damage: Callable[[bytes], bytes]) -> None:
+    first = opened(project)
+    first.load()
+    first.keep_view()
+    file = next(cache_file(project).parent.glob("*.view"))
+    file.write_bytes(damage(file.read_bytes()))
+    assert KeptView(project).load() is None
+
+
+def test_the_view_of_another_project_or_a_link_is_ignored(project: Path, tmp_path: Path) -> None:
+    first = opened(project)
+    first.load()
+    first.keep_view()
+    file = next(cache_file(project).parent.glob("*.view"))
+    other = cache_file(tmp_path / "other").with_suffix(".view")
+    shutil.copy(file, other)
+    assert KeptView(tmp_path / "other").load() is None
+    moved = file.rename(file.with_name("elsewhere"))
+    file.symlink_to(moved)
+    assert KeptView(project).load() is None
+
+
+def test_the_file_is_private_and_drafts_of_killed_processes_go(project: Path) -> None:
+    first = opened(project)
+    first.load()
+    first.keep_view()
+    file = next(cache_file(project).parent.glob("*.view"))
+    assert file.stat().st_mode & 0o077 == 0
+    draft = file.with_name(f"{file.name}.1.tmp")
+    draft.write_bytes(b"half")
+    KeptView(project).save(first.view.snapshot, datetime.now(UTC) + timedelta(hours=2))
+    assert not draft.exists()
+
+
+def test_a_folder_that_cannot_be_written_changes_nothing(project: Path, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file")
+    first = opened(project)
+    first.load()
+    first.keep_view()
+    assert KeptView(project).load() is None
+
+
+FILES = sorted(file.relative_to(TREES) for file in TREES.rglob("*") if file.is_file())
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(old=st.sets(st.sampled_from(FILES), max_size=40), new=st.sets(st.sampled_from(FILES), max_size=40))
+def test_any_old_view_gives_what_a_load_from_nothing_gives(tmp_path: Path, old: set[Path], new: set[Path]) -> None:
+    project = tmp_path / "random"
+    for files in (old, new):
+        shutil.rmtree(project, ignore_errors=True)
+        for file in files:
+            place = project.joinpath(*file.parts[1:])
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(TREES / file, place)
+        project.mkdir(exist_ok=True)
+        if files is old:
+            first = opened(project)
+            first.load()
+            first.keep_view()
+    _, final = shown_while_loading(project)
+    assert replace(final.snapshot, number=0) == from_nothing(project)
