@@ -57,12 +57,12 @@ def index_changes(known: EventIndexes, changes: EventChanges) -> dict[str, dict[
     if any(map(is_report, changes.removed)):
         return None
     added, lost = index_events(sorted(changes.added, key=_AT)), index_events(changes.removed)
-    gone = {event.id for event in changes.removed}
+    removed_ids = {event.id for event in changes.removed}
     found: dict[str, dict[str, Any]] = {}
     for name in ("events", "harmful_events", "events_by_work"):
         old: Mapping[str, list[Event]] = getattr(known, name)
         keys = {**lost[name], **added[name]}
-        found[name] = {key: _merge(old.get(key, []), added[name].get(key, []), gone) for key in keys}
+        found[name] = {key: _merge(old.get(key, []), added[name].get(key, []), removed_ids) for key in keys}
     found["reports"] = {
         id: merge_reports((new, known.reports[id])) if id in known.reports else new
         for id, new in added["reports"].items()
@@ -74,9 +74,9 @@ def index_changes(known: EventIndexes, changes: EventChanges) -> dict[str, dict[
     return found
 
 
-def _merge(old: list[Event], new: list[Event], gone: Set[str]) -> list[Event]:
-    """Return the events in order of time, without those whose IDs are `gone`."""
-    kept = [event for event in old if event.id not in gone] if gone else old
+def _merge(old: list[Event], new: list[Event], removed_ids: Set[str]) -> list[Event]:
+    """Return the events in order of time, without those with `removed_ids`."""
+    kept = [event for event in old if event.id not in removed_ids] if removed_ids else old
     merged = kept + new
     if kept and new and new[0].at < kept[-1].at:
         merged.sort(key=_AT)
