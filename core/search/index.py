@@ -20,7 +20,7 @@ import msgspec
 from core.episodes.task_lookup import is_task, list_entries
 from core.search import store
 from core.search.scan import Owner, is_wanted
-from core.search.stamps import NamedStamp, are_current
+from core.search.stamps import Freshness, NamedStamp, are_current
 from core.search.trigrams import match_expression
 from core.search.words import HitKind, SearchFilters, SearchHit, SearchPlace, SearchWords
 from core.search.writer import IndexWriter
@@ -38,25 +38,6 @@ _Result = TypeVar("_Result")
 _COLUMNS: Final = (
     "r.id, r.unit, r.kind, r.attempt, r.action, r.at, r.file, r.pointer, r.text, r.checksum, u.task, u.path"
 )
-
-
-class Freshness:
-    """Which parts of the index are those of the files; the rest must be read from the files.
-
-    `stale` has the units whose records are outdated, `removed` the tasks that no longer exist, `tasks` the tasks of
-    which all but `logs` is to be read, and `other_logs` task and attempt of the outdated logs of other tasks.
-    """
-
-    def __init__(self) -> None:
-        self.stale: set[int] = set()
-        self.removed: dict[str, None] = {}
-        self.tasks: dict[str, None] = {}
-        self.logs: set[str] = set()
-        self.other_logs: dict[str, tuple[str, int]] = {}
-
-    @property
-    def is_complete(self) -> bool:
-        return not (self.stale or self.removed or self.tasks or self.other_logs)
 
 
 class SearchIndex:

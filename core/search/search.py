@@ -20,7 +20,8 @@ from core.search.words import HitKind, SearchFilters, SearchHit, SearchPlace, Se
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
-    from core.search.index import Freshness, SearchIndex
+    from core.search.index import SearchIndex
+    from core.search.stamps import Freshness
 
 MAX_RANKED: Final = 1000  # maximum number of indexed records that are ranked and counted
 _MAX_OWNERS: Final = 1024

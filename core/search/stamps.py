@@ -19,6 +19,25 @@ _OF_TASK: Final = ("", sources.ATTEMPTS, sources.METADATA, sources.TRAJECTORY, s
 _OF_ATTEMPT: Final = ("", sources.ATTEMPT, sources.OUTCOME, sources.PLAN)
 
 
+class Freshness:
+    """Which parts of the index are those of the files; the rest must be read from the files.
+
+    `stale` has the units whose records are outdated, `removed` the tasks that no longer exist, `tasks` the tasks of
+    which all but `logs` is to be read, and `other_logs` task and attempt of the outdated logs of other tasks.
+    """
+
+    def __init__(self) -> None:
+        self.stale: set[int] = set()
+        self.removed: dict[str, None] = {}
+        self.tasks: dict[str, None] = {}
+        self.logs: set[str] = set()
+        self.other_logs: dict[str, tuple[str, int]] = {}
+
+    @property
+    def is_complete(self) -> bool:
+        return not (self.stale or self.removed or self.tasks or self.other_logs)
+
+
 def read_stamps(folder: str, files: TaskFiles) -> list[NamedStamp]:
     """Return the stamps of all files and folders of a task but its logs.
 

@@ -23,7 +23,7 @@ from core.storage.file_reader import MAX_PATTERN_BYTES, read_file
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
-    from core.search.index import Freshness
+    from core.search.stamps import Freshness
     from core.search.words import SearchHit
 
 _BATCH: Final = 100  # number of records that are masked and inserted at once
