@@ -102,11 +102,11 @@ class PatternCollection:
                 self._touched |= changed
                 return
         # Unchanged records are identical objects: comparing 100,000 of them by value would be slow.
-        same = set(map(id, before)) & set(map(id, patterns))
-        old = group_pairs((pattern.id, pattern) for pattern in before if id(pattern) not in same)
-        new = group_pairs((pattern.id, pattern) for pattern in patterns if id(pattern) not in same)
+        gone, added = _difference(before, patterns)
+        old, new = (group_pairs((pattern.id, pattern) for pattern in found) for found in (gone, added))
+        left = set(map(id, gone))
         for pattern_id in {**old, **new}:
-            others = (copy for copy in self._copies.get(pattern_id, ()) if copy.file != file or id(copy) in same)
+            others = (copy for copy in self._copies.get(pattern_id, ()) if id(copy) not in left)
             copies = tuple(sorted((*others, *new.get(pattern_id, ())), key=_precedence))
             if copies:
                 self._copies[pattern_id] = copies
@@ -155,6 +155,15 @@ class PatternCollection:
     def findings(self) -> Iterator[Finding]:
         """Findings across files: duplicate IDs and references to unknown patterns."""
         return chain.from_iterable(chain(self._duplicates.values(), self._dangling.values()))
+
+
+def _difference(before: Sequence[Pattern], after: Sequence[Pattern]) -> tuple[list[Pattern], list[Pattern]]:
+    """Return the removed and the added records of two versions of a file."""
+    if len(before) == len(after):  # usually one record changed in its place
+        changed = [pair for pair in zip(before, after, strict=True) if pair[0] is not pair[1]]
+        before, after = [one for one, _ in changed], [one for _, one in changed]
+    same = set(map(id, before)) & set(map(id, after))
+    return [one for one in before if id(one) not in same], [one for one in after if id(one) not in same]
 
 
 def _set_findings(findings: dict[str, tuple[Finding, ...]], pattern_id: str, found: tuple[Finding, ...]) -> None:
