@@ -66,8 +66,8 @@ def dry_run(project: Project, command: Command, state: ProjectState | None = Non
     stage = _Stage(project, before)
     decided = stage.decide(command)
     after = stage.view
-    embeddings = _embeddings(before, after.snapshot)
-    return DryRun(decided, replace(after, queue=before.queue, offers=before.offers, embeddings=embeddings))
+    unchanged = {name: getattr(before, name) for name in ("queue", "offers", "task_embeddings")}
+    return DryRun(decided, replace(after, **unchanged, embeddings=_embeddings(before, after.snapshot)))
 
 
 def _embeddings(view: ProjectState, after: Snapshot) -> Embeddings[Pattern] | None:

@@ -17,7 +17,16 @@ from core.forecast.dry_run import DryRun, dry_run
 from core.learning.assessment import HELD, QUARANTINE, Assessment
 from core.learning.states import STATES
 from core.retrieval.rendering import count_tokens, render_context
-from core.review.context_recipients import LOOP, PAUSED, TASK, ContextCache, Recipient, list_recipients, same_texts
+from core.review.context_recipients import (
+    LOOP,
+    PAUSED,
+    TASK,
+    ContextCache,
+    Recipient,
+    find_changed_rows,
+    list_recipients,
+    same_texts,
+)
 from core.state.history import pattern_lineage
 from core.state.review_items import DUPLICATE, ReviewItem
 
@@ -196,12 +205,14 @@ class Forecaster:
         by_words, contexts = state.coverage, self._contexts
         run = dry_run(self._project, command, state)
         after, same = run.state, same_texts(state, run.state)
+        changed = find_changed_rows(state, after) if same else None
         readers = _readers(state, about)
         compared: dict[str, tuple[InjectedContext, InjectedContext]] = {}
         for task in dict.fromkeys(reader.task for reader in readers):
             if stop():
                 return None
-            compared[task] = contexts.current_context(state, task), contexts.dry_run_context(after, task, same=same)
+            now = contexts.current_context(state, task)
+            compared[task] = now, contexts.dry_run_context(after, task, same=same, changed=changed)
         pairs = [(reader, *compared[reader.task]) for reader in readers]
         known, come = state.snapshot.patterns.keys(), after.snapshot.patterns.keys()
         given, supposed = [one.pattern_ids for _, one, _ in pairs], [two.pattern_ids for _, _, two in pairs]

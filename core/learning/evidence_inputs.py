@@ -88,7 +88,7 @@ class EvidenceInputs(EvidenceIndex):
         for id in delta.attempts:
             affected |= after.unresolved.get(id, frozenset())
         curation = self.snapshot.curation, snapshot.curation
-        affected |= _find_changed_patterns(*curation)
+        affected |= find_changed_patterns(*curation)
         sources |= set(map(after.owner_id, _find_changed_keys(curation[0].bursts, curation[1].bursts)))
         old = [self.snapshot.patterns[id] for id in delta.patterns if id in self.snapshot.patterns]
         new = [snapshot.patterns[id] for id in delta.patterns if id in snapshot.patterns]
@@ -246,7 +246,8 @@ def _find_changed_keys(before: Mapping[str, object], after: Mapping[str, object]
     return {id for id in before.keys() | after.keys() if before.get(id) != after.get(id)}
 
 
-def _find_changed_patterns(before: CurationState, after: CurationState) -> set[str]:
+def find_changed_patterns(before: CurationState, after: CurationState) -> set[str]:
+    """Return the patterns about which two states of the decisions differ."""
     found = (before.extracted ^ after.extracted) | (before.imported.keys() ^ after.imported.keys())
     for name in ("pins", "inversions", "arrivals", "cleared", "approved"):
         found |= _find_changed_keys(getattr(before, name), getattr(after, name))

@@ -19,7 +19,7 @@ from core.base.errors import UnknownRecord
 from core.base.formatting import shorten_id
 from core.learning.assessment import HELD, HUMAN, INVERSION, QUARANTINE, RULE, Assessment
 from core.learning.evidence import claimed_rate
-from core.learning.evidence_inputs import EvidenceInputs, IgnoredReport
+from core.learning.evidence_inputs import EvidenceInputs, IgnoredReport, find_changed_patterns
 from core.learning.inversion_rules import Alternatives, Inversion, inversion_triggered, propose_inversion
 from core.learning.outcomes import Outcome, OutcomeSignals, score_outcome
 from core.learning.reconciliation import reconcile_record
@@ -99,6 +99,13 @@ class Scoreboard(Scores):
     def has_same_evidence(self, other: Scoreboard) -> bool:
         """Return whether both have the same evidence; their times may differ."""
         return self._columns is other._columns
+
+    def changed_patterns(self, other: Scoreboard) -> set[str] | None:
+        """Return patterns that the other board may assess differently; None if unknown."""
+        if self.ids != other.ids or self.now != other.now or self.settings != other.settings:
+            return None
+        rows = np.flatnonzero(self._columns.differs(other._columns)).tolist()
+        return {self.ids[row] for row in rows} | find_changed_patterns(self._curation, other._curation)
 
     def _is_valid_at(self, now: datetime) -> bool:
         """Return whether `now` is in the period for which the decayed sums are valid."""

@@ -90,6 +90,14 @@ class Columns:
         for name in _DECISIONS:
             getattr(self, name)[rows] = _EMPTY.get(name, 0)
 
+    def differs(self, other: Columns) -> Flags:
+        """Return whether each row differs from the same row of columns of equal length."""
+        pairs = ((getattr(self, one.name), getattr(other, one.name)) for one in fields(self))
+        differs = np.zeros(len(self.uses), np.bool_)
+        for one, two in pairs:
+            differs |= (one != two) & ~((one != one) & (two != two))  # NaN equals NaN here
+        return differs
+
     def map(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Columns:
         return Columns(*(change(getattr(self, one.name)) for one in fields(self)))
 

@@ -223,6 +223,7 @@ class InjectedContext(NamedTuple):
     context: str  # injected text, "" if nothing is injected
     tokens: int  # estimated size, see `count_tokens`
     pattern_ids: tuple[str, ...]  # injected patterns, best first
+    least: float = -math.inf  # patterns that rank lower were not considered; see `best_rank`
 
 
 def prepare_injection(
@@ -281,13 +282,31 @@ def prepare_context(
 ) -> InjectedContext:
     """Return only the context of `prepare_injection`, many times as fast."""
     selection = _Selection(patterns, board, settings, learned, strategies or Strategies())
+    least = -math.inf
     for candidate in Ranking(found, index, patterns, board, settings).candidates():
-        if selection.is_full:
-            break
         selection.try_add(candidate)
+        if selection.is_full:
+            least = _rank_of(candidate, settings)
+            break
     ids = (*(pattern.id for pattern, _ in selection.items), *selection.strategies.pattern_ids)
     context, _ = selection.finish()
-    return InjectedContext(context, count_tokens(context), ids)
+    return InjectedContext(context, count_tokens(context), ids, least)
+
+
+def best_rank(
+    found: Relevance,
+    index: PatternIndex,
+    patterns: Mapping[str, Pattern],
+    board: Scoreboard,
+    settings: InjectionSettings,
+) -> float:
+    """Return the rank value of the best injectable pattern of `found`, -inf if there is none."""
+    best = next(Ranking(found, index, patterns, board, settings).candidates(), None)
+    return -math.inf if best is None else _rank_of(best, settings)
+
+
+def _rank_of(candidate: ChosenPattern, settings: InjectionSettings) -> float:
+    return candidate.lower_bound if settings.order == "lower-bound" else candidate.score
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -70,6 +70,13 @@ class Relevance:
     is_semantic: NDArray[np.bool_]  # whether each has a vector
     learnings: tuple[LearningMatch, ...] = ()  # learnings that fit the task
     decomposition: bool = False  # whether the task is a decomposition
+
+    def only(self, rows: NDArray[np.int64]) -> Relevance:
+        """Return the relevance of these rows of the index alone."""
+        kept = np.isin(self.rows, rows)
+        parts = {name: values[kept] for name, values in self.parts.items()}
+        values, is_semantic = self.values[kept], self.is_semantic[kept]
+        return replace(self, rows=self.rows[kept], values=values, parts=parts, is_semantic=is_semantic)
 
     def parts_of(self, place: int, kind: PatternType) -> dict[str, float]:
         """Return what each part adds to the relevance of the pattern at `place`."""

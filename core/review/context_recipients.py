@@ -9,11 +9,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal
 
+import numpy as np
+
 from core.records.loops import LoopStatus
 from core.retrieval.embedding import is_available
-from core.state.contexts import task_context, task_relevance
+from core.state.contexts import may_change_context, task_context, task_relevance
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from core.records.patterns import Pattern
     from core.records.snapshot import Snapshot
     from core.retrieval.injection import InjectedContext
@@ -86,10 +90,24 @@ class ContextCache:
             found = self._given[task] = task_context(view, self._relevant[task])
         return found
 
-    def dry_run_context(self, view: ProjectState, task: str, *, same: bool) -> InjectedContext:
-        """Return the context in a dry run; `same` if its texts equal the real state's."""
-        known = self._relevant.get(task) if same else None
-        return task_context(view, task_relevance(view, task) if known is None else known)
+    def dry_run_context(
+        self, view: ProjectState, task: str, *, same: bool, changed: NDArray[np.int64] | None
+    ) -> InjectedContext:
+        """Return the context in a dry run; call `current_context` for the task before.
+
+        `same` is whether the texts equal the real state's, `changed` the result of `find_changed_rows`.
+        """
+        known, before = self._relevant[task], self._view
+        assert before is not None
+        if same and changed is not None:
+            given = self._given[task]
+            return task_context(view, known) if may_change_context(before, view, known, given, changed) else given
+        if same:
+            return task_context(view, known)
+        same_learnings = (
+            view.learnings.learnings is before.learnings.learnings and view.task_embeddings is before.task_embeddings
+        )
+        return task_context(view, task_relevance(view, task, known.learnings if same_learnings else None))
 
     def _base_on(self, view: ProjectState) -> None:
         sources = (view.embeddings, view.task_embeddings)
@@ -102,6 +120,20 @@ class ContextCache:
         if self._view is None or not (same_sources and same_texts(self._view, view)):
             self._relevant = {}
         self._view, self._vectors, self._learnings, self._given = view, [*vectors], learnings, {}
+
+
+def find_changed_rows(before: ProjectState, after: ProjectState) -> NDArray[np.int64] | None:
+    """Return the rows of the changed patterns in the index; None if other changes affect contexts.
+
+    The texts are the same in both states.
+    """
+    changed = before.board.changed_patterns(after.board)
+    curation = before.snapshot.curation, after.snapshot.curation
+    if changed is None or curation[0].approved_texts != curation[1].approved_texts:
+        return None
+    records, rows = after.snapshot.patterns, before.index.rows
+    changed |= {id for id, pattern in before.snapshot.patterns.items() if records.get(id) is not pattern}
+    return np.array(sorted(rows[id] for id in changed if id in rows), np.int64)
 
 
 def same_texts(one: ProjectState, other: ProjectState) -> bool:

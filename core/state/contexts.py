@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from core.retrieval.decomposition import Strategies, choose_strategies
-from core.retrieval.injection import InjectedContext, Injection, prepare_context, prepare_injection
+from core.retrieval.injection import InjectedContext, Injection, best_rank, prepare_context, prepare_injection
 from core.retrieval.reflections import ChosenReflection, ReflectionChoice
 from core.retrieval.relevance import Relevance, measure_relevance
 from core.retrieval.task import TaskProfile, analyse_task
 from core.state.findings import ledger_error
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from core.config.settings import InjectionSettings
     from core.retrieval.embeddings import Closeness
     from core.retrieval.learnings import LearningMatch
@@ -45,11 +49,15 @@ def prepare_task_injection(
     return prepare_injection(profile, index, patterns, board, settings, closeness, reflections, strategies)
 
 
-def task_relevance(state: ProjectState, task: str) -> Relevance:
-    """Measure the relevance of patterns and learnings to a task; ignores states."""
+def task_relevance(state: ProjectState, task: str, learnings: tuple[LearningMatch, ...] | None = None) -> Relevance:
+    """Measure the relevance of patterns and learnings to a task; ignores states.
+
+    `learnings` are those that fit the task, if they are known.
+    """
     profile = analyse_task(task)
     found = measure_relevance(profile, state.index, state.snapshot.patterns, _closeness(state, task))
-    return replace(found, learnings=_match_learnings(state, profile), decomposition=profile.decomposition)
+    learnings = _match_learnings(state, profile) if learnings is None else learnings
+    return replace(found, learnings=learnings, decomposition=profile.decomposition)
 
 
 def task_context(state: ProjectState, found: Relevance) -> InjectedContext:
@@ -58,6 +66,23 @@ def task_context(state: ProjectState, found: Relevance) -> InjectedContext:
     reflections = _choose_reflections(state, found.learnings, settings)
     patterns = state.snapshot.patterns
     return prepare_context(found, state.index, patterns, state.board, settings, reflections, strategies)
+
+
+def may_change_context(
+    before: ProjectState, after: ProjectState, found: Relevance, given: InjectedContext, changed: NDArray[np.int64]
+) -> bool:
+    """Return whether changed patterns may change a context; texts are the same in both states.
+
+    `given` is the context before. `changed` are the rows of changed patterns in the index. A pattern that ranks below
+    those that were considered, before and after, changes nothing.
+    """
+    relevant, settings = found.only(changed), _effective(before, None)
+    if found.decomposition or settings != _effective(after, None):
+        return True
+    if not len(relevant.rows):
+        return False
+    ranks = (best_rank(relevant, one.index, one.snapshot.patterns, one.board, settings) for one in (before, after))
+    return any(rank >= given.least for rank in ranks if rank > -math.inf)
 
 
 def held_reflections(state: ProjectState, task: str) -> tuple[ChosenReflection, ...]:

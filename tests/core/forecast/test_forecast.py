@@ -19,6 +19,7 @@ from core.forecast.forecast import Forecast, Forecaster, forecast_bulk
 from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.patterns import Maturity
+from core.retrieval.injection import InjectedContext
 from core.retrieval.relevance import Relevance
 from core.review import context_recipients
 from core.review.answers import Answer, answer, answers
@@ -193,9 +194,9 @@ def made(folder: Path, patterns: list[dict[str, object]], tasks: list[str]) -> P
 @pytest.mark.slow
 @EXAMPLES
 @given(
-    st.lists(records(), min_size=2, max_size=7),
+    st.lists(records(), min_size=2, max_size=12),
     st.lists(words, min_size=1, max_size=3),
-    st.lists(st.tuples(st.sampled_from(("promote", "deprecate", "quarantine")), st.integers(0, 6)), max_size=3),
+    st.lists(st.tuples(st.sampled_from(("promote", "deprecate", "quarantine")), st.integers(0, 11)), max_size=3),
     st.integers(0, 100),
     st.integers(0, 100),
     st.booleans(),
@@ -389,6 +390,33 @@ def test_relevance_is_computed_once_for_equal_texts(open_project: Project, monke
     other = question(open_project.view, INVERSION)
     assert forecaster.forecast(open_project.view, other, answer_of(open_project, other, "deprecate"))
     assert len(counted) == tasks
+
+
+def test_only_contexts_that_a_decision_may_change_are_computed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def record(word: str) -> dict[str, object]:
+        signature = {"error_type": "RareError", "error_pattern": word}
+        return {"pattern_id": f"pat-error-{word}-001", "error_signature": signature, "fix_approach": f"Use {word}"}
+
+    counts = {"success_rate": 1.0, "usage_count": 9}
+    with meaning(on=False):
+        patterns = [record(word) | counts for word in WORDS]
+        open_project = made(tmp_path, patterns, [f"Change the {word} page" for word in WORDS[:4]])
+        item = ReviewItem(kind="borderline", subject="pat-error-auth-001", question="?", reason="?", priority=0.5)
+        forecaster, given = Forecaster(open_project), answer_of(open_project, item, "deprecate")
+        assert forecaster.forecast(open_project.view, item, given)
+        counted: list[ProjectState] = []
+        real = contexts_of_state.task_context
+
+        def context(view: ProjectState, found: Relevance) -> InjectedContext:
+            counted.append(view)
+            return real(view, found)
+
+        monkeypatch.setattr(context_recipients, "task_context", context)
+        found = forecaster.forecast(open_project.view, item, given)
+        assert found is not None
+        assert (len(counted), len(found.changed), found.loops + found.tasks) == (1, 1, 4)
 
 
 def test_forecast_can_be_stopped(open_project: Project) -> None:
