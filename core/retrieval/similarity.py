@@ -231,6 +231,8 @@ class TextBlock:
             return _Candidates(np.empty(0, np.intp), np.empty(0, np.intp), 0)
         counts = np.bincount(np.concatenate(lists) - first, minlength=len(self.sizes) - first)
         needed = (threshold - _SLACK) / 2 * (self.sizes[first:] + len(words)) - 1
+        if len(self.ids) <= _MAX_CANDIDATES:  # few enough to compare all that share a word
+            needed = np.ones_like(needed)
         enough = np.flatnonzero(counts >= np.maximum(needed, 1))
         return _Candidates(enough + first, counts[enough], _MAX_CANDIDATES)
 
