@@ -22,7 +22,7 @@ from core.config.settings import Settings
 from core.project.project import Project
 from tui.actions import PLACES
 from tui.app import RalphdeckApp
-from tui.engine import PAUSE_SECONDS
+from tui.engine import PAINT_SECONDS
 from tui.screens.base_screen import BaseScreen
 from tui.state.user_state import UserState
 from tui.widgets.record_table import RecordTable
@@ -190,7 +190,7 @@ class User:
     async def searched(self) -> None:
         """Wait until all that Review could ask has been found, and all is drawn."""
         await self.settled()
-        await self.until(lambda: self.app.engine.seconds_left() != PAUSE_SECONDS, "what Review could ask")
+        await self.until(lambda: self.app.engine.seconds_left() > PAINT_SECONDS, "what Review could ask")
         await self.settled()
 
     @asynccontextmanager
