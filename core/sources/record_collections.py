@@ -102,9 +102,9 @@ class PatternCollection:
                 self._touched |= changed
                 return
         # Unchanged records are identical objects: comparing 100,000 of them by value would be slow.
-        gone, added = _difference(before, patterns)
-        old, new = (group_pairs((pattern.id, pattern) for pattern in found) for found in (gone, added))
-        left = set(map(id, gone))
+        removed, added = _difference(before, patterns)
+        old, new = (group_pairs((pattern.id, pattern) for pattern in found) for found in (removed, added))
+        left = set(map(id, removed))
         for pattern_id in {**old, **new}:
             others = (copy for copy in self._copies.get(pattern_id, ()) if id(copy) not in left)
             copies = tuple(sorted((*others, *new.get(pattern_id, ())), key=_precedence))
