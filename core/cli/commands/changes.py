@@ -16,7 +16,6 @@ from core.cli.support.project import chosen_project, open_project
 from core.cli.support.user_files import last_visit
 from core.curation.decision_text import subject_text
 from core.records.decisions import TURNS, Decision
-from core.state.findings import all_findings
 
 if TYPE_CHECKING:
     from core.history.changes import PatternChange, StateComparison
@@ -58,6 +57,7 @@ def changes(since: datetime | str | None, until: datetime | None, is_complete: b
     """
     from core.history.as_of import build_past_state
     from core.history.changes import compare_states
+    from core.state.findings import all_findings
 
     state = open_project().view
     start = since if isinstance(since, datetime) else last_visit(chosen_project().project)

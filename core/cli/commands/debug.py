@@ -11,7 +11,6 @@ import click
 from core.base.errors import UnknownRecord
 from core.base.text import visible_line
 from core.cli.json import objects
-from core.cli.json.debug import causes_of, failing_tests, fix_rate, fix_template, session_details, session_rows
 from core.cli.render.document import print_document
 from core.cli.render.output import Column, format_optional, id_column, minute, percent, print_table, remark, respond
 from core.cli.support.as_of import PastMoment
@@ -21,10 +20,8 @@ from core.cli.support.project import chosen_project, open_project
 from core.debug_memory import index as keys
 from core.debug_memory.index import ANY_FILE, FixCounts, Postings, compile_like, matching_spellings, newest_first
 from core.debug_memory.reports import MIN_RUNS, report_causes, report_fix_templates, report_recurring_failures
-from core.documents.debug_sessions import session_document
 from core.documents.signs import session_status_sign
 from core.records.debug_sessions import ESCALATED, STATUSES, DebugSession
-from core.state.findings import all_findings
 
 if TYPE_CHECKING:
     from core.state.project_state import ProjectState
@@ -84,6 +81,9 @@ def normalize_cause(category: str) -> str:
 
 
 def print_sessions(state: ProjectState, found: Sequence[DebugSession]) -> None:
+    from core.cli.json.debug import causes_of, failing_tests, session_rows
+    from core.state.findings import all_findings
+
     def status(session: DebugSession) -> str:
         return session_status_sign(session, state.snapshot).text if session.status else ""
 
@@ -114,6 +114,10 @@ def show(session_id: str) -> None:
       ralphdeck debug show dm-001-example
       ralphdeck debug show dm-001-example --json | jq .session.executions
     """
+    from core.cli.json.debug import session_details
+    from core.documents.debug_sessions import session_document
+    from core.state.findings import all_findings
+
     state = open_project().view
     session = find_session(state, session_id)
     findings = tuple(finding for finding in all_findings(state) if finding.file == session.file)
@@ -174,6 +178,9 @@ def templates(category: str, min_effectiveness: float) -> None:
       ralphdeck debug templates null_undefined_access
       ralphdeck debug templates race_condition --min-effectiveness 0.5 --json
     """
+    from core.cli.json.debug import fix_template
+    from core.state.findings import all_findings
+
     state = open_project().view
     level = state.settings.interval_level
     found = report_fix_templates(state.debug, normalize_cause(category), min_effectiveness)
@@ -226,6 +233,9 @@ def escalations(since: datetime | None) -> None:
     Example:
       ralphdeck debug escalations --since 7d
     """
+    from core.cli.json.debug import session_rows
+    from core.state.findings import all_findings
+
     state = open_project().view
     found = state.escalations(since)
     columns = (
@@ -266,6 +276,9 @@ def causes(min_count: int) -> None:
     Example:
       ralphdeck debug causes
     """
+    from core.cli.json.debug import fix_rate
+    from core.state.findings import all_findings
+
     state = open_project().view
     level = state.settings.interval_level
     found, again = report_causes(state.debug), report_recurring_failures(state.debug, min_count)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,9 +13,10 @@ from core.cli.json import objects
 from core.cli.render.output import Column, day, id_column, line, print_table, remark, respond, warn
 from core.cli.support.options import DecidingCommand, ReadingCommand
 from core.cli.support.project import chosen_project, decider, now, read_configuration
-from core.debug_memory.archive import DebugArchive
-from core.debug_memory.retention import UNDATED, RetentionPeriod, RetentionPlan
 from core.records.debug_sessions import IN_PROGRESS
+
+if TYPE_CHECKING:
+    from core.debug_memory.retention import RetentionPeriod, RetentionPlan
 
 
 @click.command("archive-expired", cls=DecidingCommand)
@@ -31,6 +33,8 @@ def archive_expired(dry_run: bool) -> None:
       ralphdeck debug archive-expired --dry-run
       ralphdeck debug archive-expired
     """
+    from core.debug_memory.archive import DebugArchive
+
     settings, at = read_configuration().settings.debug_memory, now()
     archive = DebugArchive(chosen_project(), by=decider())
     if dry_run:
@@ -75,6 +79,8 @@ def _remark_partly_due(plan: Sequence[RetentionPlan], at: datetime) -> None:
 
 
 def _rule(period: RetentionPeriod) -> str:
+    from core.debug_memory.retention import UNDATED
+
     names = {IN_PROGRESS: "in progress", UNDATED: "not dated"}
     return names.get(period.rule, f"{period.rule} ({plural(period.days or 0, 'day')})")
 
@@ -87,6 +93,8 @@ def archived() -> None:
     Example:
       ralphdeck debug archived
     """
+    from core.debug_memory.archive import DebugArchive
+
     found = DebugArchive(chosen_project()).list_sessions()
     columns = (
         id_column("SESSION", lambda item: item.session.id),
@@ -112,6 +120,8 @@ def restore(session_id: str) -> None:
     Example:
       ralphdeck debug archived && ralphdeck debug restore dm-001-example
     """
+    from core.debug_memory.archive import DebugArchive
+
     restored = DebugArchive(chosen_project(), by=decider()).restore(session_id, now())
 
     def show() -> None:

@@ -10,10 +10,7 @@ import click
 
 from core.base.errors import Refused
 from core.base.text import plural, visible_line
-from core.cli.commands.debug import find_session
-from core.cli.commands.decisions import decided_json
 from core.cli.json import objects
-from core.cli.json.debug import fix_rate, fix_template
 from core.cli.json.loops import record_update
 from core.cli.render.output import line, percent, print_bytes, remark, respond, warn
 from core.cli.support.id_completion import complete_pattern, complete_session
@@ -23,9 +20,7 @@ from core.cli.support.project import chosen_project, open_project
 from core.cli.support.work_options import print_recorded_counts
 from core.config.paths import relative_to_project
 from core.debug_memory.index import ANY_FILE
-from core.debug_memory.runner_reports import parse_failures
 from core.records.debug_sessions import Failure
-from core.state.findings import all_findings
 from core.storage.file_reader import MAX_BYTES
 
 if TYPE_CHECKING:
@@ -70,7 +65,11 @@ def failure(
       npx jest --json | ralphdeck debug failure --input -
       ralphdeck debug failure --session dm-001-example --json
     """
+    from core.cli.commands.debug import find_session
+    from core.cli.json.debug import fix_rate, fix_template
+    from core.debug_memory.runner_reports import parse_failures
     from core.project.debug_hooks import on_failure
+    from core.state.findings import all_findings
 
     if [session_id is not None, given is not None, bool(error_type or message)].count(True) != 1:
         raise click.UsageError("give either --error-type and --message, or --session, or --input")
@@ -130,6 +129,8 @@ def success(session_id: str, applied: tuple[str, ...], dry_run: bool) -> None:
       ralphdeck debug success dm-001-example --dry-run
       ralphdeck debug success dm-001-example --applied pat-error-null-check-015
     """
+    from core.cli.commands.debug import find_session
+    from core.cli.commands.decisions import decided_json
     from core.project.debug_hooks import on_success
 
     project = open_project(records=not dry_run)
@@ -189,6 +190,7 @@ def escalate(session_id: str, reason: str) -> None:
     Example:
       ralphdeck debug escalate dm-001-example --reason "needs credentials"
     """
+    from core.cli.commands.debug import find_session
     from core.project.debug_hooks import on_escalation
 
     project = open_project(records=True)

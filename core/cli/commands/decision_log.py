@@ -15,12 +15,12 @@ from core.cli.support.input_file import read_input
 from core.cli.support.options import ReadingCommand, invocation, limit_option, output_option, words_option
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
 from core.curation.decision_text import about_text, describe_change, verb_text
-from core.ledger.verify import MAX_HEADS_BYTES, Head, check_project, read_heads, verify_ledger
 from core.records.decisions import Decision, Verb
 from core.storage.atomic_write import export_file, write_file
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
+    from core.ledger.verify import Head
 
 
 @click.command(cls=ReadingCommand)
@@ -108,6 +108,8 @@ def _reason(decision: Decision) -> str:
 
 
 def _print_head(output: Path | None) -> None:
+    from core.ledger.verify import Head, verify_ledger
+
     paths = chosen_project()
     file = export_file(str(output), paths) if output is not None else None
     found = verify_ledger(paths)
@@ -136,6 +138,7 @@ def _project_id(paths: ProjectPaths) -> str:
 
 def _verify(against: str | None) -> None:
     from core.curation.exchange.origins import known_origin  # only a head needs it
+    from core.ledger.verify import MAX_HEADS_BYTES, check_project, read_heads, verify_ledger
 
     paths = chosen_project()
     heads: tuple[Head, ...] = ()

@@ -28,7 +28,6 @@ from core.curation.commands import (
     bulk,
 )
 from core.records.decisions import Verb
-from core.state.findings import all_findings
 
 if TYPE_CHECKING:
     from core.curation.decision_writer import Decided
@@ -314,6 +313,8 @@ def _proposals(project: Project, pattern_id: str | None) -> list[Inversion]:
 
 
 def _list_proposals(project: Project, proposals: Sequence[Inversion]) -> None:
+    from core.state.findings import all_findings
+
     def show() -> None:
         for proposal in proposals:
             line((proposal.pattern_id, "bold"), f"  {proposal.reason}")

@@ -25,21 +25,16 @@ from core.cli.support.options import ReadingCommand, invocation
 from core.cli.support.project import chosen_project, configured_decider, open_project, read_configuration
 from core.cli.support.user_files import keymap_file, log_file, state_file
 from core.learning.bursts import format_burst
-from core.ledger.ledger import Ledger
-from core.ledger.verify import verify_ledger
-from core.metrics.derived_files import compare_metrics, read_recorded_metrics
 from core.metrics.effectiveness import compute_effectiveness
 from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, LoopStatus
-from core.sources.configuration import DEFAULT, PLACES, Configuration, SettingValue
-from core.sources.parse_cache import cache_file
-from core.state.findings import all_findings
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
     from core.project.project import Project
     from core.records.snapshot import Snapshot
+    from core.sources.configuration import Configuration, SettingValue
     from core.state.project_state import ProjectState
 
 OK: Final = "ok"
@@ -80,6 +75,9 @@ def doctor() -> None:
       ralphdeck doctor
       ralphdeck doctor --strict --json    (in CI: exit code 3 if a file cannot be used)
     """
+    from core.sources.parse_cache import cache_file
+    from core.state.findings import all_findings
+
     missing: ProjectNotFound | None = None
     findings: tuple[Finding, ...] = ()
     doubts: list[Finding] = []
@@ -243,6 +241,8 @@ def _evidence(view: ProjectState, doubts: Sequence[Finding]) -> Iterator[Found]:
 
 def _metrics(paths: ProjectPaths, view: ProjectState) -> Found:
     """Check whether the metrics in files agree with the evidence."""
+    from core.metrics.derived_files import compare_metrics, read_recorded_metrics
+
     found = compare_metrics(read_recorded_metrics(paths), compute_effectiveness(view.snapshot, view.board, view.now))
     if not found:
         return "metrics", OK, "metrics in files and the evidence agree"
@@ -276,6 +276,9 @@ def _named(ids: list[str]) -> str:
 
 
 def _curation(paths: ProjectPaths, snapshot: Snapshot, settings: Settings) -> Iterator[Found]:
+    from core.ledger.ledger import Ledger
+    from core.ledger.verify import verify_ledger
+
     name, source = configured_decider(settings)
     yield "actor", NOTE, f"decisions are signed {visible_line(name, 80)} (from {source})"
     yield "decisions", NOTE, f"{len(snapshot.decisions)} in {paths.relative(paths.ledger)}"
@@ -318,6 +321,8 @@ def _watch(paths: ProjectPaths) -> Iterator[Found]:
 
 def _settings(configuration: Configuration) -> Iterator[Found]:
     """List each setting in the file, then the defaults of each group of settings."""
+    from core.sources.configuration import DEFAULT, PLACES
+
     file = configuration.file
     for unusable in configuration.unusable:
         yield unusable, ERROR, f"cannot be read; {f'{file} is used' if file else 'the defaults are used'}"

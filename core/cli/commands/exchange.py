@@ -16,9 +16,6 @@ from core.cli.support.options import DecidingCommand, ReadingCommand, invocation
 from core.cli.support.pattern_filter import PatternFilter, filter_options
 from core.cli.support.project import chosen_project, now, open_project, read_configuration, read_snapshot
 from core.curation.commands import ImportPatterns
-from core.curation.exchange.export import export, read_entries
-from core.curation.exchange.import_file import MAX_IMPORT_BYTES
-from core.curation.exchange.origins import project_origin
 from core.records.findings import Severity
 from core.storage.atomic_write import export_file, write_file
 
@@ -51,6 +48,8 @@ def export_patterns(output: Path | None, team_shared: bool, wanted: PatternFilte
       ralphdeck pattern export --output patterns-backup.json
       ralphdeck pattern export --team-shared --min-success-rate 0.7 --output team-patterns.json
     """
+    from core.curation.exchange.export import export, read_entries
+    from core.curation.exchange.origins import project_origin
     from core.learning.scoreboard import Scoreboard
 
     if invocation().as_json and output is None:
@@ -95,6 +94,8 @@ def import_patterns(file: Path, dry_run: bool, reason: str) -> None:
       ralphdeck pattern import --input team-patterns.json --dry-run
       ralphdeck pattern import --input team-patterns.json && ralphdeck undo
     """
+    from core.curation.exchange.import_file import MAX_IMPORT_BYTES
+
     project = open_project()
     data = read_input(file, MAX_IMPORT_BYTES)
     plan = project.import_plan(file.name, data)

@@ -8,7 +8,6 @@ import click
 
 from core.base.errors import Unwritable
 from core.base.id_lookup import find_matching_ids
-from core.cli.commands.decisions import decided_json
 from core.cli.json import objects
 from core.cli.render.output import end, line, percent, print_json, remark, warn
 from core.cli.support.id_completion import complete_source
@@ -18,7 +17,6 @@ from core.curation.commands import Extract
 from core.episodes.loop_links import link_tasks
 from core.extraction.strategies import list_work_ids
 from core.records.patterns import PatternType
-from core.state.findings import all_findings
 
 if TYPE_CHECKING:
     from core.curation.decision_writer import Decided
@@ -56,6 +54,9 @@ def extract(source: str | None, is_all: bool, types: frozenset[str], dry_run: bo
       ralphdeck loop extract recurring-1a2b3c4d5e --dry-run
       ralphdeck loop extract --all --json
     """
+    from core.cli.commands.decisions import decided_json
+    from core.state.findings import all_findings
+
     if (source is None) != is_all:
         raise click.UsageError("give either a LOOP, TASK, debug SESSION or recurring LEARNING, or --all")
     kinds = frozenset(map(PatternType, types)) or frozenset(PatternType)

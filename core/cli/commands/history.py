@@ -17,25 +17,14 @@ from core.cli.support.options import ReadingCommand, invocation, words_option
 from core.cli.support.project import chosen_project, now, read_configuration
 from core.config.settings import WatchSettings
 from core.documents.markdown import blocks_markdown, to_markdown
-from core.documents.tasks import attempt_document, reflection_sections, task_document, whole_history_document
 from core.episodes.attempt_state import AttemptCondition, assess_attempt
-from core.episodes.history import (
-    COUNT_DIFFERS,
-    AttemptDetail,
-    TaskHistory,
-    WholeHistory,
-    filter_history,
-    read_attempt,
-    read_history,
-    read_whole_history,
-)
-from core.episodes.task_lookup import find_attempt
 from core.records.episodes import Attempt, Task
 from core.records.loops import Outcome
 from core.storage.atomic_write import export_file, write_file
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
+    from core.episodes.history import AttemptDetail, TaskHistory, WholeHistory
     from core.records.findings import Finding
 
 _LIMIT: Final = 50
@@ -84,6 +73,9 @@ def history(
       ralphdeck history task-001 --reflections --outcome failure,timeout
       ralphdeck history task-001 --export task-001.md
     """
+    from core.episodes.history import read_attempt
+    from core.episodes.task_lookup import find_attempt
+
     if export is not None and export.suffix.lower() not in {*_MARKDOWN, ".json"}:
         raise click.UsageError(f"--export writes .md or .json, not {export.suffix or 'a file without a suffix'}")
     paths = chosen_project()
@@ -115,6 +107,16 @@ def _show(
     limit: int,
 ) -> Sequence[Finding]:
     """Print a task or one attempt, and return the findings."""
+    from core.documents.tasks import attempt_document, reflection_sections, task_document
+    from core.episodes.history import (
+        COUNT_DIFFERS,
+        AttemptDetail,
+        TaskHistory,
+        filter_history,
+        read_attempt,
+        read_history,
+    )
+
     shown: TaskHistory | AttemptDetail
     if attempt is None:
         whole = read_history(paths, task_id)
@@ -142,6 +144,8 @@ def _show(
 
 def _read_all(paths: ProjectPaths, task_id: str, outcomes: Collection[Outcome]) -> WholeHistory:
     """Read all attempts, or those with certain outcomes, with their actions."""
+    from core.episodes.history import WholeHistory, filter_history, read_whole_history
+
     whole = read_whole_history(paths, task_id)
     if not outcomes:
         return whole
@@ -150,10 +154,14 @@ def _read_all(paths: ProjectPaths, task_id: str, outcomes: Collection[Outcome]) 
 
 
 def _findings(found: TaskHistory | WholeHistory | AttemptDetail) -> Sequence[Finding]:
+    from core.episodes.history import AttemptDetail
+
     return (*found.findings, *found.actions.findings) if isinstance(found, AttemptDetail) else found.findings
 
 
 def _json(found: WholeHistory | AttemptDetail, only_reflections: bool) -> objects.Wire:
+    from core.episodes.history import AttemptDetail
+
     findings = _findings(found)
     if only_reflections:
         return objects.ReflectionList.of(reflections=found.reflections, findings=findings)
@@ -164,6 +172,9 @@ def _json(found: WholeHistory | AttemptDetail, only_reflections: bool) -> object
 
 
 def _markdown(found: WholeHistory | AttemptDetail, only_reflections: bool) -> bytes:
+    from core.documents.tasks import attempt_document, reflection_sections, whole_history_document
+    from core.episodes.history import TaskHistory, WholeHistory
+
     if only_reflections:
         text = blocks_markdown(reflection_sections(found.reflections), 2) + "\n"
     elif isinstance(found, WholeHistory):

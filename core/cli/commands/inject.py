@@ -21,7 +21,6 @@ from core.cli.support.project import open_project
 from core.records.loops import Liveness, Loop
 from core.records.patterns import PatternType
 from core.retrieval.task import CATEGORIES
-from core.state.findings import all_findings, ledger_error
 from core.storage.atomic_write import export_file, write_file
 
 if TYPE_CHECKING:
@@ -84,6 +83,8 @@ def inject(
       ralphdeck loop inject --task "Speed up the report query" --top-k 3 --types error,anti --json
       ralphdeck loop inject --hook claude-code
     """
+    from core.state.findings import all_findings
+
     as_json = invocation().as_json
     if hook is not None and (output is not None or as_json or invocation().strict):
         raise click.UsageError("--hook excludes --output, --json and --strict")
@@ -169,6 +170,7 @@ def _injection(
     **changes: Any,
 ) -> Injection:
     from core.state.contexts import prepare_task_injection
+    from core.state.findings import ledger_error
 
     state = project.view
     if problem := ledger_error(state):

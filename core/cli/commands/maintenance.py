@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from core.cli.commands.decisions import decide_each, patterns_argument, print_decided, required_reason_option
+from core.cli.commands.decisions import patterns_argument, required_reason_option
 from core.cli.json import objects
 from core.cli.render.output import Column, day, id_column, line, percent, print_table, respond
 from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import COUNT, FRACTION, DecidingCommand, ReadingCommand, reason_option
 from core.cli.support.project import chosen_project, now, open_project
 from core.curation.commands import Archive, Merge, PrunePatterns, Restore
-from core.curation.merge import Tally, as_read, check_pair, merge_changes
-from core.curation.pattern_registry import Registry
-from core.sources.archives import read_archives
-from core.state.findings import all_findings
 
 if TYPE_CHECKING:
     from core.records.patterns import Pattern
@@ -42,6 +38,9 @@ def prune(
       ralphdeck pattern prune --dry-run
       ralphdeck pattern prune --min-success-rate 0.6 --max-age-days 180
     """
+    from core.cli.commands.decisions import print_decided
+    from core.state.findings import all_findings
+
     project = open_project()
     given = {"min_success_rate": min_success_rate, "min_usage_count": min_usage, "max_age_days": max_age_days}
     policy = replace(project.settings.pruning, **{name: value for name, value in given.items() if value is not None})
@@ -76,6 +75,8 @@ def archive(pattern_ids: tuple[str, ...], reason: str) -> None:
     Example:
       ralphdeck pattern archive pat-error-retry-004 --reason "the library was removed"
     """
+    from core.cli.commands.decisions import decide_each
+
     project = open_project()
     ids = [project.view.find_pattern(pattern_id).id for pattern_id in dict.fromkeys(pattern_ids)]
     decide_each(project, [Archive(pattern_id, reason=reason) for pattern_id in ids])
@@ -91,6 +92,8 @@ def restore(pattern_id: str, reason: str) -> None:
     Example:
       ralphdeck pattern archived && ralphdeck pattern restore pat-error-retry-004
     """
+    from core.cli.commands.decisions import print_decided
+
     print_decided(open_project().decide(Restore(pattern_id, reason=reason)))
 
 
@@ -102,6 +105,8 @@ def archived() -> None:
     Example:
       ralphdeck pattern archived
     """
+    from core.sources.archives import read_archives
+
     found, findings = read_archives(chosen_project())
     columns = (
         id_column("ID", lambda item: item.pattern.id),
@@ -129,6 +134,7 @@ def duplicates(threshold: float | None) -> None:
       ralphdeck pattern merge pat-error-null-check-015 pat-error-null-guard-002
     """
     from core.retrieval.similarity import cap_similarity
+    from core.state.findings import all_findings
 
     project = open_project()
     state = project.view
@@ -166,6 +172,8 @@ def merge(target: str, other: str, dry_run: bool, reason: str) -> None:
       ralphdeck pattern merge pat-error-null-check-015 pat-error-null-guard-002 --dry-run
       ralphdeck pattern merge pat-error-null-check-015 pat-error-null-guard-002
     """
+    from core.cli.commands.decisions import print_decided
+
     project = open_project()
     patterns = project.view.find_pattern(target), project.view.find_pattern(other)
     if dry_run:
@@ -176,6 +184,9 @@ def merge(target: str, other: str, dry_run: bool, reason: str) -> None:
 
 def _print_preview(target: Pattern, other: Pattern) -> None:
     """Print the counts that the kept record would have after a merge."""
+    from core.curation.merge import as_read, check_pair, merge_changes
+    from core.curation.pattern_registry import Registry
+
     check_pair(target, other)
     registry = Registry(chosen_project())
     ours, theirs = registry.record(target).value, registry.record(other).value
@@ -199,11 +210,15 @@ def _print_preview(target: Pattern, other: Pattern) -> None:
 
 
 def _counts(pattern: Pattern) -> objects.Wire:
+    from core.curation.merge import Tally
+
     counts = pattern.recorded_counts
     return objects.RecordedCounts.of(Tally.of(counts), success_rate=counts.rate)
 
 
 def _uses(pattern: Pattern) -> str:
     """Format counts: `3 of 4, 75 %`; for an anti-pattern, failures of the approach."""
+    from core.curation.merge import Tally
+
     tally, rate = Tally.of(pattern.recorded_counts), percent(pattern.recorded_counts.rate)
     return f"{tally.successes} of {tally.uses}" + (f", {rate}" if rate else "")

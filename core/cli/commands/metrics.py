@@ -14,7 +14,6 @@ from core.cli.render.output import Column, line, percent, print_table, respond
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import open_project
 from core.metrics import DEFAULT_WEEKS
-from core.metrics.derived_files import compare_metrics, read_recorded_metrics
 from core.metrics.effectiveness import (
     Comparison,
     EffectivenessMetrics,
@@ -23,7 +22,6 @@ from core.metrics.effectiveness import (
     compute_effectiveness,
     count_states,
 )
-from core.state.findings import all_findings
 from core.storage.atomic_write import export_file, file_exists, write_file
 
 if TYPE_CHECKING:
@@ -65,7 +63,9 @@ def metrics(weeks: int, export: str | None, force: bool) -> None:
       ralphdeck metrics --weeks 52 --export report.md
     """
     from core.metrics.dashboard import build_dashboard
+    from core.metrics.derived_files import compare_metrics, read_recorded_metrics
     from core.metrics.sections import build_figures
+    from core.state.findings import all_findings
 
     project = open_project()
     state, settings = project.search_all(), project.settings

@@ -17,11 +17,9 @@ from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import ReadingCommand
 from core.cli.support.pattern_filter import PatternFilter, filter_options
 from core.cli.support.project import now, open_project, read_configuration, read_snapshot
-from core.documents.patterns import explanation, pattern_document
 from core.learning.assessment import HELD, QUARANTINE, Assessment
 from core.learning.bursts import known_time
 from core.records.patterns import Maturity, Pattern, PatternType
-from core.state.findings import all_findings, count_conflicts
 from core.state.history import explain_pattern, pattern_lineage
 
 if TYPE_CHECKING:
@@ -118,6 +116,9 @@ def show_pattern(pattern_id: str, as_of: datetime | None) -> None:
       ralphdeck pattern show null-check --json | jq .lineage
       ralphdeck pattern show pat-error-null-check-015 --as-of 7d
     """
+    from core.documents.patterns import pattern_document
+    from core.state.findings import all_findings
+
     state = state_as_of(as_of)
     pattern = state.find_pattern(pattern_id)
     findings = tuple(finding for finding in all_findings(state) if finding.file == pattern.file)
@@ -162,6 +163,9 @@ def why(pattern_id: str) -> None:
     Example:
       ralphdeck pattern why pat-error-null-check-015
     """
+    from core.documents.patterns import explanation
+    from core.state.findings import all_findings
+
     state = open_project().view
     pattern = state.find_pattern(pattern_id)
 
@@ -173,6 +177,8 @@ def why(pattern_id: str) -> None:
 
 
 def _explanation_json(state: ProjectState, pattern_id: str) -> objects.Wire:
+    from core.state.findings import all_findings, count_conflicts
+
     found = explain_pattern(state, pattern_id)
     ignored = state.board.ignored_reports(pattern_id)
     return objects.Explanation.of(

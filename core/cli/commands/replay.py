@@ -16,13 +16,12 @@ from core.cli.render.output import line, percent, remark, respond
 from core.cli.support.id_completion import complete_task
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import chosen_project
-from core.episodes.history import read_attempt, read_history
-from core.episodes.replay import MAX_PAUSE, ReplayStep, ReplaySteps, Verdict, pause_after, shorten_output
-from core.episodes.task_lookup import find_attempt
+from core.episodes.replay import MAX_PAUSE, Verdict
 from core.redaction.masking import mask_secrets
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
+    from core.episodes.replay import ReplayStep
 
 _COLOURS: Final = {Verdict.SUCCEEDED: "green", Verdict.FAILED: "red", Verdict.UNKNOWN: "yellow"}
 _INDENT: Final = "      "
@@ -58,6 +57,9 @@ def replay(task: str, number: int | None, speed: float, first: int, errors: bool
       ralphdeck replay task-001.2 --errors --speed 0
       ralphdeck replay task-001 --attempt 2 --from 40 --json | jq '.steps[].verdict'
     """
+    from core.episodes.history import read_attempt
+    from core.episodes.replay import ReplaySteps, pause_after
+
     paths = chosen_project()
     detail = read_attempt(paths, *_find(paths, task, number))
     all_steps = ReplaySteps(detail)
@@ -96,6 +98,9 @@ def is_terminal() -> bool:
 
 
 def _find(paths: ProjectPaths, task: str, number: int | None) -> tuple[str, int]:
+    from core.episodes.history import read_history
+    from core.episodes.task_lookup import find_attempt
+
     task_id, number = find_attempt(paths, task, number)
     if number is None:
         attempts = read_history(paths, task_id).attempts
@@ -106,6 +111,8 @@ def _find(paths: ProjectPaths, task: str, number: int | None) -> tuple[str, int]
 
 
 def _print(step: ReplayStep, full: bool) -> None:
+    from core.episodes.replay import shorten_output
+
     action = step.action
     if step.begins_iteration and action.iteration is not None:
         quality = f"  quality so far {percent(step.quality)}" if step.quality is not None else ""

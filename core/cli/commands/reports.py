@@ -19,7 +19,6 @@ from core.cli.support import work_options as work_items
 from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import COUNT, DURATION, FRACTION, DecidingCommand
 from core.cli.support.project import now, open_project
-from core.curation.reference_storage import LoggedErrors, LoggedFeedback
 from core.extraction.strategies import find_used_strategies
 from core.learning.bursts import format_burst, source_of
 from core.learning.criteria import criterion_weight, should_deprecate_criterion
@@ -169,6 +168,8 @@ def _known_result(state: ProjectState, event: Event) -> bool | None:
 
 
 def _record_feedback(project: Project, event: Event, warnings: list[str]) -> None:
+    from core.curation.reference_storage import LoggedFeedback
+
     settings, state = project.settings.learning, project.record(event)
     weight = criterion_weight(LoggedFeedback(project.project).get_by_criterion(event.criterion), state.now, settings)
     warn(*warnings)
@@ -317,6 +318,8 @@ def errors(
       ralphdeck loop errors task-001.2 --add "Type error in src/auth.ts" --tool typecheck
       ralphdeck loop errors task-001.2 --resolve 20261121T113600000000-0123456789abcdef
     """
+    from core.curation.reference_storage import LoggedErrors
+
     if message is None and (error_type or any(details.values())):
         raise click.UsageError("--type, --tool, --context and --stack-trace are for --add")
     if message is not None and error_id is not None:

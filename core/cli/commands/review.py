@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from core.base.errors import UnknownRecord
 from core.base.formatting import shorten_id
 from core.base.text import plural
-from core.cli.commands.decisions import print_decided
 from core.cli.json import objects
 from core.cli.render.output import Column, id_column, line, minute, percent, print_table, remark, respond
 from core.cli.support.id_completion import complete_work
@@ -29,7 +28,6 @@ from core.cli.support.project import decider, open_project
 from core.curation.commands import CountReports, DiscardReports
 from core.learning.bursts import known_time
 from core.metrics.reviewer_accuracy import MIN_FOLLOWED, ReviewerAccuracy, Share, measure_accuracy
-from core.state.findings import all_findings
 from core.state.review_items import KINDS, ReviewItem
 
 if TYPE_CHECKING:
@@ -70,6 +68,7 @@ def list_questions(minutes: int | None, kind: frozenset[str], limit: int | None)
       ralphdeck review list --kind inversion,borderline --json | jq -r '.questions[].subject'
     """
     from core.review.session import measure_pace, plan
+    from core.state.findings import all_findings
 
     project = _open_with_queue()
     state = project.view
@@ -112,6 +111,7 @@ def snooze(subject: str, until: datetime | None, uses: int | None, kind: str | N
       ralphdeck review snooze pat-success-split-by-type-002 --until 2026-12-24
       ralphdeck review snooze pat-error-pool-timeout-009 --uses 3 --reason "too few to judge"
     """
+    from core.cli.commands.decisions import print_decided
     from core.review.answers import snooze_command
 
     if until is None and uses is None:
@@ -158,6 +158,9 @@ def suspicious(source: str | None, revoke: bool, confirm: bool, reason: str) -> 
       ralphdeck review suspicious
       ralphdeck review suspicious ralph-fix-auth-a1b2c3d4 --revoke --reason "it never read them"
     """
+    from core.cli.commands.decisions import print_decided
+    from core.state.findings import all_findings
+
     if revoke and confirm:
         raise click.UsageError("give either --revoke or --confirm")
     if (revoke or confirm) and source is None:
@@ -195,6 +198,8 @@ def accuracy(by: str | None) -> None:
       ralphdeck accuracy
       ralphdeck accuracy --by ana --json
     """
+    from core.state.findings import all_findings
+
     state = open_project().view
     found = measure_accuracy(state, by or decider())
 

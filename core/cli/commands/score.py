@@ -16,7 +16,6 @@ from core.cli.support.id_completion import complete_work
 from core.cli.support.options import FRACTION, ReadingCommand, invocation
 from core.cli.support.project import open_project
 from core.cli.support.work_options import find_work
-from core.curation.reference_storage import LoggedFeedback
 from core.learning.criteria import (
     CriterionWeight,
     WeightedScores,
@@ -26,7 +25,6 @@ from core.learning.criteria import (
     should_deprecate_criterion,
 )
 from core.project.scoring import find_scored_work
-from core.state.findings import all_findings
 
 if TYPE_CHECKING:
     from core.project.project import Project
@@ -59,6 +57,8 @@ def score(works: tuple[str, ...], criteria: bool) -> None:
       ralphdeck loop score --criteria
       ralphdeck loop score --criteria type_safe=0.9 fast=40%
     """
+    from core.state.findings import all_findings
+
     project = open_project()
     state, settings = project.view, project.settings.learning
     weighted = _weighted(project, works if criteria else ()) if invocation().as_json or criteria else None
@@ -119,6 +119,8 @@ def _chosen(state: ProjectState, works: Iterable[str]) -> list[str]:
 
 def _weighted(project: Project, words: Iterable[str]) -> tuple[dict[str, CriterionWeight], WeightedScores]:
     """Return the weight of each criterion, and the given scores weighted by them."""
+    from core.curation.reference_storage import LoggedFeedback
+
     scores: dict[str, float] = {}
     for word in words:
         name, equals, text = word.partition("=")

@@ -15,12 +15,12 @@ from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import COUNT, FRACTION, Command, ExclusiveFlags
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
 from core.config.paths import BEGIN_COMMAND, is_folder
-from core.episodes.protocol import Episodes
-from core.episodes.reflections import TRIGGERS, TYPES, render_reflection
+from core.episodes.reflections import TRIGGERS, TYPES
 from core.episodes.validation import MAX_PERCENT
 from core.records.loops import Outcome
 
 if TYPE_CHECKING:
+    from core.episodes.protocol import Episodes
     from core.records.reflections import Reflection
     from core.sources.configuration import Configuration
 
@@ -48,6 +48,8 @@ def open_task_memory(*, may_create: bool = False) -> Episodes:
     With `may_create` it is created in a folder without `.aiwg`, if `--project` names the folder. Raises ProjectNotFound
     if there is no project or no task memory; the message explains how to create one.
     """
+    from core.episodes.protocol import Episodes
+
     project = chosen_project()
     if not may_create and not is_folder(project.aiwg):
         raise ProjectNotFound(
@@ -278,6 +280,8 @@ def reflect(task_id: str, attempt: int | None, **parts: Any) -> None:
 
 
 def _print_reflection(reflection: Reflection) -> None:
+    from core.episodes.reflections import render_reflection
+
     parts = map(visible_line, (reflection.observation, reflection.analysis, reflection.learning))
     observation, analysis, learning = parts
     actions = [visible_line(item) for item in reflection.actions]

@@ -19,7 +19,7 @@ from core.cli.support.hooks import CLAUDE_CODE, HookCommand, read_tool_event, us
 from core.cli.support.options import COUNT, FRACTION, Command, ExclusiveFlags, invocation
 from core.cli.support.project import chosen_project
 from core.episodes.log_summary import ACTION_TYPES
-from core.episodes.tool_events import FAILED, SUCCEEDED, parse_tool_event
+from core.episodes.tool_events import FAILED, SUCCEEDED
 from core.storage.decoded import BOM
 from core.storage.json_reader import decode_json
 
@@ -115,6 +115,8 @@ def log(
 
 
 def _log_event(task_id: str, attempt: int | None, iteration: int | None) -> None:
+    from core.episodes.tool_events import parse_tool_event
+
     event = read_tool_event()
     folder = event.get("cwd")
     use_folder(folder if isinstance(folder, str) else "")

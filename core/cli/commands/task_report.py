@@ -15,7 +15,6 @@ from core.cli.json import objects
 from core.cli.render.output import line, percent, respond
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
-from core.episodes.history import read_history
 from core.episodes.loop_links import LoopLink, link_tasks
 from core.episodes.success_metrics import (
     READ_LATENCY_SECONDS,
@@ -101,6 +100,8 @@ def _measured(project: ProjectPaths, snapshot: Snapshot) -> dict[str, float]:
 
 
 def _read(project: ProjectPaths, task_id: str) -> float:
+    from core.episodes.history import read_history
+
     begun = perf_counter()
     read_history(project, task_id)
     return perf_counter() - begun

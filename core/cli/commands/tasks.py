@@ -27,7 +27,6 @@ from core.cli.support.project import chosen_project, now, read_configuration, re
 from core.episodes.attempt_state import AttemptCondition, AttemptState, assess_attempt, describe_state
 from core.episodes.similar_tasks import MAX_TASKS
 from core.episodes.task_indexes import STATUSES
-from core.episodes.task_lookup import ambiguous_task_error
 from core.records.episodes import Attempt, Task, group_by_task
 from core.records.loops import Outcome
 
@@ -159,6 +158,8 @@ def similar(task: str, limit: int) -> None:
 
 def _find_task(text: str, tasks: Mapping[str, PastTask]) -> str | PastTask:
     """Find a task by ID, ID prefix or attempt, else return the text; raises for several."""
+    from core.episodes.task_lookup import ambiguous_task_error
+
     task_id, _, number = text.rpartition(".")
     name = task_id if text not in tasks and task_id in tasks and number.isdecimal() else text
     matches = find_matching_ids(name, tasks)

@@ -14,16 +14,14 @@ from core.cli.render.output import Column, day, id_column, line, print_table, re
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import named_project, open_project, read_configuration
 from core.config.settings import THRESHOLDS, Settings, find_threshold, with_threshold
-from core.curation.reference_storage import LoggedFeedback
 from core.learning import threshold_replay
 from core.learning.criteria import criterion_weight, effective_weight, should_deprecate_criterion
-from core.sources.configuration import Configuration
-from core.state.findings import all_findings
 
 if TYPE_CHECKING:
     from core.config.declaration import Setting
     from core.learning.threshold_replay import PatternDifference, Replay
     from core.project.project import Project
+    from core.sources.configuration import Configuration
 
 TURN_COLUMNS = (
     id_column("ID", lambda turn: turn.pattern_id),
@@ -64,6 +62,8 @@ def what_if(values: tuple[str, ...]) -> None:
       ralphdeck what-if maturity.half_life_days=30
       ralphdeck what-if deprecation_threshold=20% min_helpful=3 --json
     """
+    from core.state.findings import all_findings
+
     configuration = _read_configuration()
     settings = configuration.settings
     tried: list[Setting] = []
@@ -112,6 +112,8 @@ def _threshold_json(known: Setting, settings: Settings) -> objects.Wire:
 
 
 def _criteria(project: Project, settings: Settings) -> list[objects.Wire]:
+    from core.curation.reference_storage import LoggedFeedback
+
     events = LoggedFeedback(project.project).get_all()
     found = []
     for criterion in sorted({event.criterion for event in events}):
@@ -127,6 +129,8 @@ def _criteria(project: Project, settings: Settings) -> list[objects.Wire]:
 
 
 def _read_configuration() -> Configuration:
+    from core.sources.configuration import Configuration
+
     try:
         return read_configuration()
     except ProjectNotFound:

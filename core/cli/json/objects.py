@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, Union
 
 import msgspec
-import yaml
 
 from core.records.times import iso
 
@@ -110,6 +109,8 @@ def plain(value: Any) -> Any:
 
 
 def _load(name: str) -> Any:
+    import yaml
+
     return yaml.load(Path(__file__).with_name(name).read_bytes(), yaml.CSafeLoader)
 
 
@@ -155,23 +156,29 @@ def _type_of(field: Field) -> Any:
 
 
 @cache
+def _documents() -> dict[str, str]:
+    documents: dict[str, str] = _load("documents.yaml")
+    return documents
+
+
+@cache
 def json_schemas() -> Mapping[str, type[Wire]]:
     """Load the Struct of each document by command and condition (documents.yaml)."""
-    return {command: find_struct(name) for command, name in _load("documents.yaml").items()}
+    return {command: find_struct(name) for command, name in _documents().items()}
 
 
 def json_help(command: str) -> str | None:
     """Describe the JSON output in the help of a command; None if there is none."""
-    schemas = json_schemas()
-    if command not in schemas:
+    documents = _documents()
+    if command not in documents:
         return None
     shown: set[type[Wire]] = set()
-    texts = [_describe(schemas[command], shown)]
-    for name, struct in schemas.items():
+    texts = [_describe(find_struct(documents[command]), shown)]
+    for name, struct in documents.items():
         condition = name.removeprefix(command)
         if name != command and name.startswith(command) and condition[:1] in {" ", ","}:
             words = condition.lstrip(", ").removeprefix("with ")
-            texts.append(f"With {words}: {_describe(struct, shown)}")
+            texts.append(f"With {words}: {_describe(find_struct(struct), shown)}")
     rules = f"{_RULES} {_FINDINGS}" if "findings" in texts[0] else _RULES
     return "\n\n".join([f"JSON: {texts[0]}", *texts[1:], rules])
 

@@ -95,7 +95,7 @@ class Command(click.Command):
         super().__init__(*args, **attributes)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from core.cli.json.objects import json_help  # only the help needs all Structs
+        from core.cli.json.objects import json_help
 
         self.epilog = json_help(ctx.command_path.partition(" ")[2])
         super().format_epilog(ctx, formatter)
