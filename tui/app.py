@@ -165,7 +165,9 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
     def _open(self) -> None:
         """Open the project; runs in a thread worker."""
         try:
-            self.post_message(self.Opened(self.open_project()))
+            project = self.open_project()
+            project.show_kept()
+            self.post_message(self.Opened(project))
         except Exception as error:
             self.post_message(self.NotOpened(error))
 

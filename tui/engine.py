@@ -170,8 +170,6 @@ class Engine(WatchLoop):
 
         def publish(view: ProjectState) -> None:
             self._target.post_message(self.Changed())
-            if view.snapshot.as_of is not None:
-                sleep(DRAW_SECONDS)
 
         last = 0.0
         files = (0, 0)
@@ -195,6 +193,8 @@ class Engine(WatchLoop):
                 self._target.post_message(self.Progress(*files, Records(Path(file).name, done, total)))
 
         self.project.library.on_records = records
+        if self.project.view.snapshot.as_of is not None:
+            sleep(DRAW_SECONDS)
         try:
             self.project.load(progress, publish)
         except _StoppedWhileLoading:

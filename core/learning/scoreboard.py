@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
 
 from core.base.errors import UnknownRecord
 from core.base.formatting import shorten_id
@@ -52,6 +53,16 @@ _TIMELESS: Final = ("interval", "use_times")  # cached values that are the same 
 _MAX_HALF_LIVES: Final = 500.0  # maximum age of the sums in half-lives; a float can represent 2**500
 
 
+class SavedScores(Struct, frozen=True, array_like=True):
+    """The sums of a scoreboard, to be saved and restored: IDs in order of the rows, times, and bytes of arrays."""
+
+    ids: tuple[str, ...]
+    epoch: float
+    filled: float
+    columns: dict[str, bytes]
+    use_times: dict[str, bytes]
+
+
 @dataclass(frozen=True)
 class Scoreboard(Scores):
     """The assessments of all patterns at one moment; immutable.
@@ -68,6 +79,24 @@ class Scoreboard(Scores):
         none = ObservationSums(0).store(columns, np.array([], np.int64), 0.0, 0.0, 1.0)
         board = cls(ids, now, settings, rows, inputs, columns, seconds, seconds, ReplacedTimes(none))
         return replace(board, _times=ReplacedTimes(board._fill(ids)))
+
+    @classmethod
+    def restore(cls, saved: SavedScores, inputs: EvidenceInputs, now: datetime, settings: Settings) -> Scoreboard:
+        """Restore saved scores of these records; raises ValueError, KeyError if they are not consistent."""
+        ids = saved.ids
+        rows = {id: row for row, id in enumerate(ids)}
+        if len(rows) != len(ids) or rows.keys() != inputs.snapshot.patterns.keys():
+            raise ValueError("the scores are those of other patterns")
+        if not 0 <= saved.epoch <= saved.filled:
+            raise ValueError("the times of the scores are not in order")
+        columns = Columns.decoded(saved.columns, len(ids))
+        times = ReplacedTimes(UseTimes.decoded(saved.use_times, len(ids)))
+        board = cls(ids, now, settings, rows, inputs, columns, saved.epoch, saved.filled, times)
+        return board.rescored(now)
+
+    def saved(self) -> SavedScores:
+        columns, use_times = self._columns.encoded(), self.use_times.encoded()
+        return SavedScores(self.ids, self._epoch, self._filled, columns, use_times)
 
     def updated(self, snapshot: Snapshot, delta: Delta, now: datetime) -> Scoreboard:
         """Return the same as `build`, but recompute only what `delta` affects."""
@@ -95,6 +124,10 @@ class Scoreboard(Scores):
         board = replace(self, now=now)
         board.__dict__.update({name: self.__dict__[name] for name in _TIMELESS if name in self.__dict__})
         return board
+
+    def with_equal_records(self, snapshot: Snapshot, now: datetime) -> Scoreboard:
+        """Return the same as `build` for a snapshot whose evidence is equal to that of these scores."""
+        return replace(self, _inputs=EvidenceInputs.of(snapshot, self.settings.learning)).rescored(now)
 
     def has_same_evidence(self, other: Scoreboard) -> bool:
         """Return whether both have the same evidence; their times may differ."""

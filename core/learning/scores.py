@@ -85,6 +85,20 @@ class Columns:
     def empty(cls, size: int) -> Columns:
         return cls(**{one.name: np.full(size, _EMPTY.get(one.name, 0), _TYPES[str(one.type)]) for one in fields(cls)})
 
+    def encoded(self) -> dict[str, bytes]:
+        """Return the bytes of each array by name; see `decoded`."""
+        return {one.name: getattr(self, one.name).tobytes() for one in fields(self)}
+
+    @classmethod
+    def decoded(cls, encoded: Mapping[str, bytes], size: int) -> Columns:
+        """Return read-only columns; raises ValueError, KeyError for other arrays than those of `encoded`."""
+        columns = cls(**{one.name: np.frombuffer(encoded[one.name], _TYPES[str(one.type)]) for one in fields(cls)})
+        if any(len(getattr(columns, one.name)) != size for one in fields(cls)):
+            raise ValueError(f"not all columns have {size} rows")
+        if size and not NO_PIN <= columns.pin.min() <= columns.pin.max() < len(CODES):
+            raise ValueError("a pin has an unknown state")
+        return columns
+
     def clear_decisions(self, rows: Ints) -> None:
         """Reset the columns that depend on decisions."""
         for name in _DECISIONS:
@@ -190,6 +204,21 @@ class UseTimes:
     at: NDArray[np.float64]  # epoch seconds; may be in the future
     kinds: NDArray[np.int8]  # one of `KINDS`
     counts: NDArray[np.int64]  # number of uses
+
+    def encoded(self) -> dict[str, bytes]:
+        """Return the bytes of each array by name; see `decoded`."""
+        return {one.name: getattr(self, one.name).tobytes() for one in fields(self)}
+
+    @classmethod
+    def decoded(cls, encoded: Mapping[str, bytes], size: int) -> UseTimes:
+        """Return read-only use times of `size` patterns; raises ValueError, KeyError if these are not any."""
+        types = (np.int32, np.float64, np.int8, np.int64)
+        times = cls(*(np.frombuffer(encoded[f.name], dtype) for f, dtype in zip(fields(cls), types, strict=True)))
+        if len({len(getattr(times, f.name)) for f in fields(cls)}) > 1:
+            raise ValueError("the arrays of use times differ in length")
+        if len(times.rows) and not (times.rows.min() >= 0 and times.rows.max() < size):
+            raise ValueError("a use time refers to an unknown row")
+        return times
 
     def renumbered(self, new_rows: NDArray[np.int64]) -> UseTimes:
         """Replace each row by `new_rows[row]`; drop entries whose new row is `REMOVED`."""

@@ -74,18 +74,25 @@ class DecidingProject(ProjectReader):
         `expected_state` is the state that the user saw; None means the newest one. `progress` is called with (patterns
         done, patterns in all).
 
+        Raises Refused if the records of the newest or the seen state are not checked yet.
+
         Raises Conflict if the same pattern or question was decided, or the text of the pattern changed, since
         `expected_state`. Nothing is written then; a bulk decision only leaves this pattern out. Raises RalphdeckError
         if the decision is refused, invalid or cannot be written; see `Curator`.
         """
         expected = nullcontext() if expected_state is None else self.curator.deciding_on(self._expected(expected_state))
         with self._lock, expected:
+            self._require_checked(expected_state or self._view)
             if command.question and command.question in self.ledger.state().dismissed:
                 raise Conflict(f"{shorten_id(command.question)} was answered meanwhile; review it again")
             if isinstance(command, commands.Extract) and command.by:
                 with self.curator.signing(command.by):
                     return self._decide_any(lambda now: self._extract(command, now))
             return self._decide_any(lambda now: self._decide_now(command, now, progress))
+
+    def _require_checked(self, state: ProjectState) -> None:
+        if state.snapshot.as_of is not None:
+            raise Refused("The records are still being checked. Try again when the check has ended.")
 
     def _decide_now(self, command: commands.Command, now: datetime, progress: Progress | None) -> Decided:
         patterns = self._view.snapshot.patterns
@@ -247,6 +254,7 @@ class DecidingProject(ProjectReader):
         if self.is_readonly:
             check_writable(self.project.ledger)
         with self._lock:
+            self._require_checked(self._view)
             touched = (self.project.ledger, self.project.patterns, self.project.events)
             for left in reversed(range(_TRIES)):
                 self._known = self.curator.settled_count()

@@ -1,20 +1,21 @@
-"""The records of the last run, drawn until the files are checked; see docs/performance.md#kept-view.
+"""The state of the last run, drawn until the files are checked; see docs/performance.md#kept-view.
 
 One file per project in the user's cache folder. It is optional: if it is missing, damaged, or belongs to another
-version, project or user, it behaves as if there was none.
+version, project, user or other settings, it behaves as if there was none. Its parts are decoded on first use.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import weakref
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import msgspec
 from msgspec import Struct
@@ -29,11 +30,17 @@ from core.records.loops import Loop
 from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask, Reflection
 from core.records.snapshot import Snapshot
-from core.sources.parse_cache import cache_file, code_version
+from core.storage.user_cache import cache_path, code_digest
+
+if TYPE_CHECKING:
+    from core.config.settings import Settings
+    from core.learning.scoreboard import SavedScores, Scoreboard
+    from core.state.project_state import ProjectState
+    from core.state.review_items import ReviewItem
 
 _BY_ID: Final[Mapping[str, Any]] = {
-    "patterns": tuple[Pattern, ...],
     "loops": tuple[Loop, ...],
+    "patterns": tuple[Pattern, ...],
     "reflections": tuple[Reflection, ...],
     "memory_tasks": tuple[MemoryTask, ...],
     "tasks": tuple[Task, ...],
@@ -47,81 +54,89 @@ _LISTS: Final[Mapping[str, Any]] = {
     "decisions": tuple[Decision, ...],
     "findings": tuple[Finding, ...],
 }
-_TYPES: Final[Mapping[str, Any]] = {**_BY_ID, **_LISTS}
+_RECORDS: Final[Mapping[str, Any]] = {**_BY_ID, **_LISTS}
+_SCORES: Final = "scores"
+_QUEUE: Final = "queue"
+_PARTS: Final = (*_RECORDS, _SCORES, _QUEUE)
 _CHUNK: Final = 1000  # records that are encoded at once: a long call would stop the screen
+_PREFIX_BYTES: Final = 12  # before each block: its length (8) and CRC-32 (4)
 _DRAFT_AGE: Final = timedelta(hours=1)  # drafts of processes that were killed are removed at this age
 _SAFE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_UNUSABLE: Final = (OSError, msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError, KeyError)
 
 
 class _Header(Struct, frozen=True, array_like=True):
-    version: int
+    code: bytes  # digest of the program
+    settings: bytes
     project: str
     as_of: datetime
-    counts: dict[str, int]  # chunks by field of the snapshot, in order
+    counts: dict[str, int]  # blocks by part, in order
+
+
+class _Block(NamedTuple):
+    start: int
+    length: int
+    checksum: int
 
 
 class KeptView:
-    """Saves and loads the records of one project."""
+    """Saves and loads the state of one project with these settings."""
 
-    def __init__(self, project: Path) -> None:
-        self._file = cache_file(project).with_suffix(".view")
+    def __init__(self, project: Path, settings: Settings) -> None:
+        self._file = cache_path(project, "view")
         self._project = str(project.resolve())
+        self._settings = settings
 
-    def load(self) -> Snapshot | None:
-        """Return the snapshot that was saved last, with its time as `as_of`; None if there is none that is usable."""
+    def load(self) -> KeptState | None:
+        """Return the state that was saved last; None if there is none that is usable."""
         try:
             return self._read()
-        except (OSError, msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError, KeyError):
+        except _UNUSABLE:
             return None
 
-    def save(self, snapshot: Snapshot, now: datetime) -> None:
-        """Save a snapshot; without effect if the cache folder cannot be written or a value cannot be encoded."""
+    def save(self, state: ProjectState, now: datetime) -> None:
+        """Save a state; without effect if the cache folder cannot be written or a value cannot be encoded."""
         draft = self._file.with_name(f"{self._file.name}.{os.getpid()}.tmp")
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._remove_old_drafts(now)
             descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _SAFE, 0o600)
             with open(descriptor, "wb") as file:  # noqa: PTH123 (a descriptor)
-                for block in self._blocks(snapshot, now):
+                for block in self._blocks(state, now):
                     file.write(len(block).to_bytes(8) + zlib.crc32(block).to_bytes(4) + block)
             draft.replace(self._file)
-        except (OSError, msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError):
+        except _UNUSABLE:
             with contextlib.suppress(OSError):
                 draft.unlink()
 
-    def _blocks(self, snapshot: Snapshot, now: datetime) -> Iterator[bytes]:
-        encode = msgspec.msgpack.Encoder().encode
-        fields = {name: tuple(getattr(snapshot, name).values()) for name in _BY_ID}
-        fields |= {name: getattr(snapshot, name) for name in _LISTS}
-        counts = {name: -(-len(records) // _CHUNK) for name, records in fields.items()}
-        yield encode(_Header(code_version(), self._project, now, counts))
-        for name, count in counts.items():
-            remaining = iter(fields[name])
-            for _ in range(count):
-                yield encode(tuple(islice(remaining, _CHUNK)))
+    def _blocks(self, state: ProjectState, now: datetime) -> Iterator[bytes]:
+        from core.project.kept_queue import encode_queue
 
-    def _read(self) -> Snapshot | None:
-        descriptor = os.open(self._file, os.O_RDONLY | _SAFE)
-        with open(descriptor, "rb") as file:  # noqa: PTH123 (a descriptor)
-            if os.fstat(descriptor).st_uid != os.geteuid():
-                return None
-            content = memoryview(file.read())
-        blocks = _blocks_of(content)
-        header = msgspec.msgpack.decode(next(blocks, b""), type=_Header)
-        if (header.version, header.project) != (code_version(), self._project) or header.counts.keys() != _TYPES.keys():
+        encode = msgspec.msgpack.Encoder().encode
+        parts = {name: tuple(getattr(state.snapshot, name).values()) for name in _BY_ID}
+        parts |= {name: getattr(state.snapshot, name) for name in _LISTS}
+        counts = {name: -(-len(records) // _CHUNK) for name, records in parts.items()} | {_SCORES: 1, _QUEUE: 1}
+        yield encode(_Header(code_digest(("",)), encode(self._settings), self._project, now, counts))
+        for records in parts.values():
+            remaining = iter(records)
+            while chunk := tuple(islice(remaining, _CHUNK)):
+                yield encode(chunk)
+        yield encode(state.board.saved())
+        yield encode_queue(state.queue)
+
+    def _read(self) -> KeptState | None:
+        kept = KeptState(os.open(self._file, os.O_RDONLY | _SAFE))
+        first, *blocks = _find_blocks(kept.descriptor)
+        header = msgspec.msgpack.decode(_read_block(kept.descriptor, first), type=_Header)
+        expected = code_digest(("",)), msgspec.msgpack.encode(self._settings), self._project, _PARTS
+        known = header.code, header.settings, header.project, tuple(header.counts)
+        is_own = os.fstat(kept.descriptor).st_uid == os.geteuid()
+        if not is_own or known != expected or sum(header.counts.values()) != len(blocks):
             return None
-        fields: dict[str, Any] = {}
-        for name, count in header.counts.items():
-            decoder = msgspec.msgpack.Decoder(_TYPES[name])
-            chunks = [decoder.decode(block) for block in islice(blocks, count)]
-            if len(chunks) != count:
-                return None
-            fields[name] = tuple(record for chunk in chunks for record in chunk)
-        if next(blocks, None) is not None:
-            return None
-        for name in _BY_ID:
-            fields[name] = MappingProxyType({record.id: record for record in fields[name]})
-        return Snapshot(**fields, number=-1, curation=fold(fields["decisions"]), as_of=header.as_of)
+        remaining = iter(blocks)
+        kept.parts = {name: tuple(islice(remaining, count)) for name, count in header.counts.items()}
+        kept.snapshot = KeptSnapshot.of(kept, header.as_of)
+        return kept
 
     def _remove_old_drafts(self, now: datetime) -> None:
         for draft in self._file.parent.glob(f"{self._file.name}.*.tmp"):
@@ -130,11 +145,82 @@ class KeptView:
                     draft.unlink()
 
 
-def _blocks_of(content: memoryview) -> Iterator[memoryview]:
-    """Yield the blocks of a file; ValueError at the first that is damaged."""
-    while content:
-        length, checksum = int.from_bytes(content[:8]), int.from_bytes(content[8:12])
-        block, content = content[12 : 12 + length], content[12 + length :]
-        if len(block) != length or zlib.crc32(block) != checksum:
-            raise ValueError("the block is damaged")
+class KeptState:
+    """A saved state in an open file. Damaged parts are like empty ones."""
+
+    snapshot: KeptSnapshot
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self.parts: Mapping[str, Sequence[_Block]] = {}
+        weakref.finalize(self, os.close, descriptor)
+
+    def records(self, name: str) -> Any:
+        """Return a field of the snapshot."""
+        decoder = msgspec.msgpack.Decoder(_RECORDS[name])
+        records: tuple[Any, ...] = ()
+        with contextlib.suppress(*_UNUSABLE):
+            records = tuple(record for block in self.parts[name] for record in decoder.decode(self._data(block)))
+        return MappingProxyType({record.id: record for record in records}) if name in _BY_ID else records
+
+    def scores(self) -> SavedScores | None:
+        """Return the scores of the patterns; None if they are damaged."""
+        from core.learning.scoreboard import SavedScores
+
+        with contextlib.suppress(*_UNUSABLE):
+            return msgspec.msgpack.decode(self._data(self.parts[_SCORES][0]), type=SavedScores)
+        return None
+
+    def queue(self, board: Scoreboard) -> tuple[ReviewItem, ...]:
+        """Return the review questions; `board` makes the proposals in them."""
+        from core.project.kept_queue import decode_queue
+
+        with contextlib.suppress(*_UNUSABLE):
+            return decode_queue(self._data(self.parts[_QUEUE][0]), board)
+        return ()
+
+    def _data(self, block: _Block) -> bytes:
+        return _read_block(self.descriptor, block)
+
+
+class KeptSnapshot(Snapshot):
+    """Records of the last run, which are decoded when they are first used."""
+
+    __slots__ = ("_kept",)
+    _kept: KeptState
+
+    @classmethod
+    def of(cls, kept: KeptState, as_of: datetime) -> Self:
+        made = cls.__new__(cls)
+        values = {"number": 0, "unreadable": MappingProxyType({}), "complete": False, "as_of": as_of, "_kept": kept}
+        for name, value in values.items():
+            object.__setattr__(made, name, value)
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        """Decode a field that has no value yet."""
+        if name not in _RECORDS and name != "curation":
+            raise AttributeError(name)
+        value = fold(self.decisions) if name == "curation" else self._kept.records(name)
+        object.__setattr__(self, name, value)
+        return value
+
+
+def _find_blocks(descriptor: int) -> Iterator[_Block]:
+    """Yield the places of the blocks without reading them; ValueError at the first that is cut off."""
+    start, size = 0, os.fstat(descriptor).st_size
+    while start < size:
+        prefix = os.pread(descriptor, _PREFIX_BYTES, start)
+        block = _Block(start + _PREFIX_BYTES, int.from_bytes(prefix[:8]), int.from_bytes(prefix[8:]))
+        start = block.start + block.length
+        if start > size:
+            raise ValueError("the block is cut off")
         yield block
+
+
+def _read_block(descriptor: int, block: _Block) -> bytes:
+    """Return the content of a block; ValueError if it is damaged."""
+    data = os.pread(descriptor, block.length, block.start)
+    if len(data) != block.length or zlib.crc32(data) != block.checksum:
+        raise ValueError("the block is damaged")
+    return data

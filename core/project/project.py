@@ -39,6 +39,7 @@ class Project(DecidingProject):
             return state.snapshot, state.board
 
         with self._lock:
+            self._require_checked(self._view)
             found = record_events(self.project, self.settings, events, now=self._clock(), read=read)
             if counted is not None:
                 counted += found
@@ -60,6 +61,7 @@ class Project(DecidingProject):
         from core.extraction import strategies
 
         with self._lock:
+            self._require_checked(self._view)
             state = self._view
             names = strategies.find_used_strategies(work_id, state.snapshot, state.board)
             _, missing = strategies.find_strategies(names, state.snapshot.patterns)
@@ -95,9 +97,10 @@ class Project(DecidingProject):
         """Record which patterns and reflections were injected into a loop.
 
         Returns the IDs that were not recorded for this loop before. Raises BadInput if an ID is not valid Unicode,
-        Unwritable if the event log cannot be written.
+        Unwritable if the event log cannot be written, Refused if the records are not checked yet.
         """
         with self._lock:
+            self._require_checked(self._view)
             self.apply((self.project.events,))
             events = [event for event in self._view.snapshot.events if event.loop_id == loop_id]
             known = {event.pattern_id for event in events if event.kind == "injected"}

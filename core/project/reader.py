@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property, partial
@@ -14,10 +15,11 @@ from typing import TYPE_CHECKING, Final
 from core.debug_memory.escalations import find_escalation
 from core.debug_memory.index import LazyDebugIndex
 from core.episodes.similar_tasks import embeddable_work
+from core.learning.evidence_inputs import EvidenceInputs
 from core.learning.scoreboard import Scoreboard
 from core.ledger.ledger import Ledger
 from core.project.index import Library, collector_off
-from core.project.kept_view import KeptView
+from core.project.kept_view import KeptState, KeptView
 from core.records.extractions import ALL_TYPES, Extraction
 from core.records.snapshot import Delta, Snapshot
 from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings
@@ -73,8 +75,8 @@ class ProjectReader:
         self.by = by
         self.ledger = Ledger(project)
         self.library = Library(project, settings, clock=clock, cache=cache, findings=findings, ledger=self.ledger)
-        self._kept = KeptView(project.project) if cache else None
-        self._kept_number = 0
+        self._kept = KeptView(project.project, settings) if cache else None
+        self._kept_newest: tuple[int, tuple[ReviewItem, ...]] = 0, ()
         self._clock = clock
         self._lock = threading.RLock()
         self.embeddings = Embeddings(project, PATTERNS)
@@ -100,8 +102,8 @@ class ProjectReader:
     ) -> ProjectState:
         """Read all files, newest first.
 
-        `progress` is called with (files done, files in all), `publish` with the kept view of the last run, or without
-        one with partial states.
+        `progress` is called with (files done, files in all), `publish` with partial states, unless the kept view is
+        shown.
         """
 
         def published(snapshot: Snapshot) -> None:
@@ -110,25 +112,36 @@ class ProjectReader:
                 publish(self._view)
 
         with self._lock, collector_off():
-            kept = self._kept.load() if publish and self._kept is not None else None
-            if kept is not None:
-                published(kept)
+            is_kept = self._view.snapshot.as_of is not None
             try:
-                snapshot = self.library.load(progress, published if publish and kept is None else None)
+                snapshot = self.library.load(progress, published if publish and not is_kept else None)
             except BaseException:  # nothing may be decided on records that were not checked
                 self._view = self._scored(Snapshot())
                 raise
-            # Reflections are read last and are not evidence, so the last published scores may still be valid.
-            is_same = kept is None and _EVIDENCE(snapshot) == _EVIDENCE(self._view.snapshot)
-            self._view = self._scored(snapshot, Delta() if is_same else None)
+            # The published scores may still be valid: reflections are read last and are not evidence.
+            is_same = _EVIDENCE(snapshot) == _EVIDENCE(self._view.snapshot)
+            if is_same and is_kept:
+                board = self._view.board.with_equal_records(snapshot, self._clock())
+                self._view = self._scored(snapshot, board=board)
+            else:
+                self._view = self._scored(snapshot, Delta() if is_same else None)
             return self._view
 
+    def show_kept(self) -> None:
+        """Show the state of the last run until `load` has checked the records, if one is kept."""
+        with self._lock, collector_off():
+            kept = self._kept.load() if self._kept is not None else None
+            if kept is not None:
+                board = self._restored_board(kept)
+                self._view = replace(self._scored(kept.snapshot, board=board), queue=kept.queue(board))
+
     def keep_view(self) -> None:
-        """Save the records for the next start if they have changed since the last call; needs no lock."""
-        snapshot = self._view.snapshot
-        if self._kept is not None and snapshot.complete and snapshot.number != self._kept_number:
-            self._kept_number = snapshot.number
-            self._kept.save(snapshot, self._clock())
+        """Save the state for the next start if it has changed since the last call; needs no lock."""
+        view = self._view
+        newest = view.snapshot.number, view.queue
+        if self._kept is not None and view.snapshot.complete and newest != self._kept_newest:
+            self._kept_newest = newest
+            self._kept.save(view, self._clock())
 
     def search_next(self) -> Delta | None:
         """Do one step (at most about 10 ms) of the searches for review questions.
@@ -224,10 +237,19 @@ class ProjectReader:
         self._view = replace(self._view, snapshot=snapshot, board=board, queue=queue, now=now)
         return self._view, delta
 
-    def _scored(self, snapshot: Snapshot, delta: Delta | None = None) -> ProjectState:
+    def _restored_board(self, kept: KeptState) -> Scoreboard:
+        now, saved = self._clock(), kept.scores()
+        if saved is not None:
+            inputs = EvidenceInputs.of(kept.snapshot, self.settings.learning)
+            with suppress(ValueError, KeyError):
+                return Scoreboard.restore(saved, inputs, now, self.settings)
+        return Scoreboard.build(kept.snapshot, now, self.settings)
+
+    def _scored(self, snapshot: Snapshot, delta: Delta | None = None, board: Scoreboard | None = None) -> ProjectState:
+        """Return the next state; `board` are the scores of this snapshot, if they are known."""
         now = self._clock()
         if delta is None:
-            board = Scoreboard.build(snapshot, now, self.settings)
+            board = board or Scoreboard.build(snapshot, now, self.settings)
             index = LazyPatternIndex(snapshot.patterns)
             similarity = LazySimilarity(snapshot.patterns)
             debug = LazyDebugIndex(snapshot.debug_sessions)

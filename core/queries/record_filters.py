@@ -106,6 +106,8 @@ def select_loops(loops: Mapping[str, Loop], query: Query, patterns_of: Callable[
     def uses_pattern(loop: Loop, value: str) -> bool:
         return any(value in pattern_id.lower() for pattern_id in patterns_of(loop.id))
 
+    if not query.terms:
+        return list(loops)
     tests = {**_LOOP_TESTS, "pattern": uses_pattern}
     return [key for key, loop in loops.items() if _matches(loop, query, tests)]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from core.documents.document import Block
     from core.learning.outcomes import Outcome
     from core.learning.recorded_uses import LoopPatterns
-    from core.records.reflections import Reflection
     from core.state.project_state import ProjectState
 
 BAR_CELLS: Final = 15  # Cells of the iteration column with a bar.
@@ -124,18 +123,21 @@ def tab_blocks(
     details: LoopDetails | None,
     view: ProjectState,
     offers: Sequence[Block] = (),
-    reflections: Sequence[Reflection] = (),
 ) -> tuple[Block, ...]:
     """Return the content of a tab, one of `TABS`.
 
-    `details` is None until they are read, after the loop is opened. `offers` describes patterns to extract;
-    `reflections` are those of the loop, newest first.
+    `details` is None until they are read, after the loop is opened. `offers` describes patterns to extract.
     """
-    blocks = {
+
+    def reflections() -> Iterable[Block]:
+        names = {loop.id, *loop.aliases}
+        return documents.reflection_rows([one for one in view.snapshot.reflections.values() if one.loop_id in names])
+
+    blocks: Mapping[str, Callable[[], Iterable[Block]]] = {
         "Now": lambda: documents.overview(view, loop, details, offers),
         "Iterations": lambda: documents.iterations(loop, details),
         "Patterns": lambda: documents.patterns(view, loop),
-        "Reflections": lambda: documents.reflection_rows(reflections),
+        "Reflections": reflections,
         "Files": lambda: documents.files(loop, details),
     }
     return tuple(blocks[tab]())

@@ -16,7 +16,7 @@ from textual.widgets import Input
 from core.base.text import capitalized, visible_line
 from core.documents.markdown import record_markdown
 from core.records.snapshot import Delta
-from tui.actions import BY_ID, EXPORTING, GROUPS, PLACES, SCREENS, WRITING, actions_of, bindings_of
+from tui.actions import BY_ID, DECIDING, EXPORTING, GROUPS, PLACES, SCREENS, WRITING, actions_of, bindings_of
 from tui.screens.screen_table import ScreenTable, load_tables
 from tui.services import Services, services_of
 from tui.state.saved_views import SavedView
@@ -290,6 +290,8 @@ class BaseScreen(Screen[None], inherit_bindings=False):
             return "Read-only: restart without --readonly to decide"
         if self.services.project.is_readonly and self.services.is_web and action in EXPORTING:
             return "Read-only: a browser session cannot write files"
+        if self.view.snapshot.as_of is not None and action in DECIDING:
+            return "The records are still being checked; try again in a moment"
         if reason := self.why_not(action):
             return capitalized(reason)
         if action == f"go_{self.place}":

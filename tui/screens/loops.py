@@ -96,8 +96,7 @@ class LoopsScreen(ListScreen):
             return ()
         details = self._details if self._details is not None and self._details.loop_id == key else None
         offers = tuple(extraction.offer_blocks(view.offers.get(key), self.services.shown_key("extract")))
-        own = [r for r in view.snapshot.reflections.values() if r.loop_id == key or r.loop_id in loop.aliases]
-        return present.tab_blocks(loop, tab, details, view, offers, own)
+        return present.tab_blocks(loop, tab, details, view, offers)
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         super().refresh_view(view, delta)

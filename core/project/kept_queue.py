@@ -1,0 +1,46 @@
+"""Review questions as bytes, for the kept view."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+import msgspec
+
+from core.debug_memory.escalations import EscalatedSession
+from core.learning.bursts import Burst
+from core.learning.inversion_rules import Inversion
+from core.records.extractions import Extraction
+from core.state import review_items
+from core.state.review_items import INVERSION, ReviewItem
+
+if TYPE_CHECKING:
+    from core.learning.scoreboard import Scoreboard
+
+_MADE_AGAIN = "propose"  # the field that is a function
+
+
+@cache
+def _values_type() -> type[msgspec.Struct]:
+    """Return a type with the fields of a question that are values."""
+    types = {one.__name__: one for one in (Burst, EscalatedSession, Extraction, Inversion)}
+    hints = get_type_hints(ReviewItem, vars(review_items) | types)
+    return msgspec.defstruct("Values", [(name, hint) for name, hint in hints.items() if name != _MADE_AGAIN])
+
+
+def encode_queue(queue: Sequence[ReviewItem]) -> bytes:
+    names = _values_type().__struct_fields__
+    return msgspec.msgpack.encode([{name: getattr(item, name) for name in names} for item in queue])
+
+
+def decode_queue(data: bytes, board: Scoreboard) -> tuple[ReviewItem, ...]:
+    """Return the encoded questions; raises MsgspecError."""
+    found: list[Any] = msgspec.msgpack.decode(data, type=list[_values_type()])  # type: ignore[misc]
+    return tuple(
+        ReviewItem(
+            **msgspec.structs.asdict(one),
+            propose=partial(board.proposal, one.subject) if one.kind == INVERSION and one.subject in board else None,
+        )
+        for one in found
+    )
