@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from core.records.findings import Finding
     from core.records.loops import LoopDetails
     from core.records.patterns import PatternType
+    from core.review.priority import Questions
     from core.state.review_items import ReviewItem
 
 _QUEUE_AGE: Final = timedelta(seconds=10)  # maximum age of the review queue if only time has passed
@@ -86,6 +87,7 @@ class ProjectReader:
         self._incremental_checks = IncrementalChecks(settings)
         self._held_texts = HeldTexts()
         self._queue_at = clock()
+        self._questions: Questions = {}
         self._view = self._scored(self.library.snapshot)
 
     def now(self) -> datetime:
@@ -312,4 +314,5 @@ class ProjectReader:
                 unreconciled=probes.unreconciled,
             ),
             [found for one in snapshot.debug_sessions.values() if (found := find_escalation(one, snapshot))],
+            self._questions,
         )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
@@ -18,8 +18,12 @@ from core.state.review_items import ReviewItem
 
 if TYPE_CHECKING:
     from core.config.settings import Settings
+    from core.learning.inversion_rules import Inversion
     from core.learning.scoreboard import Scoreboard
+    from core.learning.scores import Ints
 
+Questions: TypeAlias = dict[tuple[str, str, str], tuple[tuple[object, ...], ReviewItem]]
+"""Facts that a question was made from, and the question; by kind and IDs of patterns."""
 CHARS_PER_SECOND: Final = 20.0  # About 240 words a minute, as people read technical text with care.
 THINKING: Final = {
     **dict.fromkeys((kinds.EXTRACTED, kinds.BROAD, kinds.UNRECONCILED), 8.0),
@@ -35,11 +39,48 @@ _MOST_CHARS: Final = 4000  # Maximum number of characters of a text that are rea
 
 @dataclass(frozen=True)
 class ImpactEstimator:
-    """Estimates the impact of questions about the patterns of one board."""
+    """Estimates the impact of questions about the patterns of one board.
+
+    `known` are the questions of an earlier queue with the same settings, `asked` those that `ask` returned.
+    """
 
     patterns: Mapping[str, Pattern]
     board: Scoreboard
     settings: Settings
+    known: Questions = field(default_factory=dict)
+    asked: Questions = field(default_factory=dict)
+
+    def ask(
+        self,
+        kind: str,
+        subject: str,
+        make: Callable[[], ReviewItem],
+        *facts: object,
+        impact: float,
+        other: str = "",
+        propose: Callable[[], Inversion] | None = None,
+    ) -> ReviewItem:
+        """Return the question that `make` makes, or the known one if nothing that its texts depend on has changed.
+
+        They may depend on the subject, the number of its injections and uses, and `facts`.
+        """
+        row, key = self.board.row(subject), (kind, subject, other)
+        facts = (self.patterns[subject], self._uses.item(row), self._times.item(row), *facts)
+        before, item = self.known.get(key, ((), None))
+        if item is None or before != facts:
+            item = make()
+        if item.impact != impact or propose is not None:
+            item = item.with_impact(impact, priority(impact, item.seconds, self.settings), propose)
+        self.asked[key] = facts, item
+        return item
+
+    @cached_property
+    def _uses(self) -> Ints:
+        return self.board.uses
+
+    @cached_property
+    def _times(self) -> Ints:
+        return self.board.uses + self.board.injected_only
 
     @cached_property
     def stakes(self) -> PatternImpacts:
@@ -53,7 +94,7 @@ class ImpactEstimator:
         *,
         question: str,
         reason: str,
-        impact: float,
+        impact: float = 0.0,
         place: str | None = None,
         chars: int | None = None,
         further: int = 0,
@@ -66,10 +107,10 @@ class ImpactEstimator:
         In `question`, `{}` is replaced by `name` (the subject by default) in a list, and by `this` in the detail view.
         `place` explains the position in the queue, by default by the number of injections. `chars` is the length of the
         texts to read, by default those of the pattern, and `further` the number of patterns of which only the headline
-        is read. The default of `evidence` is that of the pattern.
+        is read. The default of `evidence` is that of the pattern. The impact may be left to `ask`.
         """
         if subject in self.board:
-            more.setdefault("evidence", int(self.board.uses[self.board.row(subject)]))
+            more.setdefault("evidence", self._uses.item(self.board.row(subject)))
         place = self.given(subject) if place is None else place
         chars = chars_of(self.patterns[subject]) if chars is None else chars
         read = THINKING[kind] + min(chars, _MOST_CHARS) / CHARS_PER_SECOND + further * _SECONDS_EACH
@@ -119,10 +160,13 @@ class ImpactEstimator:
         """Describe how often a pattern was injected."""
         return f"injected {plural(self.times(pattern_id), 'time')}"
 
+    def results(self, pattern_id: str) -> int:
+        """Return the number of uses of a pattern with a result."""
+        return self._uses.item(self.board.row(pattern_id))
+
     def times(self, pattern_id: str) -> int:
         """Return the number of injections and uses of a pattern."""
-        row = self.board.row(pattern_id)
-        return int(self.board.uses[row] + self.board.injected_only[row])
+        return self._times.item(self.board.row(pattern_id))
 
     def place(self, pattern_id: str) -> str:
         """Describe how often a pattern was injected, and how likely its state is wrong."""

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from core.review.impact import net
-from core.review.priority import ImpactEstimator
+from core.review.priority import ImpactEstimator, Questions
 from core.review.questions.incoming import arrivals, bursts, escalations, held_texts, offered, recurring, suspected
 from core.review.questions.registry import borderline, broad, duplicates, inversions, pins, unreconciled
 
@@ -46,13 +46,17 @@ def review_queue(
     settings: Settings,
     found: Found = NOTHING_FOUND,
     escalated: Iterable[EscalatedSession] = (),
+    known: Questions | None = None,
 ) -> tuple[ReviewItem, ...]:
     """Return all questions that are pending at `now`, highest priority first.
+
+    `known` has the questions of an earlier queue with the same settings; those of unchanged patterns are not made
+    again. It is replaced by those of this queue.
 
     Blocked agents always come first. The others are sorted by `core.review.impact.net`, then by kind and subject. Of
     several questions with the same key, only the first is asked.
     """
-    scales = ImpactEstimator(patterns, board, settings)
+    scales = ImpactEstimator(patterns, board, settings, dict(known or {}))
     items = [*inversions(scales, curation), *pins(scales, curation)]
     items += [*arrivals(scales, curation), *suspected(scales, curation)]
     asked = {item.subject for item in items}
@@ -70,6 +74,9 @@ def review_queue(
     others = [item for item in items if not item.is_urgent]
     others.sort(key=lambda item: (-net(item.impact, item.seconds, settings), item.kind, item.subject))
     items = [*(item for item in items if item.is_urgent), *others]
+    if known is not None:
+        known.clear()
+        known.update(scales.asked)
     first = {item.question_key: item for item in reversed(items)}
     return tuple(item for item in _pending(items, curation, now) if first[item.question_key] is item)
 

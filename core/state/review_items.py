@@ -99,11 +99,18 @@ class ReviewItem:
     escalated: EscalatedSession | None = None
     held_text: HeldText | None = None
 
+    def with_impact(self, impact: float, priority: float, propose: Callable[[], Inversion] | None) -> ReviewItem:
+        """Return the same question with another impact; faster than `replace`."""
+        item = object.__new__(ReviewItem)
+        item.__dict__.update(self.__dict__, impact=impact, priority=priority, propose=propose)
+        item.__dict__.pop("inversion", None)
+        return item
+
     @property
     def session(self) -> DebugSession | None:
         return self.escalated.session if self.escalated is not None else None
 
-    @property
+    @cached_property
     def question_key(self) -> str:
         """ID to snooze or dismiss; the pattern's ID if the whole pattern is asked about."""
         if self.burst is not None:

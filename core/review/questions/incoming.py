@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from core.debug_memory.escalations import EscalatedSession
     from core.extraction.clustering import Cluster
     from core.records.debug_sessions import DebugSession, Escalation
-    from core.records.decisions import CurationState
+    from core.records.decisions import CurationState, UnreviewedText
     from core.records.extractions import Extraction
+    from core.records.patterns import Pattern
     from core.review.priority import ImpactEstimator
     from core.state.review_items import HeldText, ReviewItem
 
@@ -37,30 +39,34 @@ def arrivals(scales: ImpactEstimator, curation: CurationState) -> Iterator[Revie
         pattern = scales.patterns.get(pattern_id)
         if pattern is None or pattern_id not in board or not arrival.needs_review(pattern.content_hash):
             continue
-        came = f"{_ARRIVED[arrival.kind]} by {visible_line(arrival.by, 40)} on {format_day(arrival.at)}"
-        reason = f": {visible_line(arrival.reason, 120)}" if arrival.reason else ""
-        reason += f"; this text {describe_suspicions(pattern.suspicions)}" if pattern.suspicions else ""
-        doubt = SUSPECTED if pattern.suspicions else 1.0
         row = board.row(pattern_id)
         if board.held[row]:
             continue  # asked about as a held text
+        kind, question, place = kinds.EXTRACTED, "Approve {} (extracted automatically)?", None
+        is_withheld = bool(scales.stakes.is_withheld[row])
         if board.quarantined[row]:
-            yield scales.item(
+            kind, question, place = (
                 kinds.QUARANTINE,
-                pattern_id,
-                question="Release {} from quarantine?",
-                reason=f"{came}{reason}",
-                place="not injected until you release its text",
-                impact=doubt * scales.unseen(pattern_id, is_withheld=True),
+                "Release {} from quarantine?",
+                "not injected until you release its text",
             )
-        elif not arrival.blocks:
-            yield scales.item(
-                kinds.EXTRACTED,
-                pattern_id,
-                question="Approve {} (extracted automatically)?",
-                reason=f"{came}{reason}",
-                impact=doubt * scales.unseen(pattern_id, is_withheld=bool(scales.stakes.is_withheld[row])),
-            )
+            is_withheld = True
+        elif arrival.blocks:
+            continue
+        doubt = SUSPECTED if pattern.suspicions else 1.0
+        make = partial(_arrival, scales, kind, pattern, arrival, question, place)
+        yield scales.ask(
+            kind, pattern_id, make, arrival, impact=doubt * scales.unseen(pattern_id, is_withheld=is_withheld)
+        )
+
+
+def _arrival(
+    scales: ImpactEstimator, kind: str, pattern: Pattern, arrival: UnreviewedText, question: str, place: str | None
+) -> ReviewItem:
+    reason = f"{_ARRIVED[arrival.kind]} by {visible_line(arrival.by, 40)} on {format_day(arrival.at)}"
+    reason += f": {visible_line(arrival.reason, 120)}" if arrival.reason else ""
+    reason += f"; this text {describe_suspicions(pattern.suspicions)}" if pattern.suspicions else ""
+    return scales.item(kind, pattern.id, question=question, reason=reason, place=place)
 
 
 def suspected(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewItem]:
@@ -72,19 +78,17 @@ def suspected(scales: ImpactEstimator, curation: CurationState) -> Iterator[Revi
         waits = arrival is not None and arrival.needs_review(pattern.content_hash)
         if not board.held[row] and (waits or not board.blocked[row]):
             continue
-        kind, question = kinds.QUARANTINE, "Release {} from quarantine?"
-        place = "not injected unless you release it with a reason"
-        if board.held[row]:
-            kind, question = kinds.HELD, "Approve {}, which gives orders?"
-            place = "not injected until you approve this text"
-        yield scales.item(
-            kind,
-            pattern.id,
-            question=question,
-            reason=f"this text {describe_suspicions(pattern.suspicions)}",
-            place=place,
-            impact=SUSPECTED * scales.unseen(pattern.id, is_withheld=True),
-        )
+        kind = kinds.HELD if board.held[row] else kinds.QUARANTINE
+        impact = SUSPECTED * scales.unseen(pattern.id, is_withheld=True)
+        yield scales.ask(kind, pattern.id, partial(_suspected, scales, kind, pattern), impact=impact)
+
+
+def _suspected(scales: ImpactEstimator, kind: str, pattern: Pattern) -> ReviewItem:
+    question, place = "Release {} from quarantine?", "not injected unless you release it with a reason"
+    if kind == kinds.HELD:
+        question, place = "Approve {}, which gives orders?", "not injected until you approve this text"
+    reason = f"this text {describe_suspicions(pattern.suspicions)}"
+    return scales.item(kind, pattern.id, question=question, reason=reason, place=place)
 
 
 def held_texts(scales: ImpactEstimator, curation: CurationState, texts: Sequence[HeldText]) -> Iterator[ReviewItem]:

@@ -31,11 +31,12 @@ MOST_BORDERLINE: Final = 50  # Maximum number of borderline questions at a time,
 def inversions(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewItem]:
     """Ask about patterns that fail often enough to become anti-patterns."""
     board, settings = scales.board, scales.settings
-    for row in np.flatnonzero(board.inversion_due):
+    for row in np.flatnonzero(board.inversion_due).tolist():
         pattern_id = board.ids[row]
         if pattern_id not in scales.patterns:
             continue
-        failures, total = int(board.failures[row]), int(board.failures[row] + board.successes[row])
+        failures = int(board.failures[row])
+        total = failures + int(board.successes[row])
         verdict, again = curation.inversions.get(pattern_id), ""
         if verdict is not None and verdict.verdict == "accepted":
             continue  # the board may be older than the last decision
@@ -44,15 +45,16 @@ def inversions(scales: ImpactEstimator, curation: CurationState) -> Iterator[Rev
             if more < settings.anti_pattern.failures_until_asked_again:
                 continue
             again = f"; rejected on {format_day(verdict.at)}, {plural(more, 'further failure')} since"
-        yield scales.item(
+        make = partial(
+            scales.item,
             kinds.INVERSION,
             pattern_id,
             question="Turn {} into a warning?",
             this="this",
             reason=f"{failures} of {plural(total, 'use')} failed{again}",
-            impact=scales.unwarned(pattern_id),
-            propose=partial(board.proposal, pattern_id),
         )
+        impact, propose = scales.unwarned(pattern_id), partial(board.proposal, pattern_id)
+        yield scales.ask(kinds.INVERSION, pattern_id, make, failures, total, again, impact=impact, propose=propose)
 
 
 def pins(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewItem]:
@@ -125,7 +127,8 @@ def borderline(scales: ImpactEstimator, asked: Set[str]) -> Iterator[ReviewItem]
         )
         wrong = np.where(stakes.is_withheld[tried], 1.0 - stakes.chance[tried], stakes.chance[tried])
         on_border = (wrong >= settings.review.doubt) | np.any([codes != now[tried] for codes in turned], axis=0)
-        places = np.flatnonzero(on_border)[:MOST_BORDERLINE]
+        places = np.flatnonzero(on_border)
+        places = places[np.argsort(-stakes.held[tried[places]], kind="stable")[:MOST_BORDERLINE]]
         if len(places) == MOST_BORDERLINE or len(tried) == len(rows):
             break
     for place in places.tolist():
@@ -134,17 +137,24 @@ def borderline(scales: ImpactEstimator, asked: Set[str]) -> Iterator[ReviewItem]
         pattern = scales.patterns.get(pattern_id)
         if pattern is None or pattern.copy_folder:
             continue
-        yield scales.item(
-            kinds.BORDERLINE,
-            pattern_id,
-            question="Re-enable {}?" if stakes.is_withheld[row] else "Keep injecting {}?",
-            name=f"the deprecated {shorten_id(pattern_id)}" if stakes.is_withheld[row] else "",
-            this="this deprecated pattern" if stakes.is_withheld[row] else "this pattern",
-            reason=f"{STATES[now[row]]}, {_results_text(scales, row)}"
-            + _border(scales, row, *(STATES[codes[place]] for codes in (now[tried], *turned))),
-            place=scales.place(pattern_id),
-            impact=float(stakes.held[row]),
-        )
+        states = tuple(STATES[codes[place]] for codes in (now[tried], *turned))
+        facts = bool(stakes.is_withheld[row]), _results_text(scales, row), states, scales.place(pattern_id)
+        make = partial(_borderline, scales, pattern_id, *facts)
+        yield scales.ask(kinds.BORDERLINE, pattern_id, make, *facts, impact=float(stakes.held[row]))
+
+
+def _borderline(
+    scales: ImpactEstimator, pattern_id: str, is_withheld: bool, results: str, states: Sequence[Maturity], place: str
+) -> ReviewItem:
+    return scales.item(
+        kinds.BORDERLINE,
+        pattern_id,
+        question="Re-enable {}?" if is_withheld else "Keep injecting {}?",
+        name=f"the deprecated {shorten_id(pattern_id)}" if is_withheld else "",
+        this="this deprecated pattern" if is_withheld else "this pattern",
+        reason=f"{states[0]}, {results}{_border(scales, pattern_id, *states)}",
+        place=place,
+    )
 
 
 def _results_text(scales: ImpactEstimator, row: int) -> str:
@@ -157,22 +167,22 @@ def _results_text(scales: ImpactEstimator, row: int) -> str:
 
 
 def _highest(rows: Ints, values: Floats, count: int) -> Ints:
-    """Return the rows in the order of falling values; at least the first `count`."""
+    """Return the rows with the `count` highest values, and those with equal ones; in the order of the rows."""
     if count < len(rows):
         least = np.partition(values[rows], len(rows) - count)[len(rows) - count]
         rows = rows[values[rows] >= least]
-    return rows[np.argsort(-values[rows], kind="stable")]
+    return rows
 
 
 def _border(
-    scales: ImpactEstimator, row: int, now: Maturity, better: Maturity, worse: Maturity, later: Maturity
+    scales: ImpactEstimator, pattern_id: str, now: Maturity, better: Maturity, worse: Maturity, later: Maturity
 ) -> str:
     """Describe what would change the state.
 
     The states are those now, with one more success, with one more failure, and soon, by age alone.
     """
     failure, success = "failure", "success"
-    if scales.is_warning(scales.board.ids[row]):
+    if scales.is_warning(pattern_id):
         failure, success = "wrong warning", "right warning"
     turns = ((worse, failure), (better, success))
     parts = [f"one more {result} makes it {state}" for state, result in turns if state is not now]
@@ -184,29 +194,45 @@ def _border(
 def duplicates(scales: ImpactEstimator, alike: Sequence[tuple[str, str, float]]) -> Iterator[ReviewItem]:
     """Ask about duplicates; for each pattern only the most similar pair at a time."""
     asked: set[str] = set()
-    patterns, board = scales.patterns, scales.board
+    quarantined = scales.board.quarantined
+
+    def is_registered(pattern_id: str) -> bool:
+        pattern = scales.patterns.get(pattern_id)
+        return pattern is not None and pattern.is_registered and pattern_id in scales.board
+
+    def order(pattern_id: str) -> tuple[bool, int, str]:
+        return bool(quarantined[scales.board.row(pattern_id)]), -scales.times(pattern_id), pattern_id
+
     for one, other, similarity in alike:
-        pair = {one, other}
-        if not asked.isdisjoint(pair) or not pair <= patterns.keys():
+        if one in asked or other in asked or not (is_registered(one) and is_registered(other)):
             continue
-        if not all(patterns[id].is_registered and id in board for id in pair):
-            continue
-        target, merged = sorted((one, other), key=lambda id: (board.quarantined[board.row(id)], -scales.times(id), id))
+        target, merged = sorted((one, other), key=order)
         asked |= {target, merged}
-        yield scales.item(
+        uses = scales.results(target) + scales.results(merged)
+        yield scales.ask(
             kinds.DUPLICATE,
             target,
-            question="Merge {}?",
-            name=f"{shorten_id(merged)} into {shorten_id(target)}",
-            this="these two",
-            reason=f"{cap_similarity(similarity):.0%} similar",
-            place=f"{scales.given(target)}, the other one {plural(scales.times(merged), 'time')}",
+            partial(_duplicate, scales, target, merged, similarity, uses),
+            *(scales.patterns[merged], scales.times(merged), similarity, uses),
             impact=WASTED_USE * similarity * scales.uses(merged),
-            chars=chars_of(patterns[target]) + chars_of(patterns[merged]),
             other=merged,
-            similarity=similarity,
-            evidence=int(board.uses[board.row(target)] + board.uses[board.row(merged)]),
         )
+
+
+def _duplicate(scales: ImpactEstimator, target: str, merged: str, similarity: float, uses: int) -> ReviewItem:
+    return scales.item(
+        kinds.DUPLICATE,
+        target,
+        question="Merge {}?",
+        name=f"{shorten_id(merged)} into {shorten_id(target)}",
+        this="these two",
+        reason=f"{cap_similarity(similarity):.0%} similar",
+        place=f"{scales.given(target)}, the other one {plural(scales.times(merged), 'time')}",
+        chars=chars_of(scales.patterns[target]) + chars_of(scales.patterns[merged]),
+        other=merged,
+        similarity=similarity,
+        evidence=uses,
+    )
 
 
 def broad(scales: ImpactEstimator, shares: Mapping[str, float]) -> Iterator[ReviewItem]:
@@ -233,10 +259,14 @@ def unreconciled(scales: ImpactEstimator, doubts: Mapping[str, Finding]) -> Iter
     for pattern_id, doubt in doubts.items():
         pattern = scales.patterns.get(pattern_id)
         if pattern is not None and pattern_id in scales.board:
-            yield scales.item(
-                kinds.UNRECONCILED,
-                pattern_id,
-                question="Usage counts of {} disagree. Leave them as they are?",
-                reason=visible_line(doubt.message, 160),
-                impact=scales.held(pattern_id),
-            )
+            make = partial(_unreconciled, scales, pattern_id, doubt)
+            yield scales.ask(kinds.UNRECONCILED, pattern_id, make, doubt, impact=scales.held(pattern_id))
+
+
+def _unreconciled(scales: ImpactEstimator, pattern_id: str, doubt: Finding) -> ReviewItem:
+    return scales.item(
+        kinds.UNRECONCILED,
+        pattern_id,
+        question="Usage counts of {} disagree. Leave them as they are?",
+        reason=visible_line(doubt.message, 160),
+    )

@@ -6,6 +6,9 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from core.config.settings import Settings
 from core.debug_memory.escalations import EscalatedSession
@@ -17,6 +20,9 @@ from core.records.extractions import Extraction, Proposal
 from core.records.findings import Finding, Severity
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.snapshot import Snapshot
+from core.records.suspicions import Severity as SuspicionSeverity
+from core.records.suspicions import Suspicion
+from core.review.priority import ImpactEstimator, Questions
 from core.review.queue import Found, review_queue
 from core.state.review_items import ReviewItem
 from tests.factories import CURATION_NOW, make_error_pattern
@@ -384,3 +390,77 @@ def test_queue_does_not_depend_on_time_alone() -> None:
     now, soon = (review_queue(patterns, board.rescored(at), curation, at, SETTINGS) for at in (LATER, later))
     assert now == soon
     assert now[0].impact > soon[0].impact
+
+
+_IDS = ("p", "q", "r", "s")
+_SUSPICION = Suspicion(rule="shell", severity=SuspicionSeverity.BLOCKED, field="description", excerpt="curl")
+
+
+@st.composite
+def states(draw: st.DrawFn) -> tuple[dict[str, Pattern], list[Event], CurationState, datetime, Found]:
+    """Records, decisions and results of searches of a small project; drawn from few values, so that many are equal."""
+
+    def each(values: st.SearchStrategy[Any]) -> dict[str, Any]:
+        drawn = {id: draw(values) for id in _IDS}
+        return {id: value for id, value in drawn.items() if value is not None}
+
+    def maybe(*values: Any) -> st.SearchStrategy[Any]:
+        return st.sampled_from((None, *values))
+
+    texts, suspicions = each(st.sampled_from("aab")), each(st.sampled_from(((), (), (_SUSPICION,))))
+    patterns = {
+        id: replace(make_error_pattern(id, description=text, content_hash=text), suspicions=suspicions[id])
+        for id, text in texts.items()
+    }
+    verdicts = [InversionVerdict(verdict=verdict, at=CURATION_NOW) for verdict in ("accepted", "rejected", "snoozed")]
+    pins = [pin(state, content_hash="a") for state in (Maturity.PROVEN, Maturity.DEPRECATED)]
+    curation = CurationState(
+        pins=each(maybe(None, None, *pins)),
+        arrivals=each(maybe(None, None, arrival("import"), arrival("extraction"), arrival("extraction", by="bob"))),
+        inversions=each(maybe(*verdicts)),
+    )
+    doubts = [Finding("f", "", Severity.WARNING, "claim-disagrees", text) for text in "xy"]
+    found = Found(
+        alike=(("p", "q", draw(st.sampled_from((0.8, 0.9)))), ("r", "s", 0.8)),
+        broad=each(maybe(0.5, 0.6)),
+        unreconciled=each(maybe(*doubts)),
+    )
+    results = each(st.sampled_from(("", "-----", "+-----", "++-++-", "+" * 9)))
+    events = [event for id, uses in results.items() for event in used(id, uses)]
+    return patterns, events, curation, LATER + timedelta(days=draw(st.sampled_from((0, 0, 100)))), found
+
+
+@given(st.lists(states(), min_size=2, max_size=4))
+def test_queue_with_known_questions_equals_a_new_one(
+    projects: list[tuple[dict[str, Pattern], list[Event], CurationState, datetime, Found]],
+) -> None:
+    known: Questions = {}
+    for patterns, events, curation, now, found in projects:
+        snapshot = Snapshot(patterns=patterns, events=tuple(events), curation=curation)
+        board = Scoreboard.build(snapshot, now, SETTINGS)
+        updated = review_queue(patterns, board, curation, now, SETTINGS, found, known=known)
+        rebuilt = review_queue(patterns, board, curation, now, SETTINGS, found)
+        assert updated == rebuilt
+        assert [(one.impact, one.priority, one.question_key) for one in updated] == [
+            (one.impact, one.priority, one.question_key) for one in rebuilt
+        ]
+        assert [one.inversion for one in updated] == [one.inversion for one in rebuilt]
+
+
+def test_questions_of_unchanged_patterns_are_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def item(scales: ImpactEstimator, kind: str, subject: str, **more: Any) -> ReviewItem:
+        made.append(subject)
+        return original(scales, kind, subject, **more)
+
+    original = ImpactEstimator.item
+    monkeypatch.setattr(ImpactEstimator, "item", item)
+    patterns = {id: make_error_pattern(id) for id in _IDS}
+    known: Questions = {}
+    for results in ("+-----", "+------"):
+        events = tuple(event for id in _IDS for event in used(id, results if id == "q" else "+-----"))
+        board = Scoreboard.build(Snapshot(patterns=patterns, events=events), LATER, SETTINGS)
+        made.clear()
+        assert len(review_queue(patterns, board, CurationState(), LATER, SETTINGS, known=known)) == len(_IDS)
+    assert made == ["q"]
