@@ -108,7 +108,7 @@ def run(args: Sequence[str] | None = None, program: Program = cli) -> int:
         discard_stream(1)
         return _fail(visible_line(f"{error.filename or 'output'}: {error.strerror or error}"), 1)
     except Exception as error:
-        from core.cli.support.user_files import log_traceback
+        from core.cli.support.logs import log_traceback
 
         file = log_traceback()
         where = f"details in {file}" if file else "no log file could be written"

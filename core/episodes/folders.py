@@ -6,7 +6,6 @@ import errno
 import fcntl
 import os
 import re
-import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -166,7 +165,7 @@ def create_folder(project: ProjectPaths, folder: Path, files: Mapping[str, bytes
                 return False
             raise
         finally:
-            shutil.rmtree(draft, ignore_errors=True)
+            _remove_folder(draft)
             os.close(owned)
         sync_folder(folder.parent)
     except OSError as error:
@@ -224,7 +223,13 @@ def remove_abandoned(project: ProjectPaths) -> None:
         for draft in drafts.iterdir():
             name = _DRAFT.fullmatch(draft.name)
             if name is not None and not draft.is_symlink() and not _is_owned(draft, int(name[1])):
-                shutil.rmtree(draft, ignore_errors=True)
+                _remove_folder(draft)
+
+
+def _remove_folder(folder: Path) -> None:
+    import shutil  # not needed to append actions
+
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _is_owned(draft: Path, pid: int) -> bool:

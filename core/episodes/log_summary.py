@@ -18,7 +18,6 @@ from core.records.loops import Outcome
 if TYPE_CHECKING:
     from core.records.episodes import Action
 
-ACTION_TYPES: Final = ("read", "write", "bash", "grep", "glob", "task", "edit")  # types of actions
 MAX_FAILURES: Final = 1000  # maximum number of distinct failures in a summary; further ones are only counted
 MAX_MISSED: Final = 20  # stop to search for covered runs after this number of runs that are not covered
 MAX_CHANGED: Final = 1000  # maximum number of files in `LoggedFailure.changed`, the last ones

@@ -1,7 +1,8 @@
 """The agent protocol (docs/task-memory.md#agent-protocol).
 
 Changes are durable when a call returns. If the process is killed during a call, repeating the call completes it. A lock
-allows one writer per task. An attempt is open until its `outcome.json` exists.
+allows one writer per task. An attempt is open until its `outcome.json` exists. The calls import what they need, because
+`log_actions` runs after every step of an agent.
 """
 
 from __future__ import annotations
@@ -18,10 +19,7 @@ from core.episodes import action_log, validation
 from core.episodes.action_log import LogResult
 from core.episodes.folders import TaskFolder, find_attempt_folder, store_file
 from core.episodes.json_files import check_editable, edit_object, read_object, set_members
-from core.episodes.lifecycle import completion, start
-from core.episodes.lifecycle.completion import LISTS, TASK_STATUS, propagate_all
 from core.episodes.lifecycle.trajectory import MILESTONES, check_milestones, record_milestones
-from core.episodes.reflections import add_reflection
 from core.episodes.strict_reader import ROOM, StrictReader
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
@@ -30,6 +28,8 @@ from core.sources import normalize
 from core.storage.append_log import AppendLog
 
 if TYPE_CHECKING:
+    from core.episodes.lifecycle.completion import CompletedAttempt
+    from core.episodes.lifecycle.start import StartedAttempt
     from core.records.reflections import Reflection
     from core.storage.json_editor import JsonText
 
@@ -74,6 +74,8 @@ class Episodes:
         `criteria` are the completion criteria, and `related` IDs of other tasks. `task_id` is by default the next free
         `task-NNN`. If a task with this ID, the same description and criteria, and no attempts exists, it is used.
         """
+        from core.episodes.lifecycle import start
+
         now = iso(self._clock())
         agent = validation.validate_text(agent or self._by, "agent", validation.MAX_ID)
         metadata: dict[str, Any] = {
@@ -128,7 +130,7 @@ class Episodes:
         abandon: bool = False,
         resume: bool = False,
         reopen: bool = False,
-    ) -> start.StartedAttempt:
+    ) -> StartedAttempt:
         """Start an attempt; if the task is paused, resume its open attempt instead.
 
         `agent` is by default that of the task. `similar` are pairs of similar task and learning for the plan. If
@@ -136,6 +138,9 @@ class Episodes:
         the outcome timeout. `resume` resumes the open attempt, for an agent that was killed. `reopen` allows a new
         attempt at a completed or failed task.
         """
+        from core.episodes.lifecycle import start
+        from core.episodes.lifecycle.completion import propagate_all
+
         if estimated_iterations is not None:
             check_count(estimated_iterations, "estimated_iterations", validation.MAX_ITERATION)
         if abandon and resume:
@@ -241,7 +246,7 @@ class Episodes:
         attempt: int | None = None,
         task_done: bool | None = None,
         milestones: Sequence[Mapping[str, Any]] = (),
-    ) -> completion.CompletedAttempt:
+    ) -> CompletedAttempt:
         """Record the outcome of an attempt and draft a reflection on it.
 
         If the attempt has already ended, its outcome and texts are not changed; the call completes an interrupted
@@ -252,6 +257,8 @@ class Episodes:
         `task_done` ends the task: True as completed, False as failed; by default the task continues. `milestones` are
         objects `{event, details, timestamp}`.
         """
+        from core.episodes.lifecycle import completion
+
         if outcome not in (None, Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT):
             raise BadInput(f"outcome must be success, failure or timeout, not {outcome}")
         if task_done is not None:
@@ -264,7 +271,7 @@ class Episodes:
             ),
             **{
                 name: validation.validate_texts(values, name)
-                for name, values in zip(LISTS, (worked, didnt_work, suggestions), strict=True)
+                for name, values in zip(completion.LISTS, (worked, didnt_work, suggestions), strict=True)
             },
         }
         validation.check_total_size(result, "reason, what worked, what did not and suggestions")
@@ -288,7 +295,7 @@ class Episodes:
                     raise Refused(f"only the newest attempt at {folder.id} can end the task")
                 if task_done and found is not Outcome.SUCCESS:
                     raise Refused(f"the attempt ended in {found.value}; only a success can complete {folder.id}")
-                result[TASK_STATUS] = (TaskStatus.COMPLETED if task_done else TaskStatus.FAILED).value
+                result[completion.TASK_STATUS] = (TaskStatus.COMPLETED if task_done else TaskStatus.FAILED).value
             if is_open:
                 check_milestones(folder, place.number, result[MILESTONES])
                 check_editable(place.attempt, self._project.aiwg, room=validation.json_size(result) + ROOM)
@@ -297,7 +304,7 @@ class Episodes:
                 log = completion.end_attempt(folder, place, {"status": found.value, **result}, now=now, log=log)
             else:
                 if task_done is not None:
-                    members = {"status": found.value, TASK_STATUS: result[TASK_STATUS]}
+                    members = {"status": found.value, completion.TASK_STATUS: result[completion.TASK_STATUS]}
                     edit_object(place.outcome, lambda document: set_members(document, (), members), {})
                 log = completion.propagate(folder, place, now=now, log=log)
             return completion.CompletedAttempt(
@@ -312,6 +319,8 @@ class Episodes:
 
     def pause_task(self, task_id: str) -> None:
         """Pause a task; an open attempt stays open, and the next start resumes it."""
+        from core.episodes.lifecycle import start
+
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):
             reader = StrictReader(folder)
@@ -345,6 +354,8 @@ class Episodes:
         Missing parts are taken from the draft. A reflection that equals the last one is not written again. `attempt` is
         by default the newest. `reflection_type` may contain hyphens or underscores; its default depends on the outcome.
         """
+        from core.episodes.reflections import add_reflection
+
         texts = {
             "observation": validation.validate_text(observation, "observation"),
             "analysis": validation.validate_text(analysis, "analysis"),

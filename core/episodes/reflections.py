@@ -17,7 +17,13 @@ from core.episodes.log_summary import CHECK, COMMAND, TOOL, LoggedFailure, LogSu
 from core.episodes.strict_reader import StrictReader
 from core.learning.outcomes import format_duration_ms
 from core.records.loops import Outcome
-from core.records.reflections import NOTHING_LEARNED, NOTHING_LEARNED_IN_ALL, Reflection
+from core.records.reflections import (
+    NOTHING_LEARNED,
+    NOTHING_LEARNED_IN_ALL,
+    REFLECTION_TYPES,
+    TRIGGERS,
+    Reflection,
+)
 from core.records.times import iso
 from core.storage.append_log import AppendLog
 from core.storage.file_reader import MAX_BYTES
@@ -40,8 +46,6 @@ TEMPLATE: Final = """\
 **Action Items**:
 {action_items}
 """
-TRIGGERS: Final = ("failure", "success", "timeout", "manual")  # values of `triggered_by`
-TYPES: Final = ("error-analysis", "success-pattern", "process-improvement")  # values of `reflection_type`
 TYPE_OF: Final = {
     "attempt_failure": "error-analysis",
     "attempt_success": "success-pattern",
@@ -95,12 +99,12 @@ def add_reflection(
     if reflection_type is not None:
         check_text(reflection_type, "reflection_type")
         reflection_type = reflection_type.replace("_", "-")
-        check_choice(reflection_type, "reflection_type", TYPES)
+        check_choice(reflection_type, "reflection_type", REFLECTION_TYPES)
     given = {name: part for name, part in parts.items() if part}
     number = find_attempt_folder(folder, attempt).number
     reader = StrictReader(folder)
     outcome = reader.attempt(number).outcome
-    reflection_type = reflection_type or TYPE_OF.get(attempt_trigger(outcome), TYPES[-1])
+    reflection_type = reflection_type or TYPE_OF.get(attempt_trigger(outcome), REFLECTION_TYPES[-1])
     drafts = [one for one in reader.reflections() if one.draft and one.attempt == number]
     drafted = (
         {}

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from core.base.errors import Conflict
 from core.episodes.json_files import Shapes, check_editable, read_last_lines, read_object
-from core.episodes.log_summary import LogSummary, summarize_log
 from core.records.episodes import Attempt, Task
 from core.records.loops import Outcome
 from core.sources.actions import Actions
 from core.sources.episodes import join_attempts, parse_attempts, parse_tasks
-from core.sources.reflections import read_reflections
 
 if TYPE_CHECKING:
     from core.episodes.folders import AttemptFolder, TaskFolder
+    from core.episodes.log_summary import LogSummary
     from core.records.reflections import Reflection
     from core.storage.decoded import Line
 
@@ -87,10 +86,14 @@ class StrictReader:
 
     def log(self, place: AttemptFolder) -> LogSummary:
         """Summarize the complete log of an attempt."""
+        from core.episodes.log_summary import summarize_log  # not needed to append actions
+
         return summarize_log(Actions(self._folder.project, self._folder.project.relative(place.actions)))
 
     def reflections(self) -> tuple[Reflection, ...]:
         """Return the reflections in file order, without drafts that were replaced."""
+        from core.sources.reflections import read_reflections
+
         lines = self.reflection_lines()
         return read_reflections(self._folder.project.relative(self._folder.reflections), lines, _LONG_AGO)[0]
 

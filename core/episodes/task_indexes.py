@@ -12,7 +12,7 @@ from core.episodes.folders import TaskFolder, lock_index
 from core.episodes.history import TaskFiles
 from core.episodes.json_files import Shapes, check_editable, check_shapes, edit_object, read_object
 from core.episodes.task_lookup import task_ids
-from core.records.episodes import Attempt, Task, TaskStatus
+from core.records.episodes import TASK_STATUSES, Attempt, Task, TaskStatus
 from core.sources.episodes import TRAJECTORY
 from core.storage.append_log import sync_folder
 
@@ -22,13 +22,12 @@ if TYPE_CHECKING:
 
 BY_STATUS: Final = "by-status.json"
 BY_AGENT: Final = "by-agent.json"
-STATUSES: Final = tuple(status.value for status in TaskStatus if status is not TaskStatus.UNKNOWN)
 """Keys that the index always contains; tasks without a valid status are listed under `unknown`."""
 STATUS_SHAPES: Final[Shapes] = {(status,): list for status in TaskStatus}  # expected types in the index by status
 
 
 def index_task(folder: TaskFolder, status: str, agents: Sequence[str]) -> None:
-    """Set the status (one of `STATUSES`) and the agents of a task in the index.
+    """Set the status (one of `TASK_STATUSES`) and the agents of a task in the index.
 
     Missing tasks are added from their files, so that a missing or damaged index is rebuilt, and tasks without a folder
     are removed. A problem is added to `folder.warnings` and does not stop the call, since the index can be rebuilt.
@@ -124,5 +123,5 @@ def _write(path: Path, entries: Iterable[tuple[str, Sequence[str]]], removed: Se
             if ids != present:
                 document.set((), key, ids)
 
-    initial: dict[str, list[str]] = {key: [] for key in STATUSES} if exclusive else {}
+    initial: dict[str, list[str]] = {key: [] for key in TASK_STATUSES} if exclusive else {}
     edit_object(path, edit, initial)

@@ -21,7 +21,7 @@ from core.base.validation import (
     format_value,
 )
 from core.config.paths import safe_component
-from core.episodes.log_summary import ACTION_TYPES
+from core.records.episodes import ACTION_TYPES
 from core.records.times import iso, parse_time
 from core.sources.actions import MAX_TEXT as MAX_OUTPUT
 from core.sources.episodes import MAX_ENTRIES

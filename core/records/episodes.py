@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from core.records.loops import Outcome
 
+ACTION_TYPES: Final = ("read", "write", "bash", "grep", "glob", "task", "edit")
 TARGETS: Final = ("file_path", "file", "path", "notebook_path", "filename")
 """Names of tool parameters that contain a file path."""
 _COMMANDS: Final = ("command", "cmd")  # Names of tool parameters that contain a shell command.
@@ -34,6 +35,9 @@ class TaskStatus(StrEnum):
     def ended(self) -> bool:
         """Whether the task is completed or failed."""
         return self in (TaskStatus.COMPLETED, TaskStatus.FAILED)
+
+
+TASK_STATUSES: Final = tuple(status.value for status in TaskStatus if status is not TaskStatus.UNKNOWN)
 
 
 class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -9,6 +9,8 @@ from msgspec import Struct
 
 from core.records.loops import Outcome
 
+TRIGGERS: Final = ("failure", "success", "timeout", "manual")  # values of `triggered_by`
+REFLECTION_TYPES: Final = ("error-analysis", "success-pattern", "process-improvement")
 NOTHING_LEARNED: Final = "The log alone shows nothing to do differently; put it into words."
 NOTHING_LEARNED_IN_ALL: Final = "The log alone shows nothing to do differently in such a task; put it into words."
 """Learning of a draft on an attempt and on a task if the log shows none; a request to write one."""

@@ -14,7 +14,6 @@ from core.base.errors import BadInput
 from core.base.text import ELLIPSIS
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
-from core.sources.record_kinds import DEBUG_SESSIONS
 from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_BYTES, RawFile, decode, read_file
 
@@ -214,6 +213,8 @@ class SearchReader:
         return raw
 
     def _decode(self, file: str, data: bytes) -> Any:
+        from core.sources.record_kinds import DEBUG_SESSIONS  # reads YAML, which takes longer than a `--help` may
+
         decoded = decode(file, data, every=DEBUG_SESSIONS.matches(file))
         self.findings += (problem.finding(file) for problem in decoded.problems)
         return decoded.value

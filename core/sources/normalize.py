@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
-
-import yaml
 
 from core.base.validation import MAX_COUNT
 from core.records.episodes import TaskStatus
@@ -29,8 +28,8 @@ ENDED: Final = ("endTime", "completed_at", "completedAt", "end_time", "endTimest
 LEARNINGS: Final = ("learnings", "accumulatedLearnings")
 
 _T = TypeVar("_T")
-_WORDS: Final[dict[str, dict[str, str]]] = yaml.load(
-    Path(__file__).with_name("words.yaml").read_bytes(), yaml.CSafeLoader
+_WORDS: Final[dict[str, dict[str, str]]] = tomllib.loads(
+    Path(__file__).with_name("words.toml").read_text(encoding="utf-8")
 )
 
 

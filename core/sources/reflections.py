@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from core.base.grouping import group_pairs
 from core.records.findings import Finding, Severity
 from core.records.loops import Outcome
-from core.records.reflections import NOTHING_LEARNED, NOTHING_LEARNED_IN_ALL, Reflection
+from core.records.reflections import NOTHING_LEARNED, NOTHING_LEARNED_IN_ALL, TRIGGERS, Reflection
 from core.sources import normalize
 from core.sources.fields import Fields, document, quote_value
 from core.sources.loop_facts import ANALYTICS, BEST_OUTPUT, newest
@@ -27,7 +27,6 @@ _HEADING: Final = re.compile(r"#{1,6}\s+Iteration\s+(\d{1,9})\s*$", re.IGNORECAS
 _NUMBERED: Final = re.compile(r"(\d{1,9})\.\w+$")
 """The number at the end of a file name: `reflection-10.json`, `003.json`."""
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_TRIGGERS: Final = frozenset({"failure", "success", "timeout", "manual"})
 _PLACEHOLDERS: Final = (NOTHING_LEARNED, NOTHING_LEARNED_IN_ALL)
 _MEMORY_FOLDER: Final = ".aiwg/ralph/memory/reflections/"
 _EPISODIC_KEYS: Final = frozenset({"attempt_id", "triggered_by", "reflection_type", "action_items", "observation"})
@@ -141,7 +140,7 @@ def _episodic(fields: Fields, modified_at: datetime, task_id: str, loop_id: str 
         iteration=fields.count("iteration"),
         kind=normalize.reflection_kind(fields.text("reflection_type", "type")),
         outcome=normalize.outcome(trigger),
-        trigger=trigger if trigger in _TRIGGERS else "",
+        trigger=trigger if trigger in TRIGGERS else "",
         observation=fields.text("observation"),
         analysis=fields.text("analysis"),
         # The placeholder text of a draft asks for a learning, so it is dropped.

@@ -17,7 +17,6 @@ from core.base.text import visible
 from core.cli.render.output import line, respond
 from core.cli.support.options import OfflineCommand, invocation, project_option, readonly_option
 from core.cli.support.project import configured_decider, guarded, is_readonly, named_project, now
-from core.cli.support.user_files import keymap_file, start_logging, state_file
 from core.config.paths import ProjectPaths, find_project, project_at
 from tui.cli.theme_option import THEME, chosen_theme, theme_option
 
@@ -146,6 +145,8 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
     need_terminal()
     theme = chosen_theme()
     gc.disable()  # the app enables it when the project is open: nearly everything created until then stays
+    from core.cli.support.logs import start_logging
+    from core.cli.support.user_files import keymap_file, state_file
     from tui.app import run  # loads textual
 
     start_logging()

@@ -13,7 +13,6 @@ from core.cli.render.output import Column, id_column, line, minute, percent, pri
 from core.cli.support.as_of import PastMoment, remark_undated
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import chosen_project, open_project
-from core.cli.support.user_files import last_visit
 from core.curation.decision_text import subject_text
 from core.records.decisions import TURNS, Decision
 
@@ -55,6 +54,7 @@ def changes(since: datetime | str | None, until: datetime | None, is_complete: b
       ralphdeck changes --since 2026-11-01 --until 2026-11-15
       ralphdeck changes --since 36h --json | jq -r '.patterns[].id'
     """
+    from core.cli.support.user_files import last_visit
     from core.history.as_of import build_past_state
     from core.history.changes import compare_states
     from core.state.findings import all_findings

@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 import os
 import platform
-import shutil
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -23,9 +20,6 @@ from core.cli.groups import Program
 from core.cli.render.output import Column, end, line, print_table, remark, respond
 from core.cli.support.options import ReadingCommand, invocation
 from core.cli.support.project import chosen_project, configured_decider, open_project, read_configuration
-from core.cli.support.user_files import keymap_file, log_file, state_file
-from core.learning.bursts import format_burst
-from core.metrics.effectiveness import compute_effectiveness
 from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, LoopStatus
 
@@ -75,6 +69,7 @@ def doctor() -> None:
       ralphdeck doctor
       ralphdeck doctor --strict --json    (in CI: exit code 3 if a file cannot be used)
     """
+    from core.cli.support.user_files import keymap_file, log_file, state_file
     from core.sources.parse_cache import cache_file
     from core.state.findings import all_findings
 
@@ -230,6 +225,8 @@ def _texts(view: ProjectState) -> Iterator[Found]:
 
 def _evidence(view: ProjectState, doubts: Sequence[Finding]) -> Iterator[Found]:
     """Check whether records agree with the evidence, and report suspicious reports."""
+    from core.learning.bursts import format_burst
+
     if doubts:
         status = WARNING if any(doubt.severity is not Severity.INFO for doubt in doubts) else NOTE
         yield "records", status, f"{plural(len(doubts), 'difference')} between records and evidence"
@@ -242,6 +239,7 @@ def _evidence(view: ProjectState, doubts: Sequence[Finding]) -> Iterator[Found]:
 def _metrics(paths: ProjectPaths, view: ProjectState) -> Found:
     """Check whether the metrics in files agree with the evidence."""
     from core.metrics.derived_files import compare_metrics, read_recorded_metrics
+    from core.metrics.effectiveness import compute_effectiveness
 
     found = compare_metrics(read_recorded_metrics(paths), compute_effectiveness(view.snapshot, view.board, view.now))
     if not found:
@@ -346,6 +344,8 @@ def _shown(value: object) -> str:
 
 
 def _terminal() -> Iterator[Found]:
+    import shutil
+
     term = os.environ.get("TERM", "")
     yield "TERM", WARNING if term in {"", "dumb"} else OK, term or "not set"
     depth = os.environ.get("COLORTERM") or ("256" if "256" in term else "few")
@@ -359,6 +359,8 @@ def _terminal() -> Iterator[Found]:
 
 
 def _tmux() -> Found:
+    import subprocess
+
     command = ["tmux", "show-options", "-sv", "set-clipboard"]
     try:
         shown = subprocess.run(command, capture_output=True, text=True, timeout=2, check=False).stdout.strip()
@@ -384,6 +386,8 @@ def _keymap(path: Path) -> Iterator[Found]:
 
 
 def _versions() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
     found = [f"Python {platform.python_version()}", platform.system()]
     for package in _PACKAGES:
         try:

@@ -14,8 +14,6 @@ from core.cli.support.id_completion import complete_source
 from core.cli.support.options import ReviewingCommand, invocation, reason_option, words_option
 from core.cli.support.project import open_project
 from core.curation.commands import Extract
-from core.episodes.loop_links import link_tasks
-from core.extraction.strategies import list_work_ids
 from core.records.patterns import PatternType
 
 if TYPE_CHECKING:
@@ -94,6 +92,8 @@ def extract(source: str | None, is_all: bool, types: frozenset[str], dry_run: bo
 
 def _learn_strategies(project: Project, source_id: str) -> dict[str, list[str]]:
     """Count the decomposition strategies of the loops and attempts of a source."""
+    from core.extraction.strategies import list_work_ids
+
     loops = project.view.snapshot.loops
     matches = [] if source_id in loops else find_matching_ids(source_id, loops)
     known = matches[0] if len(matches) == 1 else source_id
@@ -104,6 +104,8 @@ def _learn_strategies(project: Project, source_id: str) -> dict[str, list[str]]:
 
 def _ended(project: Project) -> list[str]:
     """Return the IDs of ended loops, oldest first, then of other tasks and sessions."""
+    from core.episodes.loop_links import link_tasks
+
     snapshot = project.view.snapshot
     loops = [loop for loop in snapshot.loops.values() if loop.status.ended]
     loops.sort(key=lambda loop: (loop.ended_at is None, loop.ended_at, loop.id))

@@ -19,7 +19,6 @@ from core.cli.support import work_options as work_items
 from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import COUNT, DURATION, FRACTION, DecidingCommand
 from core.cli.support.project import now, open_project
-from core.extraction.strategies import find_used_strategies
 from core.learning.bursts import format_burst, source_of
 from core.learning.criteria import criterion_weight, should_deprecate_criterion
 from core.learning.decay import parse_moment
@@ -261,6 +260,8 @@ def _print_outcome(
     *,
     is_recorded: bool,
 ) -> None:
+    from core.extraction.strategies import find_used_strategies
+
     found = after.board.outcome(work_id)
     assert found is not None
     signals, scored = found

@@ -15,12 +15,9 @@ from core.cli.render.output import Column, minute, print_table, remark, respond
 from core.cli.support.id_completion import complete_task
 from core.cli.support.options import MOMENT, Parsed, ReadingCommand, words_option
 from core.cli.support.project import chosen_project, now
-from core.episodes.task_lookup import find_attempt, task_ids
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
 from core.records.times import parse_time
-from core.search.index import SearchIndex
-from core.search.search import search as search_memory
 from core.search.words import SearchFilters, SearchHit, SearchPlace, SearchWords
 
 if TYPE_CHECKING:
@@ -92,6 +89,10 @@ def search(
       ralphdeck search tsc --task task-001.2
       ralphdeck search ECONNRESET --since 2026-02-01 --agent software-implementer --json
     """
+    from core.episodes.task_lookup import find_attempt
+    from core.search.index import SearchIndex
+    from core.search.search import search as search_memory
+
     paths = chosen_project()
     words = SearchWords(" ".join(query))
     task_id, attempt = find_attempt(paths, task) if task else ("", None)
@@ -132,6 +133,8 @@ def search(
 
 
 def _hint(paths: ProjectPaths, words: SearchWords, filters: SearchFilters) -> str:
+    from core.episodes.task_lookup import task_ids
+
     if not task_ids(paths):
         return "; this project has no tasks yet"
     if filters != SearchFilters():

@@ -3,59 +3,27 @@
 from __future__ import annotations
 
 from functools import partial
-from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from core.base.errors import ProjectNotFound, UnknownRecord
+from core.base.errors import UnknownRecord
 from core.base.text import plural, visible_line
-from core.cli.render.output import line, remark, respond, warn
+from core.cli.render.output import line, remark, respond
 from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import COUNT, FRACTION, Command, ExclusiveFlags
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
-from core.config.paths import BEGIN_COMMAND, is_folder
-from core.episodes.reflections import TRIGGERS, TYPES
+from core.cli.support.task_memory import open_task_memory, task_argument
 from core.episodes.validation import MAX_PERCENT
 from core.records.loops import Outcome
+from core.records.reflections import REFLECTION_TYPES, TRIGGERS
 
 if TYPE_CHECKING:
-    from core.episodes.protocol import Episodes
     from core.records.reflections import Reflection
     from core.sources.configuration import Configuration
 
 
-class _TaskId(click.types.StringParamType):
-    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None) -> str:
-        return "Name the task, or set RALPHDECK_TASK."
-
-
-class _TaskArgument(click.Argument):
-    """An argument that the environment may replace."""
-
-    def make_metavar(self, ctx: click.Context) -> str:
-        return "[TASK]"
-
-
-task_argument: Final = click.argument("task_id", cls=_TaskArgument, type=_TaskId(), envvar="RALPHDECK_TASK")
-"""The task; an agent may set it once for all of its hooks."""
 _agent_option: Final = partial(click.option, "--agent", metavar="NAME", default="", envvar="RALPHDECK_AGENT")
-
-
-def open_task_memory(*, may_create: bool = False) -> Episodes:
-    """Open the task memory of the chosen project.
-
-    With `may_create` it is created in a folder without `.aiwg`, if `--project` names the folder. Raises ProjectNotFound
-    if there is no project or no task memory; the message explains how to create one.
-    """
-    from core.episodes.protocol import Episodes
-
-    project = chosen_project()
-    if not may_create and not is_folder(project.aiwg):
-        raise ProjectNotFound(
-            f"no .aiwg in {project.project}; begin with: {BEGIN_COMMAND} {quote(str(project.project))}"
-        )
-    return Episodes(project, clock=now, warn=warn)
 
 
 @click.command(cls=Command)
@@ -262,7 +230,9 @@ def complete(task_id: str, outcome: str | None, done: bool | None, attempt: int 
 @click.option("--learning", metavar="TEXT", default="", help="What to do differently.")
 @click.option("--action-item", "action_items", metavar="TEXT", multiple=True, help="What to do next; may be repeated.")
 @click.option("--trigger", type=click.Choice(TRIGGERS), default="manual", show_default=True)
-@click.option("--type", "reflection_type", type=_Choice(TYPES), help="Default: decided by the outcome of the attempt.")
+@click.option(
+    "--type", "reflection_type", type=_Choice(REFLECTION_TYPES), help="Default: decided by the outcome of the attempt."
+)
 @click.option("--attempt", type=COUNT, metavar="N", help="The attempt. Default: the newest.")
 def reflect(task_id: str, attempt: int | None, **parts: Any) -> None:
     """Write the reflection on an attempt at TASK; it replaces the draft from the log.

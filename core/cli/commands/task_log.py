@@ -13,13 +13,13 @@ import click
 
 from core.base.errors import BadInput
 from core.base.text import plural
-from core.cli.commands.task_attempts import open_task_memory, task_argument
 from core.cli.render.output import line, respond
 from core.cli.support.hooks import CLAUDE_CODE, HookCommand, read_tool_event, use_folder
 from core.cli.support.options import COUNT, FRACTION, Command, ExclusiveFlags, invocation
 from core.cli.support.project import chosen_project
-from core.episodes.log_summary import ACTION_TYPES
+from core.cli.support.task_memory import open_task_memory, task_argument
 from core.episodes.tool_events import FAILED, SUCCEEDED
+from core.records.episodes import ACTION_TYPES
 from core.storage.decoded import BOM
 from core.storage.json_reader import decode_json
 

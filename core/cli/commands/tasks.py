@@ -26,8 +26,7 @@ from core.cli.support.options import ReadingCommand, words_option
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
 from core.episodes.attempt_state import AttemptCondition, AttemptState, assess_attempt, describe_state
 from core.episodes.similar_tasks import MAX_TASKS
-from core.episodes.task_indexes import STATUSES
-from core.records.episodes import Attempt, Task, group_by_task
+from core.records.episodes import TASK_STATUSES, Attempt, Task, group_by_task
 from core.records.loops import Outcome
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ class _Row(NamedTuple):
 
 
 @click.command("list", cls=ReadingCommand)
-@words_option("--status", words=STATUSES, help="Only with these states.")
+@words_option("--status", words=TASK_STATUSES, help="Only with these states.")
 @click.option("--agent", metavar="NAME", help="Only tasks of this agent.")
 @click.option("--open", "only_open", is_flag=True, help="Only tasks with an open attempt.")
 def list_tasks(status: frozenset[str], agent: str | None, only_open: bool) -> None:

@@ -1,4 +1,4 @@
-"""The objects of the JSON output, which `objects.yaml` declares.
+"""The objects of the JSON output, which `objects.toml` declares.
 
 Times are ISO-8601 in UTC, rates lie in 0..1, and null means unknown or none. Keys are only added, and never change
 their meaning.
@@ -7,6 +7,7 @@ their meaning.
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Mapping
 from datetime import datetime
 from enum import Enum
@@ -40,7 +41,7 @@ class Field(NamedTuple):
     kind: str  # One of `_KINDS`, or names of Structs with `|` between them.
     container: str  # `[` for a list, `{` for an object with arbitrary keys, else "".
     is_optional: bool  # Whether it may be null; an empty text is null then.
-    source: str  # The attribute of the record with the value, or `part.name`, or `low,high`; see `objects.yaml`.
+    source: str  # The attribute of the record with the value, or `part.name`, or `low,high`; see `objects.toml`.
 
     @property
     def structs(self) -> list[type[Wire]]:
@@ -54,7 +55,7 @@ class Wire(msgspec.Struct, frozen=True):
     def of(cls, *records: object, **given: Any) -> Self:
         """Build the object from values and, for other keys, attributes of records.
 
-        The first record that has an attribute counts; `objects.yaml` names the attribute of a key. A record may
+        The first record that has an attribute counts; `objects.toml` names the attribute of a key. A record may
         also be a mapping by keys, or a plain tuple of the values in the order of the keys.
         """
         for record in records:
@@ -108,21 +109,18 @@ def plain(value: Any) -> Any:
     return [plain(item) for item in value]
 
 
-def _load(name: str) -> Any:
-    import yaml
-
-    return yaml.load(Path(__file__).with_name(name).read_bytes(), yaml.CSafeLoader)
+def _load(name: str) -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
 
 
 @cache
 def _declarations() -> dict[str, dict[str, str]]:
-    declared: dict[str, dict[str, str]] = _load("objects.yaml")
-    return declared
+    return _load("objects.toml")
 
 
 @cache
 def find_struct(name: str) -> type[Wire]:
-    """Define a Struct that `objects.yaml` declares; raises KeyError for another name."""
+    """Define a Struct that `objects.toml` declares; raises KeyError for another name."""
     declared = _declarations()[name]
     base = find_struct(declared["base"]) if "base" in declared else Wire
     own = tuple(map(_parse_field, declared["keys"].split()))
@@ -157,13 +155,12 @@ def _type_of(field: Field) -> Any:
 
 @cache
 def _documents() -> dict[str, str]:
-    documents: dict[str, str] = _load("documents.yaml")
-    return documents
+    return _load("documents.toml")
 
 
 @cache
 def json_schemas() -> Mapping[str, type[Wire]]:
-    """Load the Struct of each document by command and condition (documents.yaml)."""
+    """Load the Struct of each document by command and condition (documents.toml)."""
     return {command: find_struct(name) for command, name in _documents().items()}
 
 

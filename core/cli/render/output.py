@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -141,6 +140,8 @@ def print_table(columns: Sequence[Column], rows: Iterable[Any], empty: str = "")
     widths = [min(MAX_CELL, max(row[n].width for row in cells)) for n in range(len(columns))]
     groups = [list(range(len(columns)))]
     if _is_terminal():
+        import shutil  # takes longer to import than the rest of the standard library here
+
         room = shutil.get_terminal_size().columns
         shown = _affordable(widths, columns, room)
         columns, widths = [columns[n] for n in shown], [widths[n] for n in shown]
@@ -262,7 +263,7 @@ def respond(
 ) -> None:
     """Print a JSON object with `--json`, else call `show`; then report findings.
 
-    `document` is a function that makes the object, or its name in `objects.yaml`; then `records`, `values` and
+    `document` is a function that makes the object, or its name in `objects.toml`; then `records`, `values` and
     `findings` fill it as in `Wire.of`. Functions among the values are called. Only reading commands have `findings`.
     """
     if not invocation().as_json:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings, strategies
 
 from core.base.errors import BadInput
-from core.episodes.log_summary import ACTION_TYPES
 from core.episodes.tool_events import FAILED, SUCCEEDED, classify_tool, parse_tool_event
 from core.episodes.validation import validate_action
+from core.records.episodes import ACTION_TYPES
 from core.records.times import parse_time
 from core.storage.json_reader import decode_json
 

@@ -50,7 +50,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, themes: list[str | None]) -> Iterato
     screen.run = run
     monkeypatch.setitem(sys.modules, "tui.app", screen)
     monkeypatch.setattr("tui.cli.dashboard.need_terminal", lambda: None)
-    monkeypatch.setattr("tui.cli.dashboard.start_logging", lambda: True)
+    monkeypatch.setattr("core.cli.support.logs.start_logging", lambda: True)
     yield calls
 
 
@@ -173,7 +173,7 @@ def test_keymap_errors_are_reported_with_their_line(
     sample: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "keymap.toml"
-    monkeypatch.setattr("core.cli.commands.doctor.keymap_file", lambda: file)
+    monkeypatch.setattr("core.cli.support.user_files.keymap_file", lambda: file)
     for text, message in (("reset = \nnote = 5\n", ["line 1: ", "line 2: note"]), ('reset = "f7"', [])):
         file.write_text(text)
         checks = call("doctor", "--json", "--project", sample).document["checks"]

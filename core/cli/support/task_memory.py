@@ -1,0 +1,48 @@
+"""The task of a command, and the task memory of the chosen project."""
+
+from __future__ import annotations
+
+from shlex import quote
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from core.base.errors import ProjectNotFound
+from core.cli.render.output import warn
+from core.cli.support.project import chosen_project, now
+from core.config.paths import BEGIN_COMMAND, is_folder
+
+if TYPE_CHECKING:
+    from core.episodes.protocol import Episodes
+
+
+class _TaskId(click.types.StringParamType):
+    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None) -> str:
+        return "Name the task, or set RALPHDECK_TASK."
+
+
+class _TaskArgument(click.Argument):
+    """An argument that the environment may replace."""
+
+    def make_metavar(self, ctx: click.Context) -> str:
+        return "[TASK]"
+
+
+task_argument: Final = click.argument("task_id", cls=_TaskArgument, type=_TaskId(), envvar="RALPHDECK_TASK")
+"""The task; an agent may set it once for all of its hooks."""
+
+
+def open_task_memory(*, may_create: bool = False) -> Episodes:
+    """Open the task memory of the chosen project.
+
+    With `may_create` it is created in a folder without `.aiwg`, if `--project` names the folder. Raises ProjectNotFound
+    if there is no project or no task memory; the message explains how to create one.
+    """
+    from core.episodes.protocol import Episodes
+
+    project = chosen_project()
+    if not may_create and not is_folder(project.aiwg):
+        raise ProjectNotFound(
+            f"no .aiwg in {project.project}; begin with: {BEGIN_COMMAND} {quote(str(project.project))}"
+        )
+    return Episodes(project, clock=now, warn=warn)
