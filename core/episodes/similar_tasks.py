@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
@@ -51,8 +52,14 @@ def collect_past_tasks(snapshot: Snapshot) -> Mapping[str, PastTask]:
 
 
 def embeddable_work(snapshot: Snapshot) -> Mapping[str, ComparableWork]:
-    """Return the records to embed, by ID: past tasks, and loops with reflections."""
+    """Return the records to embed, by ID: past tasks, loops with reflections or with applied patterns."""
+    # Imported on use: it needs numpy.
+    from core.retrieval.past_tasks import MAX_TASKS as MAX_PAST_TASKS
+
     learned = {reflection.loop_id for reflection in snapshot.reflections.values()}
+    reported = {event.loop_id for event in snapshot.events if event.pattern_id and event.success}
+    applied = (id for id, loop in snapshot.loops.items() if id in reported or any(use.applied for use in loop.injected))
+    learned.update(islice(applied, MAX_PAST_TASKS))
     loops = {id: loop for id, loop in snapshot.loops.items() if id in learned}
     return {**loops, **collect_past_tasks(snapshot)}
 

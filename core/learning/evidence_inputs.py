@@ -45,6 +45,7 @@ class EvidenceInputs(EvidenceIndex):
     """All records that the evidence of a project comes from."""
 
     ignored: Mapping[str, IgnoredPeriods] = field(default_factory=dict)  # sources with reports that do not count
+    changed_work: frozenset[str] | None = None  # work whose uses the last change may affect; None: any
 
     @classmethod
     def of(cls, snapshot: Snapshot, settings: LearningSettings) -> EvidenceInputs:
@@ -52,7 +53,7 @@ class EvidenceInputs(EvidenceIndex):
 
     def with_settings(self, settings: LearningSettings) -> EvidenceInputs:
         """Return the same records with other thresholds."""
-        made = replace(self, settings=settings, ignored={}, _verdicts={})
+        made = replace(self, settings=settings, ignored={}, changed_work=None, _verdicts={})
         reports = Counter({loop.id: len(loop.injected) for loop in self.snapshot.loops.values()})
         of_works: tuple[Mapping[str, Sized], ...] = self.harmful_events, self.unresolved
         for found in of_works:
@@ -101,7 +102,7 @@ class EvidenceInputs(EvidenceIndex):
             if ignored.get(source) != self.ignored.get(source):
                 affected |= self._depending_on(source) | after._depending_on(source)
         inverted, heirs = reindex(self.inverted, old, new, inverted_ids), reindex(self.heirs, old, new, aliases)
-        after = replace(after, inverted=inverted, heirs=heirs, ignored=ignored)
+        after = replace(after, inverted=inverted, heirs=heirs, ignored=ignored, changed_work=frozenset(sources))
         for id in tuple(affected):
             affected |= self.heirs.get(id, frozenset()) | after.heirs.get(id, frozenset())
         return after, affected

@@ -322,6 +322,15 @@ class Scoreboard(Scores):
     def loop_patterns(self, loop_id: str) -> LoopPatterns:
         return self._inputs.loop_patterns(loop_id)
 
+    def has_ignored_reports(self, loop_id: str) -> bool:
+        """Return whether some harmful reports of a loop do not count."""
+        return loop_id in self._inputs.ignored
+
+    @property
+    def changed_work(self) -> frozenset[str] | None:
+        """Loops and attempts whose uses the last update may have changed; None if any may."""
+        return self._inputs.changed_work
+
     def finished(self) -> Iterator[str]:
         """Yield the IDs of all loops and attempts that have an `outcome`."""
         return self._inputs.finished()

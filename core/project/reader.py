@@ -25,6 +25,7 @@ from core.records.snapshot import Delta, Snapshot
 from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings
 from core.retrieval.index import LazyPatternIndex
 from core.retrieval.learnings import LazyLearnings
+from core.retrieval.past_tasks import LazyPastTasks
 from core.retrieval.similarity import LazySimilarity
 from core.review.background_search import BackgroundSearch, HeldTexts
 from core.review.incremental_checks import IncrementalChecks
@@ -256,11 +257,13 @@ class ProjectReader:
             similarity = LazySimilarity(snapshot.patterns)
             debug = LazyDebugIndex(snapshot.debug_sessions)
             learnings = LazyLearnings(snapshot)
+            past_tasks = LazyPastTasks(snapshot, board)
         else:
             board = self._view.board.updated(snapshot, delta, now)
             index, similarity = self._view.lazy_index, self._view.lazy_similarity
             debug = self._view.lazy_debug
             learnings = self._view.lazy_learnings.updated(snapshot)
+            past_tasks = self._view.lazy_past_tasks.updated(snapshot, board)
             if delta.debug_sessions:
                 debug = debug.updated(snapshot.debug_sessions, delta.debug_sessions)
             if delta.patterns:
@@ -286,6 +289,7 @@ class ProjectReader:
             lazy_debug=debug,
             lazy_learnings=learnings,
             task_embeddings=self.task_embeddings,
+            lazy_past_tasks=past_tasks,
         )
 
     def _affects_queue(self, delta: Delta, board: Scoreboard, now: datetime) -> bool:

@@ -51,8 +51,10 @@ class ModelUnusable(RalphdeckError):
 
 
 def pattern_embedding_text(pattern: Pattern) -> str:
-    """Return the text to embed for a pattern; uses fields that `content_hash` covers."""
+    """Return the text to embed for a pattern: its name and tags, then what it does."""
+    names = (pattern.id.partition("-")[2].replace("-", " "), *(tag[:_MAX_TAG] for tag in pattern.tags[:_MAX_LIST]))
     texts = (
+        ", ".join(filter(None, dict.fromkeys(names))),
         pattern.title,
         pattern.description,
         pattern.use_case,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from hashlib import sha256
+from itertools import chain
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -115,8 +116,15 @@ def _task_key(task: ComparableWork) -> str:
     return sha256(text.encode("utf-8", "replace")).hexdigest() if text else ""
 
 
+def _pattern_key(pattern: Pattern) -> str:
+    """Return a hash of the content, and of the name and tags, which the content does not cover."""
+    if not pattern.content_hash:
+        return ""
+    return sha256("\0".join((pattern.content_hash, pattern.id, *pattern.tags)).encode("utf-8", "replace")).hexdigest()
+
+
 PATTERNS: Final[VectorSubject[Pattern]] = VectorSubject(
-    "memory/embeddings/patterns.vec", "meaning_text-1", pattern_embedding_text, lambda pattern: pattern.content_hash
+    "memory/embeddings/patterns.vec", "pattern_text-2", pattern_embedding_text, _pattern_key
 )
 
 TASKS: Final[VectorSubject[ComparableWork]] = VectorSubject(
@@ -143,6 +151,15 @@ def vector_file(paths: ProjectPaths, subject: VectorSubject[Record]) -> VectorFi
     return VectorFile(paths, subject.file, f"{MODEL} {subject.form}", DIMENSIONS)
 
 
+class _Rows(NamedTuple, Generic[Record]):
+    """The row in `vectors` of each ID."""
+
+    ids: Sequence[str]
+    records: Mapping[str, Record]
+    vectors: Vectors
+    rows: NDArray[np.int64]
+
+
 class Embeddings(Generic[Record]):
     """Vectors of the records of a project; compares records with a text. Thread-safe.
 
@@ -157,7 +174,8 @@ class Embeddings(Generic[Record]):
         self._embedder = embedder or shared_embedder()
         self._lock = threading.Lock()
         self._read: Vectors | None = None
-        self._rows: tuple[Sequence[str], Vectors, NDArray[np.int64]] | None = None
+        self._rows: tuple[_Rows[Record], ...] = ()  # the last two results
+        self._compared: tuple[str, Vectors, Floats32] | None = None  # the last text, with the cosine of each vector
         self._vector_of = lru_cache(_MAX_CACHED)(lambda text: self._embedder.embed([text])[0])
 
     @property
@@ -254,18 +272,33 @@ class Embeddings(Generic[Record]):
         rows = self._rows_of(vectors, ids, records)
         if not (rows >= 0).any():
             return None
-        try:
-            vector = self._vector_of(text)
-        except ModelUnusable as error:
-            self.problem = str(error)
-            return None
-        return np.append(vectors.closeness(vector), np.float32(np.nan))[rows]
+        last = self._compared
+        if last is None or last[0] != text or last[1] is not vectors:
+            try:
+                vector = self._vector_of(text)
+            except ModelUnusable as error:
+                self.problem = str(error)
+                return None
+            last = self._compared = text, vectors, np.append(vectors.closeness(vector), np.float32(np.nan))
+        return last[2][rows]
 
     def _rows_of(self, vectors: Vectors, ids: Sequence[str], records: Mapping[str, Record]) -> NDArray[np.int64]:
-        """Return the row in `vectors` of each ID, -1 for an ID without a vector."""
-        memo = self._rows
-        if memo is None or memo[0] is not ids or memo[1] is not vectors:
-            keys = (self._subject.key(records[id]) if id in records else "" for id in ids)
-            found = (vectors.places.get(key, -1) for key in keys)
-            memo = self._rows = ids, vectors, np.fromiter(found, np.int64, len(ids))
-        return memo[2]
+        """Return the row in `vectors` of each ID, -1 for an ID without a vector; computes keys of new records only."""
+        known = [one for one in self._rows if one.vectors is vectors]
+        for one in known:
+            if one.ids is ids:
+                return one.rows
+        rows = np.full(len(ids), -1, np.int64)
+        last = next((one for one in known if ids and one.ids[:1] == ids[:1]), None)
+        new: Iterable[int] = range(len(ids))
+        if last is not None:
+            common = min(len(ids), len(last.ids))
+            rows[:common] = last.rows[:common]
+            pairs = enumerate(zip(ids, last.ids, strict=False))
+            changed = (place for place, (id, old) in pairs if id != old or records.get(id) is not last.records.get(id))
+            new = chain(changed, range(common, len(ids)))
+        for place in new:
+            record = records.get(ids[place])
+            rows[place] = -1 if record is None else vectors.places.get(self._subject.key(record), -1)
+        self._rows = (_Rows(ids, records, vectors, rows), *self._rows[:1])
+        return rows

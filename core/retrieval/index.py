@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -86,6 +87,11 @@ class PatternIndex:
     @cached_property
     def rows(self) -> Mapping[str, int]:
         return {id: row for row, id in enumerate(self.ids) if id}
+
+    def rarity(self, word: str) -> float:
+        """Return the weight of a word, the larger the fewer patterns contain it."""
+        size, rows = max(len(self.rows), 1), self.words.get(word)
+        return math.log1p(size if rows is None else size / len(rows))
 
     @cached_property
     def tags_by_word(self) -> Mapping[str, tuple[tuple[str, frozenset[str]], ...]]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from core.config.settings import InjectionSettings
     from core.learning.scoreboard import Scoreboard
-    from core.retrieval.embeddings import Closeness
+    from core.retrieval.embeddings import Closeness, Floats
 
 LIST_ALL_UP_TO: Final = 1000  # number of patterns up to which every omitted pattern is listed
 MAX_LEFT_OUT: Final = 200  # omitted patterns listed of more patterns, the most relevant ones
@@ -235,13 +235,15 @@ def prepare_injection(
     closeness: Closeness | None = None,
     learned: ReflectionChoice | None = None,
     strategies: Strategies | None = None,
+    past: Floats | None = None,
 ) -> Injection:
     """Choose and render patterns and learnings for a task.
 
     `closeness` is the result of `Embeddings.closeness` for the task; None compares patterns by words. `learned` chooses
     the learnings within its share of the budget. `strategies` are rendered last and not part of the budgets.
+    `past` is the result of `PastTasks.similarity`.
     """
-    found = measure_relevance(profile, index, patterns, closeness)
+    found = measure_relevance(profile, index, patterns, closeness, past)
     ranking = Ranking(found, index, patterns, board, settings)
     selection = _Selection(patterns, board, settings, learned, strategies or Strategies())
     chosen: list[ChosenPattern] = []

@@ -38,6 +38,10 @@ SEMANTIC_WEIGHTS: Final[Mapping[PatternType, Mapping[str, float]]] = {
 """Weights for patterns with a vector. `meaning` is the cosine, scaled so that `UNRELATED` is 0 and `SAME` is 1."""
 RELEVANCE_PARTS: Final = ("meaning", "words", "error", "task", "category", "tags", "language")
 
+PAST_TASKS: Final = "past_tasks"  # part of the tasks in which a pattern worked; added to the weighted sum
+MAX_PAST: Final = 0.25  # most that this part adds, since agents report what worked
+_FAINT_PAST: Final = 0.15  # lowest similarity of the tasks that counts
+_PAST_WEIGHT: Final = 0.9  # of the similarity of the tasks, since a pattern may have helped with a side issue only
 FAINT: Final = 0.1  # lowest meaning part, before its weight, that alone makes a pattern relevant
 NAMED_ERROR: Final = 0.7  # error part if the task names the error type of the pattern
 LIKELY_ERROR: Final = 0.4  # error part if words of the task suggest the error type
@@ -81,16 +85,23 @@ class Relevance:
     def parts_of(self, place: int, kind: PatternType) -> dict[str, float]:
         """Return what each part adds to the relevance of the pattern at `place`."""
         weights = (SEMANTIC_WEIGHTS if self.is_semantic[place] else WEIGHTS)[kind]
-        return {name: float(self.parts[name][place] * weight) for name, weight in weights.items()}
+        added = {name: float(self.parts[name][place] * weight) for name, weight in weights.items()}
+        past = float(self.parts[PAST_TASKS][place])
+        return added | {PAST_TASKS: past} if past else added
 
 
 def measure_relevance(
-    profile: TaskProfile, index: PatternIndex, patterns: Mapping[str, Pattern], closeness: Closeness | None = None
+    profile: TaskProfile,
+    index: PatternIndex,
+    patterns: Mapping[str, Pattern],
+    closeness: Closeness | None = None,
+    past: Floats | None = None,
 ) -> Relevance:
     """Find patterns that share a meaning, word, error or tag with the task.
 
     For success and anti-patterns, the same category is enough; the same language alone never is. `closeness` is the
-    cosine of each row of the index; None if no pattern has a vector.
+    cosine of each row of the index; None if no pattern has a vector. `past` is the similarity of the task with past
+    tasks in which each pattern worked.
     """
     size = len(index.ids)
     parts = {name: np.zeros(size) for name in RELEVANCE_PARTS}
@@ -104,11 +115,14 @@ def measure_relevance(
     by_category = np.isin(index.types, (TYPES.index(PatternType.SUCCESS), TYPES.index(PatternType.ANTI)))
     close = parts["meaning"] * (parts["meaning"] >= FAINT)
     common = close + parts["words"] + parts["error"] + parts["tags"] + parts["category"] * by_category
-    rows = np.flatnonzero(common).astype(np.int64)
+    past = np.zeros(size) if past is None else _PAST_WEIGHT * past * (past >= _FAINT_PAST)
+    rows = np.flatnonzero(common + past).astype(np.int64)
     found = {name: values[rows] for name, values in parts.items()}
     kinds, is_semantic = index.types[rows], is_semantic[rows]
     _try_regexes(found, _mixed(found, kinds, is_semantic), rows, kinds, profile, index, patterns)
-    return Relevance(rows, _mixed(found, kinds, is_semantic), found, is_semantic)
+    own = _mixed(found, kinds, is_semantic)
+    found[PAST_TASKS] = np.clip(past[rows] - own, 0.0, MAX_PAST)
+    return Relevance(rows, own + found[PAST_TASKS], found, is_semantic)
 
 
 def _mixed(parts: Mapping[str, Floats], kinds: NDArray[np.int8], is_semantic: NDArray[np.bool_]) -> Floats:

@@ -150,7 +150,7 @@ class HeldTexts:
             self._begin(view)
         if not self._waiting:
             return None
-        if not view.lazy_learnings.prepare(_STEP_SECONDS):
+        if not all(lazy.prepare(_STEP_SECONDS) for lazy in (view.lazy_learnings, view.lazy_past_tasks)):
             return False
         reader, limit = self._waiting.pop(), view.settings.injection.max_field_chars
 

@@ -139,6 +139,8 @@ def find_changed_rows(before: ProjectState, after: ProjectState) -> NDArray[np.i
 def same_texts(one: ProjectState, other: ProjectState) -> bool:
     """Whether relevance to tasks is the same in both states."""
     before, after = one.snapshot.patterns, other.snapshot.patterns
+    if one.past_tasks is not other.past_tasks:
+        return False
     if before is after:
         return True
     if len(before) != len(after) or one.index.ids != other.index.ids:

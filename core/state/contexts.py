@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from core.config.settings import InjectionSettings
-    from core.retrieval.embeddings import Closeness
+    from core.retrieval.embeddings import Closeness, Floats
     from core.retrieval.learnings import LearningMatch
     from core.state.project_state import ProjectState
 
@@ -46,7 +46,8 @@ def prepare_task_injection(
     index, patterns, board = state.index, state.snapshot.patterns, state.board
     reflections = _choose_reflections(state, _match_learnings(state, profile), settings)
     closeness = _closeness(state, task)
-    return prepare_injection(profile, index, patterns, board, settings, closeness, reflections, strategies)
+    past = _past_similarity(state, profile)
+    return prepare_injection(profile, index, patterns, board, settings, closeness, reflections, strategies, past)
 
 
 def task_relevance(state: ProjectState, task: str, learnings: tuple[LearningMatch, ...] | None = None) -> Relevance:
@@ -55,7 +56,8 @@ def task_relevance(state: ProjectState, task: str, learnings: tuple[LearningMatc
     `learnings` are those that fit the task, if they are known.
     """
     profile = analyse_task(task)
-    found = measure_relevance(profile, state.index, state.snapshot.patterns, _closeness(state, task))
+    close, past = _closeness(state, task), _past_similarity(state, profile)
+    found = measure_relevance(profile, state.index, state.snapshot.patterns, close, past)
     learnings = _match_learnings(state, profile) if learnings is None else learnings
     return replace(found, learnings=learnings, decomposition=profile.decomposition)
 
@@ -119,6 +121,14 @@ def _effective(state: ProjectState, settings: InjectionSettings | None) -> Injec
     """Return the settings, switched off while the decision log cannot be read."""
     settings = settings or state.settings.injection
     return msgspec.structs.replace(settings, enabled=False) if ledger_error(state) else settings
+
+
+def _past_similarity(state: ProjectState, profile: TaskProfile) -> Floats | None:
+    past, embeddings = state.past_tasks, state.task_embeddings
+    if not past.tasks:
+        return None
+    close = embeddings.closeness(profile.text, past.loop_ids, past.loops) if embeddings else None
+    return past.similarity(profile, state.index, close)
 
 
 def _closeness(state: ProjectState, task: str) -> Closeness | None:

@@ -14,6 +14,7 @@ from core.debug_memory.escalations import EscalatedSession, find_recent_escalati
 from core.debug_memory.index import DebugIndex, LazyDebugIndex
 from core.records.snapshot import Snapshot
 from core.retrieval.learnings import LazyLearnings, LearningIndex
+from core.retrieval.past_tasks import LazyPastTasks, PastTasks
 
 if TYPE_CHECKING:
     from core.config.settings import Settings
@@ -50,6 +51,7 @@ class ProjectState:
     lazy_debug: LazyDebugIndex = field(default_factory=lambda: LazyDebugIndex({}))
     lazy_learnings: LazyLearnings = field(default_factory=lambda: LazyLearnings(Snapshot()))
     task_embeddings: Embeddings[ComparableWork] | None = None
+    lazy_past_tasks: LazyPastTasks = field(default_factory=LazyPastTasks)
 
     @property
     def index(self) -> PatternIndex:
@@ -60,6 +62,7 @@ class ProjectState:
         """Build what the first context needs, while the program is idle."""
         self.lazy_index.get()
         self.lazy_learnings.get()
+        self.lazy_past_tasks.get()
         _ = self.board.interval
 
     @property
@@ -76,6 +79,11 @@ class ProjectState:
     def learnings(self) -> LearningIndex:
         """Word index of the learnings of tasks and loops; built on first use."""
         return self.lazy_learnings.get()
+
+    @property
+    def past_tasks(self) -> PastTasks:
+        """Tasks in which patterns worked; collected on first use."""
+        return self.lazy_past_tasks.get()
 
     @property
     def coverage(self) -> Coverage | None:

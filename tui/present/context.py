@@ -17,7 +17,7 @@ from core.base.text import plural, visible, visible_line
 from core.retrieval import learnings
 from core.retrieval.decomposition import STRATEGY_PART
 from core.retrieval.reflections import ChosenReflection, ReflectionLeftOut
-from core.retrieval.relevance import SEMANTIC_WEIGHTS, WEIGHTS
+from core.retrieval.relevance import MAX_PAST, PAST_TASKS, SEMANTIC_WEIGHTS, WEIGHTS
 from core.review.context_recipients import LOOP, Recipient
 from core.state.contexts import prepare_task_injection
 from tui.present.glyphs import Cells, Glyphs, draw_state
@@ -237,7 +237,9 @@ def detail_lines(
     if (chosen := preview.chosen.get(pattern.id)) is not None:
         weights: Mapping[str, float] = {STRATEGY_PART: 1.0}
         if STRATEGY_PART not in chosen.parts:
-            weights = (SEMANTIC_WEIGHTS if "meaning" in chosen.parts else WEIGHTS)[chosen.type]
+            weights = dict((SEMANTIC_WEIGHTS if "meaning" in chosen.parts else WEIGHTS)[chosen.type])
+            if PAST_TASKS in chosen.parts:
+                weights[PAST_TASKS] = MAX_PAST
         state = draw_state(view.assessment(pattern.id).state, glyphs) if pattern.id in view.board else Content("")
         factors = ((chosen.relevance, "relevance"), (chosen.effectiveness, "success"))
         score = product(chosen.score, factors, short=short)
@@ -310,7 +312,7 @@ def product(score: float, factors: Sequence[tuple[float, str]], *, short: bool) 
 
 def part_name(name: str) -> str:
     """Return the label of a part; JSON calls semantic similarity `meaning`."""
-    return "semantic" if name == "meaning" else name
+    return {"meaning": "semantic", "past_tasks": "past tasks"}.get(name, name)
 
 
 def part_lines(parts: Mapping[str, float], weights: Mapping[str, float], glyphs: Glyphs) -> list[Content]:

@@ -26,6 +26,7 @@ from core.records.events import Event, Signals
 from core.records.loops import ExtractedPattern, Iteration, Loop, LoopStatus, Outcome
 from core.records.patterns import Maturity, Pattern, PatternType, RecordedCounts
 from core.records.snapshot import Delta, Snapshot
+from core.retrieval.past_tasks import find_worked
 from tests.factories import (
     NOW,
     NULL_CHECK_001,
@@ -448,12 +449,16 @@ def test_updates_from_a_growing_log_equal_a_new_board(
         source = second if is_replaced else snapshot
         after = replace(source, events=EventView(log, frozenset("d" if is_undone else "")))
         delta = _difference(snapshot, after)
-        board, snapshot = board.updated(after, delta, NOW), after
+        earlier, board, snapshot = board, board.updated(after, delta, NOW), after
         fresh = Scoreboard.build(replace(after, events=tuple(after.events)), NOW, SUSPICIOUS)
         same(board, fresh)
         assert board.bursts == fresh.bursts
         assert set(board.finished()) == set(fresh.finished())
         assert all(board.loop_patterns(id) == fresh.loop_patterns(id) for id in after.loops)
+        changed = board.changed_work
+        if changed is not None:  # what worked in other loops is the same
+            others = after.loops.keys() - changed
+            assert all(find_worked(id, board) == find_worked(id, earlier) for id in others)
 
 
 def _difference(old: Snapshot, new: Snapshot) -> Delta:

@@ -56,7 +56,7 @@ def test_the_embedded_text_of_a_pattern_has_no_regex_syntax() -> None:
         error_pattern=r"Cannot read property '.*' of (null|undefined)\d+",
         tags=("typescript",),
     )
-    text = "Null access. Add a check. Cannot read property ' ' of null undefined"
+    text = "typescript. Null access. Add a check. Cannot read property ' ' of null undefined"
     assert " ".join(pattern_embedding_text(pattern).split()) == text
 
 

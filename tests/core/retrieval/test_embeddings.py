@@ -19,7 +19,7 @@ from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask
 from core.retrieval import embeddings
 from core.retrieval.embedding import Embedder, Floats32, ModelUnusable
-from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings, PastTask, Vectors, encode_vectors
+from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings, PastTask, Vectors, VectorSubject, encode_vectors
 from core.retrieval.index import PatternIndex
 from tests.factories import make_pattern
 
@@ -57,7 +57,8 @@ def project(tmp_path: Path) -> ProjectPaths:
 
 
 def patterns(*titles: str) -> Patterns:
-    made = {title: make_pattern(f"pat-{number}", title=title) for number, title in enumerate(titles)}
+    # An ID without a dash has no name, so that the embedded text is the title.
+    made = {title: make_pattern(f"pat{number}", title=title) for number, title in enumerate(titles)}
     return {p.id: replace(p, content_hash=sha256(title.encode()).hexdigest()) for title, p in made.items()}
 
 
@@ -85,7 +86,7 @@ def test_a_changed_pattern_needs_a_new_vector_and_a_new_count_does_not(project: 
     embedder = Counting()
     made = Embeddings(project, PATTERNS, embedder)
     made.make(known)
-    edited = {"pat-0": patterns("other words")["pat-0"], "pat-1": replace(known["pat-1"], tags=("new",))}
+    edited = {"pat0": patterns("other words")["pat0"], "pat1": replace(known["pat1"], trend=())}
     assert close(made, "null", edited) == [None, 0]
     assert made.make(edited) == 1 and len(embedder.read) == 4
     assert close(made, "other", edited) == [1, 0]
@@ -118,9 +119,27 @@ def test_rows_of_removed_patterns_have_no_vector(project: ProjectPaths) -> None:
     made = Embeddings(project, PATTERNS, Counting())
     made.make(known)
     index = PatternIndex.build(known)
-    fewer = {id: pattern for id, pattern in known.items() if id != "pat-2"}
-    found = made.closeness("a", index.updated(fewer, {"pat-2"}).ids, fewer)
+    fewer = {id: pattern for id, pattern in known.items() if id != "pat2"}
+    found = made.closeness("a", index.updated(fewer, {"pat2"}).ids, fewer)
     assert found is not None and np.isnan(found).tolist() == [False, False, True, False, False, False]
+
+
+def test_keys_are_computed_again_only_for_changed_patterns(project: ProjectPaths) -> None:
+    keyed: list[str] = []
+
+    def key(pattern: Pattern) -> str:
+        keyed.append(pattern.id)
+        return PATTERNS.key(pattern)
+
+    subject = VectorSubject(PATTERNS.file, PATTERNS.form, PATTERNS.text, key)
+    known = patterns("a", "b", "c")
+    made = Embeddings(project, subject, Counting())
+    made.make(known)
+    assert close(made, "a", known) == [1, 0, 0]
+    keyed.clear()
+    changed = {**known, "pat1": patterns("c", "a")["pat1"], "pat3": patterns("", "", "", "c")["pat3"]}
+    assert close(made, "c", changed) == [0, None, 1, None]
+    assert keyed == ["pat1", "pat3"]
 
 
 @pytest.mark.parametrize(
@@ -199,7 +218,7 @@ def test_supposed_vectors_are_compared_and_not_written(project: ProjectPaths, mo
     embedder = Counting()
     real = Embeddings(project, PATTERNS, embedder)
     real.make(known)
-    more = known | {"pat-9": replace(patterns("retry user")["pat-0"], id="pat-9")}
+    more = known | {"pat9": replace(patterns("retry user")["pat0"], id="pat9")}
     supposed = real.supposing(more)
     assert close(supposed, "retry", more) == [0, 0, 1] and close(real, "retry", more) == [0, 0, None]
     assert embedder.read.count("retry") == 1  # a task is read once for both

@@ -194,7 +194,6 @@ def test_a_dry_run_prints_the_changes_and_writes_nothing(sample: Path, call: Cal
     assert result.code == 1
     assert reported["turned"] == [{"id": ESTABLISHED, "before": "established", "after": "deprecated"}]
     assert [refusal["id"] for refusal in reported["refused"]] == ["nothing"]
-    reported = call("promote", ESTABLISHED, "--dry-run", "--json", "--project", sample).document
     assert reported["paused"] == 1
     assert {one["when"] for one in reported["changed"] if one["kind"] == "paused"} <= {"when it resumes"}
     assert {one["when"] for one in reported["changed"] if one["kind"] != "paused"} == {None}

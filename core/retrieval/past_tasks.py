@@ -1,0 +1,207 @@
+"""Past tasks in which patterns worked, as further texts of them (docs/retrieval.md#past-tasks)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from core.base.steps import Steps, Work, run_all
+from core.records.snapshot import Snapshot
+from core.retrieval.embedding import task_text
+from core.retrieval.embeddings import Closeness, Floats, scale_closeness
+from core.retrieval.postings import Rows, index_rows
+from core.retrieval.task import TaskProfile, content_words
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from core.learning.scoreboard import Scoreboard
+    from core.records.loops import Loop
+    from core.retrieval.index import PatternIndex
+
+MAX_TASKS: Final = 2000  # tasks of the newest loops in which a pattern worked
+MAX_PER_PATTERN: Final = 8  # newest different tasks of one pattern
+
+
+class SuccessfulTask(NamedTuple):
+    """Task of a loop, and the patterns that worked in it."""
+
+    loop: Loop
+    pattern_ids: tuple[str, ...]
+    words: frozenset[str]  # content words of the task
+
+    @classmethod
+    def of(cls, loop: Loop, pattern_ids: tuple[str, ...]) -> SuccessfulTask:
+        return cls(loop, pattern_ids, frozenset(content_words(task_text(loop)) if pattern_ids else ()))
+
+    def has_text_of(self, other: SuccessfulTask) -> bool:
+        """Return whether both have the same text of the same patterns, from the same loop."""
+        if self is other:
+            return True
+        ids = self.pattern_ids, self.loop.id
+        return ids == (other.pattern_ids, other.loop.id) and task_text(self.loop) == task_text(other.loop)
+
+
+class _ForIndex(NamedTuple):
+    """What the similarity needs of one index of patterns."""
+
+    patterns: PatternIndex
+    squares: Floats  # squared length of each task
+    pairs: tuple[NDArray[np.int64], NDArray[np.int64]]  # rows of tasks, and the rows of their patterns in the index
+
+
+@dataclass(frozen=True)
+class PastTasks:
+    """Immutable tasks of loops in which patterns worked, newest first."""
+
+    tasks: tuple[SuccessfulTask, ...] = ()
+    _for_index: list[_ForIndex] = field(default_factory=list, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, tasks: Iterable[SuccessfulTask]) -> PastTasks:
+        """Choose the newest different tasks of each pattern; `tasks` are newest first."""
+        return run_all(cls.of_in_steps(tasks))
+
+    @classmethod
+    def of_in_steps(cls, tasks: Iterable[SuccessfulTask]) -> Steps[PastTasks]:
+        """Do `of` step by step."""
+        found: list[SuccessfulTask] = []
+        seen: dict[str, set[frozenset[str]]] = {}
+        for task in tasks:
+            kept = []
+            for pattern_id in task.pattern_ids if task.words else ():
+                known = seen.setdefault(pattern_id, set())
+                if task.words not in known and len(known) < MAX_PER_PATTERN:
+                    known.add(task.words)
+                    kept.append(pattern_id)
+            if kept:
+                found.append(task if len(kept) == len(task.pattern_ids) else task._replace(pattern_ids=tuple(kept)))
+            if len(found) == MAX_TASKS:
+                break
+            yield
+        return cls(tuple(found))
+
+    @cached_property
+    def loops(self) -> Mapping[str, Loop]:
+        return {task.loop.id: task.loop for task in self.tasks}
+
+    @cached_property
+    def loop_ids(self) -> tuple[str, ...]:
+        return tuple(self.loops)
+
+    @cached_property
+    def _rows_of(self) -> Mapping[str, Rows]:
+        """Rows of the tasks that contain each word."""
+        return index_rows(task.words for task in self.tasks)
+
+    def similarity(self, profile: TaskProfile, index: PatternIndex, closeness: Closeness | None = None) -> Floats:
+        """Return the similarity (0..1) of a task with the nearest task of each pattern.
+
+        `closeness` is the cosine of the task with each of `loop_ids`, NaN where unknown.
+        """
+        known = next((one for one in tuple(self._for_index) if one.patterns is index), None) or self._prepare(index)
+        similar = self._similar_by_words(profile, known)
+        if closeness is not None:
+            similar = np.maximum(similar, scale_closeness(closeness))
+        found = np.zeros(len(index.ids))
+        tasks, patterns = known.pairs
+        np.maximum.at(found, patterns, similar[tasks])
+        return found
+
+    def _similar_by_words(self, profile: TaskProfile, known: _ForIndex) -> Floats:
+        """Return the cosine of words; a long text is not similar to every task.
+
+        Words count by their rarity in patterns, so that no past task changes what another one adds.
+        """
+        shared, asked = np.zeros(len(self.tasks)), 0.0
+        for word in sorted(profile.words):  # sorted, so that every process gets the same sums
+            weight = known.patterns.rarity(word) ** 2
+            asked += weight
+            if (rows := self._rows_of.get(word)) is not None:
+                shared[rows] += weight
+        similar: Floats = np.minimum(shared / np.sqrt(np.maximum(known.squares * asked, 1e-12)), 1.0)
+        return similar
+
+    def _prepare(self, index: PatternIndex) -> _ForIndex:
+        words = sorted(self._rows_of)
+        weights = np.repeat([index.rarity(word) ** 2 for word in words], [len(self._rows_of[word]) for word in words])
+        places = np.concatenate([np.empty(0, np.int32), *(self._rows_of[word] for word in words)])
+        squares = np.bincount(places, weights, minlength=len(self.tasks)).astype(np.float64)
+        pairs = [
+            (row, place)
+            for row, task in enumerate(self.tasks)
+            for id in task.pattern_ids
+            if (place := index.rows.get(id)) is not None
+        ]
+        tasks, patterns = np.array(pairs, np.int64).reshape(-1, 2).T
+        self._for_index[:] = [_ForIndex(index, squares, (tasks, patterns))]
+        return self._for_index[0]
+
+
+def find_worked(loop_id: str, board: Scoreboard) -> tuple[str, ...]:
+    """Return the patterns that worked in a loop; none for a suspicious number."""
+    if board.has_ignored_reports(loop_id):
+        return ()
+    uses = board.loop_patterns(loop_id).uses
+    found = tuple(sorted({use.pattern_id for use in uses if use.kind != "injected" and use.success}))
+    return found if len(found) <= board.settings.learning.max_marks else ()
+
+
+class LazyPastTasks:
+    """Past tasks, collected on first use; safe to use from any thread."""
+
+    def __init__(self, snapshot: Snapshot | None = None, board: Scoreboard | None = None) -> None:
+        self._snapshot, self._board = snapshot or Snapshot(), board
+        self._known: dict[str, SuccessfulTask] = {}  # by loop, as far as they are known
+        self._before = PastTasks()  # of an older state
+        self._made: PastTasks | None = None
+        self._work: Work[PastTasks] | None = None
+        self._lock = threading.Lock()
+
+    def get(self) -> PastTasks:
+        with self._lock:
+            if self._made is None:
+                self._made, self._work = self._begin().finish(), None
+            return self._made
+
+    def prepare(self, seconds: float) -> bool:
+        """Collect for some time; return whether `get` needs no long time any more."""
+        with self._lock:
+            if self._made is None:
+                self._made = self._begin().run_for(seconds)
+                self._work = self._work if self._made is None else None
+            return self._made is not None
+
+    def updated(self, snapshot: Snapshot, board: Scoreboard) -> LazyPastTasks:
+        """Return the past tasks of the next state; looks only at changed loops."""
+        after, changed = LazyPastTasks(snapshot, board), board.changed_work
+        with self._lock:
+            after._before = self._before if self._made is None else self._made
+            if changed is not None:
+                after._known = {id: task for id, task in self._known.items() if id not in changed}
+                after._made = None if changed else self._made
+        return after
+
+    def _begin(self) -> Work[PastTasks]:
+        if self._work is None:
+            self._work = Work(self._collect_in_steps())
+        return self._work
+
+    def _collect_in_steps(self) -> Steps[PastTasks]:
+        made, before = (yield from PastTasks.of_in_steps(self._find_tasks())), self._before
+        is_same = len(made.tasks) == len(before.tasks) and all(
+            map(SuccessfulTask.has_text_of, made.tasks, before.tasks)
+        )
+        return before if is_same else made
+
+    def _find_tasks(self) -> Iterator[SuccessfulTask]:
+        board, known = self._board, self._known
+        for id, loop in self._snapshot.loops.items() if board is not None else ():
+            if id not in known and board is not None:
+                known[id] = SuccessfulTask.of(loop, find_worked(id, board))
+            yield known[id]
