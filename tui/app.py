@@ -30,6 +30,7 @@ from tui.keymap import load_keymap
 from tui.present import frame
 from tui.screen_registry import MODES
 from tui.screens.opening import OpeningScreen
+from tui.search_worker import SearchWorker
 from tui.state.key_queue import JumpGuard, KeyQueue
 from tui.state.user_state import UserState
 from tui.terminal.driver import ResilientDriver
@@ -94,6 +95,7 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
 
     engine: Engine  # From the message `Opened` on, as `project` and `view`.
     _vectors: EmbeddingWorker
+    search: SearchWorker
 
     def __init__(
         self,
@@ -185,11 +187,14 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
         self.view: ProjectState = project.view
         self.engine = Engine(project, self, searches=self._searches, extracts=self._extracts)
         self._vectors = EmbeddingWorker(project, self)
+        self.search = SearchWorker(project.project)
+        self.engine.on_files = self.search.note
         self.is_open = True
         self.switch_mode(self._first_place())
         self._save_session_time()
         self.run_worker(self.engine.run, thread=True, group="engine", exit_on_error=True)
         self.run_worker(self._vectors.run, thread=True, group="vectors", exit_on_error=True)
+        self.run_worker(self.search.run, thread=True, group="search", exit_on_error=True)
 
     def _save_session_time(self) -> None:
         """Save the time of this session regularly, in case the dashboard is killed.
@@ -205,6 +210,7 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
         if self.is_open:
             self.engine.stop()
             self._vectors.stop()
+            self.search.stop()
             self.user_state.set_here(LAST_VISIT, iso(self.project.now()) or "")
             self.user_state.save()
 
@@ -228,6 +234,7 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
             self.progress = None
             if loading:
                 self.set_timer(AFTER_SECONDS, self._vectors.want)
+                self.set_timer(AFTER_SECONDS, self.search.want)
             elif delta.patterns or delta.tasks or delta.memory_tasks:
                 self._vectors.want()
         if loading:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from core.curation.decision_writer import Decided
     from core.project.project import Project
     from core.state.project_state import ProjectState
-    from core.storage.watcher import WatchState
+    from core.storage.watcher import FileChanges, WatchState
 
 PAUSE_SECONDS: Final = 0.01  # Seconds between two steps of the background search, so that the screen runs.
 PAINT_SECONDS: Final = 0.1  # Seconds after a change without a step of the background search, so that it is drawn first.
@@ -106,6 +106,8 @@ class Engine(WatchLoop):
         self._pause = PAUSE_SECONDS
         self._searches = False
         self._kept_at = 0.0
+        self.on_files: Callable[[FileChanges], None] = lambda changes: None
+        """Called with every batch of possibly changed files, in the thread of the watcher."""
         self.has_searched_once = not searches
         """Whether the background search after the first load is complete."""
         self.is_searching = False
@@ -164,6 +166,10 @@ class Engine(WatchLoop):
             return self.project.view, delta
 
     # The worker.
+
+    def _noticed(self, changes: FileChanges) -> None:
+        super()._noticed(changes)
+        self.on_files(changes)
 
     def prepare(self) -> None:
         """Load the project and post messages about the progress."""

@@ -15,27 +15,37 @@ from textual.style import Style
 from textual.widgets import Input
 from textual.worker import WorkerCancelled, WorkerFailed
 
+from core.base.errors import BadInput
 from core.base.text import visible_line
 from core.curation.commands import Restore
+from core.queries.memory_links import MemoryLinks
+from core.search.words import HitKind, SearchFilters, SearchHit, SearchWords
 from core.sources.archives import read_archives
 from tui.actions import PLACES, actions_of, key_name
 from tui.present.document import labelled
 from tui.present.palette_index import ARCHIVED, PaletteIndex, Target
+from tui.present.text_hits import hit_content, index_note, record_of
 from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import PreviewDialog
+from tui.screens.replay import ReplayScreen
 from tui.services import Services, services_of
 from tui.state.saved_views import BUILT_IN, SavedView, own_views
 
 BEGINS: Final = 0.96  # Rank of an action that starts with the query; only an exact ID ranks higher.
 HAS: Final = 0.8  # Rank of an action that contains the query.
 HAS_WORDS: Final = 0.6  # Rank of an action that contains all words of the query, but not together.
+TEXTS: Final = 0.4  # Rank of the best record with all words in its texts; below those of `PaletteIndex`.
+INDEX: Final = 0.1  # Rank of the note on the search index.
 
 
 class Palette(CommandPalette):
     """A palette in which Enter waits for the results of the whole query."""
 
+    is_submitted = False  # whether the user has pressed enter
+
     @on(Input.Submitted)
     async def _finish_searching(self) -> None:
+        self.is_submitted = True
         for worker in [w for w in self.workers if w.node is self and not w.is_finished]:
             with contextlib.suppress(WorkerCancelled, WorkerFailed):
                 await worker.wait()
@@ -77,10 +87,51 @@ class PaletteCommands(Provider):
                 rank = BEGINS if lowered.startswith(typed) else HAS if typed in lowered else HAS_WORDS
                 yield Hit(rank, _underline_match(text, query), do, text=text)
         index = await self._index()
-        for target in await asyncio.to_thread(index.find, query):
+        targets = await asyncio.to_thread(index.find, query)
+        for target in targets:
             yield Hit(
                 target.rank, _underline_match(target.shown, query), partial(self._open, target), text=target.shown
             )
+        async for hit in self._search_texts(query, {(target.place, target.key) for target in targets}):
+            yield hit
+
+    async def _search_texts(self, query: str, listed: set[tuple[str, str]]) -> Hits:
+        """Yield the first page of hits in all texts: those of the index, then those in the files that it lacks."""
+        try:
+            words = SearchWords(query)
+        except BadInput:
+            return
+        services, palette = self._services, self.app.screen
+        if services.view.snapshot.tasks and (note := index_note(services.search.missing)):
+            yield Hit(INDEX, Content.styled(note, "italic"), partial(services.say, note), text=note)
+        is_left = False
+
+        def may_read(reads_files: bool) -> bool:
+            return reads_files and not is_left and not (isinstance(palette, Palette) and palette.is_submitted)
+
+        found: set[SearchHit] = set()
+        try:
+            for reads_files in (False, True):
+                find = partial(services.search.search, words, SearchFilters(), partial(may_read, reads_files))
+                result = await asyncio.to_thread(find)
+                for rank, hit in enumerate(result.hits):
+                    record = record_of(hit, services.view.snapshot)
+                    is_listed = hit.kind is HitKind.TASK and record in listed
+                    if hit not in found and record is not None and not is_listed:
+                        shown = hit_content(hit, words)
+                        yield Hit(TEXTS - rank / 1000, shown, partial(self._open_hit, hit, record), text=shown.plain)
+                found.update(result.hits)
+        finally:
+            is_left = True  # the thread reads no more files
+
+    def _open_hit(self, hit: SearchHit, record: tuple[str, str]) -> None:
+        """Replay an attempt from an action, or go to a record."""
+        services = self._services
+        if hit.action is None or hit.attempt is None:
+            services.open_record(*record)
+            return
+        links = MemoryLinks(services.view.snapshot, None)
+        self.app.push_screen(ReplayScreen(hit.task_id, hit.attempt, links, hit.action - 1))
 
     async def _index(self) -> PaletteIndex:
         """Return the index; build it in a thread unless it is up to date."""

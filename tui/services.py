@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tui.present.frame import Records
     from tui.present.glyphs import Glyphs
     from tui.present.palette_index import PaletteIndex
+    from tui.search_worker import SearchWorker
     from tui.state.back_stack import FollowedLink
     from tui.state.key_queue import JumpGuard, KeyQueue
     from tui.state.saved_views import SavedView
@@ -46,6 +47,7 @@ class Services(Protocol):
     jump_guard: JumpGuard
     key_queue: KeyQueue
     jumps: PaletteIndex | None
+    search: SearchWorker
 
     @property
     def glyphs(self) -> Glyphs: ...

@@ -6,13 +6,12 @@ The index is optional: if its file is missing, locked, damaged, or of another ve
 from __future__ import annotations
 
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Collection, Generator, Set
 from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
 import msgspec
@@ -29,14 +28,14 @@ from core.storage.user_cache import cache_path
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
 
-SLICE_SECONDS: Final = 0.02  # processor time of an update between two looks at the clock of the caller
+SLICE_SECONDS: Final = 0.01  # time of an update between two calls of the caller
 _COMMIT_SECONDS: Final = 2.0
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _stamps: Final = msgspec.msgpack.Decoder(list[NamedStamp])
 _owner: Final = msgspec.msgpack.Decoder(Owner)
-_Result = TypeVar("_Result")
 _COLUMNS: Final = (
-    "r.id, r.unit, r.kind, r.attempt, r.action, r.at, r.file, r.pointer, r.text, r.checksum, u.task, u.path"
+    "r.id, r.unit, r.kind, r.attempt, r.action, r.at, r.file, r.pointer, r.text, r.checksum, u.task, u.path,"
+    " u.attempt IS NOT NULL"
 )
 
 
@@ -53,27 +52,29 @@ class SearchIndex:
         self._paths = paths
         self.file = file or cache_path(paths.project, "search.sqlite3")
         self._clock = clock
-        self._lock = threading.RLock()
-        self._connection: sqlite3.Connection | None = None
+        # Searches do not wait for an update: they see what it has committed.
+        self._readers, self._writer = store.Access(self.file), store.Access(self.file)
 
     def close(self) -> None:
-        with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
+        self._readers.close()
+        self._writer.close()
+
+    def identity(self) -> bytes | None:
+        """Return the identity of the file; None if it cannot be used."""
+        return self._readers.run(lambda _, identity: identity)
 
     def check(self) -> Freshness | None:
         """Compare the index with all files; None if it cannot be used."""
         entries = list_entries(self._paths.tasks)
         tasks = {entry.name for entry in entries if entry.is_dir(follow_symlinks=False)}
-        return self._guarded(lambda connection: self._check(connection, Freshness(), tasks))
+        return self._readers.run(lambda connection, identity: self._check(connection, Freshness(identity), tasks))
 
     def check_again(self, fresh: Freshness, task_ids: Collection[str]) -> bool:
         """Compare some tasks with their files, and update `fresh`; return whether nothing has changed."""
         tasks = {task_id for task_id in task_ids if is_task(self._paths, task_id)}
-        before = len(fresh.stale), len(fresh.tasks)
-        self._guarded(lambda connection: self._check(connection, fresh, tasks, task_ids))
-        return before == (len(fresh.stale), len(fresh.tasks))
+        before = fresh.differences
+        self._readers.run(lambda connection, _: self._check(connection, fresh, tasks, task_ids))
+        return before == fresh.differences
 
     def _check(
         self,
@@ -83,26 +84,27 @@ class SearchIndex:
         only: Collection[str] | None = None,
     ) -> Freshness:
         """Check the units of all tasks or `only` some, of which `tasks` exist."""
-        sql = "SELECT id, path, task, attempt, stamps FROM unit"
+        sql = "SELECT path, task, attempt, stamps FROM unit"
         if only is None:
             rows = connection.execute(sql).fetchall()
         else:
             rows = [row for one in only for row in connection.execute(f"{sql} WHERE task = ?", (one,)).fetchall()]
         current: set[str] = set()
         project = str(self._paths.project)
-        for unit, path, task, attempt, packed in rows:
+        for path, task, attempt, packed in rows:
             folder = project if attempt is not None else f"{project}/{path}"
             if task in tasks and are_current(folder, _stamps.decode(packed) if packed else ()):
                 (current if attempt is None else fresh.logs).add(task if attempt is None else path)
             else:
-                fresh.stale.add(unit)
                 fresh.logs.discard(path)
                 if task not in tasks:
                     fresh.removed[task] = None
         fresh.tasks |= dict.fromkeys(sorted(tasks - current))
-        for _unit, path, task, attempt, _packed in rows:
+        for path, task, attempt, _packed in rows:
             if attempt is not None and path not in fresh.logs and task in current:
                 fresh.other_logs[path] = (task, attempt)
+        if only is None:
+            fresh.total = len(tasks)
         return fresh
 
     def find(
@@ -110,9 +112,13 @@ class SearchIndex:
     ) -> tuple[list[SearchHit], bool] | None:
         """Return at most `most` matching records, of the files that were indexed last, and whether there are more.
 
-        None if the index cannot be used. Records of stale units are left out.
+        None if the index cannot be used. Records that `fresh` reports as outdated are left out.
         """
-        return self._guarded(lambda connection: self._find(connection, words, filters, most, fresh))
+
+        def find(connection: sqlite3.Connection, identity: bytes) -> tuple[list[SearchHit], bool] | None:
+            return self._find(connection, words, filters, most, fresh) if identity == fresh.identity else None
+
+        return self._readers.run(find)
 
     def _find(
         self,
@@ -135,7 +141,7 @@ class SearchIndex:
         sql, values = _query(words, filters)
         with closing(connection.execute(sql, values)) as rows:
             for row in rows:
-                if row[1] in fresh.stale or (hit := _read_hit(row, words)) is None:
+                if fresh.is_outdated(row[10], row[11] if row[12] else None) or (hit := _read_hit(row, words)) is None:
                     continue
                 if not is_wanted(hit, filters, owner_of) or _is_copy(connection, row, hit, words, filters):
                     continue
@@ -144,56 +150,39 @@ class SearchIndex:
                 hits.append(hit)
         return hits, False
 
-    def update(self, fresh: Freshness, seconds: float | None = None) -> bool:
-        """Index what is not fresh, for about some seconds; return whether all is indexed."""
-        if fresh.is_complete:
-            return True
-        done = self._guarded(lambda connection: self._update(connection, fresh, seconds))
-        return bool(done)
+    def update(self, fresh: Freshness, go_on: Callable[[bool], bool] = lambda is_saved: True) -> bool:
+        """Index what is not fresh, and update `fresh`; return whether all is indexed.
 
-    def _update(self, connection: sqlite3.Connection, fresh: Freshness, seconds: float | None) -> bool:
-        end = None if seconds is None else time.monotonic() + seconds
-        steps = self._steps(connection, fresh)
-        with closing(steps):
-            return all(end is None or time.monotonic() < end for _ in steps)
+        `go_on` is called every `SLICE_SECONDS`, and returns whether to continue; its argument is whether all that is
+        no longer in `fresh` can be found. If the index cannot be written, `fresh` cannot be used any more.
+        """
 
-    def _steps(self, connection: sqlite3.Connection, fresh: Freshness) -> Generator[None, None, None]:
-        """Write the index in steps; commit every few seconds and at the end."""
+        def update(connection: sqlite3.Connection, identity: bytes) -> bool:
+            if identity != fresh.identity:
+                return False
+            with closing(self._steps(connection, fresh)) as steps:
+                return all(go_on(is_saved) for is_saved in steps)
+
+        return fresh.is_complete or bool(self._writer.run(update))
+
+    def _steps(self, connection: sqlite3.Connection, fresh: Freshness) -> Generator[bool, None, None]:
+        """Write the index in steps, each with whether it is committed: every few seconds, and at the end."""
         connection.execute("BEGIN IMMEDIATE")
         try:
             committed = begun = time.monotonic()
             for _ in IndexWriter(connection, self._paths, self._clock).write(fresh):
                 now = time.monotonic()
-                if now - committed > _COMMIT_SECONDS:
+                if now - begun < SLICE_SECONDS:
+                    continue
+                if is_saved := now - committed > _COMMIT_SECONDS:
                     connection.execute("COMMIT")
                     connection.execute("BEGIN IMMEDIATE")
                     committed = now
-                if now - begun > SLICE_SECONDS:
-                    yield
-                    begun = time.monotonic()
+                yield is_saved
+                begun = time.monotonic()
         finally:
             with suppress(sqlite3.Error):
                 connection.execute("COMMIT")
-
-    def _guarded(self, act: Callable[[sqlite3.Connection], _Result]) -> _Result | None:
-        """Use the connection; None if the index cannot be used. A damaged file is deleted."""
-        with self._lock:
-            try:
-                for is_last in (False, True):
-                    try:
-                        if self._connection is None:
-                            self._connection = store.connect(self.file)
-                        return act(self._connection)
-                    except (sqlite3.Error, store.DamagedError, msgspec.MsgspecError, TypeError, ValueError) as error:
-                        self.close()
-                        if not store.is_damage(error):
-                            return None
-                        store.remove(self.file)
-                        if is_last:
-                            return None
-            except OSError:
-                return None
-            return None
 
 
 def _query(words: SearchWords, filters: SearchFilters) -> tuple[str, list[Any]]:
@@ -227,7 +216,7 @@ def microseconds(at: datetime | None) -> int | None:
 
 def _read_hit(row: tuple[Any, ...], words: SearchWords) -> SearchHit | None:
     """Return the record of a row if it contains all words; raise DamagedError if it is not as written."""
-    _id, _unit, kind, attempt, action, at, file, pointer, packed, checksum, task, path = row
+    _id, _unit, kind, attempt, action, at, file, pointer, packed, checksum, task, path, _is_log = row
     if not isinstance(packed, bytes) or crc32(packed) != checksum:
         raise store.DamagedError("a record differs from its checksum")
     text = packed.decode("utf-8", "surrogatepass")

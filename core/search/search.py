@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -44,12 +45,13 @@ def search(
     *,
     index: SearchIndex | None = None,
     fresh: Freshness | None = None,
+    go_on: Callable[[], bool] = lambda: True,
 ) -> SearchResult:
     """Find the records that contain all words and match the filters, best first.
 
     Of more than `MAX_RANKED` hits, the newest are ranked. Without an index, all files that may match are read. With an
     index, only files are read that differ from it: all files are compared with it or, if `fresh` is an earlier result
-    of `SearchIndex.check`, those of the hits.
+    of `SearchIndex.check`, those of the hits. No more files are read when `go_on` returns False.
     """
     filters = filters or SearchFilters()
     # Secrets are masked in the index, so a secret is only found in the files.
@@ -60,10 +62,10 @@ def search(
             indexed = index.find(words, filters, most, fresh) if fresh is not None else None
             if fresh is None or indexed is None:
                 break
-            result = _join(paths, words, filters, limit, fresh, *indexed)
+            result = _join(paths, words, filters, limit, fresh, go_on, *indexed)
             if is_checked or index.check_again(fresh, {hit.task_id for hit in result.hits}):
                 return result
-    return _join(paths, words, filters, limit, None, [], is_cut=False)
+    return _join(paths, words, filters, limit, None, go_on, [], is_cut=False)
 
 
 def _join(
@@ -72,6 +74,7 @@ def _join(
     filters: SearchFilters,
     limit: int | None,
     fresh: Freshness | None,
+    go_on: Callable[[], bool],
     indexed: list[SearchHit],
     is_cut: bool,
 ) -> SearchResult:
@@ -81,7 +84,7 @@ def _join(
 
     def matching() -> Iterator[SearchHit]:
         nonlocal total
-        for hit in _scan(paths, filters, fresh, tasks, errors):
+        for hit in _scan(paths, filters, fresh, go_on, tasks, errors):
             if is_wanted(hit, filters, owner_of):
                 total += 1
                 yield hit
@@ -101,7 +104,12 @@ def _newest_first(hit: SearchHit) -> tuple[float, str, int, int]:
 
 
 def _scan(
-    paths: ProjectPaths, filters: SearchFilters, fresh: Freshness | None, tasks: TaskRecords, errors: ErrorRecords
+    paths: ProjectPaths,
+    filters: SearchFilters,
+    fresh: Freshness | None,
+    go_on: Callable[[], bool],
+    tasks: TaskRecords,
+    errors: ErrorRecords,
 ) -> Iterator[SearchHit]:
     """Yield the matching records that are not in the index."""
     if filters.task_id:
@@ -110,12 +118,12 @@ def _scan(
         names = list(fresh.tasks)
     else:
         names = [entry.name for entry in list_entries(paths.tasks) if entry.is_dir(follow_symlinks=False)]
-    for name in names:
+    for name in takewhile(lambda _: go_on(), names):
         yield from scan_task(tasks, TaskFiles(paths, name), filters, fresh.logs if fresh is not None else ())
     for file, (task_id, number) in fresh.other_logs.items() if fresh is not None else ():
         if filters.task_id in ("", task_id):
             yield from tasks.log(file, task_id, number)
-    if SearchPlace.ERRORS in filters.places:
+    if SearchPlace.ERRORS in filters.places and go_on():
         yield from errors.hits()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from copy import copy
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -22,12 +23,14 @@ _OF_ATTEMPT: Final = ("", sources.ATTEMPT, sources.OUTCOME, sources.PLAN)
 class Freshness:
     """Which parts of the index are those of the files; the rest must be read from the files.
 
-    `stale` has the units whose records are outdated, `removed` the tasks that no longer exist, `tasks` the tasks of
-    which all but `logs` is to be read, and `other_logs` task and attempt of the outdated logs of other tasks.
+    `removed` has the tasks that no longer exist, `tasks` the tasks of which all but `logs` is to be read, and
+    `other_logs` task and attempt of the outdated logs of other tasks. `identity` is that of the index file, and `total`
+    the number of tasks in it and in the files.
     """
 
-    def __init__(self) -> None:
-        self.stale: set[int] = set()
+    def __init__(self, identity: bytes) -> None:
+        self.identity: Final = identity
+        self.total = 0
         self.removed: dict[str, None] = {}
         self.tasks: dict[str, None] = {}
         self.logs: set[str] = set()
@@ -35,7 +38,25 @@ class Freshness:
 
     @property
     def is_complete(self) -> bool:
-        return not (self.stale or self.removed or self.tasks or self.other_logs)
+        return not (self.removed or self.tasks or self.other_logs)
+
+    @property
+    def differences(self) -> tuple[int, int, int]:
+        """Number of removed tasks, of tasks and of logs that differ."""
+        return len(self.removed), len(self.tasks), len(self.other_logs)
+
+    def is_outdated(self, task: str, log: str | None) -> bool:
+        """Return whether indexed records are not those of the files: those of a log, or else of the rest of a task."""
+        if task in self.removed or log in self.other_logs:
+            return True
+        return task in self.tasks and log not in self.logs
+
+    def copy(self) -> Freshness:
+        """Return a copy that an update of the index does not change."""
+        other = copy(self)
+        other.removed, other.tasks, other.logs = self.removed.copy(), self.tasks.copy(), self.logs.copy()
+        other.other_logs = self.other_logs.copy()
+        return other
 
 
 def read_stamps(folder: str, files: TaskFiles) -> list[NamedStamp]:

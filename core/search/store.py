@@ -5,9 +5,14 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import threading
+from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final, TypeVar
+
+import msgspec
 
 from core.storage.user_cache import code_digest
 
@@ -16,6 +21,7 @@ _PACKAGES: Final = ("records", "base", "redaction", "storage", "sources", "episo
 _APPLICATION: Final = 0x72616C70
 _BUSY_SECONDS: Final = 0.2
 _TABLES: Final = (
+    "CREATE TABLE identity (value BLOB)",
     "CREATE TABLE unit (id INTEGER PRIMARY KEY, path TEXT UNIQUE, task TEXT, attempt INTEGER, stamps BLOB, owner BLOB,"
     " end INTEGER, lines INTEGER, actions INTEGER, checksum INTEGER)",
     "CREATE INDEX of_task ON unit (task)",
@@ -29,6 +35,8 @@ _TABLES: Final = (
 _PASSING: Final = frozenset(
     getattr(sqlite3, f"SQLITE_{name}") for name in ("BUSY", "LOCKED", "FULL", "IOERR", "CANTOPEN", "READONLY", "NOMEM")
 )  # primary error codes that do not mean that the file is damaged
+
+_Result = TypeVar("_Result")
 
 
 class DamagedError(Exception):
@@ -76,6 +84,7 @@ def connect(file: Path) -> sqlite3.Connection:
         if not _is_of(connection, version):  # otherwise another process has just created the tables
             for table in _TABLES:
                 connection.execute(table)
+            connection.execute("INSERT INTO identity VALUES (?)", (os.urandom(16),))
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
             connection.execute(f"PRAGMA user_version = {version}")
         connection.execute("COMMIT")
@@ -83,6 +92,55 @@ def connect(file: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+class Access:
+    """A connection that is opened when it is needed, for one thread at a time.
+
+    If the index turns out to be damaged, its file is deleted, and every other `Access` to it opens the new one.
+    """
+
+    _removals: ClassVar[Counter[Path]] = Counter()  # of files, in this process
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._number = 0
+
+    def close(self) -> None:
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def run(self, act: Callable[[sqlite3.Connection, bytes], _Result]) -> _Result | None:
+        """Call `act` with the connection and the identity of the file; None if the index cannot be used."""
+        with self._lock:
+            for is_last in (False, True):
+                try:
+                    if self._number != self._removals[self._file]:
+                        self.close()
+                    if self._connection is None:
+                        self._number = self._removals[self._file]
+                        self._connection = connect(self._file)
+                    return act(self._connection, _identity(self._connection))
+                except (OSError, sqlite3.Error, DamagedError, msgspec.MsgspecError, TypeError, ValueError) as error:
+                    self.close()
+                    if not is_damage(error):
+                        return None
+                    remove(self._file)
+                    self._removals[self._file] += 1
+                    if is_last:
+                        return None
+        return None
+
+
+def _identity(connection: sqlite3.Connection) -> bytes:
+    [(value,)] = connection.execute("SELECT value FROM identity")
+    if not isinstance(value, bytes):
+        raise DamagedError("the index has no identity")
+    return value
 
 
 def _is_of(connection: sqlite3.Connection, version: int) -> bool:

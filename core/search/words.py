@@ -157,6 +157,11 @@ class SearchWords:
             return 2
         return int(len(self._words) > 1 and all(word.search(text) for word in self._whole))
 
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Return beginning and end of all words and phrases in a text, for highlighting."""
+        found = (re.finditer(re.escape(word), text, re.IGNORECASE) for word in self._words)
+        return [one.span() for matches in found for one in matches]
+
     def snippet(self, text: str, limit: int) -> str:
         """Return the text around the first match, with at most `limit` characters."""
         text = BETWEEN.join(filter(None, (" ".join(line.split()) for line in text.splitlines())))

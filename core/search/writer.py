@@ -57,7 +57,6 @@ class IndexWriter:
             yield from self._write_log(path, task_id, attempt)
             fresh.logs.add(path)
             del fresh.other_logs[path]
-        fresh.stale.clear()
         fresh.removed.clear()
 
     def _changed_at(self, task_id: str) -> int:

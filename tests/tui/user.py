@@ -210,7 +210,7 @@ class User:
             let_go.set()
 
     def _working(self) -> bool:
-        lasting = {"engine", "vectors"}
+        lasting = {"engine", "vectors", "search"}
         return any(worker.group not in lasting and not worker.is_finished for worker in self.app.workers)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -128,7 +129,8 @@ def search(
         respond("SearchResult", show, found.findings, hits=hits, total=found.total, is_exact=found.is_exact)
     finally:
         if fresh is not None:
-            index.update(fresh, _INDEXING_SECONDS)
+            end = monotonic() + _INDEXING_SECONDS
+            index.update(fresh, lambda _: monotonic() < end)
         index.close()
 
 

@@ -1,0 +1,74 @@
+"""The command palette finds records by all their texts, with the search index."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from textual.command import CommandList, CommandPalette
+
+from core.storage.watcher import FileChanges
+from tests.tui.user import NOW, User, copy_tree, open_dashboard
+from tui.screens.replay import ReplayScreen
+
+
+@pytest.fixture
+def examples(tmp_path: Path) -> Path:
+    return copy_tree("spec-examples", tmp_path / "project")
+
+
+async def search(user: User, text: str) -> str:
+    """Type a query into the palette, and return what it lists."""
+    await user.press("ctrl+p")
+    await user.until(lambda: isinstance(user.app.screen, CommandPalette), "the palette")
+    await user.paste(text)
+    await user.until(lambda: user.app.screen.has_class("-ready"), "the first list")
+    await user.until(lambda: all(one.is_finished for one in user.app.screen.workers if one.node is user.app.screen))
+    rows = user.app.screen.query_one(CommandList)
+    return "\n".join(str(rows.get_option_at_index(n).prompt) for n in range(rows.option_count))
+
+
+async def indexed(user: User) -> None:
+    """Let the index be built."""
+    user.app.search.want()
+    await user.until(lambda: user.app.search.missing is not None and user.app.search.missing[0] == 0, "the index")
+
+
+def write_action(project: Path, **action: object) -> None:
+    """Append an action to the log of the second attempt, and give the file the age of the others."""
+    log = project / ".aiwg/ralph/tasks/task-001/attempts/002/actions.jsonl"
+    log.write_text(log.read_text() + json.dumps(action) + "\n")
+    os.utime(log, (NOW.timestamp(), NOW.timestamp()))
+
+
+async def test_the_palette_finds_an_action_by_its_output_and_replays_it(examples: Path, home: Path) -> None:
+    write_action(examples, type="bash", output="saw a [bold]quetzal\x1b[31m fly")
+    async with open_dashboard(examples, home) as user:
+        await indexed(user)
+        found = await search(user, "quetzal fly")
+        assert "action  task-001.2 action" in found
+        assert "[bold]quetzal" in found
+        assert "\x1b" not in found
+        assert "indexed" not in found
+        await user.press("enter")
+        await user.until(lambda: isinstance(user.app.screen, ReplayScreen), "the replay")
+        await user.sees("quetzal")
+
+
+async def test_without_an_index_the_palette_shows_a_note_and_reads_the_files(examples: Path, home: Path) -> None:
+    write_action(examples, type="bash", output="quetzal")
+    async with open_dashboard(examples, home) as user:
+        found = await search(user, "quetzal")
+        assert "action  task-001.2 action" in found
+        assert "There is no search index yet" in found
+
+
+async def test_what_is_written_meanwhile_is_found_before_it_is_indexed(examples: Path, home: Path) -> None:
+    async with open_dashboard(examples, home) as user:
+        await indexed(user)
+        write_action(examples, type="bash", output="quetzal")
+        user.app.search.note(FileChanges(frozenset({examples / ".aiwg/ralph/tasks/task-001"}), sweep=False))
+        found = await search(user, "quetzal")
+        assert "action  task-001.2 action" in found

@@ -1,0 +1,67 @@
+"""Rows of the command palette for records whose text was found, and for the state of the search index."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from textual.content import Content
+from textual.style import Style
+
+from core.base.text import plural, visible_line
+from core.search.words import HitKind
+from tui.present.memory import attempt_key, session_key, task_key
+
+if TYPE_CHECKING:
+    from core.records.snapshot import Snapshot
+    from core.search.words import SearchHit, SearchWords
+
+_SHOWN: Final = 120  # maximum characters of the text
+_FOUND: Final = Style(underline=True, bold=True)
+_NAMES: Final = {
+    HitKind.TASK: "task",
+    HitKind.ATTEMPT: "attempt",
+    HitKind.ENTRY: "attempt",
+    HitKind.DOCUMENT: "result",
+    HitKind.SUMMARY: "summary",
+    HitKind.REFLECTION: "reflection",
+    HitKind.ACTION: "action",
+    HitKind.FAILED: "failed action",
+    HitKind.ERROR: "error",
+}
+
+
+def hit_content(hit: SearchHit, words: SearchWords) -> Content:
+    """Return kind and place of a record, and its text around the first match, with all matches underlined."""
+    where = f"{hit.task_id}.{hit.attempt}" if hit.attempt is not None else hit.task_id or hit.subject
+    if hit.action is not None:
+        where = f"{where} action {hit.action}"
+    head = f"{_NAMES[hit.kind]}  {visible_line(where, 80)}  "
+    return Content(head) + underlined(visible_line(words.snippet(hit.text, _SHOWN), _SHOWN), words)
+
+
+def underlined(text: str, words: SearchWords) -> Content:
+    """Return a text, not parsed as markup, with all words underlined."""
+    content = Content(text)
+    for begin, end in words.spans(text):
+        content = content.stylize(_FOUND, begin, end)
+    return content
+
+
+def record_of(hit: SearchHit, snapshot: Snapshot) -> tuple[str, str] | None:
+    """Return the screen that lists the record of a hit, and its key there; None if no screen does."""
+    attempt_id = f"{hit.task_id}.{hit.attempt}"
+    if hit.attempt is not None and attempt_id in snapshot.attempts:
+        return "memory", attempt_key(attempt_id)
+    if hit.task_id in snapshot.tasks:
+        return "memory", task_key(hit.task_id)
+    if hit.subject in snapshot.debug_sessions:
+        return "memory", session_key(hit.subject)
+    return ("loops", hit.subject) if hit.subject in snapshot.loops else None
+
+
+def index_note(missing: tuple[int, int] | None) -> str:
+    """Describe what a search reads from files; "" if all is indexed."""
+    if missing is None:
+        return "There is no search index yet: all files are read, which takes longer"
+    left, total = missing
+    return f"{total - left:,} of {plural(total, 'task')} indexed; the files of the others are read" if left else ""
