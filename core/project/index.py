@@ -7,7 +7,7 @@ import math
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from operator import attrgetter
@@ -27,6 +27,7 @@ from core.records.snapshot import Delta, Snapshot
 from core.sources.liveness import Processes, system_processes
 from core.sources.loop_details import read_loop_details
 from core.sources.loop_facts import loop_directory
+from core.sources.parallel_parser import ParallelParser
 from core.sources.parse_cache import CachedFile, ParseCache, cache_file, decode_cached
 from core.sources.parsed_file import EarlierParse, ParsedFile, condense, kind_across_files, parse_file, parse_folder
 from core.sources.record_collections import ProjectRecords
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from core.sources.record_kinds import RecordKind
 
 UNREADABLE_AFTER: Final = timedelta(seconds=1)  # when a torn file is reported; most are complete in 1 ms
-_FIRST_PUBLISH: Final = 200  # files before the first partial snapshot: more loops than a screen has lines
+_FIRST_PUBLISH: Final = 400  # files before the first partial snapshot: more loops than a screen has lines
 _PUBLISH_SECONDS: Final = 1.0  # time until the next partial snapshot
 _PUBLISH_SHARE: Final = 4  # at most one in this number of parts of the time goes into partial snapshots
 _SWEEP_FROM: Final = 1000  # with more changed paths than this a sweep is faster
@@ -112,7 +113,7 @@ class Library:
 
         `progress` is called with (files done, files in all), `publish` with partial snapshots (`complete` is False).
         """
-        with self._lock, collector_off():
+        with self._lock, collector_off(), ExitStack() as stack:
             stamps = self._scan()
             cached = self._cache.load(stamps) if self._cache else {}
             for file in self._known.keys() - stamps.keys():
@@ -121,13 +122,15 @@ class Library:
             load_orders = {file: kind.load_order if kind is not None else LISTED for file, kind in kinds.items()}
             order = sorted((load_orders[file], -stamp.mtime_ns, file) for file, stamp in stamps.items())
             listed = sum(load_order <= LISTED for load_order, _, _ in order)
+            new = {file: stamps[file] for _, _, file in order if file not in cached}
             next_publish = math.inf
+            parser = stack.enter_context(ParallelParser(self._paths.project, new, self.on_records))
             for done, (_, _, file) in enumerate(order, start=1):
                 stored = cached.pop(file, None)
                 parsed = decode_cached(stored) if stored is not None else None
                 if parsed is not None:
                     self._take(file, CachedFile(stamps[file], parsed))
-                else:
+                elif not (parser.parses(file) and self._take_parsed(file, stamps[file], parser)):
                     self._read(file, stamps[file])
                 if progress is not None and (done % 100 == 0 or done == len(order)):
                     progress(done, len(order))
@@ -223,9 +226,30 @@ class Library:
         if earlier is not None and kind is LEDGER:
             earlier.decisions = self._ledger_log
         progress = partial(self.on_records, file) if self.on_records is not None else None
-        parsed = raw if isinstance(raw, Problem) else parse_file(file, kind, raw, earlier, progress)
+        if isinstance(raw, Problem):
+            self._take_new(file, stamp, stamp, raw)
+        else:
+            self._take_new(file, stamp, raw.stamp, parse_file(file, kind, raw, earlier, progress))
+
+    def _take_parsed(self, file: str, stamp: Stamp, parser: ParallelParser) -> bool:
+        """Take the next outcome of a parser; returns False if the file must be read as a whole."""
+        earlier = EarlierParse()
+        outcome = parser.outcome(file, earlier.patterns)
+        if outcome is None:
+            return False
+        if earlier.patterns:
+            self._earlier[file] = earlier
+        parsed = outcome.parsed or outcome.problem
+        if parsed is None:
+            self._forget(file)
+        else:
+            self._take_new(file, stamp, outcome.stamp or stamp, parsed)
+        return True
+
+    def _take_new(self, file: str, stamp: Stamp, read_stamp: Stamp, parsed: ParsedFile | Problem) -> None:
+        """Take what a file contained when its stamp was `read_stamp`; `stamp` is that of the sweep."""
         if not isinstance(parsed, Problem):
-            self._take(file, CachedFile(stamp if isinstance(raw, Problem) else raw.stamp, parsed))
+            self._take(file, CachedFile(read_stamp, parsed))
             self._unsaved.add(file)
         elif parsed.torn:
             now = self._clock()

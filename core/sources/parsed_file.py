@@ -106,7 +106,12 @@ def parse_file(
     is read.
     """
     parsed = _parse(file, kind, raw, earlier or EarlierParse(), progress)
-    if isinstance(parsed, Problem) or len(parsed.findings) <= MAX_UNGROUPED:
+    return parsed if isinstance(parsed, Problem) else condense_in_file(file, parsed)
+
+
+def condense_in_file(file: str, parsed: ParsedFile) -> ParsedFile:
+    """Condense the findings of one file, and limit their number."""
+    if len(parsed.findings) <= MAX_UNGROUPED:
         return parsed
     findings = condense(parsed.findings, kind_in_file)
     if len(findings) > MAX_FINDINGS:

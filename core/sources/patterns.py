@@ -42,14 +42,24 @@ class PatternFile(Struct, frozen=True):
     problem: Problem | None = None
 
 
+class ReadRecord(Struct, frozen=True, array_like=True):
+    """What one record of a file gave; with a `digest`, the next read of the file can use it again."""
+
+    digest: bytes
+    type: PatternType | None
+    pattern: Pattern | None
+    findings: tuple[Finding, ...]
+
+
 class PatternPart(Struct, frozen=True, array_like=True):
-    """The patterns and findings of consecutive records of a file.
+    """Consecutive records of a file, with the findings on the file before and after them.
 
     Several records without an ID may have the same provisional ID (see `join_parts`).
     """
 
-    patterns: tuple[Pattern, ...]
-    findings: tuple[Finding, ...]
+    records: tuple[ReadRecord, ...]
+    before: tuple[Finding, ...] = ()
+    after: tuple[Finding, ...] = ()
 
 
 def read_patterns(
@@ -70,22 +80,30 @@ def read_patterns(
     reader = PatternReader(file, data, copy_folder, with_schema=with_schema)
     if reader.problem is not None:
         return PatternFile(problem=reader.problem)
-    return join_parts([reader.read(known=known, progress=progress)])
+    return join_parts([reader.read(known=known, progress=progress)], known)
 
 
-def join_parts(parts: Iterable[PatternPart]) -> PatternFile:
-    """Join all parts of a file; makes the provisional IDs of records without one unique."""
+def join_parts(parts: Iterable[PatternPart], known: CachedPatterns | None = None) -> PatternFile:
+    """Join all parts of a file; makes the provisional IDs of records without one unique. `known` is updated."""
     patterns: list[Pattern] = []
     findings: list[Finding] = []
     unnamed: Counter[str] = Counter()
+    if known is not None:
+        known.clear()
     for part in parts:
-        findings += part.findings
-        for pattern in part.patterns:
+        findings += part.before
+        for record in part.records:
+            findings += record.findings
+            if (pattern := record.pattern) is None:
+                continue
+            if record.digest and known is not None:
+                known[record.digest, record.type] = pattern, record.findings
             if pattern.is_unnamed:
                 unnamed[pattern.id] += 1
                 if unnamed[pattern.id] > 1:
                     pattern = replace(pattern, id=f"{pattern.id}-{unnamed[pattern.id]}")
             patterns.append(pattern)
+        findings += part.after
     return PatternFile(tuple(patterns), tuple(findings))
 
 
@@ -128,32 +146,24 @@ class PatternReader:
     ) -> PatternPart:
         """Read one of equal parts, counted from 0; `known` and `progress`: see `read_patterns`."""
         items = self._items[len(self._items) * part // parts : len(self._items) * (part + 1) // parts]
-        findings = list(self._before) if part == 0 else []
-        patterns: list[Pattern] = []
-        read: CachedPatterns = {}
+        records = []
         for number, item in enumerate(items):
             if progress is not None and number % _PROGRESS_RECORDS == 0 and number:
                 progress(number, len(items))
-            is_keyed = known is not None and isinstance(item.node, Raw)
-            key = (blake2b(item.node, digest_size=16).digest(), item.type) if is_keyed else None
-            pattern, wrong = (known.get(key) if known and key else None) or (None, ())
+            is_keyed = isinstance(item.node, Raw) and not item.key
+            digest = blake2b(item.node, digest_size=16).digest() if is_keyed else b""
+            pattern, wrong = (known.get((digest, item.type)) if known and digest else None) or (None, ())
             if pattern is not None and pattern.pointer != item.pointer:
-                before = pattern.pointer
-                wrong = tuple(replace(one, pointer=item.pointer + one.pointer.removeprefix(before)) for one in wrong)
+                old = pattern.pointer
+                wrong = tuple(replace(one, pointer=item.pointer + one.pointer.removeprefix(old)) for one in wrong)
                 pattern = replace(pattern, pointer=item.pointer)
             if pattern is None:
                 pattern, wrong = _read_item(self._file, item, self._copy_folder, self._is_yaml)
-            findings += wrong
-            if pattern is not None:
-                patterns.append(pattern)
-                if key and not item.key:
-                    read[key] = pattern, wrong
-        if known is not None:
-            known.clear()
-            known.update(read)
-        if part == parts - 1:
-            findings += self._after
-        return PatternPart(tuple(patterns), tuple(findings))
+            records.append(ReadRecord(digest, item.type, pattern, wrong))
+        is_last = part == parts - 1
+        return PatternPart(
+            tuple(records), tuple(self._before) if part == 0 else (), tuple(self._after) if is_last else ()
+        )
 
 
 def _read_item(

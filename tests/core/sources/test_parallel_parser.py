@@ -1,0 +1,317 @@
+"""Files are parsed in workers with the same result as without."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.project.index import Library
+from core.records.snapshot import Snapshot
+from core.sources import parallel_parser, patterns
+from core.sources.parallel_parser import MIN_BYTES, ParallelParser, count_workers
+from core.sources.sweep import scan
+
+NOW = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
+TREES = Path(__file__).parents[2] / "trees"
+FILES = sorted(path for path in TREES.rglob("*") if path.is_file() and ".aiwg" in path.parts)
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "cut": lambda data: data[: len(data) // 2],
+    "emptied": lambda _: b"",
+    "not UTF-8": lambda data: data.replace(b"e", b"\xff", 3),
+    "huge integers": lambda data: data.replace(b": 1", b": 123456789012345678901234567890"),
+}
+PATTERN = {"error_signature": {"error_type": "TypeError", "error_pattern": "of null"}, "fix_approach": "Check for null"}
+
+
+def load(project: Path) -> Snapshot:
+    return Library(ProjectPaths(project), Settings(), clock=lambda: NOW, cache=False).load()
+
+
+def write_patterns(project: Path, count: int) -> str:
+    """Write a pattern file with records of every quality; returns its project-relative name."""
+    records: list[Any] = [{"pattern_id": f"pat-error-null-check-{n:05d}", **PATTERN} for n in range(count)]
+    records[1::50] = [PATTERN] * len(records[1::50])  # without an ID
+    records[2::70] = [{"pattern_id": 7}] * len(records[2::70])
+    name = ".aiwg/ralph/shared/patterns/error-patterns.json"
+    file = project / name
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"version": "1.0.0", "error_patterns": records}))
+    return name
+
+
+def use_workers(patch: pytest.MonkeyPatch) -> None:
+    """Use two workers for any number of files, and small batches; this process waits until each has some."""
+    patch.setattr(parallel_parser, "count_workers", lambda _: 2)
+    patch.setattr(parallel_parser, "_BATCH_BYTES", 4096)
+    patch.setattr(parallel_parser, "_BATCH_FILES", 5)
+    claim = ParallelParser._claim
+    claimed = set()
+
+    def claim_after_workers(self: ParallelParser) -> int | None:
+        this = threading.current_thread()
+        claimed.add(this)
+        if this not in self._threads:
+            while any(thread.is_alive() and thread not in claimed for thread in self._threads):
+                self._threads[0].join(0.01)
+                self._threads[1].join(0.01)
+        return claim(self)
+
+    patch.setattr(ParallelParser, "_claim", claim_after_workers)
+
+
+@pytest.fixture
+def workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_workers(monkeypatch)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    shutil.copytree(TREES / "upstream", tmp_path / "project")
+    shutil.rmtree(tmp_path / "project/.aiwg/ralph/shared/patterns", ignore_errors=True)
+    write_patterns(tmp_path / "project", 500)
+    return tmp_path / "project"
+
+
+@pytest.fixture
+def alone(project: Path) -> Snapshot:
+    """What the project contains if one process reads it."""
+    return load(project)
+
+
+def replace_worker(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    monkeypatch.setattr(parallel_parser, "_COMMAND", code)
+
+
+def same_but_number(one: Snapshot, other: Snapshot) -> bool:
+    return [*snapshot_fields(one)] == [*snapshot_fields(other)]
+
+
+def snapshot_fields(snapshot: Snapshot) -> Iterator[object]:
+    for name in ("patterns", "loops", "reflections", "memory_tasks", "tasks", "attempts", "debug_sessions"):
+        yield [*getattr(snapshot, name).items()]
+    yield from (snapshot.escalations, [*snapshot.events], snapshot.decisions, snapshot.findings, snapshot.unreadable)
+
+
+class TestResults:
+    @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(data=st.data())
+    def test_random_trees_give_the_same_with_and_without_workers(
+        self, data: st.DataObject, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with tempfile.TemporaryDirectory() as folder, monkeypatch.context() as patch:
+            project = Path(folder)
+            for file in data.draw(st.lists(st.sampled_from(FILES), min_size=20, max_size=120, unique=True)):
+                copy = project.joinpath(*file.parts[file.parts.index(".aiwg") :])
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                damage = data.draw(st.sampled_from([None] * 5 + [*DAMAGE]))
+                copy.write_bytes(DAMAGE[damage](file.read_bytes()) if damage else file.read_bytes())
+                os.utime(copy, (NOW.timestamp(), NOW.timestamp()))
+            alone = load(project)
+            use_workers(patch)
+            assert same_but_number(load(project), alone)
+
+    @pytest.mark.usefixtures("workers")
+    def test_a_pattern_file_in_parts_keeps_order_ids_and_findings(self, project: Path, alone: Snapshot) -> None:
+        assert len(alone.patterns) > 400
+        assert same_but_number(load(project), alone)
+
+    @pytest.mark.usefixtures("workers")
+    def test_unchanged_records_are_not_decoded_again_after_a_change(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        name = write_patterns(tmp_path, 500)
+        library = Library(ProjectPaths(tmp_path), Settings(), clock=lambda: NOW, cache=False)
+        before = library.load()
+        decoded = []
+        read = patterns._read_item
+
+        def read_and_count(*arguments: Any) -> Any:
+            decoded.append(arguments)
+            return read(*arguments)
+
+        monkeypatch.setattr(patterns, "_read_item", read_and_count)
+        file = tmp_path / name
+        file.write_text(file.read_text().replace("pat-error-null-check-00005", "pat-error-null-check-99999"))
+        after, _ = library.apply([file])
+        assert len(decoded) == 1
+        assert len(after.patterns) == len(before.patterns)
+
+    @pytest.mark.usefixtures("workers")
+    def test_a_file_that_changes_between_its_parts_is_read_as_a_whole(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        name = write_patterns(tmp_path, 500)
+        parse = parallel_parser.UnitParser.parse
+
+        def parse_and_change(self: parallel_parser.UnitParser, unit: object) -> parallel_parser.Outcome:
+            outcome = parse(self, unit)  # type: ignore[arg-type]
+            (tmp_path / name).write_text(json.dumps([{"pattern_id": "pat-error-new-001", **PATTERN}]))
+            self._opened = None
+            return outcome
+
+        replace_worker(monkeypatch, "")
+        monkeypatch.setattr(parallel_parser.UnitParser, "parse", parse_and_change)
+        assert list(load(tmp_path).patterns) == ["pat-error-new-001"]
+
+    @pytest.mark.usefixtures("workers")
+    def test_a_file_that_is_removed_while_others_are_parsed_is_missing(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        stamps = scan(ProjectPaths(project))
+        with ParallelParser(project, stamps) as parser:
+            files = [file for file in stamps if parser.parses(file)]
+            shutil.rmtree(project)
+            outcomes = [parser.outcome(file, {}) for file in files]
+        assert outcomes[-1] == parallel_parser.Outcome()
+
+
+@pytest.mark.usefixtures("workers")
+class TestFailures:
+    def test_a_worker_that_ends_while_it_works_changes_nothing(
+        self, project: Path, alone: Snapshot, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        replace_worker(
+            monkeypatch,
+            "import json, os, signal, sys; project, *sys.path[:] = json.loads(sys.stdin.buffer.readline())\n"
+            "from core.sources import parallel_parser\n"
+            "parse, left = parallel_parser.UnitParser.parse, [12]\n"
+            "def parse_some(self, unit):\n"
+            "    left[0] -= 1\n"
+            "    if left[0] < 0: os.kill(os.getpid(), signal.SIGKILL)\n"
+            "    return parse(self, unit)\n"
+            "parallel_parser.UnitParser.parse = parse_some\n"
+            "parallel_parser.serve(project)",
+        )
+        assert same_but_number(load(project), alone)
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            pytest.param(b"\0\0\0\5hello" * 1000, id="no MessagePack"),
+            pytest.param(b"\xff" * 1000, id="a length that is too large"),
+            pytest.param(b"\0\0\0\1\x90" * 1000, id="too few results"),
+            pytest.param(b"\0\0\1\0", id="cut off"),
+            pytest.param(b"\0\0\0\x0b\x95" + b"\xc4\0" * 5, id="empty results"),
+        ],
+    )
+    def test_a_worker_that_answers_nonsense_changes_nothing(
+        self, project: Path, alone: Snapshot, monkeypatch: pytest.MonkeyPatch, answer: bytes
+    ) -> None:
+        replace_worker(monkeypatch, f"import sys; sys.stdout.buffer.write(bytes(4) + {answer!r})")
+        assert same_but_number(load(project), alone)
+
+    def test_a_worker_that_answers_nothing_is_ended(
+        self, project: Path, alone: Snapshot, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        replace_worker(monkeypatch, "import os, sys; os.write(1, bytes(4)); sys.stdin.buffer.read()")
+        monkeypatch.setattr(parallel_parser, "_HUNG_SECONDS", 0.01)
+        assert same_but_number(load(project), alone)
+
+    def test_a_worker_that_cannot_start_changes_nothing(
+        self, project: Path, alone: Snapshot, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sys, "executable", str(project / "missing"))
+        assert same_but_number(load(project), alone)
+
+    def test_an_error_while_loading_ends_the_workers(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        started: list[subprocess.Popen[bytes]] = []
+        popen = subprocess.Popen
+
+        def start(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+            started.append(popen(*arguments, **options))
+            return started[-1]
+
+        monkeypatch.setattr(subprocess, "Popen", start)
+
+        def fail(done: int, total: int) -> None:
+            raise ZeroDivisionError
+
+        library = Library(ProjectPaths(project), Settings(), clock=lambda: NOW, cache=False)
+        with pytest.raises(ZeroDivisionError):
+            library.load(fail)
+        assert all(process.returncode is not None for process in started)
+
+
+class TestWorkers:
+    def test_a_worker_ends_when_its_input_ends(self) -> None:
+        setup = json.dumps(["/", *(str(Path(entry).absolute()) for entry in sys.path)])
+        ended = subprocess.run(
+            [sys.executable, "-I", "-B", "-c", parallel_parser._COMMAND],
+            input=setup.encode() + b"\n",
+            capture_output=True,
+            timeout=60,
+            check=True,
+        )
+        assert (ended.stdout, ended.stderr) == (bytes(4), b"")  # it is ready
+
+    def test_a_worker_imports_neither_numpy_nor_the_screen(self) -> None:
+        code = "import core.sources.parallel_parser, sys; print(*sys.modules)"
+        modules = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.split()
+        assert not {"numpy", "textual", "rich", "sqlite3"} & set(modules)
+
+    def test_a_worker_gets_only_the_language_of_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("API_TOKEN", "secret")
+        monkeypatch.setenv("LANG", "C.UTF-8")
+        replace_worker(monkeypatch, "import os, sys; sys.stdout.write(repr(dict(os.environ)))")
+        with parallel_parser._start_worker("/") as (_, _, output):
+            shown = output.read().decode()
+        assert "'LANG': 'C.UTF-8'" in shown
+        assert "secret" not in shown
+
+    def test_small_projects_start_no_worker(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("started a worker"))
+        assert load(project).loops
+
+    @pytest.mark.parametrize(("cores", "expected"), [(1, 0), (2, 1), (4, 3), (64, 3)])
+    def test_one_processor_is_left_to_this_process(
+        self, cores: int, expected: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)), raising=False)
+        assert count_workers(MIN_BYTES) == expected
+        assert count_workers(MIN_BYTES - 1) == 0
+
+    @pytest.mark.usefixtures("workers")
+    def test_the_records_of_a_large_file_are_counted_part_by_part(self, tmp_path: Path) -> None:
+        name = write_patterns(tmp_path, 500)
+        counted: list[tuple[str, int, int]] = []
+        library = Library(ProjectPaths(tmp_path), Settings(), clock=lambda: NOW, cache=False)
+        library.on_records = lambda *count: counted.append(count)
+        library.load()
+        assert len(counted) > 5
+        assert counted == sorted(counted)
+        assert {(file, total) for file, _, total in counted} == {(name, 500)}
+        assert counted[-1][1] == 500
+
+
+def test_requests_and_replies_are_messages_with_a_length(project: Path) -> None:
+    stamps = scan(ProjectPaths(project))
+    file = next(file for file in stamps if file.endswith("error-patterns.json"))
+    units = [(file, 1, 4), (".aiwg/ralph/loops/x/state.json", 0, 1)]
+    with parallel_parser._start_worker(str(project)) as (_, requests, replies):
+        assert parallel_parser._receive(replies) == b""  # it is ready
+        parallel_parser._send(requests, msgspec.msgpack.encode(units))
+        reply = msgspec.msgpack.decode(parallel_parser._receive(replies), type=list[bytes])
+    part, missing = (msgspec.msgpack.decode(one, type=parallel_parser.Outcome) for one in reply)
+    assert part.stamp == stamps[file]
+    assert part.count == 500
+    assert part.part is not None
+    assert len(part.part.records) == 125
+    assert missing == parallel_parser.Outcome()
