@@ -106,6 +106,11 @@ class Library:
         with self._lock:
             return tuple(self._paths.project / file for file in self._torn)
 
+    def is_record(self, path: Path) -> bool:
+        """Whether a path may be that of a file with records."""
+        name = self._name(path)
+        return name is not None and kind_of(name) is not None
+
     def load(
         self, progress: Callable[[int, int], None] | None = None, publish: Callable[[Snapshot], None] | None = None
     ) -> Snapshot:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from time import monotonic
+from time import monotonic, thread_time
 from typing import TYPE_CHECKING, Final
 
 from core.base.errors import Conflict, Refused, UnknownRecord
@@ -192,7 +192,8 @@ class WatchLoop:
     # The loop.
 
     def run(self) -> None:
-        with Watcher(self.project.project, self.project.settings.watch, self._noticed) as watcher:
+        is_record = self.project.library.is_record
+        with Watcher(self.project.project, self.project.settings.watch, self._noticed, is_record=is_record) as watcher:
             self._guarded(self.prepare)
             while self._jobs or not self._stopped:
                 self._guarded(lambda: self._turn(watcher))
@@ -217,7 +218,10 @@ class WatchLoop:
             self._guarded(job)
         if changed or sweep:
             self._pacer.count()
+            begun = thread_time()
             self._read(lambda: self.project.apply(None if sweep else changed))
+            if sweep:
+                watcher.swept(thread_time() - begun)
             if unfinished := self.project.library.retry_paths:
                 watcher.retry(unfinished)
         elif idle:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from core.storage.inotify import FolderEvents
 
 _LOG: Final = logging.getLogger(__name__)
-_GROUP_SECONDS: Final = 0.01  # time after a file was closed in which related events join its batch
+_SWEEP_SHARE: Final = 200  # events arriving, at most one in this number of parts of the time goes into sweeps
 _SUPERVISE_SECONDS: Final = 1.0  # interval of checks that the watched folders are still those at their paths
 _RETRY_EVENTS_SECONDS: Final = 300.0  # time of polling until events are tried again
 _MAX_PATHS: Final = 10_000  # a batch of more paths becomes a sweep, which is cheaper and limits memory
@@ -58,8 +58,9 @@ class WatchState:
 class Watcher:
     """Calls `on_change` for possible changes of the project's files until stopped.
 
-    One thread calls `on_change`, which may take its time: later changes go into the next batch. There is at most one
-    batch per `settings.batch_seconds`. `sweep` is set at the start, when events were lost, when a folder appeared,
+    One thread calls `on_change`, which may take its time: later changes go into the next batch. A complete file for
+    which `is_record` is true is reported at once after a quiet time; other changes, and those that follow within
+    `settings.batch_seconds`, are collected. `sweep` is set at the start, when events were lost, when a folder appeared,
     vanished or was replaced, and at regular intervals. The watcher reads no files: the callee finds out whether and how
     a file changed.
     """
@@ -70,11 +71,13 @@ class Watcher:
         settings: WatchSettings,
         on_change: Callable[[FileChanges], None],
         *,
+        is_record: Callable[[Path], bool] = lambda path: True,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._folders = (paths.ralph, paths.external)
         self._settings = settings
         self._on_change = on_change
+        self._is_record = is_record
         self._clock = clock
         self._thread: threading.Thread | None = None
         self._events: FolderEvents | None = None
@@ -87,7 +90,9 @@ class Watcher:
         self._dirty: set[Path] = set()
         self._sweep = False
         self._due = _NEVER
+        self._has_record = False
         self._sent_at = -_NEVER
+        self._sweep_cost = 0.0
         self._check = True
         self._refusal: OSError | None = None
         self._retries: list[tuple[float, Path]] = []
@@ -138,10 +143,15 @@ class Watcher:
             self._attempts = attempts
             self._wake.notify()
 
+    def swept(self, seconds: float) -> None:
+        """Note the processor time of a sweep: the more it takes, the rarer are regular sweeps beside events."""
+        self._sweep_cost = seconds
+
     # Methods of `Listener`, called by watchdog's threads.
 
     def changed(self, path: Path, *, whole: bool = False) -> None:
-        """Handle an event for `path`; `whole` (its writer has finished) ends the batch."""
+        """Handle an event for `path`; `whole` if its writer has finished."""
+        is_ready = whole and self._is_record(path)
         with self._wake:
             now, batch = time.monotonic(), self._settings.batch_seconds
             self._last_event_at = self._clock()
@@ -152,7 +162,8 @@ class Watcher:
                 self._sweep = True
             if path in self._folders:
                 self._check = True
-            self._plan(max(now + min(_GROUP_SECONDS, batch), self._sent_at + batch) if whole else now + batch)
+            self._has_record |= is_ready
+            self._plan(max(now, self._sent_at + batch) if is_ready else now + batch)
 
     def lost(self) -> None:
         with self._wake:
@@ -171,7 +182,7 @@ class Watcher:
             self._wake.notify()
 
     def _run(self) -> None:
-        next_sweep = _NEVER
+        swept_at = _NEVER
         next_check = time.monotonic()
         while True:
             now = time.monotonic()
@@ -180,7 +191,7 @@ class Watcher:
             if check:
                 next_check = now + _SUPERVISE_SECONDS
                 self._supervise(now)
-            changes = self._take(now, sweep=now >= next_sweep)
+            changes = self._take(now, sweep=now >= swept_at + self._sweep_interval)
             if changes is not None:
                 try:
                     self._on_change(changes)
@@ -188,10 +199,11 @@ class Watcher:
                     # Later changes must still be reported; a dead watcher would look like a quiet project.
                     _LOG.exception("a change could not be applied")
                 if changes.sweep:
-                    next_sweep = time.monotonic() + self._sweep_interval
+                    swept_at = time.monotonic()
             with self._wake:
                 while not (self._stopping or self._check):
                     retry = self._retries[0][0] if self._retries else _NEVER
+                    next_sweep = swept_at + self._sweep_interval
                     remaining = min(self._due, retry, next_check, next_sweep) - time.monotonic()
                     if remaining <= 0:
                         break
@@ -203,7 +215,9 @@ class Watcher:
 
     @property
     def _sweep_interval(self) -> float:
-        return self._settings.poll_seconds if self._polling else self._settings.sweep_seconds
+        if self._polling:
+            return self._settings.poll_seconds
+        return max(self._settings.sweep_seconds, _SWEEP_SHARE * self._sweep_cost)
 
     @property
     def _polling(self) -> bool:
@@ -222,9 +236,9 @@ class Watcher:
                 self._due = _NEVER
                 return None
             changes = FileChanges(frozenset(self._dirty), sweep)
-            self._dirty, self._sweep, self._due = set(), False, _NEVER
-            if changes.paths:
+            if self._has_record:  # what is not shown does not delay what is
                 self._sent_at = now
+            self._dirty, self._sweep, self._has_record, self._due = set(), False, False, _NEVER
             return changes
 
     def _supervise(self, now: float) -> None:

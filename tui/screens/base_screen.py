@@ -157,7 +157,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
     @property
     def table(self) -> RecordTable:
         """The main list of the screen. Raises NoMatches if the screen has no list."""
-        return self.query(RecordTable).first()
+        return self.query_one(RecordTable)
 
     @property
     def is_composed(self) -> bool:

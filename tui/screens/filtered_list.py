@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partialmethod
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from core.documents.document import Block
+    from core.learning.scoreboard import Scoreboard
     from core.records.snapshot import Delta
     from core.state.project_state import ProjectState
     from tui.present.glyphs import Cells
@@ -57,6 +58,7 @@ class FilteredList(BaseScreen):
         self._sort: tuple[str, bool] | None = self.TABLE.sorts[0] if self.TABLE.sorts else None
         self._tab = self.TABS[0]
         self._ticks = 0
+        self._board: Scoreboard | None = None  # the evidence that is shown
         self._deciding: frozenset[str] = frozenset()
         """Keys of records whose decision is being written. The cursor does not follow them when they move."""
 
@@ -65,6 +67,14 @@ class FilteredList(BaseScreen):
     def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
         """Return the keys of the matching rows in display order."""
         raise NotImplementedError
+
+    def changed_rows(self, view: ProjectState, delta: Delta) -> Collection[str] | None:
+        """Return the rows whose place, cells or details a change may affect; None if it may be any."""
+        return None
+
+    def select_again(self, view: ProjectState, changed: Collection[str]) -> Sequence[str]:
+        """Return what `select` would, given that only these rows may have another place."""
+        return self.select(view, self._query, self._sort)
 
     def total(self, view: ProjectState) -> int:
         raise NotImplementedError
@@ -152,16 +162,20 @@ class FilteredList(BaseScreen):
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """Select the rows again if the change can affect them."""
+        changed = None if delta is None else self.changed_rows(view, delta)
         if delta is None or self.is_affected_by(delta):
-            self._select(view)
+            self._select(view, changed)
         elif delta.findings and not self.table.keys:
             self.table.redraw()
-        self._show_details(top=delta is None)
+        has_same_evidence = self._board is not None and view.board.has_same_evidence(self._board)
+        self._board = view.board
+        if changed is None or not has_same_evidence or self.table.cursor_key in changed:
+            self._show_details(top=delta is None)
 
-    def _select(self, view: ProjectState) -> None:
-        keys = self.select(view, self._query, self._sort)
+    def _select(self, view: ProjectState, changed: Collection[str] | None = None) -> None:
+        keys = self.select(view, self._query, self._sort) if changed is None else self.select_again(view, changed)
         stays = self.table.cursor_key in self._deciding
-        self.table.show(keys, sorted_by=self._sort, keep_row=stays)
+        self.table.show(keys, sorted_by=self._sort, keep_row=stays, changed=changed)
         self._count()
 
     def _count(self) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from math import inf
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from textual import on
 from textual.content import Content
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from core.state.project_state import ProjectState
     from tui.present.glyphs import Cells
 
+_Value: TypeAlias = "Callable[[Loop], Any]"  # what loops are sorted by
+
 
 class LoopsScreen(ListScreen):
     """Lists all loops. The details of the loop under the cursor are read on demand."""
@@ -39,27 +44,38 @@ class LoopsScreen(ListScreen):
         super().__init__()
         self._details: LoopDetails | None = None  # the details that were read last
         self._active: tuple[Mapping[str, Loop] | None, tuple[Loop, ...]] = (None, ())  # active loops of a snapshot
+        self._loops: Mapping[str, Loop] = {}  # the loops that are shown
 
     def is_affected_by(self, delta: Delta) -> bool:
         """Return True if a change can affect a loop, its outcome or its extractable patterns."""
         return bool(delta.loops or delta.events or delta.decisions or delta.debug_sessions)
 
+    def changed_rows(self, view: ProjectState, delta: Delta) -> Collection[str] | None:
+        """Return the changed loops if nothing else changed, and events still belong to the same loops."""
+        before, after = self._loops, view.snapshot.loops
+        known = delta.loops if not replace(delta, loops=frozenset()) else frozenset()
+        is_alone = known and all(
+            key in before and key in after and before[key].aliases == after[key].aliases for key in known
+        )
+        return known if is_alone else None
+
     def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
         loops = view.snapshot.loops
-        keys = select_loops(loops, query, lambda key: view.board.loop_patterns(key).injected_ids)
-        name, descending = sort or ("newest", True)
-        if name == "newest":
-            return sorted(keys, key=lambda key: _rank(loops[key]))
+        value, descending = _order(sort, view.now)
+        return sorted(self._matching(view, loops, query), key=lambda key: value(loops[key]), reverse=descending)
 
-        def value(key: str) -> float | str:
-            loop = loops[key]
-            if name == "elapsed":
-                return elapsed(loop, view.now) or 0.0
-            if name == "sign":
-                return loop.last_activity.timestamp() if loop.last_activity else float("-inf")
-            return loop.status.value if name == "status" else loop.task.lower()
+    def select_again(self, view: ProjectState, changed: Collection[str]) -> Sequence[str]:
+        """Move the changed rows to their places; the others keep theirs unless they are sorted by running time."""
+        if self._sort is not None and self._sort[0] == "elapsed":
+            return super().select_again(view, changed)
+        loops, order = view.snapshot.loops, _order(self._sort, view.now)
+        keys = [key for key in self.table.keys if key not in changed]
+        for key in self._matching(view, {key: loops[key] for key in changed}, self._query):
+            keys.insert(_row_of(loops[key], keys, loops, order), key)
+        return keys
 
-        return sorted(keys, key=value, reverse=descending)
+    def _matching(self, view: ProjectState, loops: Mapping[str, Loop], query: Query) -> list[str]:
+        return select_loops(loops, query, lambda key: view.board.loop_patterns(key).injected_ids)
 
     def total(self, view: ProjectState) -> int:
         return len(view.snapshot.loops)
@@ -100,6 +116,7 @@ class LoopsScreen(ListScreen):
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         super().refresh_view(view, delta)
+        self._loops = view.snapshot.loops
         key = self.table.cursor_key
         if key is not None and (delta is None or key in delta.loops):
             self._read_details(key)
@@ -163,6 +180,38 @@ class LoopsScreen(ListScreen):
 
     def action_edit_file(self) -> None:
         self.with_cursor(lambda key: self.services.edit_file(next(iter(self.view.snapshot.loops[key].files), "")))
+
+
+def _order(sort: tuple[str, bool] | None, now: datetime) -> tuple[_Value, bool]:
+    """Return the value by which loops are sorted, and whether the highest is first."""
+    name, descending = sort or ("newest", True)
+    values: dict[str, _Value] = {
+        "newest": _rank,
+        "elapsed": lambda loop: elapsed(loop, now) or 0.0,
+        "sign": lambda loop: loop.last_activity.timestamp() if loop.last_activity else float("-inf"),
+        "status": lambda loop: loop.status.value,
+    }
+    return values.get(name, lambda loop: loop.task.lower()), descending and name != "newest"
+
+
+def _row_of(loop: Loop, keys: Sequence[str], loops: Mapping[str, Loop], order: tuple[_Value, bool]) -> int:
+    """Return the row at which a loop belongs between sorted others."""
+    value, descending = order
+    mine = value(loop)
+
+    def is_before(row: int) -> bool:
+        other = loops[keys[row]]
+        its = value(other)
+        if mine == its:
+            return _newest_first(loop) < _newest_first(other)
+        return bool(its < mine if descending else mine < its)
+
+    return bisect_left(range(len(keys)), True, key=is_before)
+
+
+def _newest_first(loop: Loop) -> tuple[float, str]:
+    """Return the sort key of `Snapshot.loops`, for loops that are equal otherwise."""
+    return -loop.started_at.timestamp() if loop.started_at else inf, loop.id
 
 
 def _rank(loop: Loop) -> tuple[bool, bool, bool, float]:

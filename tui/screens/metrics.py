@@ -28,8 +28,9 @@ from tui.present.metrics_chart import week_chart
 from tui.screens.base_screen import BaseScreen
 from tui.screens.file_export import export
 from tui.widgets.bars import Item, ItemLine
+from tui.widgets.columns import Column
 from tui.widgets.drawing import Drawing
-from tui.widgets.record_table import GUTTER, Column, RecordTable
+from tui.widgets.record_table import GUTTER, RecordTable
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -90,12 +90,12 @@ class ReflectionsScreen(ListScreen):
         }
         return sorted(keys, key=values[name], reverse=descending)
 
-    def _select(self, view: ProjectState) -> None:
+    def _select(self, view: ProjectState, changed: Collection[str] | None = None) -> None:
         """Select the rows. Learnings have a fixed order, so no heading gets an arrow."""
         self.table.use(self.TABLE.other_columns if self._grouped else self.TABLE.columns)
         sort = self._sort
         self._sort = None if self._grouped else sort
-        super()._select(view)
+        super()._select(view, changed)
         self._sort = sort
 
     def _sort_by(self, column: str, descending: bool) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from tui.widgets.record_table import Column
+from tui.widgets.columns import Column
 
 
 class ScreenTable(msgspec.Struct):

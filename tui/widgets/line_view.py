@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from rich.segment import Segment
 from textual.content import Content
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from textual.selection import Selection
     from textual.widget import Widget
 
-Align = Literal["left", "right"]
+    from tui.widgets.columns import Align
 
 
 def is_same(one: Sequence[Content], other: Sequence[Content]) -> bool:

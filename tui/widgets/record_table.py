@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.cache import LRUCache
 from textual.content import Content
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui.widgets.line_view import Align, cursor_line, fit, selected, to_strip, with_selection
+from tui.widgets.columns import Column, fit_columns
+from tui.widgets.line_view import cursor_line, fit, is_same, selected, to_strip, with_selection
 
 if TYPE_CHECKING:
     from textual import events
@@ -25,28 +26,28 @@ if TYPE_CHECKING:
 GUTTER: Final = 2  # cells before the first column: cursor bar and selection glyph
 COMFORTABLE: Final = 2  # lines of a row with a second line
 INDENT: Final = 4  # cells before the second line of a row
-LEAST_FLEX: Final = 10  # minimum cells of a flexible column, even if columns that always stay do not fit
 MOST_COPIED: Final = 2_000  # rows that a mouse selection can copy
+KEPT_ROWS: Final = 512  # rows whose cells are kept after they were drawn: more than a screen has lines
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """One column. `id` identifies its cells and its sort order."""
+class _Row:
+    """The drawn content of a record, and its lines as strips by how they look (cursor, selection, width)."""
 
-    id: str
-    title: str
-    width: int  # minimum cells
-    flex: int = 0  # share of the remaining space; 0 keeps `width`
-    align: Align = "left"
-    keep: int = 9  # priority if space is short: low values are dropped first, 9 is never dropped
-    keep_end: int = 0  # characters to keep at the end when a cell is cut, for IDs
-    best: int = 0  # width that shows all content; used before flexible columns grow
+    cells: Cells
+    below: Content
+    strips: dict[tuple[object, ...], Strip] = field(default_factory=dict)
+
+    def has_content_of(self, other: _Row) -> bool:
+        mine, others = (*self.cells.values(), self.below), (*other.cells.values(), other.below)
+        return self.cells.keys() == other.cells.keys() and is_same(mine, others)
 
 
 class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
     """Table of record keys. `draw` returns the cells of a row by column ID, `below` its second line.
 
-    Both are called for visible rows only. `empty` returns the text of an empty table.
+    Both are called for visible rows only, and only lines that look different are painted again. `empty` returns the
+    text of an empty table.
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -118,8 +119,11 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         self._place: dict[str, int] = {}
         self._marked: set[str] = set()
         self._sorted: tuple[str, bool] | None = None
-        self._strips: LRUCache[tuple[object, ...], Strip] = LRUCache(512)
-        self._generation = 0
+        self._rows: LRUCache[str, _Row] = LRUCache(KEPT_ROWS)
+        self._earlier: LRUCache[str, _Row] = LRUCache(KEPT_ROWS)
+        """Rows from before they were drawn again; their strips are used again if the content is the same."""
+        self._painted: dict[int, Strip] = {}
+        """The lines as painted last, by line of the widget."""
         self._layout: tuple[int, tuple[tuple[Column, int], ...]] = (-1, ())
         self._announced: str | None = None
 
@@ -135,11 +139,18 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
     def marked(self) -> frozenset[str]:
         return frozenset(self._marked)
 
-    def show(self, keys: Sequence[str], *, sorted_by: tuple[str, bool] | None = None, keep_row: bool = False) -> None:
+    def show(
+        self,
+        keys: Sequence[str],
+        *,
+        sorted_by: tuple[str, bool] | None = None,
+        keep_row: bool = False,
+        changed: Collection[str] | None = None,
+    ) -> None:
         """Show these rows. The cursor stays on its record, or on its row if `keep_row`.
 
         `keys` is not copied, so do not change it afterwards. `sorted_by` is the column id and whether descending, for
-        the arrow in the heading.
+        the arrow in the heading. `changed` are the records to draw again, by default all.
         """
         key = self.cursor_key
         same = keys is self._keys or keys == self._keys
@@ -153,7 +164,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
             row = self.cursor if key is not None else 0
             self.set_reactive(RecordTable.cursor, self.validate_cursor(row if at is None else at))
             self._keep_cursor_visible()
-        self.redraw()
+        self.redraw(changed)
         self._announce()
 
     def space(self, lines: int) -> None:
@@ -172,9 +183,22 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.columns = tuple(columns)
         self._layout = (-1, ())
 
-    def redraw(self) -> None:
-        self._generation += 1
-        self.refresh()
+    def redraw(self, keys: Collection[str] | None = None) -> None:
+        """Draw these records again, by default all."""
+        if keys is None:
+            self._earlier, self._rows = self._rows, LRUCache(KEPT_ROWS)
+        else:
+            for key in self._rows.keys() & keys:
+                self._earlier[key] = self._rows[key]
+                self._rows.discard(key)
+        self._repaint()
+
+    def _repaint(self) -> None:
+        """Paint the visible lines that look different now."""
+        width, height = self.scrollable_content_region.size
+        for y in range(height):
+            if self._strip(y) != self._painted.get(y):
+                self.refresh(Region(0, y, width, 1))
 
     def position(self, key: str) -> int | None:
         if not self._place:
@@ -196,18 +220,18 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
             self._marked -= keys
         else:
             self._marked |= keys
-        self.redraw()
+        self._repaint()
 
     def clear_marks(self) -> None:
         self._marked.clear()
-        self.redraw()
+        self._repaint()
 
     def validate_cursor(self, row: int) -> int:
         return max(0, min(row, len(self._keys) - 1))
 
     def watch_cursor(self) -> None:
         self._keep_cursor_visible()
-        self.refresh()
+        self._repaint()
         self._announce()
 
     @property
@@ -233,8 +257,8 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
             self.post_message(self.Highlighted(self, key))
 
     def on_resize(self) -> None:
-        self._generation += 1
         self._keep_cursor_visible()
+        self.redraw()
 
     def _row_at(self, y: int) -> int | None:
         row = (y - 1 + self.scroll_offset.y) // self._lines
@@ -248,7 +272,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.hover = -1
 
     def watch_hover(self) -> None:
-        self.refresh()
+        self._repaint()
 
     def on_click(self, event: events.Click) -> None:
         """Move the cursor, open the record on a double click, or sort by a heading."""
@@ -272,14 +296,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         """Return the columns that fit into `width` cells, each with its width."""
         if self._layout[0] == width:
             return self._layout[1]
-        columns = list(self.columns)
-        room = width - GUTTER
-        while len(columns) > 1 and sum(c.width + 1 for c in columns) - 1 > room:
-            lowest = min(columns, key=lambda column: column.keep)
-            if lowest.keep >= 9:
-                break
-            columns.remove(lowest)
-        self._layout = (width, tuple(zip(columns, _widths(columns, room), strict=True)))
+        self._layout = (width, fit_columns(self.columns, width - GUTTER))
         return self._layout[1]
 
     def width_of(self, column: str) -> int:
@@ -288,31 +305,48 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         return next((cells for known, cells in shown if known.id == column), 0)
 
     def render_line(self, y: int) -> Strip:
+        strip = self._painted[y] = self._strip(y)
+        line = y - 1 + self.scroll_offset.y
+        return strip.apply_offsets(0, line) if y and line < len(self._keys) * self._lines else strip
+
+    def _strip(self, y: int) -> Strip:
+        """Return a line of the widget: the heading, a line of a row, or a line below all rows."""
         width = self.scrollable_content_region.width
         if y == 0:
             return self._header(width)
         line = y - 1 + self.scroll_offset.y
-        row, part = divmod(line, self._lines)
+        number, part = divmod(line, self._lines)
         style = self.visual_style
-        if row >= len(self._keys):
+        if number >= len(self._keys):
             if not self._keys and y == 2:
                 return to_strip(self, Content.assemble("  ", self._empty()), width, style)
             return Strip.blank(width, style.rich_style)
-        key = self._keys[row]
-        on_cursor, hovered, marked = row == self.cursor, row == self.hover, key in self._marked
-        span = self.text_selection.get_span(line) if self.text_selection is not None else None
-        states = (on_cursor, hovered, marked, self.has_focus)
-        cache_key = (key, part, self._generation, width, states, span, self.app.theme)
-        strip = self._strips.get(cache_key)
-        if strip is None:
-            content = self._line(row, part, width)
-            if on_cursor:
-                content, style = cursor_line(self, content, "record-table--cursor")
-            elif hovered:
-                style = self.get_visual_style("record-table--hover")
-            strip = to_strip(self, with_selection(self, content, line), width, style)
-            self._strips[cache_key] = strip
-        return strip.apply_offsets(0, line)
+        key = self._keys[number]
+        on_cursor, hovered, marked = number == self.cursor, number == self.hover, key in self._marked
+        is_selected = self.text_selection is not None and self.text_selection.get_span(line) is not None
+        look = (part, width, on_cursor, hovered, marked, self.has_focus, self.app.theme)
+        row = self._row(key)
+        if not is_selected and (known := row.strips.get(look)) is not None:
+            return known
+        content = self._line(number, part, width)
+        if on_cursor:
+            content, style = cursor_line(self, content, "record-table--cursor")
+        elif hovered:
+            style = self.get_visual_style("record-table--hover")
+        strip = to_strip(self, with_selection(self, content, line), width, style)
+        if not is_selected:
+            row.strips[look] = strip
+        return strip
+
+    def _row(self, key: str) -> _Row:
+        row = self._rows.get(key)
+        if row is None:
+            row = _Row(self._draw(key), self._below(key) if self._lines > 1 else Content(""))
+            earlier = self._earlier.get(key)
+            if earlier is not None and row.has_content_of(earlier):
+                row = earlier
+            self._rows[key] = row
+        return row
 
     def get_selection(self, selection: Selection) -> tuple[str, str]:
         """Return the text selected with the mouse, limited to the first rows of a long list."""
@@ -328,9 +362,9 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         key = self._keys[row]
         bar = ("▌" if row == self.cursor else " ", "$accent")
         if part:
-            below = self._below(key).truncate(max(width - INDENT, 1), ellipsis=True)
+            below = self._row(key).below.truncate(max(width - INDENT, 1), ellipsis=True)
             return Content.assemble(bar, " " * (INDENT - 1), below)
-        cells = self._draw(key)
+        cells = self._row(key).cells
         parts: list[Content | str | tuple[str, str]] = [bar, ("*" if key in self._marked else " ", "$accent bold")]
         for column, size in self._columns_at(width):
             parts += [fit(cells.get(column.id, Content("")), size, column.align, column.keep_end), " "]
@@ -345,21 +379,3 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
                 title = f"{title} {arrow}".strip() if len(title) + 2 <= cells else f"{title[: cells - 1]}{arrow}"
             parts += [fit(Content(title), cells, column.align), " "]
         return to_strip(self, Content.assemble(*parts[:-1]), width, self.get_visual_style("record-table--header"))
-
-
-def _widths(columns: Sequence[Column], room: int) -> list[int]:
-    """Distribute `room` cells over the columns, with a gap of one cell between columns."""
-    widths = [column.width for column in columns]
-    left = room - (sum(widths) + len(widths) - 1)
-    for n, column in enumerate(columns):
-        if left < 0 and column.flex:
-            widths[n] = max(column.width + left, min(column.width, LEAST_FLEX))
-            left += column.width - widths[n]
-        elif (more := column.best - column.width) > 0 and left > 0 and (column.flex or more <= left):
-            widths[n] += min(more, left)
-            left -= min(more, left)
-    shares = sum(column.flex for column in columns)
-    spare = max(left, 0)
-    return [
-        width + (spare * column.flex // shares if shares else 0) for width, column in zip(widths, columns, strict=True)
-    ]

@@ -57,10 +57,12 @@ class Heard:
 
 
 @contextmanager
-def watched(paths: ProjectPaths, settings: WatchSettings = LONG) -> Iterator[tuple[Watcher, Heard]]:
+def watched(
+    paths: ProjectPaths, settings: WatchSettings = LONG, is_record: Callable[[Path], bool] = lambda path: True
+) -> Iterator[tuple[Watcher, Heard]]:
     """Watcher whose first sweep was received."""
     heard = Heard()
-    with Watcher(paths, settings, heard) as watcher:
+    with Watcher(paths, settings, heard, is_record=is_record) as watcher:
         heard.wait(lambda heard: heard.sweeps == 1)
         yield watcher, heard
 
@@ -152,7 +154,8 @@ def test_many_writes_to_one_file_are_one_batch(project: ProjectPaths) -> None:
 @pytest.mark.parametrize("way", ["closed", "renamed"])
 def test_a_closed_file_is_reported_at_once(project: ProjectPaths, way: str) -> None:
     path, draft = project.ralph / "state.json", project.ralph / "draft"
-    with watched(project, WatchSettings(batch_seconds=60, sweep_seconds=3600)) as (_, heard):
+    settings = WatchSettings(batch_seconds=60, sweep_seconds=3600)
+    with watched(project, settings, lambda path: path.suffix == ".json") as (_, heard):
         if way == "closed":
             path.write_text("{}")
         else:

@@ -8,7 +8,8 @@ from rich.cells import cell_len
 from textual.content import Content
 
 from tests.tui.widgets.hosting import hosted, lines_of
-from tui.widgets.record_table import Column, RecordTable
+from tui.widgets.columns import Column
+from tui.widgets.record_table import RecordTable
 
 COLUMNS = (
     Column("state", "state", 6, keep=4),
@@ -46,7 +47,7 @@ async def test_only_the_visible_rows_of_a_huge_list_are_drawn() -> None:
         rows.drawn.clear()
         table.move(1)
         await pilot.pause()
-        assert set(rows.drawn) == set(MANY[1:3]), "a step redraws two rows"
+        assert not rows.drawn, "a step draws no record again"
         rows.drawn.clear()
         table.move(10**9)
         await pilot.pause()
