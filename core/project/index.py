@@ -32,7 +32,7 @@ from core.sources.parse_cache import CachedFile, ParseCache, cache_file, decode_
 from core.sources.parsed_file import EarlierParse, ParsedFile, condense, kind_across_files, parse_file, parse_folder
 from core.sources.record_collections import ProjectRecords
 from core.sources.record_kinds import FOLDER, LEDGER, LISTED, kind_of
-from core.sources.sweep import can_contain_records, scan, scan_path
+from core.sources.sweep import Listing, can_contain_records, scan, scan_path
 from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_PATTERN_BYTES, RawFile, Stamp, read_file
 
@@ -50,6 +50,7 @@ _FIRST_PUBLISH: Final = 400  # files before the first partial snapshot: more loo
 _PUBLISH_SECONDS: Final = 1.0  # time until the next partial snapshot
 _PUBLISH_SHARE: Final = 4  # at most one in this number of parts of the time goes into partial snapshots
 _SWEEP_FROM: Final = 1000  # with more changed paths than this a sweep is faster
+_LISTED_EVERY: Final = 10  # sweeps, of which one lists all folders: some network drives keep no times of folders
 _NOTHING: Final = ParsedFile()
 
 
@@ -87,6 +88,8 @@ class Library:
         self._unsaved: set[str] = set()
         self._torn: dict[str, tuple[datetime, Problem]] = {}
         self._closed: dict[str, Problem] = {}
+        self._listings: dict[str, Listing] = {}
+        self._scans = 0
         self._earlier: dict[str, EarlierParse] = {}
         self._records = ProjectRecords()
         self._events = EventView.of(())
@@ -195,7 +198,10 @@ class Library:
 
     def _scan(self) -> dict[str, Stamp]:
         self._closed.clear()
-        return scan(self._paths, self._closed)
+        self._scans += 1
+        if self._scans % _LISTED_EVERY == 0:
+            self._listings.clear()
+        return scan(self._paths, self._closed, self._listings)
 
     def _scope(self, name: str) -> set[str]:
         """Return the known files that a change of a path affects."""

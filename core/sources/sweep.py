@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
+import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from core.sources.loop_facts import HOME_FOLDERS
 from core.sources.record_kinds import FOLDER, IGNORED_FOLDERS, NAMED_BY_ID, is_ignored, kind_of
@@ -17,7 +21,16 @@ if TYPE_CHECKING:
 
 _FILE_ENDINGS: Final = (".json", ".jsonl", ".yaml", ".yml", ".log", ".md", ".tmp", ".lock", ".bak")
 _ROOTS: Final = ("ralph", "ralph-external")
+_SETTLED_NS: Final = 2_000_000_000  # age from which the times of a folder change with its content: the coarsest clock
 _MAX_PARTS: Final = 7  # Maximum number of parts in a path; `.aiwg/ralph/loops/<id>/reflections/<n>.json` has 6.
+
+
+class Listing(Struct, frozen=True, gc=False):
+    """What a folder contains: project-relative paths. It is valid as long as the folder has this stamp."""
+
+    stamp: Stamp
+    folders: tuple[str, ...]
+    files: tuple[str, ...]  # those with the name of a record file
 
 
 def can_contain_records(folder: str) -> bool:
@@ -32,15 +45,21 @@ def can_contain_records(folder: str) -> bool:
     )
 
 
-def scan(paths: ProjectPaths, unreadable: dict[str, Problem] | None = None) -> dict[str, Stamp]:
+def scan(
+    paths: ProjectPaths, unreadable: dict[str, Problem] | None = None, listings: dict[str, Listing] | None = None
+) -> dict[str, Stamp]:
     """Return the stamps of all record files by project-relative path.
 
     Links to files inside `.aiwg` are followed; other links and all links to folders are not. `unreadable` receives the
-    problem of each folder that cannot be listed.
+    problem of each folder that cannot be listed. `listings` are those of the scan before, to list only folders that
+    have changed, and are replaced by those of this scan.
     """
     found: dict[str, Stamp] = {}
+    listings = {} if listings is None else listings
+    before = listings.copy()
+    listings.clear()
     for root in _ROOTS:
-        _scan_folder(paths, f".aiwg/{root}", found, {} if unreadable is None else unreadable)
+        _scan_folder(paths, f".aiwg/{root}", found, {} if unreadable is None else unreadable, before, listings)
     return found
 
 
@@ -70,7 +89,7 @@ def scan_path(paths: ProjectPaths, relative: str, unreadable: dict[str, Problem]
     elif not is_ignored(parts):
         if kind_of(f"{relative}/") is FOLDER:
             found[f"{relative}/"] = Stamp.of(status)
-        _scan_folder(paths, relative, found, {} if unreadable is None else unreadable)
+        _scan_folder(paths, relative, found, {} if unreadable is None else unreadable, {}, {})
     return found
 
 
@@ -96,42 +115,66 @@ def _file_stamp(paths: ProjectPaths, relative: str) -> Stamp | None:
     return Stamp.of(status) if stat.S_ISREG(status.st_mode) else None
 
 
-def _scan_folder(paths: ProjectPaths, top: str, found: dict[str, Stamp], unreadable: dict[str, Problem]) -> None:
+def _scan_folder(
+    paths: ProjectPaths,
+    top: str,
+    found: dict[str, Stamp],
+    unreadable: dict[str, Problem],
+    before: Mapping[str, Listing],
+    listings: dict[str, Listing],
+) -> None:
     # Strings instead of `Path`: 60,000 objects would take longer than the stat calls.
     project = f"{paths.project}/"
     pending = [top]
     while pending:
         folder = pending.pop()
-        is_deepest = folder.count("/") + 2 > _MAX_PARTS
-        is_home, is_named_by_id = folder in HOME_FOLDERS, folder in NAMED_BY_ID
         try:
-            with os.scandir(project + folder) as scanned:
-                entries = list(scanned)
+            status = (paths.project / top).stat() if folder == top else os.lstat(project + folder)
+            if not stat.S_ISDIR(status.st_mode):
+                continue
+            stamp, listing = Stamp.of(status), before.get(folder)
+            if listing is None or listing.stamp != stamp:
+                is_settled = time.time_ns() - max(stamp.mtime_ns, stamp.ctime_ns) > _SETTLED_NS
+                listing = _list_folder(project, folder, stamp)
+                if is_settled:
+                    listings[folder] = listing
+            else:
+                listings[folder] = listing
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
             unreadable[folder] = _unreadable_folder(error)
             continue
-        for entry in entries:
-            relative = f"{folder}/{entry.name}"
+        if folder != top and folder.rpartition("/")[0] in HOME_FOLDERS and kind_of(f"{folder}/"):
+            found[f"{folder}/"] = stamp
+        pending += listing.folders
+        for file in listing.files:
             try:
-                if entry.is_dir(follow_symlinks=False):
-                    if is_deepest or (entry.name in IGNORED_FOLDERS and not is_named_by_id):
-                        continue
-                    pending.append(relative)
-                    if is_home and kind_of(f"{relative}/"):
-                        found[f"{relative}/"] = Stamp.of(entry.stat(follow_symlinks=False))
-                elif kind_of(relative) is None:
-                    continue
-                elif entry.is_symlink():
-                    if (stamp := _file_stamp(paths, relative)) is not None:
-                        found[relative] = stamp
-                elif entry.is_file(follow_symlinks=False):
-                    found[relative] = Stamp.of(entry.stat(follow_symlinks=False))
+                status = os.lstat(project + file)
             except FileNotFoundError:
                 continue
             except OSError as error:
                 unreadable[folder] = _unreadable_folder(error)
+                continue
+            if stat.S_ISREG(status.st_mode):
+                found[file] = Stamp.of(status)
+            elif stat.S_ISLNK(status.st_mode) and (target := _file_stamp(paths, file)) is not None:
+                found[file] = target
+
+
+def _list_folder(project: str, folder: str, stamp: Stamp) -> Listing:
+    folders: list[str] = []
+    files: list[str] = []
+    is_deepest, is_named_by_id = folder.count("/") + 2 > _MAX_PARTS, folder in NAMED_BY_ID
+    with os.scandir(project + folder) as entries:
+        for entry in entries:
+            relative = f"{folder}/{entry.name}"
+            if entry.is_dir(follow_symlinks=False):
+                if not is_deepest and (is_named_by_id or entry.name not in IGNORED_FOLDERS):
+                    folders.append(relative)
+            elif kind_of(relative) is not None:
+                files.append(relative)
+    return Listing(stamp, tuple(folders), tuple(files))
 
 
 def _unreadable_folder(error: OSError) -> Problem:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from core.config.paths import ProjectPaths
+from core.sources import sweep
 from core.sources.record_kinds import (
     DEBUG_SESSIONS,
     EVENTS,
@@ -20,8 +23,9 @@ from core.sources.record_kinds import (
     RecordKind,
     kind_of,
 )
-from core.sources.sweep import can_contain_records, scan, scan_path
+from core.sources.sweep import Listing, can_contain_records, scan, scan_path
 from core.storage.decoded import Problem
+from core.storage.file_reader import Stamp
 
 TREES = Path(__file__).parents[2] / "trees"
 LOOP = ".aiwg/ralph/loops/ralph-a-00000001"
@@ -173,3 +177,76 @@ def test_a_missing_folder_is_not_unreadable(tmp_path: Path) -> None:
     closed: dict[str, Problem] = {}
     scan(make(tmp_path, ".aiwg/ralph/archive"), closed)
     assert closed == {}
+
+
+OTHER = ".aiwg/ralph/loops/ralph-b-00000002"
+
+
+def rename(project: Path) -> None:
+    (project / LOOP).rename(project / f"{LOOP}-renamed")
+
+
+def exchange(project: Path) -> None:
+    rename(project)
+    (project / OTHER).rename(project / LOOP)
+    (project / f"{LOOP}-renamed").rename(project / OTHER)
+
+
+def replace_by_link(project: Path) -> None:
+    rename(project)
+    (project / LOOP).symlink_to(f"{LOOP}-renamed")
+
+
+CHANGES: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
+    "nothing": (lambda project: None, ()),
+    "rewritten in place": (lambda project: (project / LOOP / "state.json").write_bytes(b"[]"), ()),
+    "new file": (lambda project: make(project, f"{LOOP}/analytics.json"), (LOOP,)),
+    "new folder": (lambda project: make(project, ".aiwg/ralph/loops/c/state.json"), (".aiwg/ralph/loops",)),
+    "removed file": (lambda project: (project / LOOP / "state.json").unlink(), (LOOP,)),
+    "removed folder": (lambda project: shutil.rmtree(project / OTHER), (".aiwg/ralph/loops",)),
+    "renamed folder": (rename, (".aiwg/ralph/loops",)),
+    "exchanged folders": (exchange, (".aiwg/ralph/loops",)),
+    "folder replaced by a link": (replace_by_link, (".aiwg/ralph/loops",)),
+    "target of a link rewritten": (lambda project: (project / OTHER / "state.json").write_bytes(b"[1]"), ()),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_sweep_that_lists_only_changed_folders_finds_all_that_a_first_sweep_finds(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = make(tmp_path, f"{LOOP}/state.json", f"{LOOP}/reflections/reflection-1.json", f"{OTHER}/state.json")
+    (tmp_path / ".aiwg/ralph/registry.json").symlink_to("loops/ralph-b-00000002/state.json")
+    for folder in tmp_path.glob(".aiwg/**/"):
+        os.utime(folder, (0, 0))
+    monkeypatch.setattr("time.time_ns", lambda: 2**62)
+    listings: dict[str, Listing] = {}
+    assert scan(paths, None, listings) == scan(paths)
+    change, folders = CHANGES[name]
+    change(tmp_path)
+    for number, changed in enumerate(folders, 1):  # a clock that is precise enough
+        os.utime(tmp_path / changed, (number, number))
+    expected = scan(paths)
+    listed: list[str] = []
+    real = sweep._list_folder
+
+    def list_folder(project: str, folder: str, stamp: Stamp) -> Listing:
+        listed.append(folder)
+        return real(project, folder, stamp)
+
+    monkeypatch.setattr(sweep, "_list_folder", list_folder)
+    assert scan(paths, None, listings) == expected
+    assert set(folders) <= set(listed)
+    assert len(listed) < len(listings)
+    assert name not in {"nothing", "rewritten in place"} or not listed
+
+
+def test_a_folder_that_changed_a_moment_ago_is_listed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another change may have the same time, on a file system that rounds times."""
+    paths = make(tmp_path, f"{LOOP}/state.json")
+    now = (tmp_path / LOOP).stat().st_ctime_ns
+    listings: dict[str, Listing] = {}
+    for later, is_kept in ((0, False), (1_900_000_000, False), (3_000_000_000, True)):
+        monkeypatch.setattr("time.time_ns", lambda: now + later)  # noqa: B023
+        scan(paths, None, listings)
+        assert (LOOP in listings) is is_kept

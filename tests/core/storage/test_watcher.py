@@ -165,6 +165,30 @@ def test_a_closed_file_is_reported_at_once(project: ProjectPaths, way: str) -> N
         assert len(heard.batches) == 2
 
 
+def test_a_record_does_not_wait_for_its_draft_and_delays_only_what_follows(project: ProjectPaths) -> None:
+    settings = WatchSettings(batch_seconds=60, sweep_seconds=3600)
+    watcher = Watcher(project, settings, Heard(), is_record=lambda path: path.suffix == ".json")
+    draft, record, other = (project.ralph / name for name in ("draft", "state.json", "other.json"))
+
+    def take() -> FileChanges | None:
+        return watcher._take(time.monotonic(), sweep=False)
+
+    watcher.changed(draft, whole=True)
+    assert take() is None
+    watcher.changed(record, whole=True)
+    assert take() == FileChanges(frozenset({draft, record}), sweep=False)
+    watcher.changed(other, whole=True)
+    assert take() is None
+    assert watcher._take(time.monotonic() + 60, sweep=False) == FileChanges(frozenset({other}), sweep=False)
+
+
+@pytest.mark.parametrize(("seconds", "interval"), [(0.0, 60.0), (0.2, 60.0), (1.5, 300.0)])
+def test_sweeps_are_rarer_the_more_they_take(project: ProjectPaths, seconds: float, interval: float) -> None:
+    watcher = Watcher(project, WatchSettings(), Heard())
+    watcher.swept(seconds)
+    assert watcher._sweep_interval == interval
+
+
 def test_changes_during_a_call_are_in_the_next_batch(project: ProjectPaths) -> None:
     first, second = project.ralph / "first", project.ralph / "second"
     entered, leave = threading.Event(), threading.Event()
