@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from core.review.priority import Questions
     from core.state.review_items import ReviewItem
 
-_QUEUE_AGE: Final = timedelta(seconds=10)  # maximum age of the review queue if only time has passed
+_QUEUE_AGE: Final = timedelta(minutes=1)  # maximum age of the review queue if only time has passed
 _EVIDENCE: Final = attrgetter(
     *("events", "curation", "loops", "tasks", "attempts", "debug_sessions", "escalations", "patterns")
 )  # what the scores depend on

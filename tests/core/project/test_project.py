@@ -224,11 +224,11 @@ def test_a_file_without_news_leaves_the_queue_until_it_is_old(
 
     monkeypatch.setattr(reader, "review_queue", build)
     before = open_project.view
-    clock.now += timedelta(seconds=5)
+    clock.now += timedelta(seconds=30)
     view, delta = open_project.apply([paths.ralph / "notes.txt"])
     assert view.queue is before.queue and not delta and not built
     assert view.now == view.board.now == clock.now, "decisions are dated with the time of the state"
-    clock.now += timedelta(seconds=5)
+    clock.now += timedelta(seconds=30)
     open_project.apply([paths.ralph / "notes.txt"])
     assert len(built) == 1
 

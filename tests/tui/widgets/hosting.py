@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
+import pytest
+from textual._compositor import ChopsUpdate, Compositor
 from textual.app import App, ComposeResult
 from textual.message import Message
 from textual.pilot import Pilot
@@ -55,3 +57,24 @@ async def hosted(
 def lines_of(widget: Widget) -> list[str]:
     """What the widget draws, line by line, without the spaces at the end."""
     return ["".join(s.text for s in widget.render_line(y)).rstrip() for y in range(widget.size.height)]
+
+
+ALL = -1
+"""Stands for all lines of the screen."""
+
+
+@contextmanager
+def painted_lines() -> Iterator[set[int]]:
+    """Collect the numbers of the lines of the screen that are painted meanwhile."""
+    lines: set[int] = set()
+    real = Compositor.render_update
+
+    def render_update(self: Compositor, *args: Any, **how: Any) -> Any:
+        update = real(self, *args, **how)
+        if update is not None:
+            lines.update((y for y, _, _ in update.spans) if isinstance(update, ChopsUpdate) else {ALL})
+        return update
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Compositor, "render_update", render_update)
+        yield lines

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from time import perf_counter
 
 import pytest
 from rich.cells import cell_len
 from textual.content import Content
 
-from tests.tui.widgets.hosting import hosted, lines_of
+from tests.tui.widgets.hosting import hosted, lines_of, painted_lines
 from tui.widgets.columns import Column
 from tui.widgets.record_table import RecordTable
 
@@ -53,6 +54,38 @@ async def test_only_the_visible_rows_of_a_huge_list_are_drawn() -> None:
         await pilot.pause()
         assert set(rows.drawn) == set(MANY[-23:])
         assert table.cursor_key == MANY[-1]
+
+
+async def test_only_lines_that_look_different_are_painted() -> None:
+    titles = {key: key for key in "abcdef"}
+    drawn: list[str] = []
+
+    def draw(key: str) -> dict[str, Content]:
+        drawn.append(key)
+        return {"id": Content(key), "title": Content(titles[key])}
+
+    table = RecordTable(COLUMNS, draw, lambda: Content(""))
+    table.show(list("abcdef"))
+    async with hosted(table) as (_, pilot):
+        steps: list[tuple[Callable[[], object], set[int]]] = [
+            (lambda: table.redraw(), set()),
+            (lambda: table.move(1), {1, 2}),
+            (lambda: titles.update(c="changed"), set()),
+            (lambda: table.show(table.keys, changed={"a"}), set()),
+            (lambda: table.show(table.keys, changed={"c"}), {3}),
+            (lambda: table.show(table.keys, sorted_by=("id", True)), {0}),
+            (lambda: table.show(["a", "b", "d", "c", "e", "f"], sorted_by=("id", True)), {3, 4}),
+            (lambda: table.toggle_mark(["f"]), {6}),
+            (lambda: setattr(table, "hover", 4), {5}),
+        ]
+        for change, painted in steps:
+            with painted_lines() as lines:
+                change()
+                await pilot.pause()
+            assert lines == painted
+        drawn.clear()
+        table.redraw({"d"})
+        assert drawn == ["d"]
 
 
 async def test_a_huge_list_draws_only_visible_rows() -> None:
