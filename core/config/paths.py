@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from core.base.errors import BadInput, ProjectNotFound
 
@@ -43,8 +44,7 @@ class _Below:
         return folder / self._name
 
 
-@dataclass(frozen=True)
-class ProjectPaths:
+class ProjectPaths(Struct, frozen=True):
     """Folders and files of one project; they need not exist."""
 
     project: Path

@@ -9,9 +9,10 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
 
 from core.base.errors import BadInput, Refused, UnknownRecord, Unwritable
 from core.base.text import visible_line
@@ -37,8 +38,7 @@ class _File:
         return folder.path / self._name
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptFolder:
+class AttemptFolder(Struct, frozen=True):
     """Folder `attempts/<number>/`; paths are built on access, since few are needed."""
 
     attempts: Path
@@ -58,13 +58,12 @@ class AttemptFolder:
         return self.path / sources.RESULTS / f"iter-{iteration:03}"
 
 
-@dataclass(frozen=True, slots=True)
-class TaskFolder:
+class TaskFolder(Struct, frozen=True, eq=False):
     """Existing folder `tasks/<id>/`; `warnings` are problems that do not stop a call."""
 
     project: ProjectPaths
     id: str
-    warnings: list[str] = field(default_factory=list, compare=False)
+    warnings: list[str] = field(default_factory=list)
 
     metadata = _File(sources.METADATA)
     trajectory = _File(sources.TRAJECTORY)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
@@ -45,6 +44,8 @@ def chosen_theme() -> str | None:
     names = list(load_themes())
     if name in names:
         return name
+    import difflib
+
     near = difflib.get_close_matches(name.strip().lower().replace("_", "-"), names, n=1)
     hint = f" Did you mean {near[0]}?" if near else ""
     raise click.UsageError(f"{source}: unknown theme {name!r}.{hint} Themes: {', '.join(names)}")

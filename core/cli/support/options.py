@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
@@ -24,7 +23,6 @@ Value = TypeVar("Value")
 Decorated = TypeVar("Decorated", bound=Callable[..., Any] | click.Command)
 
 
-@dataclass
 class Invocation:
     """Common options of a call, wherever they are on the command line."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -113,6 +112,8 @@ def decider(settings: Settings | None = None) -> str:
 
 def configured_decider(settings: Settings) -> tuple[str, str]:
     """Return the configured name that signs decisions, and its source."""
+    import getpass
+
     if name := os.environ.get("RALPHDECK_USER", "").strip():
         return name, "$RALPHDECK_USER"
     if settings.curation.actor:
