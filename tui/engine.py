@@ -33,7 +33,10 @@ PAINT_SECONDS: Final = 0.1  # Seconds after a change without a step of the backg
 _OLDER_GENERATIONS: Final = (5, 2)
 """Thresholds of the second and third garbage collector generation. Drawn lines form reference cycles that live long;
 with Python's default of 10 and 10 memory grows for 15 minutes."""
+_WHILE_BUILDING: Final = (5, 200)
+"""The same during the first search, whose indexes grow: a collection of all of them stops the screen for 50 ms."""
 PROGRESS_SECONDS: Final = 0.05
+PREPARE_SECONDS: Final = 0.01  # Seconds in which indexes for contexts are built at once.
 DRAW_SECONDS: Final = 0.15  # Seconds that the screen gets to draw the kept view before the check takes the processor.
 KEEP_SECONDS: Final = 60.0  # Seconds between two savings of the kept view.
 SEARCH_SHOWN_SECONDS: Final = 0.5  # Seconds of background search before the screen shows it; most searches end sooner.
@@ -210,8 +213,7 @@ class Engine(WatchLoop):
         if warnings := self.project.apply_pending():
             more = f" (and {len(warnings) - 1} similar)" if len(warnings) > 1 else ""
             self._target.post_message(self.Failed(f"{warnings[0]}{more}", "\n".join(warnings)))
-        gc.freeze()  # exclude the loaded data from collections, which would stop the screen
-        gc.set_threshold(gc.get_threshold()[0], *_OLDER_GENERATIONS)
+        self._exclude_from_collections(_OLDER_GENERATIONS if self.has_searched_once else _WHILE_BUILDING)
         self._target.post_message(self.Changed())
         self._keep_view()
 
@@ -233,7 +235,6 @@ class Engine(WatchLoop):
         if monotonic() - self._kept_at > KEEP_SECONDS:
             self._keep_view()
         self._target.post_message(self.Changed())  # times and scores depend on the current time
-        self.project.view.prepare()  # so that Context opens at once
 
     def seconds_left(self) -> float:
         """Return the pause before the next step of a search, so that the screen runs."""
@@ -260,13 +261,21 @@ class Engine(WatchLoop):
         self._kept_at = monotonic()
         threading.Thread(target=self.project.keep_view, name="ralphdeck-keep", daemon=True).start()
 
+    def _exclude_from_collections(self, older_generations: tuple[int, int]) -> None:
+        """Exclude all present data from garbage collections, which would stop the screen."""
+        gc.freeze()
+        gc.set_threshold(gc.get_threshold()[0], *older_generations)
+
     def _search(self) -> None:
         found: Delta | None = None
         try:
             found = self.project.search_next()
         finally:  # do not repeat a failing search at once
             self._search_pending = found is not None
-            self.has_searched_once |= found is None
+            if not (self._search_pending or self.has_searched_once):
+                self.has_searched_once = True
+                gc.collect(1)
+                self._exclude_from_collections(_OLDER_GENERATIONS)  # also the indexes that the search built
             now = monotonic()
             self._search_started = (self._search_started or now) if self._search_pending else None
             shown = self._search_started is not None and now - self._search_started >= SEARCH_SHOWN_SECONDS
@@ -275,6 +284,8 @@ class Engine(WatchLoop):
                 self._target.post_message(self.Searching())
         if found is not None:
             self._publish(found)
+        else:
+            self._search_pending = not self.project.view.prepare(PREPARE_SECONDS)  # so that Context opens at once
 
     def _publish(self, delta: Delta) -> None:
         if delta:

@@ -35,7 +35,7 @@ class Member(NamedTuple):
     reflection: Reflection
 
 
-class Cluster(Struct, frozen=True, kw_only=True):
+class Cluster(Struct, frozen=True, kw_only=True, gc=False):
     """Similar reflections of at least two loops.
 
     `sources` are the IDs of their loops, or of tasks whose loop is unknown, in the order of their first reflection.

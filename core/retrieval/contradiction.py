@@ -6,7 +6,9 @@ import re
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from core.base.negation import is_negated
 from core.base.record_text import strip_label
@@ -45,13 +47,13 @@ def _sides() -> dict[str, tuple[int, int]]:
     return sides
 
 
-class Demand(NamedTuple):
+class Demand(Struct, frozen=True, gc=False):  # tuples and strings only, so that collections skip it
     """Parts of a sentence in which two demands can differ."""
 
     negated: bool = False  # whether the sentence forbids something
     numbers: tuple[str, ...] = ()  # numbers that are part of the demand, sorted
     sides: tuple[tuple[int, int], ...] = ()  # (axis, side) of named opposites, unless both sides are named
-    order: tuple[frozenset[str], ...] = ()  # words of what comes first, and of what second; else empty
+    order: tuple[tuple[str, ...], ...] = ()  # sorted words of what comes first, and of what second; else empty
 
     def differs(self, other: Demand) -> bool:
         if self.negated != other.negated or (self.numbers and other.numbers and self.numbers != other.numbers):
@@ -62,7 +64,7 @@ class Demand(NamedTuple):
         if not self.order or not other.order:
             return False
         # Two things changed places.
-        (first, second), (their_first, their_second) = self.order, other.order
+        first, second, their_first, their_second = map(set, (*self.order, *other.order))
         return bool(first & their_second - second - their_first) and bool(second & their_first - first - their_second)
 
 
@@ -72,10 +74,11 @@ def parse_demand(text: str) -> Demand:
     sides = _sides()
     found = dict.fromkeys(sides[word] for word in _WORD.findall(text) if word in sides)
     axes = [axis for axis, _ in found]
-    order: tuple[frozenset[str], ...] = ()
+    order: tuple[tuple[str, ...], ...] = ()
     if between := _ORDER.search(text):
         parts = (text[: between.start()], text[between.end() :])
-        order = tuple(frozenset(_WORD.findall(part)) - _SMALL for part in (parts if between[1] else parts[::-1]))
+        parts = parts if between[1] else parts[::-1]
+        order = tuple(tuple(sorted({*_WORD.findall(part)} - _SMALL)) for part in parts)
     return Demand(
         negated=is_negated(text),
         numbers=tuple(sorted(set(_NUMBER.findall(text)))),
@@ -89,7 +92,7 @@ def split_unspaced(text: str) -> str:
     return _UNSPACED.sub(lambda run: f" {' '.join(map(''.join, pairwise(run[0])))} ", text)
 
 
-class Statement(NamedTuple):
+class Statement(Struct, frozen=True, gc=False):
     """Learning in comparable form: its sorted words and its demand."""
 
     words: str
@@ -105,5 +108,5 @@ class Statement(NamedTuple):
     @property
     def key(self) -> tuple[str, bool, str]:
         """Unique key for sorting."""
-        negated, numbers, sides, order = self.demand
-        return self.words, negated, f"{numbers} {sides} {[sorted(part) for part in order]}"
+        demand = self.demand
+        return self.words, demand.negated, f"{demand.numbers} {demand.sides} {demand.order}"

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from core.base.lazy_index import LazyIndex
+from core.base.steps import Steps, run_all
 from core.records.patterns import Pattern, PatternType
-from core.retrieval.postings import Rows, move_row
+from core.retrieval.postings import Rows, convert_in_steps, move_row
 from core.retrieval.task import LANGUAGES, content_words
 
 if TYPE_CHECKING:
@@ -42,18 +43,26 @@ class PatternIndex:
 
     @classmethod
     def build(cls, patterns: Mapping[str, Pattern]) -> PatternIndex:
-        """Index all patterns; takes about 25 us each."""
+        """Index all patterns; takes about 20 us each."""
+        return run_all(cls.build_in_steps(patterns))
+
+    @classmethod
+    def build_in_steps(cls, patterns: Mapping[str, Pattern]) -> Steps[PatternIndex]:
+        """Do `build` step by step."""
         postings: list[dict[Any, array[int]]] = [{}, {}, {}]
-        counts = array("b")
+        types, counts = array("b"), array("b")
         for row, pattern in enumerate(patterns.values()):
             terms: tuple[set[Any], ...] = _index_terms(pattern)
             for lists, keys in zip(postings, terms, strict=True):
                 for key in keys:
                     lists.setdefault(key, array("i")).append(row)
+            types.append(TYPES.index(pattern.type))
             counts.append(len(terms[1]))
-        words, tags, facets = ({key: np.array(rows, np.int32) for key, rows in lists.items()} for lists in postings)
-        types = np.array([TYPES.index(pattern.type) for pattern in patterns.values()], np.int8)
-        return cls(tuple(patterns), types, np.array(counts, np.int8), words, tags, facets, patterns)
+            yield
+        words = yield from convert_in_steps(postings[0])
+        tags = yield from convert_in_steps(postings[1])
+        facets = yield from convert_in_steps(postings[2])
+        return cls(tuple(patterns), np.array(types, np.int8), np.array(counts, np.int8), words, tags, facets, patterns)
 
     def updated(self, patterns: Mapping[str, Pattern], changed_ids: Iterable[str]) -> PatternIndex:
         """Return an index of `patterns`; only `changed_ids` differ from the old ones."""
@@ -108,6 +117,9 @@ class LazyPatternIndex(LazyIndex[Pattern, PatternIndex]):
     """Pattern index built on first use (seconds for 100,000 patterns)."""
 
     kind = PatternIndex
+
+    def _build_in_steps(self) -> Steps[PatternIndex]:
+        return PatternIndex.build_in_steps(self._records)
 
 
 def _index_terms(pattern: Pattern) -> _Terms:

@@ -156,10 +156,10 @@ class LearningMatch(Struct, frozen=True, kw_only=True, gc=False):
 class _Words:
     """Word index of numbered rows, in both directions; append-only."""
 
-    sets: tuple[frozenset[str], ...] = ()
+    sets: tuple[tuple[str, ...], ...] = ()  # tuples, which the garbage collector ignores
     rows: Mapping[str, Rows] = field(default_factory=dict)
 
-    def extend_in_steps(self, more: Sequence[frozenset[str]]) -> Steps[_Words]:
+    def extend_in_steps(self, more: Sequence[tuple[str, ...]]) -> Steps[_Words]:
         if not more:
             return self
         known = dict(self.rows)
@@ -225,8 +225,8 @@ class LearningIndex:
         learnings, work_keys, rows_of = list(self.learnings), list(self.work_keys), dict(self._rows_of)
         works, work_rows = dict(self.works), dict(self._work_rows)
         sources_of: dict[str, set[str]] = {}
-        work_words: list[frozenset[str]] = []
-        words: list[frozenset[str]] = []
+        work_words: list[tuple[str, ...]] = []
+        words: list[tuple[str, ...]] = []
         new_work_rows = array("i")
         for source in sources:
             for row in rows_of.pop(source, ()):
@@ -238,7 +238,7 @@ class LearningIndex:
                         work_keys[work_rows[key]] = ""
                     work_rows[key] = len(work_keys)
                     work_keys.append(key)
-                    work_words.append(frozenset(content_words(task_text(work) if work is not None else "")))
+                    work_words.append(tuple(content_words(task_text(work) if work is not None else "")))
                     works.pop(key, None)
                     if work is not None:
                         works[key] = work
@@ -246,7 +246,7 @@ class LearningIndex:
                 sources_of.setdefault(key, set(self._sources_of.get(key, ()))).add(source)
                 learnings.append(learning)
                 new_work_rows.append(work_rows[key])
-                words.append(frozenset(content_words(learning.text)))
+                words.append(tuple(content_words(learning.text)))
             yield
         all_work_words = yield from self._work_words.extend_in_steps(work_words)
         all_words = yield from self._words.extend_in_steps(words)
@@ -361,13 +361,13 @@ class LazyLearnings:
     def __init__(self, snapshot: Snapshot, base: LearningIndex | None = None) -> None:
         self._snapshot = snapshot
         self._made = base
-        self._work: Work[LearningIndex] | None = None  # builds `_made`, maybe of an older snapshot
+        self._work = Work(LearningIndex.build_in_steps(snapshot))  # builds `_made`, maybe of an older snapshot
         self._lock = threading.Lock()
 
     def get(self) -> LearningIndex:
         with self._lock:
             if self._made is None:
-                self._made, self._work = self._begin().finish(), None
+                self._made = self._work.finish()
             if self._made.snapshot is not self._snapshot:
                 self._made = self._made.updated(self._snapshot)
             return self._made
@@ -376,20 +376,15 @@ class LazyLearnings:
         """Build the index for some time; return whether `get` needs no long time any more."""
         with self._lock:
             if self._made is None:
-                self._made = self._begin().run_for(seconds)
-                self._work = self._work if self._made is None else None
+                self._made = self._work.run_for(seconds)
             return self._made is not None
 
     def updated(self, snapshot: Snapshot) -> LazyLearnings:
         with self._lock:
             later = LazyLearnings(snapshot, self._made)
-            later._work = self._work
+            if self._made is None:
+                later._work = self._work
             return later
-
-    def _begin(self) -> Work[LearningIndex]:
-        if self._work is None:
-            self._work = Work(LearningIndex.build_in_steps(self._snapshot))
-        return self._work
 
 
 def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 import numpy as np
@@ -27,6 +27,11 @@ def index_rows_in_steps(keys_of_rows: Iterable[Iterable[_Key]], first: int = 0) 
         for key in keys:
             found.setdefault(key, array("i")).append(row)
         yield
+    return (yield from convert_in_steps(found))
+
+
+def convert_in_steps(found: Mapping[_Key, array[int]]) -> Steps[dict[_Key, Rows]]:
+    """Return the same rows by key, as posting lists."""
     postings = {}
     for key, rows in found.items():
         postings[key] = np.array(rows, np.int32)

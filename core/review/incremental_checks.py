@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import yaml
+from msgspec import Struct
 
 from core.base.errors import RalphdeckError
 from core.base.text import safe_matcher
@@ -31,7 +32,7 @@ FindClusters = Callable[[], Sequence[Cluster] | None]
 DraftPattern = Callable[[Cluster], Extraction]
 
 
-class _Counts(NamedTuple):
+class _Counts(Struct, frozen=True, gc=False):
     """Recorded counts and evidence of a pattern, to detect changes."""
 
     text: str

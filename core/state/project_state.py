@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -58,12 +59,13 @@ class ProjectState:
         """Word index of the patterns; built on first use."""
         return self.lazy_index.get()
 
-    def prepare(self) -> None:
-        """Build what the first context needs, while the program is idle."""
-        self.lazy_index.get()
-        self.lazy_learnings.get()
-        self.lazy_past_tasks.get()
-        _ = self.board.interval
+    def prepare(self, seconds: float = math.inf) -> bool:
+        """Build for some time what the first context needs; return whether it is complete."""
+        parts = (self.lazy_index, self.lazy_learnings, self.lazy_past_tasks)
+        if not all(part.prepare(seconds) for part in parts):
+            return False
+        _ = self.index, self.learnings, self.board.interval
+        return True
 
     @property
     def similarity(self) -> SimilarityIndex:

@@ -30,6 +30,7 @@ class Calls:
         self.retry_paths: frozenset[Path] = frozenset()
         self.state = WatchState(WatchMode.EVENTS, "", 1, None)
         self.view = self
+        self.unprepared = 0
 
     def keep_view(self) -> None:
         """Nothing is saved."""
@@ -49,8 +50,10 @@ class Calls:
         self.done.append("refresh")
         return self, Delta()
 
-    def prepare(self) -> None:
+    def prepare(self, seconds: float) -> bool:
         self.done.append("prepare")
+        self.unprepared -= 1
+        return self.unprepared < 0
 
     def post_message(self, message: Message) -> bool:
         self.user.append(message)
@@ -83,10 +86,17 @@ def turning(calls: Calls, **how: Any) -> tuple[Engine, Callable[[int], list[str]
 def test_background_work_runs_in_idle_time_until_it_is_done() -> None:
     calls = Calls(Delta(), CHANGED)
     _engine, turns = turning(calls)
-    assert turns(4) == ["look", "look", "look", "refresh", "prepare"]
+    assert turns(4) == ["look", "look", "look", "prepare", "refresh"]
     assert sum(isinstance(message, Engine.Changed) for message in calls.user) == 2  # what was found, and the refresh
-    assert turns(2) == ["look", "refresh", "prepare"]
-    assert turns(1) == ["look"], "it looks again after each refresh"
+    assert turns(2) == ["look", "prepare", "refresh"]
+    assert turns(1) == ["look", "prepare"], "it looks again after each refresh"
+
+
+def test_indexes_for_contexts_are_built_in_steps_after_the_search() -> None:
+    calls = Calls(Delta())
+    calls.unprepared = 2
+    _engine, turns = turning(calls)
+    assert turns(5) == ["look", "look", "prepare", "look", "prepare", "look", "prepare", "refresh"]
 
 
 def test_a_long_search_is_reported_when_it_starts_and_ends() -> None:
@@ -132,16 +142,16 @@ def test_a_change_is_drawn_before_the_search_goes_on() -> None:
 def test_a_change_starts_a_new_search() -> None:
     calls = Calls()
     engine, turns = turning(calls)
-    assert turns(1) == ["look"]
+    assert turns(1) == ["look", "prepare"]
     assert engine.has_searched_once
     engine.submit(calls.job)
-    assert turns(2) == ["job", "look"]
+    assert turns(2) == ["job", "look", "prepare"]
 
 
 def test_a_failing_search_is_reported_once_and_not_repeated() -> None:
     calls = Calls(ValueError("a bug"))
     _engine, turns = turning(calls)
-    assert turns(2) == ["look", "refresh", "prepare"]
+    assert turns(2) == ["look", "refresh"]
     assert [message.text for message in calls.user if isinstance(message, Engine.Failed)] == [
         "Internal error: ValueError: a bug"
     ]
@@ -149,7 +159,7 @@ def test_a_failing_search_is_reported_once_and_not_repeated() -> None:
 
 def test_the_background_search_can_be_disabled() -> None:
     _engine, turns = turning(Calls(CHANGED), searches=False)
-    assert turns(2) == ["refresh", "prepare"] * 2
+    assert turns(2) == ["refresh"] * 2
 
 
 def test_a_decision_does_not_wait_for_delayed_changes() -> None:
