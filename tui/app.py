@@ -7,11 +7,12 @@ import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from textual import events, on
 from textual.binding import Binding, BindingType
@@ -45,9 +46,9 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from core.config.paths import ProjectPaths
+    from core.project.kept_project import KeptProject
     from core.project.project import Project
     from core.records.snapshot import Snapshot
-    from core.state.project_state import ProjectState
     from core.storage.watcher import WatchState
     from tui.present.palette_index import PaletteIndex
     from tui.services import Services
@@ -55,7 +56,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("ralphdeck")
 
 LEAVE: Final = "ctrl+c"
+SHOWN_EARLY: Final = frozenset({"loops", "patterns"})  # screens that need no more than a `KeptProject`
 SESSION_SECONDS: Final = 60.0
+DRAW_SECONDS: Final = 0.3  # Maximum seconds until the kept view is drawn, before opening takes the processor.
 SWITCH_SECONDS: Final = 0.001  # Maximum seconds that the engine thread runs before the screen gets a turn.
 
 
@@ -68,9 +71,9 @@ def _palette_commands() -> type[Provider]:
 class RalphdeckApp(DecisionApp, inherit_bindings=False):
     """The dashboard of a project, which a thread opens and loads after the first frame.
 
-    `open_project` opens the project in the folders `paths`; it imports most of the program. `searches` and `extracts`
-    are explained in `Engine`. `theme` is the theme at the start, by default the last one used; `clock` returns
-    monotonic seconds.
+    `open_project` opens the project in the folders `paths`; it imports most of the program. `open_kept` returns what to
+    show until then, if anything. `searches` and `extracts` are explained in `Engine`. `theme` is the theme at the
+    start, by default the last one used; `clock` returns monotonic seconds.
     """
 
     TITLE = "ralphdeck"
@@ -86,6 +89,13 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
             super().__init__()
             self.project = project
 
+    class Kept(Message):
+        """The state of the last run can be shown until the project is open."""
+
+        def __init__(self, project: KeptProject) -> None:
+            super().__init__()
+            self.project = project
+
     class NotOpened(Message):
         """The project cannot be opened."""
 
@@ -93,7 +103,7 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
             super().__init__()
             self.error = error
 
-    engine: Engine  # From the message `Opened` on, as `project` and `view`.
+    engine: Engine  # From the message `Opened` on; `project` and `view` from `Kept` or `Opened` on.
     _vectors: EmbeddingWorker
     search: SearchWorker
 
@@ -104,6 +114,7 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
         user_state: UserState,
         keymap_file: Path,
         *,
+        open_kept: Callable[[], KeptProject | None] = lambda: None,
         searches: bool = True,
         extracts: bool = False,
         theme: str | None = None,
@@ -111,7 +122,10 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
     ) -> None:
         super().__init__(user_state, theme)
         self.open_project = open_project
+        self.open_kept = open_kept
         self.is_open = False
+        self._is_shown = False
+        self._is_drawn = threading.Event()
         self.opening_error: Exception | None = None
         self._paths = paths
         self._searches, self._extracts = searches, extracts
@@ -167,8 +181,13 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
     def _open(self) -> None:
         """Open the project; runs in a thread worker."""
         try:
+            kept = self.open_kept()
+            if kept is not None and self._first_place() in SHOWN_EARLY:
+                self.post_message(self.Kept(kept))
+                self._is_drawn.wait(DRAW_SECONDS)
             project = self.open_project()
-            project.show_kept()
+            if kept is not None:
+                project.show(kept.view)
             self.post_message(self.Opened(project))
         except Exception as error:
             self.post_message(self.NotOpened(error))
@@ -178,19 +197,33 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
         self.opening_error = message.error
         self.exit()
 
+    @on(Kept)
+    async def _show_kept(self, message: Kept) -> None:
+        """Show the state of the last run; keys and clicks wait until the project is open."""
+        self.project = cast("Project", message.project)
+        self.view = message.project.view
+        self._is_shown = True
+        await self.switch_mode(self._first_place())
+        self.screen.call_after_refresh(self._is_drawn.set)
+
     @on(Opened)
     def _opened(self, message: Opened) -> None:
         """Show the first screen and start the threads that load the project."""
         gc.freeze()  # exclude all objects of the start from collections
         gc.enable()
         self.project = project = message.project
-        self.view: ProjectState = project.view
+        self.view = project.view
         self.engine = Engine(project, self, searches=self._searches, extracts=self._extracts)
         self._vectors = EmbeddingWorker(project, self)
         self.search = SearchWorker(project.project)
         self.engine.on_files = self.search.note
         self.is_open = True
-        self.switch_mode(self._first_place())
+        if self._is_shown:
+            for place in self._places():
+                place.refresh_frame()
+        else:
+            self._is_shown = True
+            self.switch_mode(self._first_place())
         self._save_session_time()
         self.run_worker(self.engine.run, thread=True, group="engine", exit_on_error=True)
         self.run_worker(self._vectors.run, thread=True, group="vectors", exit_on_error=True)
@@ -301,7 +334,7 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
 
     def top_items(self, place: str) -> tuple[list[Item], list[Item]]:
         name = self._paths.project.name
-        view = self.view if self.is_open else None
+        view = self.view if self._is_shown else None
         if view is not None and view.snapshot is not self._counted[0]:
             self._counted = view.snapshot, frame.count_status(view.snapshot)
         left, right = list[Item](), list[Item]()
@@ -309,7 +342,7 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
             places = frame.places(
                 name,
                 place,
-                len(view.queue) if view is not None else 0,
+                view.pending_count if view is not None else 0,
                 fit,
                 is_counting=self.is_open and self.engine.is_searching,
                 under=self.current_mode,
@@ -344,6 +377,8 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
         screen = self._front()
         if not id or screen is None or default_namespace not in (None, self, screen):
             return await super().run_action(action, default_namespace, namespaces)
+        if not self.is_open:
+            return True  # a click; keys wait
         if (reason := screen.reason_against(id)) is not None:
             if id != "back" and not id.startswith("go_"):  # these need no explanation
                 self.say(reason, severity="warning")
@@ -435,6 +470,7 @@ def run(
     open_project: Callable[[], Project],
     paths: ProjectPaths,
     *,
+    open_kept: Callable[[], KeptProject | None],
     state_file: Path,
     keymap_file: Path,
     remembered_as: str,
@@ -450,7 +486,7 @@ def run(
     user_state.load()
     if is_fresh:
         user_state.forget_here()
-    app = RalphdeckApp(open_project, paths, user_state, keymap_file, extracts=True, theme=theme)
+    app = RalphdeckApp(open_project, paths, user_state, keymap_file, open_kept=open_kept, extracts=True, theme=theme)
     sys.setswitchinterval(SWITCH_SECONDS)
     app.run()
     _flush_output()

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from textual.message import Message
@@ -37,7 +37,6 @@ _WHILE_BUILDING: Final = (5, 200)
 """The same during the first search, whose indexes grow: a collection of all of them stops the screen for 50 ms."""
 PROGRESS_SECONDS: Final = 0.05
 PREPARE_SECONDS: Final = 0.01  # Seconds in which indexes for contexts are built at once.
-DRAW_SECONDS: Final = 0.15  # Seconds that the screen gets to draw the kept view before the check takes the processor.
 KEEP_SECONDS: Final = 60.0  # Seconds between two savings of the kept view.
 SEARCH_SHOWN_SECONDS: Final = 0.5  # Seconds of background search before the screen shows it; most searches end sooner.
 
@@ -202,8 +201,6 @@ class Engine(WatchLoop):
                 self._target.post_message(self.Progress(*files, Records(Path(file).name, done, total)))
 
         self.project.library.on_records = records
-        if self.project.view.snapshot.as_of is not None:
-            sleep(DRAW_SECONDS)
         try:
             self.project.load(progress, publish)
         except _StoppedWhileLoading:

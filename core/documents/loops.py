@@ -69,7 +69,7 @@ def overview(
 
 def _outcome(state: ProjectState, loop: Loop) -> Iterable[tuple[str, Part | Text]]:
     """Describe the outcome with reasons and weight; empty while the loop runs."""
-    if (found := state.board.outcome(loop.id)) is not None:
+    if (found := state.outcome(loop.id)) is not None:
         signals, outcome = found
         verdict = (outcome.verdict.value, VERDICT_STYLES[outcome.verdict])
         weight = (f"   weighs {format_decimal(outcome.decayed)} today", "quiet")
@@ -119,7 +119,7 @@ def iterations(loop: Loop, details: LoopDetails | None) -> Iterable[Block]:
 
 
 def patterns(state: ProjectState, loop: Loop) -> Iterable[Block]:
-    found, known, reflections = state.board.loop_patterns(loop.id), state.snapshot.patterns, state.snapshot.reflections
+    found, known, reflections = state.loop_patterns(loop.id), state.snapshot.patterns, state.snapshot.reflections
     rows: list[tuple[Text, ...]] = [
         (
             (result_sign(use.success),),

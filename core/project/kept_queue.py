@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import Any, get_type_hints
 
 import msgspec
 
@@ -14,9 +14,6 @@ from core.learning.inversion_rules import Inversion
 from core.records.extractions import Extraction
 from core.state import review_items
 from core.state.review_items import INVERSION, ReviewItem
-
-if TYPE_CHECKING:
-    from core.learning.scoreboard import Scoreboard
 
 _MADE_AGAIN = "propose"  # the field that is a function
 
@@ -34,13 +31,13 @@ def encode_queue(queue: Sequence[ReviewItem]) -> bytes:
     return msgspec.msgpack.encode([{name: getattr(item, name) for name in names} for item in queue])
 
 
-def decode_queue(data: bytes, board: Scoreboard) -> tuple[ReviewItem, ...]:
-    """Return the encoded questions; raises MsgspecError."""
+def decode_queue(data: bytes, propose: Callable[[str], Inversion]) -> tuple[ReviewItem, ...]:
+    """Return the encoded questions; `propose` makes the proposal to invert a pattern. Raises MsgspecError."""
     found: list[Any] = msgspec.msgpack.decode(data, type=list[_values_type()])  # type: ignore[misc]
     return tuple(
         ReviewItem(
             **msgspec.structs.asdict(one),
-            propose=partial(board.proposal, one.subject) if one.kind == INVERSION and one.subject in board else None,
+            propose=partial(propose, one.subject) if one.kind == INVERSION else None,
         )
         for one in found
     )

@@ -10,7 +10,7 @@ import contextlib
 import os
 import weakref
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -34,7 +34,8 @@ from core.storage.user_cache import cache_path, code_digest
 
 if TYPE_CHECKING:
     from core.config.settings import Settings
-    from core.learning.scoreboard import SavedScores, Scoreboard
+    from core.learning.inversion_rules import Inversion
+    from core.learning.scoreboard import SavedScores
     from core.state.project_state import ProjectState
     from core.state.review_items import ReviewItem
 
@@ -70,6 +71,7 @@ class _Header(Struct, frozen=True, array_like=True):
     settings: bytes
     project: str
     as_of: datetime
+    questions: int  # number of review questions
     counts: dict[str, int]  # blocks by part, in order
 
 
@@ -116,7 +118,7 @@ class KeptView:
         parts = {name: tuple(getattr(state.snapshot, name).values()) for name in _BY_ID}
         parts |= {name: getattr(state.snapshot, name) for name in _LISTS}
         counts = {name: -(-len(records) // _CHUNK) for name, records in parts.items()} | {_SCORES: 1, _QUEUE: 1}
-        yield encode(_Header(code_digest(("",)), encode(self._settings), self._project, now, counts))
+        yield encode(_Header(code_digest(("",)), encode(self._settings), self._project, now, len(state.queue), counts))
         for records in parts.values():
             remaining = iter(records)
             while chunk := tuple(islice(remaining, _CHUNK)):
@@ -136,6 +138,7 @@ class KeptView:
         remaining = iter(blocks)
         kept.parts = {name: tuple(islice(remaining, count)) for name, count in header.counts.items()}
         kept.snapshot = KeptSnapshot.of(kept, header.as_of)
+        kept.questions = header.questions
         return kept
 
     def _remove_old_drafts(self, now: datetime) -> None:
@@ -149,6 +152,7 @@ class KeptState:
     """A saved state in an open file. Damaged parts are like empty ones."""
 
     snapshot: KeptSnapshot
+    questions: int  # number of review questions
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
@@ -171,12 +175,13 @@ class KeptState:
             return msgspec.msgpack.decode(self._data(self.parts[_SCORES][0]), type=SavedScores)
         return None
 
-    def queue(self, board: Scoreboard) -> tuple[ReviewItem, ...]:
-        """Return the review questions; `board` makes the proposals in them."""
+    def queue(self, propose: Callable[[str], Inversion]) -> tuple[ReviewItem, ...]:
+        """Return the review questions; `propose` makes the proposal to invert a pattern."""
         from core.project.kept_queue import decode_queue
 
         with contextlib.suppress(*_UNUSABLE):
-            return decode_queue(self._data(self.parts[_QUEUE][0]), board)
+            found = decode_queue(self._data(self.parts[_QUEUE][0]), propose)
+            return tuple(item for item in found if item.propose is None or item.subject in self.snapshot.patterns)
         return ()
 
     def _data(self, block: _Block) -> bytes:

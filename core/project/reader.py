@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property, partial
@@ -15,11 +14,10 @@ from typing import TYPE_CHECKING, Final
 from core.debug_memory.escalations import find_escalation
 from core.debug_memory.index import LazyDebugIndex
 from core.episodes.similar_tasks import embeddable_work
-from core.learning.evidence_inputs import EvidenceInputs
 from core.learning.scoreboard import Scoreboard
 from core.ledger.ledger import Ledger
 from core.project.index import Library, collector_off
-from core.project.kept_view import KeptState, KeptView
+from core.project.kept_view import KeptView
 from core.records.extractions import ALL_TYPES, Extraction
 from core.records.snapshot import Delta, Snapshot
 from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings
@@ -130,13 +128,9 @@ class ProjectReader:
                 self._view = self._scored(snapshot, Delta() if is_same else None)
             return self._view
 
-    def show_kept(self) -> None:
-        """Show the state of the last run until `load` has checked the records, if one is kept."""
-        with self._lock, collector_off():
-            kept = self._kept.load() if self._kept is not None else None
-            if kept is not None:
-                board = self._restored_board(kept)
-                self._view = replace(self._scored(kept.snapshot, board=board), queue=kept.queue(board))
+    def show(self, kept: ProjectState) -> None:
+        """Show the state of the last run until `load` has checked the records."""
+        self._view = kept
 
     def keep_view(self) -> None:
         """Save the state for the next start if it has changed since the last call; needs no lock."""
@@ -239,14 +233,6 @@ class ProjectReader:
         delta = Delta(decisions=queue != self._view.queue)
         self._view = replace(self._view, snapshot=snapshot, board=board, queue=queue, now=now)
         return self._view, delta
-
-    def _restored_board(self, kept: KeptState) -> Scoreboard:
-        now, saved = self._clock(), kept.scores()
-        if saved is not None:
-            inputs = EvidenceInputs.of(kept.snapshot, self.settings.learning)
-            with suppress(ValueError, KeyError):
-                return Scoreboard.restore(saved, inputs, now, self.settings)
-        return Scoreboard.build(kept.snapshot, now, self.settings)
 
     def _scored(self, snapshot: Snapshot, delta: Delta | None = None, board: Scoreboard | None = None) -> ProjectState:
         """Return the next state; `board` are the scores of this snapshot, if they are known."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from core.debug_memory.escalations import find_escalation
 from core.queries.filter_parser import FieldKind, Fields, Query, Term
 from core.records.debug_sessions import ESCALATED, FAILED, DebugSession
 from core.records.episodes import Attempt, Task, TaskStatus, group_by_task
@@ -142,6 +141,8 @@ class MemoryCatalog:
     """
 
     def __init__(self, snapshot: Snapshot, before: MemoryCatalog | None = None) -> None:
+        from core.debug_memory.escalations import find_escalation  # imports much; lists of loops need none
+
         self.attempts = group_by_task(snapshot.attempts.values())
         missing = {task_id: Task(id=task_id) for task_id in self.attempts.keys() - snapshot.tasks.keys()}
         self.tasks: Mapping[str, Task] = {**snapshot.tasks, **missing} if missing else snapshot.tasks

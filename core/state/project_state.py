@@ -11,23 +11,44 @@ from typing import TYPE_CHECKING
 from core.base.errors import UnknownRecord
 from core.base.id_lookup import find_matching_ids, require_one
 from core.base.text import visible_line
-from core.debug_memory.escalations import EscalatedSession, find_recent_escalations
-from core.debug_memory.index import DebugIndex, LazyDebugIndex
-from core.records.snapshot import Snapshot
-from core.retrieval.learnings import LazyLearnings, LearningIndex
-from core.retrieval.past_tasks import LazyPastTasks, PastTasks
 
 if TYPE_CHECKING:
     from core.config.settings import Settings
+    from core.debug_memory.escalations import EscalatedSession
+    from core.debug_memory.index import DebugIndex, LazyDebugIndex
+    from core.learning.outcomes import Outcome, OutcomeSignals
+    from core.learning.recorded_uses import LoopPatterns
     from core.learning.scoreboard import Assessment, Scoreboard
     from core.records.debug_sessions import DebugSession
     from core.records.extractions import Extraction
     from core.records.loops import Loop
     from core.records.patterns import Pattern
+    from core.records.snapshot import Snapshot
     from core.retrieval.embeddings import ComparableWork, Coverage, Embeddings
     from core.retrieval.index import LazyPatternIndex, PatternIndex
+    from core.retrieval.learnings import LazyLearnings, LearningIndex
+    from core.retrieval.past_tasks import LazyPastTasks, PastTasks
     from core.retrieval.similarity import LazySimilarity, SimilarityIndex
     from core.state.review_items import ReviewItem
+
+
+def _no_debug_sessions() -> LazyDebugIndex:
+    from core.debug_memory.index import LazyDebugIndex
+
+    return LazyDebugIndex({})
+
+
+def _no_learnings() -> LazyLearnings:
+    from core.records.snapshot import Snapshot
+    from core.retrieval.learnings import LazyLearnings
+
+    return LazyLearnings(Snapshot())
+
+
+def _no_past_tasks() -> LazyPastTasks:
+    from core.retrieval.past_tasks import LazyPastTasks
+
+    return LazyPastTasks()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +70,10 @@ class ProjectState:
     now: datetime
     offers: Mapping[str, Extraction]
     embeddings: Embeddings[Pattern] | None = None
-    lazy_debug: LazyDebugIndex = field(default_factory=lambda: LazyDebugIndex({}))
-    lazy_learnings: LazyLearnings = field(default_factory=lambda: LazyLearnings(Snapshot()))
+    lazy_debug: LazyDebugIndex = field(default_factory=_no_debug_sessions)
+    lazy_learnings: LazyLearnings = field(default_factory=_no_learnings)
     task_embeddings: Embeddings[ComparableWork] | None = None
-    lazy_past_tasks: LazyPastTasks = field(default_factory=LazyPastTasks)
+    lazy_past_tasks: LazyPastTasks = field(default_factory=_no_past_tasks)
 
     @property
     def index(self) -> PatternIndex:
@@ -94,6 +115,8 @@ class ProjectState:
 
     def escalations(self, since: datetime | None = None) -> tuple[EscalatedSession, ...]:
         """Return debug sessions escalated after `since` (None: ever), newest first."""
+        from core.debug_memory.escalations import find_recent_escalations
+
         return find_recent_escalations(self.debug, self.snapshot, since)
 
     def pattern(self, pattern_id: str) -> Pattern:
@@ -129,6 +152,18 @@ class ProjectState:
         sessions = self.snapshot.debug_sessions
         found = find_matching_ids(session_id, sessions, fragments=True)
         return sessions[require_one(found, session_id, what="debug session", command="debug list", known=sessions)]
+
+    @property
+    def pending_count(self) -> int:
+        """Number of review questions."""
+        return len(self.queue)
+
+    def outcome(self, work_id: str) -> tuple[OutcomeSignals, Outcome] | None:
+        """Return the signals and the score of a finished loop or attempt, or None."""
+        return self.board.outcome(work_id)
+
+    def loop_patterns(self, loop_id: str) -> LoopPatterns:
+        return self.board.loop_patterns(loop_id)
 
     def assessment(self, pattern_id: str) -> Assessment:
         return self.board.assessment(pattern_id)

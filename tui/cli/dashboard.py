@@ -6,7 +6,7 @@ import gc
 import os
 import socket
 import sys
-from functools import partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +21,9 @@ from core.config.paths import ProjectPaths, find_project, project_at
 from tui.cli.theme_option import THEME, chosen_theme, theme_option
 
 if TYPE_CHECKING:
+    from core.project.kept_project import KeptProject
     from core.project.project import Project
+    from core.sources.configuration import Configuration
 
 CHECK_SECONDS: Final = 2.0  # default duration of `demo --check`
 
@@ -151,9 +153,11 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
 
     start_logging()
     name = str(project.project) if cache else "demo"
+    opening = _Opening(project, invocation().by, readonly=is_readonly(), cache=cache)
     code = run(
-        partial(_open, project, invocation().by, is_readonly(), cache=cache),
+        opening.project,
         project,
+        open_kept=opening.kept,
         state_file=state_file(),
         keymap_file=keymap_file(),
         remembered_as=name,
@@ -163,21 +167,45 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
     click.get_current_context().exit(code)
 
 
-def _open(paths: ProjectPaths, by: str | None, readonly: bool, *, cache: bool) -> Project:
-    """Open the project of the dashboard. Runs in a thread, which has no context of click."""
-    from core.project.project import Project  # imports most of the program
-    from core.sources.configuration import Configuration
+class _Opening:
+    """Opens the project of the dashboard. Used in a thread, which has no context of click."""
 
-    configuration = Configuration.read(paths).with_registry(paths)
-    return Project(
-        paths,
-        configuration.settings,
-        by=by or configured_decider(configuration.settings)[0],
-        clock=now,
-        cache=cache,
-        findings=configuration.findings,
-        readonly=readonly,
-    )
+    def __init__(self, paths: ProjectPaths, by: str | None, *, readonly: bool, cache: bool) -> None:
+        self._paths = paths
+        self._by = by
+        self._readonly = readonly
+        self._cache = cache
+
+    @cached_property
+    def _configuration(self) -> Configuration:
+        from core.sources.configuration import Configuration
+
+        return Configuration.read(self._paths).with_registry(self._paths)
+
+    @property
+    def _signer(self) -> str:
+        return self._by or configured_decider(self._configuration.settings)[0]
+
+    def kept(self) -> KeptProject | None:
+        """Return the project as it was in the last run, if a view is kept."""
+        if not self._cache:
+            return None
+        from core.project.kept_project import KeptProject
+
+        return KeptProject.open(self._paths, self._configuration.settings, self._signer, now)
+
+    def project(self) -> Project:
+        from core.project.project import Project  # imports most of the program
+
+        return Project(
+            self._paths,
+            self._configuration.settings,
+            by=self._signer,
+            clock=now,
+            cache=self._cache,
+            findings=self._configuration.findings,
+            readonly=self._readonly,
+        )
 
 
 def need_terminal() -> None:

@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_percent
 from core.base.text import plural
-from core.curation.merge import as_read
 from core.documents.document import Block, Line, Sign, fields, items, line, more, section
-from core.documents.patterns import body
 from core.documents.signs import TYPE_WORDS, status_sign
-from core.retrieval.similarity import cap_similarity
 from tui.present.glyphs import TYPE_LETTERS
 
 if TYPE_CHECKING:
@@ -56,6 +53,9 @@ def lesson_sources(view: ProjectState, offer: Extraction) -> Iterable[Block]:
 
 def proposals(offer: Extraction) -> Iterable[Block]:
     """Describe every proposed pattern: new, duplicate, or refused with a reason."""
+    from core.documents.patterns import body
+    from core.retrieval.similarity import cap_similarity  # imports numpy
+
     for proposal in (*offer.new, *offer.merges):
         status = ("+ new", "good")
         if proposal.duplicate_of:
@@ -79,6 +79,8 @@ def proposals(offer: Extraction) -> Iterable[Block]:
 
 
 def _pattern(proposal: Proposal) -> Pattern:
+    from core.curation.merge import as_read
+
     return as_read(proposal.record, proposal.type)
 
 

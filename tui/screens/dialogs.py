@@ -13,7 +13,6 @@ from textual.screen import ModalScreen, Screen, ScreenResultType
 from textual.widgets import Input, OptionList, Static, TextArea
 
 from core.base.text import visible, visible_line
-from core.curation.conflicts import newer_decision_text
 from core.state.project_state import ProjectState
 from tui.actions import key_name
 from tui.present.help_text import HelpLine, Section, Topic
@@ -121,6 +120,8 @@ Overtaken = Callable[[ProjectState], str]
 
 def overtaken(seen: ProjectState, *about: str) -> Overtaken:
     """Return a function that detects decisions on these subjects made since `seen`."""
+    from core.curation.conflicts import newer_decision_text
+
     known = len(seen.snapshot.decisions)
     return lambda view: newer_decision_text(about, known, view.snapshot.decisions, view.now)
 

@@ -18,7 +18,6 @@ from core.queries.record_filters import LOOP_FIELDS, select_loops
 from core.records.decisions import extraction_question_id
 from tui.present import extraction
 from tui.present import loops as present
-from tui.screens.extraction_preview import preview_extraction
 from tui.screens.list_screen import ListScreen
 from tui.widgets.record_table import RecordTable
 
@@ -75,7 +74,7 @@ class LoopsScreen(ListScreen):
         return keys
 
     def _matching(self, view: ProjectState, loops: Mapping[str, Loop], query: Query) -> list[str]:
-        return select_loops(loops, query, lambda key: view.board.loop_patterns(key).injected_ids)
+        return select_loops(loops, query, lambda key: view.loop_patterns(key).injected_ids)
 
     def total(self, view: ProjectState) -> int:
         return len(view.snapshot.loops)
@@ -87,11 +86,11 @@ class LoopsScreen(ListScreen):
         loop = self._loop(key)
         if loop is None:
             return {}
-        found, table = self.view.board.outcome(key), self.table
+        found, table = self.view.outcome(key), self.table
         return present.loop_cells(
             loop,
             found[1] if found else None,
-            self.view.board.loop_patterns(key),
+            self.view.loop_patterns(key),
             self.services.now(),
             self.glyphs,
             extraction.count_offered(self.view.offers.get(key)),
@@ -173,6 +172,8 @@ class LoopsScreen(ListScreen):
         if any(item.question_key == question for item in self.view.queue):
             self.services.open_record("review", question)
         else:
+            from tui.screens.extraction_preview import preview_extraction
+
             preview_extraction(self, key)
 
     def action_in_context(self) -> None:

@@ -19,6 +19,7 @@ from core.config.settings import Settings
 from core.curation import commands
 from core.demo.sample import copy_sample
 from core.project.index import Library
+from core.project.kept_project import KeptProject
 from core.project.kept_view import KeptView
 from core.project.project import Project
 from core.records.events import Event
@@ -62,9 +63,16 @@ def kept(project: Path) -> Path:
     return project
 
 
+def reopened_as_kept(folder: Path) -> Project:
+    """Return a project that shows the kept view, if there is one."""
+    project = opened(folder)
+    if (kept := KeptProject.open(project.project, SETTINGS, "ana", lambda: NOW)) is not None:
+        project.show(kept.view)
+    return project
+
+
 def shown_while_loading(project: Path) -> tuple[list[ProjectState], ProjectState]:
-    reopened = opened(project)
-    reopened.show_kept()
+    reopened = reopened_as_kept(project)
     states = [reopened.view] if reopened.view.snapshot.as_of is not None else []
     final = reopened.load(publish=states.append)
     return states, final
@@ -79,6 +87,7 @@ def test_what_was_saved_is_shown_first_with_its_time(project: Path) -> None:
     assert kept.snapshot.as_of == NOW
     assert not kept.snapshot.complete
     assert RECORDS(kept.snapshot) == RECORDS(saved.view.snapshot)
+    assert all(hasattr(kept, one.name) for one in fields(ProjectState))
     assert kept.board.saved() == saved.view.board.saved()
     assert kept.queue == saved.view.queue != ()
     assert final.snapshot.as_of is None
@@ -112,8 +121,7 @@ def test_a_load_that_fails_leaves_nothing_unchecked(project: Path, monkeypatch: 
     first = opened(project)
     first.load()
     first.keep_view()
-    second = opened(project)
-    second.show_kept()
+    second = reopened_as_kept(project)
 
     def fail(*_: object) -> None:
         raise OSError("no more files")
@@ -136,8 +144,7 @@ def test_a_load_that_fails_leaves_nothing_unchecked(project: Path, monkeypatch: 
     ],
 )
 def test_nothing_is_decided_or_recorded_on_unchecked_records(kept: Path, write: Callable[[Project], object]) -> None:
-    project = opened(kept)
-    project.show_kept()
+    project = reopened_as_kept(kept)
     before = files_of(kept)
     with pytest.raises(Refused, match="still being checked"):
         write(project)
@@ -145,8 +152,7 @@ def test_nothing_is_decided_or_recorded_on_unchecked_records(kept: Path, write: 
 
 
 def test_a_decision_on_unchecked_records_is_refused_after_the_check(kept: Path) -> None:
-    project = opened(kept)
-    project.show_kept()
+    project = reopened_as_kept(kept)
     seen = project.view
     project.load()
     with pytest.raises(Refused, match="still being checked"):

@@ -34,6 +34,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, themes: list[str | None]) -> Iterato
         open_project: Callable[[], Project],
         paths: ProjectPaths,
         *,
+        open_kept: Callable[[], object],
         state_file: Path,
         keymap_file: Path,
         remembered_as: str,
@@ -42,6 +43,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, themes: list[str | None]) -> Iterato
     ) -> int:
         assert is_fresh is (remembered_as == "demo")
         themes.append(theme)
+        assert open_kept() is None
         assert open_project().project == paths
         calls.append((paths.project, state_file, keymap_file))
         return 143

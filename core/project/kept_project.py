@@ -1,0 +1,153 @@
+"""A project as it was in the last run, shown until the files are read; see docs/performance.md#kept-view.
+
+Its modules import little, because the first rows wait for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from core.learning.evidence_inputs import EvidenceInputs
+from core.learning.outcomes import Outcome, OutcomeSignals, score_outcome
+from core.project.kept_view import KeptState, KeptView
+from core.state.project_state import ProjectState
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.config.settings import Settings
+    from core.debug_memory.index import LazyDebugIndex
+    from core.learning.inversion_rules import Inversion
+    from core.learning.recorded_uses import LoopPatterns
+    from core.learning.scoreboard import Scoreboard
+    from core.records.loops import LoopDetails
+    from core.retrieval.index import LazyPatternIndex
+    from core.retrieval.learnings import LazyLearnings
+    from core.retrieval.past_tasks import LazyPastTasks
+    from core.retrieval.similarity import LazySimilarity
+    from core.state.review_items import ReviewItem
+
+
+class KeptProject:
+    """The part of a project that lists need; it writes and decides nothing."""
+
+    is_readonly = False
+
+    def __init__(self, project: ProjectPaths, view: ProjectState, by: str, clock: Callable[[], datetime]) -> None:
+        self.project = project
+        self.view = view
+        self.by = by
+        self.now = clock
+
+    @classmethod
+    def open(cls, project: ProjectPaths, settings: Settings, by: str, clock: Callable[[], datetime]) -> Self | None:
+        """Return the project as it was in the last run; None if no view is kept."""
+        kept = KeptView(project.project, settings).load()
+        return cls(project, KeptProjectState.of(kept, settings, clock()), by, clock) if kept is not None else None
+
+    def story(self, loop_id: str) -> LoopDetails:
+        """Read the details of one loop from disk; raises UnknownRecord."""
+        from core.sources.loop_details import read_loop_details
+
+        return read_loop_details(self.project, self.view.loop(loop_id))
+
+
+class KeptProjectState(ProjectState):
+    """State of the last run; scores, questions and indexes are made when they are first used."""
+
+    __slots__ = ("_inputs", "_kept")
+    _kept: KeptState
+    _inputs: EvidenceInputs
+
+    @classmethod
+    def of(cls, kept: KeptState, settings: Settings, now: datetime) -> Self:
+        made = cls.__new__(cls)
+        values = {
+            "snapshot": kept.snapshot,
+            "settings": settings,
+            "now": now,
+            "offers": {},
+            "_kept": kept,
+            "embeddings": None,
+            "task_embeddings": None,
+            "_inputs": EvidenceInputs.of(kept.snapshot, settings.learning),
+        }
+        for name, value in values.items():
+            object.__setattr__(made, name, value)
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        """Make a field that has no value yet."""
+        if name not in _MADE:
+            raise AttributeError(name)
+        object.__setattr__(self, name, value := _MADE[name](self))
+        return value
+
+    @property
+    def pending_count(self) -> int:
+        return self._kept.questions
+
+    def outcome(self, work_id: str) -> tuple[OutcomeSignals, Outcome] | None:
+        signals = self._inputs.signals(work_id)
+        return None if signals is None else (signals, score_outcome(signals, self.now, self.settings.learning))
+
+    def loop_patterns(self, loop_id: str) -> LoopPatterns:
+        return self._inputs.loop_patterns(loop_id)
+
+    def restored_board(self) -> Scoreboard:
+        from core.learning.scoreboard import Scoreboard
+
+        saved = self._kept.scores()
+        with suppress(ValueError, KeyError):
+            if saved is not None:
+                return Scoreboard.restore(saved, self._inputs, self.now, self.settings)
+        return Scoreboard.build(self.snapshot, self.now, self.settings)
+
+    def queue_of_last_run(self) -> tuple[ReviewItem, ...]:
+        def propose(pattern_id: str) -> Inversion:
+            return self.board.proposal(pattern_id)
+
+        return self._kept.queue(propose)
+
+
+def _index(state: KeptProjectState) -> LazyPatternIndex:
+    from core.retrieval.index import LazyPatternIndex
+
+    return LazyPatternIndex(state.snapshot.patterns)
+
+
+def _similarity(state: KeptProjectState) -> LazySimilarity:
+    from core.retrieval.similarity import LazySimilarity
+
+    return LazySimilarity(state.snapshot.patterns)
+
+
+def _debug(state: KeptProjectState) -> LazyDebugIndex:
+    from core.debug_memory.index import LazyDebugIndex
+
+    return LazyDebugIndex(state.snapshot.debug_sessions)
+
+
+def _learnings(state: KeptProjectState) -> LazyLearnings:
+    from core.retrieval.learnings import LazyLearnings
+
+    return LazyLearnings(state.snapshot)
+
+
+def _past_tasks(state: KeptProjectState) -> LazyPastTasks:
+    from core.retrieval.past_tasks import LazyPastTasks
+
+    return LazyPastTasks(state.snapshot, state.board)
+
+
+_MADE: Final[dict[str, Callable[[KeptProjectState], Any]]] = {
+    "board": KeptProjectState.restored_board,
+    "queue": KeptProjectState.queue_of_last_run,
+    "lazy_index": _index,
+    "lazy_similarity": _similarity,
+    "lazy_debug": _debug,
+    "lazy_learnings": _learnings,
+    "lazy_past_tasks": _past_tasks,
+}
