@@ -9,34 +9,28 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Generator, Set
 from contextlib import closing, suppress
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from zlib import crc32
 
 import msgspec
 
 from core.episodes.task_lookup import is_task, list_entries
 from core.search import store
-from core.search.scan import Owner, is_wanted
+from core.search.blocks import kinds_mask, microseconds, unpack
+from core.search.scan import Owner, drop_copies, is_wanted
 from core.search.stamps import Freshness, NamedStamp, are_current
 from core.search.trigrams import match_expression
-from core.search.words import HitKind, SearchFilters, SearchHit, SearchPlace, SearchWords
 from core.search.writer import IndexWriter
 from core.storage.user_cache import cache_path
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
+    from core.search.words import SearchFilters, SearchHit, SearchWords
 
 SLICE_SECONDS: Final = 0.01  # time of an update between two calls of the caller
 _COMMIT_SECONDS: Final = 2.0
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _stamps: Final = msgspec.msgpack.Decoder(list[NamedStamp])
 _owner: Final = msgspec.msgpack.Decoder(Owner)
-_COLUMNS: Final = (
-    "r.id, r.unit, r.kind, r.attempt, r.action, r.at, r.file, r.pointer, r.text, r.checksum, u.task, u.path,"
-    " u.attempt IS NOT NULL"
-)
 
 
 class SearchIndex:
@@ -138,16 +132,23 @@ class SearchIndex:
             return owners[task_id]
 
         hits: list[SearchHit] = []
+        seen: set[int] = set()  # tasks of which all records were read
         sql, values = _query(words, filters)
         with closing(connection.execute(sql, values)) as rows:
-            for row in rows:
-                if fresh.is_outdated(row[10], row[11] if row[12] else None) or (hit := _read_hit(row, words)) is None:
+            for unit, task, path, attempt, data, checksum in rows:
+                if unit in seen or fresh.is_outdated(task, path if attempt is not None else None):
                     continue
-                if not is_wanted(hit, filters, owner_of) or _is_copy(connection, row, hit, words, filters):
-                    continue
-                if len(hits) == most:
-                    return hits, True
-                hits.append(hit)
+                found = unpack(data, checksum, path, task)
+                if attempt is None:
+                    seen.add(unit)
+                    found = _unit_records(connection, unit, path, task)
+                kinds = set().union(*(place.kinds for place in filters.places))
+                found = [hit for hit in found if hit.kind in kinds and words.are_in(hit.text)]
+                for hit in reversed(found if attempt is not None else list(drop_copies(found))):
+                    if is_wanted(hit, filters, owner_of):
+                        if len(hits) == most:
+                            return hits, True
+                        hits.append(hit)
         return hits, False
 
     def update(self, fresh: Freshness, go_on: Callable[[bool], bool] = lambda is_saved: True) -> bool:
@@ -186,62 +187,29 @@ class SearchIndex:
 
 
 def _query(words: SearchWords, filters: SearchFilters) -> tuple[str, list[Any]]:
-    """Return the statement that lists the possible records, those indexed last first."""
+    """Return the statement that lists the blocks with possible hits, those indexed last first."""
     expression = match_expression(words.folded)
-    kinds = sorted(set().union(*(place.kinds for place in filters.places)))
-    conditions = [f"r.kind IN ({','.join(map(str, kinds))})"]
-    values: list[Any] = []
+    conditions = ["b.kinds & ? != 0"]
+    values: list[Any] = [kinds_mask(kind for place in filters.places for kind in place.kinds)]
     if expression:
         conditions.insert(0, "words MATCH ?")
-        values.append(expression)
+        values.insert(0, expression)
     for condition, value in (
         ("u.task = ?", filters.task_id or None),
-        ("r.attempt = ?", filters.attempt),
-        ("r.at >= ?", microseconds(filters.since)),
-        ("r.at <= ?", microseconds(filters.until)),
+        ("ifnull(u.attempt = ?, 1)", filters.attempt),
+        ("b.last >= ?", microseconds(filters.since)),
+        ("b.first <= ?", microseconds(filters.until)),
     ):
         if value is not None:
             conditions.append(condition)
             values.append(value)
-    source = "words w CROSS JOIN record r ON r.id = w.rowid" if expression else "record r"
-    order = "w.rowid" if expression else "r.id"
-    where = " AND ".join(conditions)
-    sql = f"SELECT {_COLUMNS} FROM {source} CROSS JOIN unit u ON u.id = r.unit WHERE {where} ORDER BY {order} DESC"
-    return sql, values
+    source = "words w CROSS JOIN block b ON b.id = w.rowid" if expression else "block b"
+    order = "w.rowid" if expression else "b.id"
+    columns = "u.id, u.task, u.path, u.attempt, b.data, b.checksum"
+    joined = f"{source} CROSS JOIN unit u ON u.id = b.unit"
+    return f"SELECT {columns} FROM {joined} WHERE {' AND '.join(conditions)} ORDER BY {order} DESC", values
 
 
-def microseconds(at: datetime | None) -> int | None:
-    return None if at is None else (at - _EPOCH) // timedelta(microseconds=1)
-
-
-def _read_hit(row: tuple[Any, ...], words: SearchWords) -> SearchHit | None:
-    """Return the record of a row if it contains all words; raise DamagedError if it is not as written."""
-    _id, _unit, kind, attempt, action, at, file, pointer, packed, checksum, task, path, _is_log = row
-    if not isinstance(packed, bytes) or crc32(packed) != checksum:
-        raise store.DamagedError("a record differs from its checksum")
-    text = packed.decode("utf-8", "surrogatepass")
-    if not words.are_in(text):
-        return None
-    when = None if at is None else _EPOCH + timedelta(microseconds=at)
-    return SearchHit(file or path, task, text, when, attempt, pointer, HitKind(kind), action)
-
-
-def _is_copy(
-    connection: sqlite3.Connection,
-    row: tuple[Any, ...],
-    hit: SearchHit,
-    words: SearchWords,
-    filters: SearchFilters,
-) -> bool:
-    """Return whether `drop_copies` would drop the record: an earlier one of its unit matches."""
-    if hit.kind not in (HitKind.ENTRY, HitKind.SUMMARY):
-        return False
-    sql = f"SELECT {_COLUMNS} FROM record r CROSS JOIN unit u ON u.id = r.unit WHERE r.unit = ? AND r.id < ?"
-    values = [row[1], row[0]]
-    if hit.kind is HitKind.ENTRY:
-        sql += f" AND r.attempt = ? AND r.kind IN ({HitKind.ATTEMPT:d}, {HitKind.ENTRY:d})"
-        values.append(hit.attempt)
-    elif SearchPlace.REFLECTIONS not in filters.places:
-        sql += f" AND r.kind != {HitKind.REFLECTION:d}"
-    with closing(connection.execute(sql, values)) as rows:
-        return any(_read_hit(other, words) is not None for other in rows)
+def _unit_records(connection: sqlite3.Connection, unit: int, path: str, task: str) -> list[SearchHit]:
+    rows = connection.execute("SELECT data, checksum FROM block WHERE unit = ? ORDER BY id", (unit,)).fetchall()
+    return [hit for data, checksum in rows for hit in unpack(data, checksum, path, task)]

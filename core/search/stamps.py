@@ -75,8 +75,7 @@ def read_stamps(folder: str, files: TaskFiles) -> list[NamedStamp]:
 def _results(folder: str, results: str) -> Iterator[str]:
     for name in (results, *_entries(folder, results)):
         yield name
-        path = Path(folder, name)
-        if name != results and path.is_dir() and not path.is_symlink():
+        if name != results and Path(folder, name).is_dir() and not Path(folder, name).is_symlink():
             yield from _entries(folder, name)
 
 
@@ -91,7 +90,7 @@ def _entries(folder: str, name: str) -> list[str]:
 def read_stamp(folder: str, name: str) -> NamedStamp | None:
     """Return the stamp of a file or folder; None if it does not exist."""
     try:
-        found = Path(folder, name).stat()
+        found = os.stat(f"{folder}/{name}")  # noqa: PTH116 (faster than a Path)
     except (OSError, ValueError):
         return None
     return name, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

@@ -25,10 +25,11 @@ _TABLES: Final = (
     "CREATE TABLE unit (id INTEGER PRIMARY KEY, path TEXT UNIQUE, task TEXT, attempt INTEGER, stamps BLOB, owner BLOB,"
     " end INTEGER, lines INTEGER, actions INTEGER, checksum INTEGER)",
     "CREATE INDEX of_task ON unit (task)",
-    "CREATE TABLE record (id INTEGER PRIMARY KEY AUTOINCREMENT, unit INTEGER, kind INTEGER, attempt INTEGER,"
-    " action INTEGER, at INTEGER, file TEXT, pointer TEXT, text BLOB, checksum INTEGER)",
-    "CREATE INDEX of_unit ON record (unit, attempt)",
-    # Trigrams find any part of a word; without positions they take a quarter of the space, and the text decides.
+    # Several records, compressed together; `kinds` has a bit for each kind, `first` and `last` are their times.
+    "CREATE TABLE block (id INTEGER PRIMARY KEY AUTOINCREMENT, unit INTEGER, kinds INTEGER, first INTEGER,"
+    " last INTEGER, data BLOB, checksum INTEGER)",
+    "CREATE INDEX of_unit ON block (unit)",
+    # Trigrams find any part of a word; without positions they take little space, and the text decides.
     "CREATE VIRTUAL TABLE words USING fts5(text, content='', columnsize=0, detail=none,"
     " tokenize='trigram case_sensitive 1')",
 )

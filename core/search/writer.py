@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 import msgspec
 
 from core.episodes.history import TaskFiles
-from core.redaction.masking import mask_secrets
+from core.search.blocks import pack
 from core.search.scan import read_owner
 from core.search.stamps import NamedStamp, read_stamp, read_stamps
 from core.search.task_records import LogPart, TaskRecords
-from core.search.trigrams import indexed_text
 from core.sources import episodes as sources
 from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_PATTERN_BYTES, read_file
@@ -26,10 +23,8 @@ if TYPE_CHECKING:
     from core.search.stamps import Freshness
     from core.search.words import SearchHit
 
-_BATCH: Final = 100  # number of records that are masked and inserted at once
+_BLOCK_CHARS: Final = 4_000  # characters of a block: fewer compress worse, more are read in vain
 _SETTLED_NS: Final = 50_000_000  # time in which a file may change again without another time stamp
-_BETWEEN: Final = "\n\x1e\n"
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class IndexWriter:
@@ -111,9 +106,9 @@ class IndexWriter:
         return self._connection.execute(f"SELECT id, path FROM unit WHERE task = ?{only}", (task_id,)).fetchall()
 
     def _remove(self, units: Iterable[tuple[int, str]]) -> None:
-        # Entries of the removed records stay in the word index, but lead nowhere: a record never gets their numbers.
+        # Entries of the removed blocks stay in the word index, but lead nowhere: a block never gets their numbers.
         for unit, _path in units:
-            self._connection.execute("DELETE FROM record WHERE unit = ?", (unit,))
+            self._connection.execute("DELETE FROM block WHERE unit = ?", (unit,))
             self._connection.execute("DELETE FROM unit WHERE id = ?", (unit,))
 
     def _begin(self, path: str, task_id: str, attempt: int | None) -> int:
@@ -130,26 +125,24 @@ class IndexWriter:
             self._connection.execute("UPDATE unit SET stamps = ? WHERE id = ?", (packed, unit))
 
     def _insert(self, unit: int, hits: Iterator[SearchHit]) -> Iterator[None]:
-        last = self._connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'record'").fetchone()
-        number = last[0] if last else 0
-        [(own_path, attempt)] = self._connection.execute("SELECT path, attempt FROM unit WHERE id = ?", (unit,))
-        while batch := list(islice(hits, _BATCH)):
-            rows: list[tuple[Any, ...]] = []
-            words: list[tuple[int, str]] = []
-            for hit, text in zip(batch, _mask_all([hit.text for hit in batch]), strict=True):
-                number += 1
-                packed = text.encode("utf-8", "surrogatepass")
-                file = None if attempt is not None and hit.file == own_path else hit.file
-                at = None if hit.at is None else (hit.at - _EPOCH) // timedelta(microseconds=1)
-                of_log = (number, unit, hit.kind, hit.attempt, hit.action, at, file, hit.pointer)
-                rows.append((*of_log, packed, crc32(packed)))
-                words.append((number, indexed_text(text)))
-            self._connection.executemany("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
-            self._connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", words)
+        [(own_path,)] = self._connection.execute("SELECT path FROM unit WHERE id = ?", (unit,))
+        for batch in _batches(hits):
+            block, text = pack(batch, own_path)
+            sql = "INSERT INTO block (unit, kinds, first, last, data, checksum) VALUES (?, ?, ?, ?, ?, ?)"
+            number = self._connection.execute(sql, (unit, *block)).lastrowid
+            self._connection.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (number, text))
             yield
 
 
-def _mask_all(texts: list[str]) -> list[str]:
-    """Mask the secrets in all texts, in one call if no secret reaches from one into the next."""
-    masked = mask_secrets(_BETWEEN.join(texts)).split(_BETWEEN)
-    return masked if len(masked) == len(texts) else [mask_secrets(text) for text in texts]
+def _batches(hits: Iterator[SearchHit]) -> Iterator[list[SearchHit]]:
+    """Yield records in groups with texts of about `_BLOCK_CHARS` characters."""
+    batch: list[SearchHit] = []
+    size = 0
+    for hit in hits:
+        batch.append(hit)
+        size += len(hit.text)
+        if size >= _BLOCK_CHARS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

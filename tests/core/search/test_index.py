@@ -168,7 +168,7 @@ def test_a_file_that_has_just_changed_is_not_indexed(paths: ProjectPaths, tmp_pa
 def test_only_new_lines_of_a_log_are_indexed(paths: ProjectPaths, index: SearchIndex) -> None:
     def numbers() -> set[int]:
         with sqlite3.connect(index.file) as connection:
-            return {number for (number,) in connection.execute("SELECT id FROM record")}
+            return {number for (number,) in connection.execute("SELECT id FROM block")}
 
     before = numbers()
     log(paths, type="bash", output="needle")
@@ -307,7 +307,7 @@ def test_a_killed_update_leaves_an_index_that_can_be_used(paths: ProjectPaths, t
 
 
 def test_ideographs_are_looked_up_from_one_character_on() -> None:
-    text = indexed_text("an 日本語 text")
+    text = indexed_text(["an 日本語 text"])
     for word in ("日", "本語", "日本語"):
         [*parts] = match_expression([word]).split(" ")
         assert parts
