@@ -13,7 +13,7 @@ from core.redaction.masking import mask_secrets
 from core.redaction.prefilter import may_contain_secret
 from core.search.store import DamagedError
 from core.search.trigrams import indexed_text
-from core.search.words import HitKind, SearchHit
+from core.search.words import HitKind, SearchHit, SearchWords
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -49,28 +49,24 @@ def pack(hits: Sequence[SearchHit], file: str) -> tuple[Block, str]:
     return Block(kinds, min(times, default=None), max(times, default=None), data, zlib.crc32(data)), indexed_text(texts)
 
 
-def unpack(data: object, checksum: object, file: str, task: str) -> list[SearchHit]:
-    """Return the records of a block; raise DamagedError if it is not as written."""
+def unpack(data: object, checksum: object, file: str, task: str, words: SearchWords, kinds: int) -> list[SearchHit]:
+    """Return the records of a block that contain all words and have one of these kinds.
+
+    Raises DamagedError if the block is not as written.
+    """
     if not isinstance(data, bytes) or zlib.crc32(data) != checksum:
         raise DamagedError("a block differs from its checksum")
-    unpacker = zlib.decompressobj()
     try:
-        records = _decode(unpacker.decompress(data, _MAX_BYTES))
+        records = _decode(zlib.decompressobj().decompress(data, _MAX_BYTES))
     except zlib.error as error:
         raise DamagedError(f"a block cannot be unpacked: {error}") from None
-    return [
-        SearchHit(
-            _to_text(name) if name is not None else file,
-            task,
-            _to_text(text),
-            None if at is None else _EPOCH + at * _MICROSECOND,
-            attempt,
-            _to_text(pointer),
-            HitKind(kind),
-            action,
-        )
-        for kind, attempt, action, at, name, pointer, text in records
-    ]
+    hits: list[SearchHit] = []
+    for kind, attempt, action, at, name, pointer, packed in records:
+        if 1 << kind & kinds and words.are_in(text := _to_text(packed)):
+            found = _to_text(name) if name is not None else file
+            when = None if at is None else _EPOCH + at * _MICROSECOND
+            hits.append(SearchHit(found, task, text, when, attempt, _to_text(pointer), HitKind(kind), action))
+    return hits
 
 
 def kinds_mask(kinds: Iterable[int]) -> int:
@@ -92,6 +88,8 @@ def _to_text(data: bytes) -> str:
 
 def _mask_all(texts: list[str]) -> list[str]:
     """Mask the secrets in all texts, in one call if no secret reaches from one into the next."""
+    if not may_contain_secret("\n".join(texts)):
+        return texts
     wanted = [number for number, text in enumerate(texts) if may_contain_secret(text)]
     masked = mask_secrets(_BETWEEN.join(texts[number] for number in wanted)).split(_BETWEEN) if wanted else []
     if len(masked) != len(wanted):

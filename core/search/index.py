@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Generator, Set
+from collections.abc import Callable, Collection, Generator, Iterable, Set
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -133,17 +133,17 @@ class SearchIndex:
 
         hits: list[SearchHit] = []
         seen: set[int] = set()  # tasks of which all records were read
-        sql, values = _query(words, filters)
+        kinds = kinds_mask(kind for place in filters.places for kind in place.kinds)
+        sql, values = _query(words, filters, kinds)
         with closing(connection.execute(sql, values)) as rows:
             for unit, task, path, attempt, data, checksum in rows:
                 if unit in seen or fresh.is_outdated(task, path if attempt is not None else None):
                     continue
-                found = unpack(data, checksum, path, task)
+                blocks: Iterable[tuple[Any, Any]] = [(data, checksum)]
                 if attempt is None:
                     seen.add(unit)
-                    found = _unit_records(connection, unit, path, task)
-                kinds = set().union(*(place.kinds for place in filters.places))
-                found = [hit for hit in found if hit.kind in kinds and words.are_in(hit.text)]
+                    blocks = connection.execute("SELECT data, checksum FROM block WHERE unit = ? ORDER BY id", (unit,))
+                found = [hit for block in blocks for hit in unpack(*block, path, task, words, kinds)]
                 for hit in reversed(found if attempt is not None else list(drop_copies(found))):
                     if is_wanted(hit, filters, owner_of):
                         if len(hits) == most:
@@ -186,11 +186,11 @@ class SearchIndex:
                 connection.execute("COMMIT")
 
 
-def _query(words: SearchWords, filters: SearchFilters) -> tuple[str, list[Any]]:
+def _query(words: SearchWords, filters: SearchFilters, kinds: int) -> tuple[str, list[Any]]:
     """Return the statement that lists the blocks with possible hits, those indexed last first."""
     expression = match_expression(words.folded)
     conditions = ["b.kinds & ? != 0"]
-    values: list[Any] = [kinds_mask(kind for place in filters.places for kind in place.kinds)]
+    values: list[Any] = [kinds]
     if expression:
         conditions.insert(0, "words MATCH ?")
         values.insert(0, expression)
@@ -208,8 +208,3 @@ def _query(words: SearchWords, filters: SearchFilters) -> tuple[str, list[Any]]:
     columns = "u.id, u.task, u.path, u.attempt, b.data, b.checksum"
     joined = f"{source} CROSS JOIN unit u ON u.id = b.unit"
     return f"SELECT {columns} FROM {joined} WHERE {' AND '.join(conditions)} ORDER BY {order} DESC", values
-
-
-def _unit_records(connection: sqlite3.Connection, unit: int, path: str, task: str) -> list[SearchHit]:
-    rows = connection.execute("SELECT data, checksum FROM block WHERE unit = ? ORDER BY id", (unit,)).fetchall()
-    return [hit for data, checksum in rows for hit in unpack(data, checksum, path, task)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Container
 
     from core.episodes.history import TaskFiles
+    from core.records.episodes import Attempt, Task
     from core.search.task_records import TaskRecords
 
 
@@ -29,7 +30,10 @@ class Owner(Struct, frozen=True, array_like=True):
 
 def read_owner(records: TaskRecords, task_id: str) -> Owner:
     """Read the status of a task and of its attempts; empty for an unknown task."""
-    task, attempts = records.owner(task_id)
+    return make_owner(*records.owner(task_id))
+
+
+def make_owner(task: Task, attempts: Mapping[int, Attempt]) -> Owner:
     return Owner(task.status, task.agent, {number: (one.outcome, one.agent) for number, one in attempts.items()})
 
 

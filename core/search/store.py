@@ -20,6 +20,7 @@ _PACKAGES: Final = ("records", "base", "redaction", "storage", "sources", "episo
 """Packages that affect the texts of records; after a change in them, the index is built again."""
 _APPLICATION: Final = 0x72616C70
 _BUSY_SECONDS: Final = 0.2
+_PAGE_BYTES: Final = 1 << 14  # several blocks fit into a page
 _TABLES: Final = (
     "CREATE TABLE identity (value BLOB)",
     "CREATE TABLE unit (id INTEGER PRIMARY KEY, path TEXT UNIQUE, task TEXT, attempt INTEGER, stamps BLOB, owner BLOB,"
@@ -72,6 +73,7 @@ def connect(file: Path) -> sqlite3.Connection:
         os.close(descriptor)
     connection = sqlite3.connect(file, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
+        connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
         connection.execute("PRAGMA journal_mode = WAL")
         # Do not wait for the disk: an index damaged by a power cut is built again.
         connection.execute("PRAGMA synchronous = OFF")

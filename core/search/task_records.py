@@ -57,6 +57,7 @@ class TaskRecords(SearchReader):
     ) -> None:
         super().__init__(paths, words)
         self._places: Final = places
+        self.read: Final[tuple[list[Task], list[Attempt]]] = [], []  # what `documents` has parsed
         self.owner: Final = lru_cache(_MAX_CACHED_OWNERS)(self._owner)
 
     def _owner(self, task_id: str) -> Owner:
@@ -73,12 +74,14 @@ class TaskRecords(SearchReader):
     def _documents(self, files: TaskFiles) -> Iterator[SearchHit]:
         """Search the metadata, the attempts, their results, and the milestones."""
         yield from self._metadata(files.path(sources.METADATA), files.task_id)
+        trajectory = files.path(sources.TRAJECTORY)
+        value = self._object(trajectory, self._words.may_be_in)
+        entries = sources.parse_attempts(trajectory, value)[0] if value else ()
+        self.read[1].extend(entries)
         for number in files.numbers:
             yield from self._attempt(files, number)
             yield from self._results(files, number)
-        trajectory = files.path(sources.TRAJECTORY)
-        value = self._object(trajectory, self._words.may_be_in)
-        for one in sources.parse_attempts(trajectory, value)[0] if value else ():
+        for one in entries:
             if text := self._match(_attempt_texts((one,))):
                 yield self._of_attempt(one, trajectory, text, HitKind.ENTRY)
         for milestone in sources.read_milestones(Fields(trajectory, value, [])):
@@ -89,7 +92,9 @@ class TaskRecords(SearchReader):
 
     def _metadata(self, file: str, task_id: str) -> Iterator[SearchHit]:
         value = self._object(file, lambda data: self._words.may_be_in(data + task_id.encode("utf-8", "replace")))
-        for task in sources.parse_tasks(file, value)[0] if value else ():
+        tasks = sources.parse_tasks(file, value)[0] if value else ()
+        self.read[0].extend(tasks)
+        for task in tasks:
             texts = (task.description, task.criteria, *task.tags, *task.related, task.agent, task.loop_id, task_id)
             if text := self._match(texts):
                 yield SearchHit(file, task_id, text, task.updated_at or task.created_at)
@@ -110,6 +115,7 @@ class TaskRecords(SearchReader):
             steps += _collect_texts(value["plan"]) if isinstance(value, dict) and "plan" in value else ()
         plan = raws.get(paths[2])
         parts.sort(key=lambda part: part.file)
+        self.read[1].extend(parts)
         written = plan.data.decode("utf-8", "replace")[:MAX_TEXT] if plan else ""
         if text := self._match((*_attempt_texts(parts), *steps, written, name)):
             one = parts[0] if parts else Attempt(task_id=files.task_id, number=number)
@@ -182,19 +188,28 @@ def _attempt_texts(parts: Sequence[Attempt]) -> Iterator[str]:
         yield from (one.plan, one.reason, *one.worked, *one.failed, *one.suggestions, one.agent)
 
 
-def _action_texts(action: Mapping[str, Any]) -> Iterator[str]:
+def _action_texts(action: Mapping[str, Any]) -> list[str]:
+    texts: list[str] = []
     for name in _ACTION_TEXTS:
         value = action.get(name)
         if name == "params":
-            yield from _collect_texts(value, numbers=True)
-        elif name != "tool" or normalize.word(value) != normalize.word(action.get("type")):
-            yield to_text(value)
+            texts += _collect_texts(value, numbers=True)
+        elif name != "tool" or not _is_same_word(value, action.get("type")):
+            texts.append(to_text(value))
+    return texts
+
+
+def _is_same_word(one: Any, other: Any) -> bool:
+    return one == other or normalize.word(one) == normalize.word(other)
 
 
 def _collect_texts(value: Any, *, numbers: bool = False, levels: int = MAX_DEPTH) -> Iterator[str]:
     """Yield all texts, and optionally numbers, in a JSON value, without its keys."""
     if isinstance(value, dict | list):
         for item in (value.values() if isinstance(value, dict) else value) if levels else ():
+            if isinstance(item, str):
+                yield item[:MAX_TEXT]
+                continue
             yield from _collect_texts(item, numbers=numbers, levels=levels - 1)
     elif numbers or isinstance(value, str):
         yield to_text(value)

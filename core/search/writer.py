@@ -10,11 +10,13 @@ from zlib import crc32
 import msgspec
 
 from core.episodes.history import TaskFiles
+from core.records.episodes import Task
 from core.search.blocks import pack
-from core.search.scan import read_owner
+from core.search.scan import make_owner
 from core.search.stamps import NamedStamp, read_stamp, read_stamps
 from core.search.task_records import LogPart, TaskRecords
 from core.sources import episodes as sources
+from core.sources.episodes import join_attempts
 from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_PATTERN_BYTES, read_file
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from core.search.stamps import Freshness
     from core.search.words import SearchHit
 
-_BLOCK_CHARS: Final = 4_000  # characters of a block: fewer compress worse, more are read in vain
+_BLOCK_CHARS: Final = 8_000  # characters of a block: fewer compress worse, more are read in vain
 _SETTLED_NS: Final = 50_000_000  # time in which a file may change again without another time stamp
 
 
@@ -66,7 +68,9 @@ class IndexWriter:
         records = TaskRecords(self._paths)
         unit = self._begin(path, task_id, None)
         yield from self._insert(unit, records.documents(files))
-        owner = msgspec.msgpack.encode(read_owner(records, task_id))
+        [task, *_], parts = records.read[0] or [Task(id=task_id)], records.read[1]
+        attempts = {attempt.number: attempt for attempt in join_attempts(parts).values()}
+        owner = msgspec.msgpack.encode(make_owner(task, attempts))
         self._connection.execute("UPDATE unit SET owner = ? WHERE id = ?", (owner, unit))
         self._finish(unit, stamps, begin)
         logs = {files.path(sources.ACTIONS, number): number for number in files.numbers}
