@@ -15,11 +15,12 @@ from textual.style import Style
 from textual.widgets import Input
 from textual.worker import WorkerCancelled, WorkerFailed
 
-from core.base.errors import BadInput
+from core.base.errors import BadInput, UnknownRecord
 from core.base.text import visible_line
 from core.curation.commands import Restore
 from core.queries.memory_links import MemoryLinks
-from core.search.words import HitKind, SearchFilters, SearchHit, SearchWords
+from core.search.query import parse_search
+from core.search.words import HitKind, SearchHit
 from core.sources.archives import read_archives
 from tui.actions import PLACES, actions_of, key_name
 from tui.present.document import labelled
@@ -97,11 +98,13 @@ class PaletteCommands(Provider):
 
     async def _search_texts(self, query: str, listed: set[tuple[str, str]]) -> Hits:
         """Yield the first page of hits in all texts: those of the index, then those in the files that it lacks."""
-        try:
-            words = SearchWords(query)
-        except BadInput:
-            return
         services, palette = self._services, self.app.screen
+        try:
+            words, filters = parse_search(query, services.project.project, services.now())
+        except (BadInput, UnknownRecord) as error:
+            note = f"Texts are not searched: {error}"
+            yield Hit(INDEX, Content.styled(note, "italic"), partial(services.say, note), text=note)
+            return
         if services.view.snapshot.tasks and (note := index_note(services.search.missing)):
             yield Hit(INDEX, Content.styled(note, "italic"), partial(services.say, note), text=note)
         is_left = False
@@ -112,7 +115,7 @@ class PaletteCommands(Provider):
         found: set[SearchHit] = set()
         try:
             for reads_files in (False, True):
-                find = partial(services.search.search, words, SearchFilters(), partial(may_read, reads_files))
+                find = partial(services.search.search, words, filters, partial(may_read, reads_files))
                 result = await asyncio.to_thread(find)
                 for rank, hit in enumerate(result.hits):
                     record = record_of(hit, services.view.snapshot)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -20,7 +20,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 _BETWEEN: Final = "\n\x1e\n"
 _LEVEL: Final = 1  # of compression; higher levels take much longer and save little
 _MAX_BYTES: Final = 1 << 28  # maximum size of a block that was not damaged, uncompressed
-_Record = tuple[int, int | None, int | None, int | None, bytes | None, bytes, bytes]
+_Record = tuple[int, int | None, int | None, int | None, bytes | None, bytes, bytes, bytes]
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(list[_Record]).decode
 
@@ -37,13 +37,14 @@ class Block(NamedTuple):
 
 def pack(hits: Sequence[SearchHit], file: str) -> tuple[Block, str]:
     """Return records of a unit, most of them in `file`, and the text to index, both without secrets."""
-    records: list[_Record] = []
+    records: list[tuple[Any, ...]] = []
     texts = _mask_all([hit.text for hit in hits])
     for hit, text in zip(hits, texts, strict=True):
         name = None if hit.file == file else _to_bytes(hit.file)
         at = microseconds(hit.at)
-        records.append((hit.kind, hit.attempt, hit.action, at, name, _to_bytes(hit.pointer), _to_bytes(text)))
-    times = [at for *_, at, _name, _pointer, _text in records if at is not None]
+        parts = (hit.pointer, hit.tool, text)
+        records.append((hit.kind, hit.attempt, hit.action, at, name, *map(_to_bytes, parts)))
+    times = [at for at in (record[3] for record in records) if at is not None]
     data = zlib.compress(_encode(records), _LEVEL)
     kinds = kinds_mask(hit.kind for hit in hits)
     return Block(kinds, min(times, default=None), max(times, default=None), data, zlib.crc32(data)), indexed_text(texts)
@@ -61,11 +62,12 @@ def unpack(data: object, checksum: object, file: str, task: str, words: SearchWo
     except zlib.error as error:
         raise DamagedError(f"a block cannot be unpacked: {error}") from None
     hits: list[SearchHit] = []
-    for kind, attempt, action, at, name, pointer, packed in records:
+    for kind, attempt, action, at, name, pointer, tool, packed in records:
         if 1 << kind & kinds and words.are_in(text := _to_text(packed)):
             found = _to_text(name) if name is not None else file
             when = None if at is None else _EPOCH + at * _MICROSECOND
-            hits.append(SearchHit(found, task, text, when, attempt, _to_text(pointer), HitKind(kind), action))
+            hit = SearchHit(found, task, text, when, attempt, _to_text(pointer), HitKind(kind), action)
+            hits.append(hit._replace(tool=_to_text(tool)) if tool else hit)
     return hits
 
 

@@ -11,6 +11,7 @@ from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
 from core.search.words import HitKind, SearchFilters, SearchHit, SearchPlace
 from core.sources import episodes as sources
+from core.sources import normalize
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -70,6 +71,8 @@ def drop_copies(hits: Iterable[SearchHit]) -> Iterator[SearchHit]:
 def is_wanted(hit: SearchHit, filters: SearchFilters, owner_of: Callable[[str], Owner]) -> bool:
     """Return whether a hit matches the filters other than the places."""
     if filters.task_id and (hit.task_id != filters.task_id or filters.attempt not in (None, hit.attempt)):
+        return False
+    if filters.tool and normalize.word(filters.tool) != normalize.word(hit.tool):
         return False
     if filters.since is not None and (hit.at is None or hit.at < filters.since):
         return False

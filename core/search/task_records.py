@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _ACTION_TEXTS: Final = ("type", "tool", "params", "error", "output", "reasoning", "expected_outcome")
 _ENDED: Final = ("ended", "timestamp", "at")  # keys of the time of a result; the file's mtime may be that of a copy
+_MAX_TOOL: Final = 80  # characters of the name of a tool
 _MAX_CACHED_OWNERS: Final = 1024
 
 
@@ -180,7 +181,8 @@ class TaskRecords(SearchReader):
             if text and any(kind in place.kinds for place in self._places):
                 at = parse_time(value.get("timestamp")) or parse_time(value.get("at"))
                 pointer = f"line {part.lines}"
-                yield SearchHit(part.file, part.task_id, text, at, part.attempt, pointer, kind, part.actions)
+                hit = SearchHit(part.file, part.task_id, text, at, part.attempt, pointer, kind, part.actions)
+                yield hit._replace(tool=to_text(value.get("tool") or value.get("type"))[:_MAX_TOOL])
 
 
 def _attempt_texts(parts: Sequence[Attempt]) -> Iterator[str]:

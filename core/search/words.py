@@ -81,6 +81,7 @@ class SearchHit(NamedTuple):
     action: int | None = None  # number of the action in its log, from 1
     subject: str = ""  # ID of the debug session, or of the work item of an error in the error log
     agent: str = ""  # agent of the debug session
+    tool: str = ""  # tool of the action, or its type
     place: SearchPlace = SearchPlace.TASKS  # among the searched places; `ERRORS` for a failed action if possible
 
 
@@ -92,6 +93,7 @@ class SearchFilters(Struct, frozen=True, kw_only=True):
     attempt: int | None = None  # number of an attempt at this task
     statuses: frozenset[TaskStatus] = frozenset()  # of the task
     agent: str = ""  # of the attempt, task or debug session; case is ignored
+    tool: str = ""  # of the action; case is ignored, and only actions match
     outcomes: frozenset[Outcome] = frozenset()  # of the attempt or, if the hit has none, of the task's last attempt
     since: datetime | None = None  # inclusive; excludes hits without a time
     until: datetime | None = None  # inclusive; excludes hits without a time

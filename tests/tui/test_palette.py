@@ -72,3 +72,14 @@ async def test_what_is_written_meanwhile_is_found_before_it_is_indexed(examples:
         user.app.search.note(FileChanges(frozenset({examples / ".aiwg/ralph/tasks/task-001"}), sweep=False))
         found = await search(user, "quetzal")
         assert "action  task-001.2 action" in found
+
+
+async def test_filters_narrow_the_palette_and_an_invalid_one_is_explained(examples: Path, home: Path) -> None:
+    write_action(examples, type="bash", tool="Bash", output="quetzal")
+    write_action(examples, type="edit", tool="Edit", output="quetzal")
+    async with open_dashboard(examples, home) as user:
+        await indexed(user)
+        found = await search(user, "quetzal tool:edit")
+        assert found.count("action  task-001.2 action") == 1
+        await user.press("escape")
+        assert "in:nowhere is not valid; use tasks" in await search(user, "in:nowhere quetzal")

@@ -10,7 +10,6 @@ import click
 
 from core.base.errors import BadInput
 from core.base.text import plural
-from core.base.time_parsing import parse_past_time
 from core.cli.json import objects
 from core.cli.render.output import Column, minute, print_table, remark, respond
 from core.cli.support.id_completion import complete_task
@@ -18,7 +17,6 @@ from core.cli.support.options import MOMENT, Parsed, ReadingCommand, words_optio
 from core.cli.support.project import chosen_project, now
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
-from core.records.times import parse_time
 from core.search.words import SearchFilters, SearchHit, SearchPlace, SearchWords
 
 if TYPE_CHECKING:
@@ -33,10 +31,12 @@ def _when(*, end_of_day: bool) -> Parsed[datetime]:
     """Parse a past or future time or an age: `2026-02-01`, `36h`, `7d`, `2w`."""
 
     def parse(value: Any) -> datetime | None:
+        from core.search.query import parse_moment
+
         try:
-            return parse_past_time(str(value), now(), end_of_day=end_of_day)
+            return parse_moment(str(value), now(), end_of_day=end_of_day)
         except BadInput:
-            return parse_time(value)
+            return None
 
     return Parsed("time", "time", MOMENT.usage, parse)
 
@@ -81,7 +81,7 @@ def search(
 
     All words must occur in one record, such as an action. Quote words twice to search for a phrase, as in the example.
     Whole words that follow each other come first, then whole words, then parts of words, each newest first. Times
-    without a zone are UTC.
+    without a zone are UTC. Filters in QUERY, such as in:errors or tool:bash, mean the same as options.
 
     \b
     Examples:
@@ -90,22 +90,26 @@ def search(
       ralphdeck search tsc --task task-001.2
       ralphdeck search ECONNRESET --since 2026-02-01 --agent software-implementer --json
     """
+    from msgspec.structs import replace
+
     from core.episodes.task_lookup import find_attempt
     from core.search.index import SearchIndex
+    from core.search.query import parse_search
     from core.search.search import search as search_memory
 
     paths = chosen_project()
-    words = SearchWords(" ".join(query))
-    task_id, attempt = find_attempt(paths, task) if task else ("", None)
-    filters = SearchFilters(
-        task_id=task_id,
-        attempt=attempt,
-        places=frozenset(map(SearchPlace, places)) or frozenset(SearchPlace),
-        statuses=frozenset(map(TaskStatus, status)),
-        agent=agent or "",
-        outcomes=frozenset(map(Outcome, outcome)),
+    words, filters = parse_search(" ".join(query), paths, now())
+    options = {
+        "places": frozenset(map(SearchPlace, places)),
+        "statuses": frozenset(map(TaskStatus, status)),
+        "agent": agent,
+        "outcomes": frozenset(map(Outcome, outcome)),
         **period,
-    )
+    }
+    filters = replace(filters, **{name: value for name, value in options.items() if value})
+    if task:
+        task_id, attempt = find_attempt(paths, task)
+        filters = replace(filters, task_id=task_id, attempt=attempt)
     index = SearchIndex(paths)
     fresh = index.check()
     found = search_memory(paths, words, filters, limit, index=index, fresh=fresh)

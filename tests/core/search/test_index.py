@@ -96,6 +96,7 @@ def test_the_index_finds_what_a_scan_finds(paths: ProjectPaths, index: SearchInd
         {"statuses": {TaskStatus.COMPLETED}},
         {"outcomes": {Outcome.FAILURE, Outcome.TIMEOUT}},
         {"agent": "Software-Implementer"},
+        {"tool": "bash"},
         {"since": at},
         {"until": at},
     ]
