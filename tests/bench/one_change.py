@@ -1,7 +1,7 @@
 """The cost of one change of each kind in a large project: from the written file to the next project state.
 
 `write_large` adds an event log, tasks and debug sessions to a project of `tests.bench.trees`. A function per kind of
-change makes the change of a number; `cost` applies some and returns their processor times.
+change makes the change of a number; `cost` applies some and measures their processor times.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from statistics import median
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
 
 import msgspec
@@ -26,7 +26,11 @@ from core.records.decisions import Decision, Verb
 from core.records.events import event_id
 from core.records.times import iso
 from core.sources.events import append_events
+from tests.bench.measured import Measured, spread
 from tests.bench.trees import NOW, events, loop_name
+
+if TYPE_CHECKING:
+    from tests.bench.place import Place
 
 _RUNNING: Final = 6
 """Number of a running loop in the projects of `tests.bench.trees`."""
@@ -50,20 +54,9 @@ def write_large(folder: Path, patterns: int, count: int) -> None:
         _write(ralph / "debug-memory" / "sessions" / f"session-{number:05}.json", _session(number, 1))
 
 
-class Cost(NamedTuple):
-    """Processor times of changes in milliseconds, sorted; `reading` is the part that reads and parses the file."""
-
-    total: list[float]
-    reading: list[float]
-
-    def __str__(self) -> str:
-        places = [min(int(len(one) * 0.95), len(one) - 1) for one in self]
-        high = [one[place] for one, place in zip(self, places, strict=True)]
-        return f"{high[0]:.1f} ms (median {median(self.total):.1f}; reading {median(self.reading):.1f})"
-
-
-def cost(project: Project, change: Change, times: int = 20) -> Cost:
+def cost(place: Place, change: Change, times: int = 20) -> Measured:
     """Make a change repeatedly; the first one, which builds indexes, is not measured."""
+    project = place.opened_with_events
     project.apply([change(project, 0)])
     gc.freeze()  # as the dashboard does after loading
     total, reading = [], []
@@ -78,7 +71,8 @@ def cost(project: Project, change: Change, times: int = 20) -> Cost:
             if not delta:
                 raise RuntimeError(f"{change.__name__} {number} changed nothing")
             _ = state.board.score
-    return Cost(sorted(total), sorted(reading))
+    found = spread(total)
+    return replace(found, note=f"{found.note}, of that reading {median(reading):.1f}")
 
 
 @contextmanager
@@ -141,7 +135,8 @@ def changed_pattern(project: Project, number: int) -> Path:
 def decision(project: Project, number: int) -> Path:
     """Append a promotion to the decision log, as another process does."""
     at = NOW + timedelta(seconds=number)
-    id = list(project.view.snapshot.patterns)[number * 97]
+    known = list(project.view.snapshot.patterns)
+    id = known[number * 97 % len(known)]
     project.ledger.append(Decision(id=event_id(at), at=at, by="bench", verb=Verb.PROMOTE, subject=id))
     return project.project.ledger
 

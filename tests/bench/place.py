@@ -15,6 +15,7 @@ from core.learning.scoreboard import Scoreboard
 from core.project.project import Project
 from core.state.project_state import ProjectState
 from tests.bench import episodes
+from tests.bench.one_change import write_large
 from tests.bench.trees import NOW, events, write_loops, write_patterns
 
 
@@ -77,6 +78,16 @@ class Place:
     @cached_property
     def opened_many(self) -> Project:
         return open_and_load(self.many)
+
+    @cached_property
+    def opened_with_events(self) -> Project:
+        """All loops and patterns, with an event log of all events."""
+        project = self.folder / "with-events"
+        if not project.exists():
+            write_loops(project, self.sizes.loops)
+            write_patterns(project, self.sizes.patterns)
+            write_large(project, self.sizes.patterns, self.sizes.events)
+        return open_and_load(project)
 
     @property
     def view(self) -> ProjectState:

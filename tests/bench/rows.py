@@ -8,8 +8,20 @@ from typing import Final
 
 from msgspec import Struct
 
-from tests.bench import changing, episodes, growth, loaded, retrieval, review_session, scanning, showing, starting
+from tests.bench import (
+    background,
+    changing,
+    episodes,
+    growth,
+    loaded,
+    retrieval,
+    review_session,
+    scanning,
+    showing,
+    starting,
+)
 from tests.bench.measured import Measured
+from tests.bench.one_change import CHANGES, cost
 from tests.bench.place import Place
 
 PYTHON: Final = "python -c pass"
@@ -53,6 +65,11 @@ ROWS: Final = (
     Row("loaded", "near-duplicates among the patterns", loaded.near_duplicates, 1500),
     Row("loaded", "scan of one pattern", scanning.cost, 50),
     Row("loaded", "review queue, p95", loaded.review_list),
+    Row("searching", "longest step of the searches for questions", background.longest_step, 20),
+    *(
+        Row("changes", f"{change.__name__.replace('_', ' ')} after all events, p95", partial(cost, change=change), 20)
+        for change in CHANGES
+    ),
     Row("scores", "context preview with many patterns, p95", loaded.preview, 100),
     Row("scores", "the same with reflections on 10,000 tasks, p95", retrieval.preview_with_reflections, 100),
     Row("scores", "the same with semantic search, p95", retrieval.injection_by_meaning, 100),
