@@ -44,7 +44,7 @@ ROWS: Final = (
     Row("start", PYTHON, starting.python),
     Row("start", "`ralphdeck --version`", starting.version, 120, PYTHON),
     Row("start", "`ralphdeck --help`", starting.help_of_all, 120, PYTHON),
-    Row("start", "`COMMAND --help`", starting.help_of_one, 120, PYTHON),
+    Row("start", "`COMMAND --help`, the slowest of all", starting.help_of_one, 120, PYTHON),
     Row("start", "`task log`", starting.task_log, 80, PYTHON),
     Row("screen", BARE, showing.bare_frame),
     Row("screen", SWEEP, showing.stat_sweep),
