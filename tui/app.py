@@ -1,4 +1,4 @@
-"""The dashboard app: start and end, messages of the engine, and global actions."""
+"""The dashboard app: start and end, messages of the engine, and the top bar."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from time import monotonic
@@ -16,33 +16,27 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from textual import events, on
 from textual.binding import Binding, BindingType
-from textual.content import Content
 from textual.message import Message
 
-from core.base.errors import RalphdeckError
-from core.base.text import plural, visible, visible_line
+from core.base.text import plural, visible
 from core.base.time_parsing import LAST_SEEN, LAST_VISIT
 from core.records.times import iso, parse_time
-from tui.actions import DECIDING, PLACES, action_id
-from tui.decisions import DecisionApp
+from tui.actions import PLACES
 from tui.embedding_worker import AFTER_SECONDS, EmbeddingWorker
 from tui.engine import Engine
+from tui.global_actions import GlobalActionApp
 from tui.keymap import load_keymap
 from tui.present import frame
 from tui.screen_registry import MODES
 from tui.screens.opening import OpeningScreen
 from tui.search_worker import SearchWorker
-from tui.state.key_queue import JumpGuard, KeyQueue
+from tui.state.key_queue import KeyQueue
 from tui.state.user_state import UserState
 from tui.terminal.driver import ResilientDriver
 from tui.widgets.bars import Item, TopBar
 from tui.widgets.record_table import RecordTable
 
 if TYPE_CHECKING:
-    from textual.actions import ActionParseResult
-    from textual.app import SystemCommand
-    from textual.command import Provider
-    from textual.dom import DOMNode
     from textual.screen import Screen
 
     from core.config.paths import ProjectPaths
@@ -62,13 +56,7 @@ DRAW_SECONDS: Final = 0.3  # Maximum seconds until the kept view is drawn, befor
 SWITCH_SECONDS: Final = 0.001  # Maximum seconds that the engine thread runs before the screen gets a turn.
 
 
-def _palette_commands() -> type[Provider]:
-    from tui.palette import PaletteCommands
-
-    return PaletteCommands
-
-
-class RalphdeckApp(DecisionApp, inherit_bindings=False):
+class RalphdeckApp(GlobalActionApp, inherit_bindings=False):
     """The dashboard of a project, which a thread opens and loads after the first frame.
 
     `open_project` opens the project in the folders `paths`; it imports most of the program. `open_kept` returns what to
@@ -77,8 +65,6 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
     """
 
     TITLE = "ralphdeck"
-    COMMANDS = {_palette_commands}
-    COMMAND_PALETTE_BINDING = "f9"
     BINDINGS: ClassVar[list[BindingType]] = [Binding(LEAVE, "app.copy_or_quit", "quit", show=False, priority=True)]
     MODES: ClassVar[dict[str, str | Callable[[], Screen[Any]]]] = {**MODES}
 
@@ -120,10 +106,9 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
         theme: str | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        super().__init__(user_state, theme)
+        super().__init__(user_state, theme, clock)
         self.open_project = open_project
         self.open_kept = open_kept
-        self.is_open = False
         self._is_shown = False
         self._is_drawn = threading.Event()
         self.opening_error: Exception | None = None
@@ -137,8 +122,6 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
         self.watch_state: WatchState | None = None
         self.jumps: PaletteIndex | None = None
         self._keymap_file = keymap_file
-        self._keymap_problems: tuple[str, ...] = ()
-        self.jump_guard = JumpGuard(clock)
         self.key_queue = KeyQueue(self, lambda: not self.is_open or bool(self._pending_undos) or self._undoing, clock)
 
     # Start and end
@@ -323,15 +306,6 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
     def now(self) -> datetime:
         return self.project.now()
 
-    def edit_file(self, relative: str) -> None:
-        """Open a project file in $EDITOR, with the terminal handed over."""
-        try:
-            path = self.project.project.inside(relative)
-        except RalphdeckError as error:
-            self.say(f"Cannot open {relative}: {error}", severity="error")
-        else:
-            self.edit_path(path, relative)
-
     def top_items(self, place: str) -> tuple[list[Item], list[Item]]:
         name = self._paths.project.name
         view = self.view if self._is_shown else None
@@ -363,89 +337,6 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
             if TopBar.cells(left + right) <= self.size.width:
                 break
         return left, right
-
-    # Actions of every screen
-
-    async def run_action(
-        self,
-        action: str | ActionParseResult,
-        default_namespace: DOMNode | None = None,
-        namespaces: Mapping[str, DOMNode] | None = None,
-    ) -> bool:
-        """Run an action, or show a toast with the reason why this is not possible now."""
-        id = action_id(action) if isinstance(action, str) else ""
-        screen = self._front()
-        if not id or screen is None or default_namespace not in (None, self, screen):
-            return await super().run_action(action, default_namespace, namespaces)
-        if not self.is_open:
-            return True  # a click; keys wait
-        if (reason := screen.reason_against(id)) is not None:
-            if id != "back" and not id.startswith("go_"):  # these need no explanation
-                self.say(reason, severity="warning")
-        elif id in DECIDING and self.jump_guard.blocks(self.key_queue.typed_at):
-            key = self.shown_key(id)
-            self.say(f"{key} ignored: this screen has just appeared; press it again", severity="warning")
-        else:
-            await super().run_action(action, default_namespace, namespaces)
-            screen.refresh_frame()
-        return True
-
-    def action_screenshot(self, filename: str | None = None, path: str | None = None) -> None:
-        from tui.screens.file_export import export_picture
-
-        if screen := self._front():
-            export_picture(screen)
-
-    def action_views(self) -> None:
-        from tui.screens.view_list import ViewList
-
-        if screen := self._front():
-            screen.ask_user(ViewList(self.user_state, screen.current_view()), self.open_view)
-
-    def action_command_palette(self) -> None:
-        from tui.palette import Palette
-
-        if not any(isinstance(screen, Palette) for screen in self.screen_stack):
-            self.push_screen(Palette(id="--command-palette"))
-
-    action_palette = action_command_palette
-
-    def action_help(self) -> None:
-        from tui.screens.help import Help, topic_of
-
-        if screen := self._front():
-            self.push_screen(Help(topic_of(screen)))
-
-    def action_past(self) -> None:
-        from tui.screens.compare import CompareScreen
-
-        if isinstance(self.screen, CompareScreen):
-            self.pop_screen()
-        else:
-            self.push_screen(CompareScreen())
-
-    def action_what_if(self) -> None:
-        from tui.screens.what_if import WhatIfScreen
-
-        self.push_screen(WhatIfScreen())
-
-    def action_findings(self) -> None:
-        from tui.present.findings import findings_lines
-        from tui.screens.dialogs import FindingsDialog
-
-        keymap = [Content.styled(visible_line(problem, 300), "$error") for problem in self._keymap_problems]
-        self.push_screen(FindingsDialog([*keymap, *findings_lines(self.view)]))
-
-    async def action_quit(self) -> None:
-        """Close the front screen if it is on top of another one; quit otherwise."""
-        if len(self.screen_stack) > 1:
-            self.pop_screen()
-        else:
-            self.exit()
-
-    def get_system_commands(self, screen: Screen[Any]) -> list[SystemCommand]:
-        """Return none of Textual's own commands: `actions.toml` replaces them."""
-        return []
 
     # Helpers
 
