@@ -87,6 +87,8 @@ class ProjectReader:
         self._held_texts = HeldTexts()
         self._queue_at = clock()
         self._questions: Questions = {}
+        self._is_queue_due = False  # whether a search found something that the queue lacks
+        self._imports: threading.Thread | None = None
         self._view = self._scored(self.library.snapshot)
 
     def now(self) -> datetime:
@@ -147,7 +149,12 @@ class ProjectReader:
         """
         with self._lock:
             view = self._view
-            prepare = partial(self._offers.prepare, view)
+            if self._is_queue_due:
+                self._is_queue_due = False
+                queue = self._queue(view.snapshot, view.board, view.now)
+                self._view = replace(view, queue=queue, offers=self._background_search.offers)
+                return Delta(decisions=True)
+            prepare = partial(self._prepare_extraction, view)
             changed = self._background_search.look(view.snapshot, view.lazy_similarity, self.extraction, prepare)
             if changed is None:
                 changed = self._incremental_checks.look(
@@ -158,13 +165,25 @@ class ProjectReader:
                 )
             if changed is None:
                 changed = self._held_texts.look(view)
-            if changed is None:
-                return None
-            if not changed:
-                return Delta()
-            queue = self._queue(view.snapshot, view.board, view.now)
-            self._view = replace(view, queue=queue, offers=self._background_search.offers)
-            return Delta(decisions=True)
+            self._is_queue_due = bool(changed)
+            return None if changed is None else Delta()
+
+    def _prepare_extraction(self, view: ProjectState, seconds: float) -> bool:
+        """Work for some time on what extraction needs, and return whether it is ready.
+
+        What extraction imports and compiles takes 0.2 s without a pause, so a thread does it.
+        """
+        if self._imports is None:
+            self._imports = threading.Thread(target=self._import_extraction, daemon=True)
+            self._imports.start()
+        self._imports.join(seconds)
+        return not self._imports.is_alive() and self._offers.prepare(view, seconds)
+
+    def _import_extraction(self) -> None:
+        from core.scanning.engine import get_engine
+
+        get_engine()
+        _ = self._offers
 
     def search_all(self) -> ProjectState:
         """Do all steps of `search_next`, for commands that have no idle time."""

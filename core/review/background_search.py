@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from itertools import islice
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from core.base.errors import RalphdeckError
 from core.base.text import visible_line
 from core.records.extractions import Extraction
+from core.retrieval.embedding import is_available
 from core.review.context_recipients import Recipient, list_recipients
 from core.scanning.messages import find_withhold_reason
 from core.state.contexts import held_reflections
@@ -143,6 +145,7 @@ class HeldTexts:
         self._begun: datetime | None = None
         self._waiting: list[Recipient] = []
         self._next: dict[str, HeldText] = {}
+        self._embedding: threading.Thread | None = None  # compares the tasks, so that their vectors are known
 
     def look(self, view: ProjectState) -> bool | None:
         """Search one more task; whether `found` changed, None if no task was left."""
@@ -151,6 +154,8 @@ class HeldTexts:
         if not self._waiting:
             return None
         if not all(lazy.prepare(_STEP_SECONDS) for lazy in (view.lazy_learnings, view.lazy_past_tasks)):
+            return False
+        if not self._has_vectors(view):
             return False
         reader, limit = self._waiting.pop(), view.settings.injection.max_field_chars
 
@@ -170,6 +175,23 @@ class HeldTexts:
         changed, self.found = found != self.found, found
         return changed
 
+    def _has_vectors(self, view: ProjectState) -> bool:
+        """Return whether the tasks can be compared at once; a thread waits for the embedding model, which needs 1 s."""
+        embeddings = view.task_embeddings
+        if embeddings is None or not is_available():
+            return True
+        if self._embedding is None:
+            index, tasks = view.learnings, [reader.task for reader in self._waiting]
+
+            def embed() -> None:
+                for task in tasks:
+                    embeddings.closeness(task, index.work_keys, index.works)
+
+            self._embedding = threading.Thread(target=embed, daemon=True)
+            self._embedding.start()
+        self._embedding.join(_STEP_SECONDS)
+        return not self._embedding.is_alive()
+
     def _begin(self, view: ProjectState) -> None:
         """Start over if the records changed, but not within `_PAUSE` of the last start."""
         snapshot = view.snapshot
@@ -177,6 +199,6 @@ class HeldTexts:
         is_same = len(known) == len(self._known) and all(map(is_, known, self._known))
         if is_same or (self._begun is not None and view.now - self._begun < _PAUSE):
             return
-        self._known, self._begun, self._next = known, view.now, {}
+        self._known, self._begun, self._next, self._embedding = known, view.now, {}, None
         readers = list_recipients(snapshot) if view.settings.scan.holds_other_texts else ()
         self._waiting = list({reader.task: reader for reader in reversed(readers)}.values())
