@@ -134,7 +134,10 @@ class SearchIndex:
         hits: list[SearchHit] = []
         seen: set[int] = set()  # tasks of which all records were read
         kinds = kinds_mask(kind for place in filters.places for kind in place.kinds)
-        sql, values = _query(words, filters, kinds)
+        expression = match_expression(words.folded, lambda start: store.list_terms(connection, start))
+        if not expression:
+            return hits, False
+        sql, values = _query(expression, filters, kinds)
         with closing(connection.execute(sql, values)) as rows:
             for unit, task, path, attempt, data, checksum in rows:
                 if unit in seen or fresh.is_outdated(task, path if attempt is not None else None):
@@ -186,14 +189,10 @@ class SearchIndex:
                 connection.execute("COMMIT")
 
 
-def _query(words: SearchWords, filters: SearchFilters, kinds: int) -> tuple[str, list[Any]]:
+def _query(expression: str, filters: SearchFilters, kinds: int) -> tuple[str, list[Any]]:
     """Return the statement that lists the blocks with possible hits, those indexed last first."""
-    expression = match_expression(words.folded)
-    conditions = ["b.kinds & ? != 0"]
-    values: list[Any] = [kinds]
-    if expression:
-        conditions.insert(0, "words MATCH ?")
-        values.insert(0, expression)
+    conditions = ["words MATCH ?", "b.kinds & ? != 0"]
+    values: list[Any] = [expression, kinds]
     for condition, value in (
         ("u.task = ?", filters.task_id or None),
         ("ifnull(u.attempt = ?, 1)", filters.attempt),
@@ -203,8 +202,6 @@ def _query(words: SearchWords, filters: SearchFilters, kinds: int) -> tuple[str,
         if value is not None:
             conditions.append(condition)
             values.append(value)
-    source = "words w CROSS JOIN block b ON b.id = w.rowid" if expression else "block b"
-    order = "w.rowid" if expression else "b.id"
     columns = "u.id, u.task, u.path, u.attempt, b.data, b.checksum"
-    joined = f"{source} CROSS JOIN unit u ON u.id = b.unit"
-    return f"SELECT {columns} FROM {joined} WHERE {' AND '.join(conditions)} ORDER BY {order} DESC", values
+    joined = "words w CROSS JOIN block b ON b.id = w.rowid CROSS JOIN unit u ON u.id = b.unit"
+    return f"SELECT {columns} FROM {joined} WHERE {' AND '.join(conditions)} ORDER BY w.rowid DESC", values

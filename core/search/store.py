@@ -19,6 +19,7 @@ from core.storage.user_cache import code_digest
 _PACKAGES: Final = ("records", "base", "redaction", "storage", "sources", "episodes", "search")
 """Packages that affect the texts of records; after a change in them, the index is built again."""
 _APPLICATION: Final = 0x72616C70
+_LAST: Final = "\U0010ffff"
 _BUSY_SECONDS: Final = 0.2
 _PAGE_BYTES: Final = 1 << 14  # several blocks fit into a page
 _TABLES: Final = (
@@ -137,6 +138,13 @@ class Access:
                     if is_last:
                         return None
         return None
+
+
+def list_terms(connection: sqlite3.Connection, start: str) -> list[str]:
+    """Return the indexed trigrams that begin with `start`."""
+    connection.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.term USING fts5vocab(main, words, row)")
+    sql = "SELECT term FROM temp.term WHERE term >= ? AND term < ?"
+    return [term for (term,) in connection.execute(sql, (start, start + _LAST))]
 
 
 def _identity(connection: sqlite3.Connection) -> bytes:

@@ -310,7 +310,17 @@ def test_a_killed_update_leaves_an_index_that_can_be_used(paths: ProjectPaths, t
 def test_ideographs_are_looked_up_from_one_character_on() -> None:
     text = indexed_text(["an 日本語 text"])
     for word in ("日", "本語", "日本語"):
-        [*parts] = match_expression([word]).split(" ")
+        [*parts] = match_expression([word], lambda start: pytest.fail(start)).split(" ")
         assert parts
         assert all(part.strip('"') in text for part in parts)
-    assert match_expression(["ab", "1"]) == ""
+
+
+def test_short_words_are_looked_up_by_the_trigrams_that_begin_with_them(
+    paths: ProjectPaths, index: SearchIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log(paths, type="bash", output='xq q% "')
+    update(index)
+    for query in ("xq", "x", "q", "q%", "%", '"', "x q", "q% xq", "é", "zz"):
+        same(paths, index, query)
+    monkeypatch.setattr("core.search.index.unpack", lambda *_: pytest.fail("a block was read"))
+    assert not search(paths, SearchWords("zz"), index=index).total
