@@ -115,15 +115,18 @@ class PaletteCommands(Provider):
         found: set[SearchHit] = set()
         try:
             for reads_files in (False, True):
-                find = partial(services.search.search, words, filters, partial(may_read, reads_files))
-                result = await asyncio.to_thread(find)
+                snapshot = services.view.snapshot
+                find = partial(services.search.search, words, filters, snapshot, partial(may_read, reads_files))
+                result, is_complete = await asyncio.to_thread(find)
                 for rank, hit in enumerate(result.hits):
-                    record = record_of(hit, services.view.snapshot)
+                    record = record_of(hit, snapshot)
                     is_listed = hit.kind is HitKind.TASK and record in listed
                     if hit not in found and record is not None and not is_listed:
                         shown = hit_content(hit, words)
                         yield Hit(TEXTS - rank / 1000, shown, partial(self._open_hit, hit, record), text=shown.plain)
                 found.update(result.hits)
+                if is_complete:
+                    return
         finally:
             is_left = True  # the thread reads no more files
 

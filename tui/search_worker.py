@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import cached_property
-from time import sleep
+from functools import cached_property, partial
+from math import inf
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
+    from core.records.snapshot import Snapshot
     from core.search.index import SearchIndex
     from core.search.search import SearchResult
     from core.search.stamps import Freshness
@@ -33,6 +35,8 @@ class SearchWorker:
         self._fresh: Freshness | None = None
         self._lock = threading.Lock()
         self._changed: set[str] = set()  # tasks with changed files
+        self._checking: set[str] = set()  # those that are being compared with the index
+        self._checked_at = -inf
         self._must_check = True  # whether all files must be compared with the index
         self._wanted = threading.Event()
         self._stopped = False
@@ -82,33 +86,45 @@ class SearchWorker:
         fresh = self._fresh
         return (len(fresh.tasks), max(fresh.total, len(fresh.tasks))) if fresh is not None else None
 
-    def search(self, words: SearchWords, filters: SearchFilters, go_on: Callable[[], bool]) -> SearchResult:
-        """Return the first page of hits; the files that are not indexed are read until `go_on` returns False."""
+    def search(
+        self, words: SearchWords, filters: SearchFilters, snapshot: Snapshot, go_on: Callable[[], bool]
+    ) -> tuple[SearchResult, bool]:
+        """Return the first page of hits, and whether the index has all tasks.
+
+        The files of other tasks are read until `go_on` returns False. Errors are searched in `snapshot`.
+        """
         from core.search.search import search
 
         fresh = self._fresh.copy() if self._fresh is not None else None
-        with self._lock:
-            changed = list(self._changed)
+        find = partial(search, self._paths, words, filters, FIRST_PAGE, go_on=go_on, snapshot=snapshot)
         if fresh is None:
-            return search(self._paths, words, filters, FIRST_PAGE, go_on=go_on)
+            return find(), False
         if self._index.identity() != fresh.identity:  # deleted, or built again by another process
             self._must_check = True
             self.want()
+        with self._lock:
+            changed = self._changed | self._checking
         self._index.check_again(fresh, changed)
-        return search(self._paths, words, filters, FIRST_PAGE, index=self._index, fresh=fresh, go_on=go_on)
+        return find(index=self._index, fresh=fresh), fresh.is_complete
 
     def _update(self) -> bool:
         """Index all that has changed; return whether that was possible."""
         sleep(_SETTLE_SECONDS if self._fresh is not None else 0)
         with self._lock:
             changed, self._changed = self._changed, set()
-            must_check, self._must_check = self._must_check, False
-        fresh = self._index.check() if must_check or self._fresh is None else self._fresh.copy()
+            self._checking = changed
+        is_due = monotonic() - self._checked_at > _AGAIN_SECONDS
+        if self._fresh is None or (self._must_check and is_due):
+            self._must_check, self._checked_at = False, monotonic()
+            fresh = self._index.check()
+        else:
+            fresh = self._fresh.copy()
         if fresh is None:
             self._fresh = None
             return False
         self._index.check_again(fresh, changed)
         self._fresh = fresh.copy()
+        self._checking = set()
 
         def go_on(is_saved: bool) -> bool:
             if is_saved:
@@ -116,8 +132,8 @@ class SearchWorker:
             sleep(_PAUSE_SECONDS)
             return not self._stopped
 
-        if self._index.update(fresh, go_on):
+        if not self._index.update(fresh, go_on):
+            self._must_check = True
+        else:
             self._fresh = fresh
-            return True
-        self._must_check = True
-        return False
+        return not self._must_check

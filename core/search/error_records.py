@@ -19,7 +19,11 @@ from core.sources.sweep import scan_path
 from core.storage.file_reader import MAX_PATTERN_BYTES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from core.records.debug_sessions import DebugSession
+    from core.records.events import Event
+    from core.records.snapshot import Snapshot
 
 _ATTEMPT: Final = re.compile(r"(.+)\.(0|[1-9][0-9]{0,8})")
 
@@ -27,11 +31,16 @@ _ATTEMPT: Final = re.compile(r"(.+)\.(0|[1-9][0-9]{0,8})")
 class ErrorRecords(SearchReader):
     """Reads the matching records of the error log and of debug sessions."""
 
-    def hits(self) -> Iterator[SearchHit]:
-        """Yield all matching errors, in no particular order."""
-        yield from self._error_log()
-        # If several files contain a session, only the copy that is used elsewhere is searched.
-        sessions = join_sessions(session for file in self._debug_files() for session in self._sessions(file))
+    def hits(self, snapshot: Snapshot | None = None) -> Iterator[SearchHit]:
+        """Yield all matching errors, in no particular order: those of `snapshot`, or of the files."""
+        if snapshot is not None:
+            file = self._paths.relative(self._paths.events)
+            yield from (hit for event in snapshot.events if event.error for hit in self._of_event(event, file))
+            sessions: Mapping[str, DebugSession] = snapshot.debug_sessions
+        else:
+            yield from self._error_log()
+            # If several files contain a session, only the copy that is used elsewhere is searched.
+            sessions = join_sessions(session for file in self._debug_files() for session in self._sessions(file))
         for session in sessions.values():
             yield from self._failures(session)
 
@@ -42,12 +51,14 @@ class ErrorRecords(SearchReader):
             log = EventLog(file)
             log.read(line + b"\n")
             for event in log.events:
-                error = event.error
-                texts = (error.message, error.stack_trace, error.tool_name, error.context) if error else ()
-                if text := self._match(texts):
-                    task_id, attempt = self._resolve_work_id(event.loop_id)
-                    pointer, subject = f"line {number}", event.loop_id
-                    yield SearchHit(file, task_id, text, event.at, attempt, pointer, HitKind.ERROR, subject=subject)
+                yield from self._of_event(event, file, f"line {number}")
+
+    def _of_event(self, event: Event, file: str, pointer: str = "") -> Iterator[SearchHit]:
+        error = event.error
+        texts = (error.message, error.stack_trace, error.tool_name, error.context) if error else ()
+        if text := self._match(texts):
+            task_id, attempt = self._resolve_work_id(event.loop_id)
+            yield SearchHit(file, task_id, text, event.at, attempt, pointer, HitKind.ERROR, subject=event.loop_id)
 
     def _resolve_work_id(self, work_id: str) -> tuple[str, int | None]:
         """Return task ID and attempt of a work item; "" and None for a loop."""

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import takewhile
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 
@@ -21,6 +21,7 @@ from core.search.words import HitKind, SearchFilters, SearchHit, SearchPlace, Se
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
+    from core.records.snapshot import Snapshot
     from core.search.index import SearchIndex
     from core.search.stamps import Freshness
 
@@ -46,45 +47,50 @@ def search(
     index: SearchIndex | None = None,
     fresh: Freshness | None = None,
     go_on: Callable[[], bool] = lambda: True,
+    snapshot: Snapshot | None = None,
 ) -> SearchResult:
     """Find the records that contain all words and match the filters, best first.
 
     Of more than `MAX_RANKED` hits, the newest are ranked. Without an index, all files that may match are read. With an
     index, only files are read that differ from it: all files are compared with it or, if `fresh` is an earlier result
-    of `SearchIndex.check`, those of the hits. No more files are read when `go_on` returns False.
+    of `SearchIndex.check`, those of the hits. No more files are read when `go_on` returns False. Errors are
+    searched in `snapshot` if it is given.
     """
-    filters = filters or SearchFilters()
+    request = _Request(paths, words, filters or SearchFilters(), limit, go_on, snapshot)
     # Secrets are masked in the index, so a secret is only found in the files.
     if index is not None and mask_secrets(words.query) == words.query:
         most = None if limit is None else max(limit, MAX_RANKED)
         for is_checked in (fresh is None, True):
             fresh = fresh or index.check()
-            indexed = index.find(words, filters, most, fresh) if fresh is not None else None
+            indexed = index.find(words, request.filters, most, fresh) if fresh is not None else None
             if fresh is None or indexed is None:
                 break
-            result = _join(paths, words, filters, limit, fresh, go_on, *indexed)
+            result = _join(request, fresh, *indexed)
             if is_checked or index.check_again(fresh, {hit.task_id for hit in result.hits}):
                 return result
-    return _join(paths, words, filters, limit, None, go_on, [], is_cut=False)
+    return _join(request, None, [], is_cut=False)
 
 
-def _join(
-    paths: ProjectPaths,
-    words: SearchWords,
-    filters: SearchFilters,
-    limit: int | None,
-    fresh: Freshness | None,
-    go_on: Callable[[], bool],
-    indexed: list[SearchHit],
-    is_cut: bool,
-) -> SearchResult:
+class _Request(NamedTuple):
+    """The parameters of `search`."""
+
+    paths: ProjectPaths
+    words: SearchWords
+    filters: SearchFilters
+    limit: int | None
+    go_on: Callable[[], bool]
+    snapshot: Snapshot | None
+
+
+def _join(request: _Request, fresh: Freshness | None, indexed: list[SearchHit], is_cut: bool) -> SearchResult:
+    paths, words, filters, limit = request[:4]
     tasks, errors = TaskRecords(paths, words, filters.places), ErrorRecords(paths, words)
     owner_of = lru_cache(_MAX_OWNERS)(lambda task_id: read_owner(tasks, task_id))
     total = len(indexed)
 
     def matching() -> Iterator[SearchHit]:
         nonlocal total
-        for hit in _scan(paths, filters, fresh, go_on, tasks, errors):
+        for hit in _scan(request, fresh, tasks, errors):
             if is_wanted(hit, filters, owner_of):
                 total += 1
                 yield hit
@@ -103,15 +109,9 @@ def _newest_first(hit: SearchHit) -> tuple[float, str, int, int]:
     return newest, hit.task_id, hit.attempt or 0, hit.action or 0
 
 
-def _scan(
-    paths: ProjectPaths,
-    filters: SearchFilters,
-    fresh: Freshness | None,
-    go_on: Callable[[], bool],
-    tasks: TaskRecords,
-    errors: ErrorRecords,
-) -> Iterator[SearchHit]:
+def _scan(request: _Request, fresh: Freshness | None, tasks: TaskRecords, errors: ErrorRecords) -> Iterator[SearchHit]:
     """Yield the matching records that are not in the index."""
+    paths, filters, go_on = request.paths, request.filters, request.go_on
     if filters.task_id:
         names = [filters.task_id] if fresh is None or filters.task_id in fresh.tasks else []
     elif fresh is not None:
@@ -120,11 +120,11 @@ def _scan(
         names = [entry.name for entry in list_entries(paths.tasks) if entry.is_dir(follow_symlinks=False)]
     for name in takewhile(lambda _: go_on(), names):
         yield from scan_task(tasks, TaskFiles(paths, name), filters, fresh.logs if fresh is not None else ())
-    for file, (task_id, number) in fresh.other_logs.items() if fresh is not None else ():
+    for file, (task_id, number) in fresh.other_logs.items() if fresh is not None and go_on() else ():
         if filters.task_id in ("", task_id):
             yield from tasks.log(file, task_id, number)
-    if SearchPlace.ERRORS in filters.places and go_on():
-        yield from errors.hits()
+    if SearchPlace.ERRORS in filters.places and (request.snapshot is not None or go_on()):
+        yield from errors.hits(request.snapshot)
 
 
 def _place(kind: HitKind, filters: SearchFilters) -> SearchPlace:

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from core.config.paths import ProjectPaths
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
+from core.search import store
 from core.search.index import SearchIndex
 from core.search.search import SearchResult, search
 from core.search.trigrams import indexed_text, match_expression
@@ -276,10 +277,35 @@ def test_an_unwritable_folder_means_a_scan(paths: ProjectPaths, tmp_path: Path) 
     assert same(paths, index, "oauth").total
 
 
+def test_a_full_disk_means_a_scan(paths: ProjectPaths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = store.connect
+
+    def connect_to_full_disk(file: Path) -> sqlite3.Connection:
+        connection = connect(file)
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+        return connection
+
+    index = SearchIndex(paths, tmp_path / "search.sqlite3", clock=later)
+    assert index.check()
+    index.close()
+    monkeypatch.setattr(store, "connect", connect_to_full_disk)
+    for number in range(100):
+        log(paths, type="bash", output=" ".join(f"{number}-{part}" for part in range(100)))
+    fresh = index.check()
+    assert fresh
+    assert not index.update(fresh)
+    assert same(paths, index, "oauth").total
+    monkeypatch.undo()
+    index.close()
+    update(index)
+
+
 KILLED = """
 import os, sys, time
 from pathlib import Path
 from core.config.paths import ProjectPaths
+from core.search import store
 from core.search.index import SearchIndex
 calls = 0
 def clock():
