@@ -59,6 +59,7 @@ class FilteredList(BaseScreen):
         self._tab = self.TABS[0]
         self._ticks = 0
         self._board: Scoreboard | None = None  # the evidence that is shown
+        self._is_loading = True  # whether the shown records are not all, or not checked yet
         self._deciding: frozenset[str] = frozenset()
         """Keys of records whose decision is being written. The cursor does not follow them when they move."""
 
@@ -174,7 +175,8 @@ class FilteredList(BaseScreen):
 
     def _select(self, view: ProjectState, changed: Collection[str] | None = None) -> None:
         keys = self.select(view, self._query, self._sort) if changed is None else self.select_again(view, changed)
-        stays = self.table.cursor_key in self._deciding
+        stays = self.table.cursor_key in self._deciding or (self._is_loading and self.table.cursor == 0)
+        self._is_loading = not view.snapshot.complete or view.snapshot.as_of is not None
         self.table.show(keys, sorted_by=self._sort, keep_row=stays, changed=changed)
         self._count()
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+
+import pytest
 
 from tests.tui.user import NOW, open_dashboard, set_times
 
@@ -25,3 +28,18 @@ async def test_an_unreadable_list_is_not_shown_as_empty(tmp_path: Path, home: Pa
             await user.sees(text)
         await user.press("F")
         await user.sees("error-patterns.json")
+
+
+@pytest.mark.parametrize(("moved", "row"), [((), 0), (("j",), 3)])
+async def test_the_cursor_stays_on_top_while_more_records_are_read_unless_it_was_moved(
+    sample: Path, home: Path, moved: tuple[str, ...], row: int
+) -> None:
+    async with open_dashboard(sample, home) as user:
+        place, whole = user.place, user.app.view
+        newest = list(user.table.keys)[:2]
+        loops = {key: loop for key, loop in whole.snapshot.loops.items() if key not in newest}
+        part = replace(whole, snapshot=replace(whole.snapshot, loops=loops, complete=False))
+        place.refresh_view(part, None)
+        await user.press(*moved)
+        place.refresh_view(whole, None)
+        assert user.table.cursor == row
