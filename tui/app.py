@@ -235,11 +235,11 @@ class RalphdeckApp(GlobalActionApp, inherit_bindings=False):
     @on(Engine.Progress)
     def _progressed(self, message: Engine.Progress) -> None:
         self.progress, self.records = (message.done, message.total), message.records
-        if (place := self._front()) and message.records is not None:
-            for table in place.query(RecordTable):
+        if place := self._front():
+            for table in place.query(RecordTable) if message.records is not None else ():
                 if not table.keys:
                     table.redraw()
-        self._refresh_frame()
+            place.refresh_top()
 
     @on(Engine.Changed)
     def _changed(self) -> None:

@@ -35,7 +35,7 @@ _OLDER_GENERATIONS: Final = (5, 2)
 with Python's default of 10 and 10 memory grows for 15 minutes."""
 _WHILE_BUILDING: Final = (5, 200)
 """The same during the first search, whose indexes grow: a collection of all of them stops the screen for 50 ms."""
-PROGRESS_SECONDS: Final = 0.05
+PROGRESS_SECONDS: Final = 0.1
 PREPARE_SECONDS: Final = 0.01  # Seconds in which indexes for contexts are built at once.
 KEEP_SECONDS: Final = 60.0  # Seconds between two savings of the kept view.
 SEARCH_SHOWN_SECONDS: Final = 0.5  # Seconds of background search before the screen shows it; most searches end sooner.

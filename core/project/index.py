@@ -120,6 +120,7 @@ class Library:
         """Read all files, first those that lists show, newest first.
 
         `progress` is called with (files done, files in all), `publish` with partial snapshots (`complete` is False).
+        With `publish`, call `save` when the result is shown.
         """
         with self._lock, collector_off(), ExitStack() as stack:
             stamps = self._scan()
@@ -150,7 +151,8 @@ class Library:
                         publish(self._snapshot)
                         next_publish = monotonic() + max(_PUBLISH_SECONDS, _PUBLISH_SHARE * (monotonic() - begun))
             self._join()
-            self._save()
+            if publish is None:
+                self.save()
             return self._snapshot
 
     def apply(self, changed: Iterable[Path] | None) -> tuple[Snapshot, Delta]:
@@ -159,7 +161,7 @@ class Library:
             if changed is None:
                 self._update(self._scan(), self._known.keys() | self._torn.keys())
                 delta = self._join()
-                self._save()
+                self.save()
                 return self._snapshot, delta
             names = {name for path in changed if (name := self._name(path))}
             if len(names) > _SWEEP_FROM:
@@ -176,6 +178,15 @@ class Library:
         with self._lock:
             delta = self._join(now, anew=True)
             return self._snapshot, delta
+
+    def save(self) -> None:
+        """Store newly parsed files in the cache, if there is one."""
+        with self._lock:
+            changed = {file: self._known[file] for file in self._unsaved if file in self._known}
+            removed = self._unsaved - changed.keys()
+            self._unsaved.clear()
+        if self._cache is not None and (changed or removed):
+            self._cache.save(changed, removed)
 
     def copies(self, pattern_id: str) -> tuple[Pattern, ...]:
         """Return all records of an ID in pattern files and copies, that in effect first."""
@@ -369,14 +380,6 @@ class Library:
             yield self._torn[file][1].finding(file)
         for folder, problem in self._closed.items():
             yield problem.finding(folder)
-
-    def _save(self) -> None:
-        """Store newly parsed files in the cache."""
-        if self._cache is None or not self._unsaved:
-            return
-        changed = {file: self._known[file] for file in self._unsaved if file in self._known}
-        self._cache.save(changed, self._unsaved - changed.keys())
-        self._unsaved.clear()
 
 
 @contextmanager

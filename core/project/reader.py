@@ -135,7 +135,8 @@ class ProjectReader:
         self._view = kept
 
     def keep_view(self) -> None:
-        """Save the state for the next start if it has changed since the last call; needs no lock."""
+        """Save parsed files and, if it has changed since the last call, the state for the next start; needs no lock."""
+        self.library.save()
         view = self._view
         newest = view.snapshot.number, view.queue
         if self._kept is not None and view.snapshot.complete and newest != self._kept_newest:

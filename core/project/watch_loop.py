@@ -146,7 +146,7 @@ class WatchLoop:
     # Hooks of subclasses, called in the thread of `run`.
 
     def prepare(self) -> None:
-        """Prepare the first turn; file changes are already collected when this is called."""
+        """Prepare the first turn, before files are watched; a sweep will find what changes meanwhile."""
 
     def changed(self, before: ProjectState, after: ProjectState, delta: Delta) -> None:
         """Handle a new state after files were read; the delta may be empty."""
@@ -192,9 +192,10 @@ class WatchLoop:
     # The loop.
 
     def run(self) -> None:
+        # Adding watches to all folders would slow down the first load; the watcher begins with a sweep.
+        self._guarded(self.prepare)
         is_record = self.project.library.is_record
         with Watcher(self.project.project, self.project.settings.watch, self._noticed, is_record=is_record) as watcher:
-            self._guarded(self.prepare)
             while self._jobs or not self._stopped:
                 self._guarded(lambda: self._turn(watcher))
 

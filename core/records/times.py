@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 
 _EPOCH_MS_FROM: Final = 1e11
@@ -19,6 +20,8 @@ def parse_time(value: Any) -> datetime | None:
 
     A string without a time zone is taken as UTC.
     """
+    if type(value) is str:
+        return _parse_text(value) if 8 <= len(value) <= MAX_TIME_LENGTH else None
     if isinstance(value, bool) or value is None:
         return None
     try:
@@ -26,21 +29,25 @@ def parse_time(value: Any) -> datetime | None:
             if not math.isfinite(value) or value <= 0:
                 return None
             return datetime.fromtimestamp(value / 1000 if value >= _EPOCH_MS_FROM else value, UTC)
-        if isinstance(value, datetime):
-            moment = value
-        elif isinstance(value, str) and 8 <= len(value) <= MAX_TIME_LENGTH:
-            text = value.strip()
-            is_usual = text[13:14] == ":"  # skips the substitution, the slowest step, for valid times
-            moment = datetime.fromisoformat(text if is_usual else _LONG_HOUR.sub(r"T\1:", text))
-        else:
-            return None
-        if moment.tzinfo is UTC:
-            return moment
-        if moment.tzinfo is None:
-            return moment.replace(tzinfo=UTC)
-        return moment.astimezone(UTC)
+        return _in_utc(value) if isinstance(value, datetime) else None
     except (ValueError, OverflowError, OSError):
         return None
+
+
+@lru_cache(1024)  # the files of one loop repeat its times
+def _parse_text(text: str) -> datetime | None:
+    text = text.strip()
+    is_usual = text[13:14] == ":"  # skips the substitution, the slowest step, for valid times
+    try:
+        return _in_utc(datetime.fromisoformat(text if is_usual else _LONG_HOUR.sub(r"T\1:", text)))
+    except (ValueError, OverflowError):
+        return None
+
+
+def _in_utc(moment: datetime) -> datetime:
+    if moment.tzinfo is UTC:
+        return moment
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def day_of(moment: datetime) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from operator import attrgetter
@@ -66,6 +67,7 @@ class ParseCache:
 
     def __init__(self, file: Path) -> None:
         self._file = file
+        self._lock = threading.Lock()
         self._version = code_version()
 
     def load(self, stamps: Mapping[str, Stamp]) -> dict[str, bytes]:
@@ -86,7 +88,7 @@ class ParseCache:
             if (value := _encode(parsed))
         ]
         unsaved = changed.keys() - {path for path, _, _ in rows}
-        with contextlib.suppress(sqlite3.Error, OSError), self._open() as connection, connection:
+        with self._lock, contextlib.suppress(sqlite3.Error, OSError), self._open() as connection, connection:
             connection.executemany(
                 "DELETE FROM contribution WHERE path = ?", ((path,) for path in (*removed, *unsaved))
             )

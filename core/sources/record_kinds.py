@@ -113,7 +113,7 @@ IGNORED_FOLDERS: Final = frozenset(
 """Names of folders that are not scanned, to save time; folders in `NAMED_BY_ID` may still contain such names."""
 
 
-@lru_cache(1024)
+@lru_cache(1 << 17)  # loading and each sweep ask for every file, and matching a path takes long
 def kind_of(file: str) -> RecordKind | None:
     """Return the kind of a project-relative file; None if it is not read."""
     match = _PATH.fullmatch(file)

@@ -83,7 +83,7 @@ class Watcher:
         self._events: FolderEvents | None = None
         self._watched: tuple[_Identity, ...] = ()
         self._polling_until = 0.0
-        self._mode = (WatchMode.WAITING, "not started")
+        self._mode = (WatchMode.EVENTS, "")  # expected; a sweep finds what changes until the folders are watched
         # The following is shared with watchdog's threads and guarded by the condition.
         self._wake = threading.Condition()
         self._stopping = False

@@ -226,10 +226,13 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         """Draw the top bar and the key line."""
         if not self.is_mounted:
             return
-        bar, keys = self.query_one(TopBar), self.query_one(KeyLine)
-        left, right = self.services.top_items(self.place)
-        bar.show(left, right)
-        keys.show(*self._key_items())
+        self.refresh_top()
+        self.query_one(KeyLine).show(*self._key_items())
+
+    def refresh_top(self) -> None:
+        """Draw the top bar."""
+        if self.is_mounted:
+            self.query_one(TopBar).show(*self.services.top_items(self.place))
 
     def _key_items(self) -> tuple[list[Item], list[Item]]:
         offered: list[Item] = []

@@ -22,6 +22,7 @@ from core.project.index import UNREADABLE_AFTER, Library
 from core.records.findings import Severity
 from core.records.loops import LoopStatus
 from core.records.snapshot import Snapshot
+from core.sources.sweep import scan
 from core.storage import file_reader
 from core.storage.file_reader import RawFile
 
@@ -437,6 +438,18 @@ class TestReopening:
         again = project.open(cache=True).load()
         assert again.loops[LOOP].status is LoopStatus.FAILED
         assert not again.patterns
+
+    def test_what_was_read_is_stored_after_the_result_is_shown(
+        self, project: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        project.state()
+        library = project.open(cache=True)
+        library.load(publish=lambda _: None)
+        assert project.open(cache=True)._cache.load(scan(project.paths)) == {}  # type: ignore[union-attr]
+        library.save()
+        with monkeypatch.context() as patch:
+            patch.setattr(core.project.index, "read_file", lambda *_args: pytest.fail("read again"))
+            assert set(project.open(cache=True).load().loops) == {LOOP}
 
     def test_a_refused_file_is_not_read_again(self, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
         project.write("ralph/heartbeats/x.json", b"[" * 5000)

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+import core.project.watch_loop
 from core.base.errors import Refused
 from core.config.settings import ExtractionSettings
 from core.curation.commands import Extract, Undo
@@ -175,3 +177,21 @@ def test_events_alone_are_not_reported_as_a_change_of_the_watch_mode(tmp_path: P
         loop.submit(lambda: None)
         loop._turn(watcher)  # type: ignore[arg-type]
     assert reported == [WatchMode.EVENTS, WatchMode.POLLING]
+
+
+def test_files_are_watched_after_they_were_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = []
+
+    class Loop(WatchLoop):
+        def prepare(self) -> None:
+            steps.append("read")
+
+    def watch(*_: object, **__: object) -> nullcontext[None]:
+        steps.append("watch")
+        return nullcontext()
+
+    monkeypatch.setattr(core.project.watch_loop, "Watcher", watch)
+    loop = Loop(opened(project(tmp_path)))
+    loop.stop()
+    loop.run()
+    assert steps == ["read", "watch"]
