@@ -87,16 +87,21 @@ class SearchWorker:
         return (len(fresh.tasks), max(fresh.total, len(fresh.tasks))) if fresh is not None else None
 
     def search(
-        self, words: SearchWords, filters: SearchFilters, snapshot: Snapshot, go_on: Callable[[], bool]
+        self,
+        words: SearchWords,
+        filters: SearchFilters,
+        snapshot: Snapshot,
+        go_on: Callable[[], bool],
+        limit: int = FIRST_PAGE,
     ) -> tuple[SearchResult, bool]:
-        """Return the first page of hits, and whether the index has all tasks.
+        """Return the best hits, and whether the index has all tasks.
 
         The files of other tasks are read until `go_on` returns False. Errors are searched in `snapshot`.
         """
         from core.search.search import search
 
         fresh = self._fresh.copy() if self._fresh is not None else None
-        find = partial(search, self._paths, words, filters, FIRST_PAGE, go_on=go_on, snapshot=snapshot)
+        find = partial(search, self._paths, words, filters, limit, go_on=go_on, snapshot=snapshot)
         if fresh is None:
             return find(), False
         if self._index.identity() != fresh.identity:  # deleted, or built again by another process

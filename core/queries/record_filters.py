@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
@@ -169,16 +169,19 @@ class MemoryCatalog:
         newer._attempt_texts = {**self._attempt_texts, **_texts(changed, _attempt_text, self._attempt_texts)}
         return newer
 
-    def select_tasks(self, query: Query) -> list[FoundTask]:
-        """Return the tasks that match or have matching attempts, in catalog order."""
+    def select_tasks(self, query: Query, found_ids: Container[str] = ()) -> list[FoundTask]:
+        """Return the tasks that match or have matching attempts, in catalog order.
+
+        All words of the query were found in other texts of the tasks and attempts with `found_ids`.
+        """
         terms = query.terms
         found: list[FoundTask] = []
         for task in self.tasks.values():
-            own = all(self._task_matches(task, term) != term.negated for term in terms)
+            own = all(self._task_matches(task, term, found_ids) != term.negated for term in terms)
             attempts = tuple(
                 attempt
                 for attempt in self.attempts.get(task.id, ())
-                if all(self._attempt_matches(attempt, task, term) != term.negated for term in terms)
+                if all(self._attempt_matches(attempt, task, term, found_ids) != term.negated for term in terms)
             )
             if own or attempts:
                 found.append(FoundTask(task, own, attempts))
@@ -189,7 +192,7 @@ class MemoryCatalog:
         matches, terms = self._session_matches, query.terms
         return [one for one in self.sessions.values() if all(matches(one, term) != term.negated for term in terms)]
 
-    def _task_matches(self, task: Task, term: Term) -> bool:
+    def _task_matches(self, task: Task, term: Term, found_ids: Container[str]) -> bool:
         value = term.value
         match term.field:
             case "is":
@@ -199,11 +202,11 @@ class MemoryCatalog:
                 agents = (task.agent, *(attempt.agent for attempt in self.attempts.get(task.id, ())))
                 return any(value in agent.lower() for agent in agents)
             case "":
-                return value in self._task_texts[task.id][1]
+                return value in self._task_texts[task.id][1] or (not term.negated and task.id in found_ids)
             case field:
                 return _TASK_TESTS[field](task, value)
 
-    def _attempt_matches(self, attempt: Attempt, task: Task, term: Term) -> bool:
+    def _attempt_matches(self, attempt: Attempt, task: Task, term: Term, found_ids: Container[str]) -> bool:
         value = term.value
         match term.field:
             case "is":
@@ -214,7 +217,8 @@ class MemoryCatalog:
             case "agent":
                 return value in (attempt.agent or task.agent).lower()
             case "":
-                return value in self._attempt_texts[attempt.id][1] or value in self._task_texts[task.id][1]
+                known = value in self._attempt_texts[attempt.id][1] or value in self._task_texts[task.id][1]
+                return known or (not term.negated and attempt.id in found_ids)
             case field:
                 return _TASK_TESTS[field](task, value)
 

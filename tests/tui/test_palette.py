@@ -62,7 +62,7 @@ async def test_without_an_index_the_palette_shows_a_note_and_reads_the_files(exa
     async with open_dashboard(examples, home) as user:
         found = await search(user, "quetzal")
         assert "action  task-001.2 action" in found
-        assert "There is no search index yet" in found
+        assert "no search index yet" in found
 
 
 async def test_what_is_written_meanwhile_is_found_before_it_is_indexed(examples: Path, home: Path) -> None:

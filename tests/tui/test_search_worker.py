@@ -84,8 +84,8 @@ def test_a_search_does_not_wait_for_an_update(paths: ProjectPaths, monkeypatch: 
         assert may_end.wait(20)
 
     monkeypatch.setattr("core.search.index.SLICE_SECONDS", 0.0)
-    monkeypatch.setattr(search_worker, "sleep", lambda seconds: pause(seconds) if worker.missing else None)
     worker = SearchWorker(paths)
+    monkeypatch.setattr(search_worker, "sleep", lambda seconds: pause(seconds) if worker.missing else None)
     with running(worker):
         worker.want()
         assert begun.wait(20)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
@@ -62,16 +62,22 @@ class Tree:
     earlier: Mapping[str, int]
 
 
-def tree(catalog: MemoryCatalog, query: Query, sort: tuple[str, bool], folded: Mapping[str, bool]) -> Tree:
+def tree(
+    catalog: MemoryCatalog,
+    query: Query,
+    sort: tuple[str, bool],
+    folded: Mapping[str, bool],
+    found_ids: Container[str] = (),
+) -> Tree:
     """Build the rows for a filter; a task is shown if one of its attempts matches.
 
     `sort` is an order of tasks in `ORDERS`, and whether it is descending; sessions are always newest first, by their
     escalation or last change. `folded` has the rows that the user folded (True) or unfolded; by default ended tasks and
-    earlier attempts are folded.
+    earlier attempts are folded. `found_ids` are those of `MemoryCatalog.select_tasks`.
     """
     sessions = sorted(catalog.select_sessions(query), key=newest_first)
     matching = {session.id for session in sessions}
-    found = catalog.select_tasks(query)
+    found = catalog.select_tasks(query, found_ids)
     order, descending = sort
     rank = ORDERS[order]
     found.sort(key=lambda one: (rank(one.task, catalog.attempts.get(one.task.id, ())), one.task.id), reverse=descending)

@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Final
 from textual.content import Content
 from textual.style import Style
 
+from core.base.errors import BadInput
 from core.base.text import plural, visible_line
-from core.search.words import HitKind
+from core.search.words import HitKind, SearchWords
 from tui.present.memory import attempt_key, session_key, task_key
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from core.queries.filter_parser import Query
     from core.records.snapshot import Snapshot
-    from core.search.words import SearchHit, SearchWords
+    from core.search.words import SearchHit
 
 _SHOWN: Final = 120  # maximum characters of the text
 _FOUND: Final = Style(underline=True, bold=True)
@@ -59,9 +63,29 @@ def record_of(hit: SearchHit, snapshot: Snapshot) -> tuple[str, str] | None:
     return ("loops", hit.subject) if hit.subject in snapshot.loops else None
 
 
+def search_words(query: Query) -> SearchWords | None:
+    """Return the words of a filter that are searched in all texts; None if there are none."""
+    values = [term.value for term in query.terms if not (term.field or term.negated)]
+    try:
+        return SearchWords(" ".join(f'"{value}"' if " " in value else value for value in values))
+    except BadInput:
+        return None
+
+
+def hits_by_record(hits: Iterable[SearchHit], query: Query) -> dict[str, SearchHit]:
+    """Return the best hit without an excluded word of each task and attempt, by its ID; hits are sorted, best first."""
+    excluded = [term.value for term in query.terms if term.negated and not term.field]
+    found: dict[str, SearchHit] = {}
+    for hit in hits:
+        text = hit.text.lower()
+        if hit.task_id and not any(word in text for word in excluded):
+            found.setdefault(hit.task_id if hit.attempt is None else f"{hit.task_id}.{hit.attempt}", hit)
+    return found
+
+
 def index_note(missing: tuple[int, int] | None) -> str:
     """Describe what a search reads from files; "" if all is indexed."""
     if missing is None:
-        return "There is no search index yet: all files are read, which takes longer"
+        return "no search index yet; reading all files"
     left, total = missing
-    return f"{total - left:,} of {plural(total, 'task')} indexed; the files of the others are read" if left else ""
+    return f"{total - left:,} of {plural(total, 'task')} indexed; reading the others" if left else ""

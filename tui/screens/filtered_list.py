@@ -117,6 +117,10 @@ class FilteredList(BaseScreen):
     def tab_note(self, key: str | None) -> Content | None:
         return None
 
+    def filter_note(self) -> str:
+        """Return a problem of the filter or its result; may be untrusted."""
+        return next(iter(self._query.problems), "")
+
     def activity(self) -> Iterable[datetime | None]:
         """Return the last activity of the records whose age may be shown in seconds."""
         return ()
@@ -183,8 +187,8 @@ class FilteredList(BaseScreen):
     def _count(self) -> None:
         shown, total = self.matching(len(self.table.keys)), self.total(self.view)
         parts: list[str | tuple[str, str]] = []
-        if self._query.problems:
-            parts.append((visible_line(self._query.problems[0], 60) + "  ", "$warning"))
+        if note := self.filter_note():
+            parts.append((visible_line(note, 60) + "  ", "$warning"))
         if marked := len(self.table.marked):
             parts.append((f"{marked:,} selected  ", "$accent"))
         parts.append(f"{shown:,} of {total:,}" if shown != total else f"{total:,}")

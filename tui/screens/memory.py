@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from textual import events, on
@@ -14,9 +15,12 @@ from textual.content import Content
 
 from core.queries.memory_links import MemoryLinks
 from core.queries.record_filters import MEMORY_FIELDS, MemoryCatalog
+from core.search.search import MAX_RANKED
+from core.search.words import SearchFilters
 from tui.present import memory as present
 from tui.present import memory_groups
 from tui.present.memory import ESCALATIONS, SESSIONS, TASKS, Tree, earlier_key, parts, task_key, tree
+from tui.present.text_hits import hit_content, hits_by_record, index_note, search_words
 from tui.screens.memory_details import DETAIL_SHARE, TABS, MemoryDetails
 from tui.screens.replay import ReplayScreen
 from tui.widgets.text_pane import TextPane
@@ -24,13 +28,16 @@ from tui.widgets.text_pane import TextPane
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from core.queries.filter_parser import Query
+    from core.queries.filter_parser import Query, Term
     from core.records.episodes import Attempt
     from core.records.snapshot import Delta
+    from core.search.search import SearchResult
+    from core.search.words import SearchHit, SearchWords
     from core.state.project_state import ProjectState
     from tui.present.glyphs import Cells
 
 ALL_COLUMNS: Final = 115  # cells of the list from which it shows the number of actions
+PAUSE_SECONDS: Final = 0.1  # seconds without typing before all texts are searched
 MOST_FOLDED: Final = 400  # rows whose folded state is saved between runs, the most recent ones
 _ABOUT_RECORDS: Final = frozenset({"to_loop", "to_patterns", "to_reflections", "edit_file", "copy"})
 _FOLDED: Final = "memory-folded"  # key of the folded rows in the user state
@@ -50,6 +57,11 @@ class MemoryScreen(MemoryDetails):
         self._tree = Tree((), {}, {}, {})
         self._open: Sequence[Attempt] = ()  # the attempts without an end
         self._folded: dict[str, bool] = {}  # rows that the user folded (True) or unfolded
+        self._words: SearchWords | None = None  # those of the filter, searched in all texts of tasks and attempts
+        self._searched: tuple[Term, ...] = ()  # terms of that filter
+        self._must_search = False
+        self._found: dict[str, SearchHit] = {}  # best hit by ID of the task or attempt
+        self._found_note = ""
 
     def compose_details(self) -> ComposeResult:
         with Horizontal():
@@ -95,6 +107,7 @@ class MemoryScreen(MemoryDetails):
         elif delta is None or self.is_affected_by(delta):
             self._catalog = MemoryCatalog(view.snapshot, self._catalog)
             self._open = [attempt for attempt in view.snapshot.attempts.values() if attempt.is_open]
+            self._must_search = True
         if delta is None:
             self.links = MemoryLinks(view.snapshot, self._catalog)
         else:
@@ -119,8 +132,55 @@ class MemoryScreen(MemoryDetails):
 
     def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
         """Return the matching rows that are not inside a folded row."""
-        self._tree = tree(self._catalog, query, sort or self.TABLE.sorts[0], self._folded)
+        self._search_texts(query)
+        self._tree = tree(self._catalog, query, sort or self.TABLE.sorts[0], self._folded, self._found)
         return self._tree.keys
+
+    def _search_texts(self, query: Query) -> None:
+        """Search the words of a filter in all texts, first in the index, and select the rows again."""
+        if query.terms == self._searched and not self._must_search:
+            return
+        if query.terms != self._searched:
+            self._found, self._found_note = {}, ""
+        self._searched, self._must_search = query.terms, False
+        self._words = words = search_words(query)
+        if words is None:
+            return
+        services, snapshot = self.services, self.view.snapshot
+
+        def search(*, reads_files: bool) -> None:
+            self.run_in_thread(
+                "texts",
+                lambda: services.search.search(
+                    words, SearchFilters(), snapshot, lambda: reads_files and self._words is words, MAX_RANKED
+                ),
+                partial(show, reads_files=reads_files),
+                pause=PAUSE_SECONDS,
+            )
+
+        def show(found: tuple[SearchResult, bool], *, reads_files: bool) -> None:
+            if self._words is not words:
+                return
+            result, is_complete = found
+            self._found = hits_by_record(result.hits, query)
+            self._found_note = "" if is_complete or reads_files else index_note(services.search.missing)
+            if not result.is_exact:
+                self._found_note = f"only the newest {MAX_RANKED:,} texts"
+            if not (is_complete or reads_files):
+                search(reads_files=True)
+            self._select(self.view)
+            self._show_details(top=False)
+
+        search(reads_files=False)
+
+    def filter_note(self) -> str:
+        return super().filter_note() or self._found_note
+
+    def details(self, key: str, tab: str) -> Sequence[Content]:
+        """Return the details of a row, below the text that was found in it."""
+        lines = super().details(key, tab)
+        hit = self._found.get(parts(key)[1])
+        return lines if hit is None or self._words is None else (hit_content(hit, self._words), Content(""), *lines)
 
     def total(self, view: ProjectState) -> int:
         return len(self._catalog.tasks) + len(self._catalog.sessions)
@@ -174,7 +234,9 @@ class MemoryScreen(MemoryDetails):
         if key in self._tree.folds and key is not None:
             self._fold(key, not self._tree.folds[key])
         elif attempt := self._attempt_of(key):
-            self.app.push_screen(ReplayScreen(attempt.task_id, attempt.number, self.links))
+            hit = self._found.get(attempt.id)
+            position = hit.action - 1 if hit is not None and hit.action is not None else None
+            self.app.push_screen(ReplayScreen(attempt.task_id, attempt.number, self.links, position))
         else:
             self.action_whole()
 

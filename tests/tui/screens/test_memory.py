@@ -321,3 +321,24 @@ async def test_an_empty_project_explains_what_to_do(tmp_path: Path, home: Path) 
         await user.go("memory")
         await user.sees("Nothing here yet", "ralphdeck task init")
         await user.press("enter", "left", "right", "v", "l", "p", "r", "o", "y", "S", "escape")
+
+
+async def test_the_filter_finds_attempts_by_the_output_of_their_actions(sample: Path, home: Path) -> None:
+    log = sample / ".aiwg/ralph/tasks" / ENDED / "attempts/002/actions.jsonl"
+    log.write_text(log.read_text() + json.dumps({"type": "bash", "output": "saw a quetzal\x1b[31m [b]fly"}) + "\n")
+    async with open_dashboard(sample, home) as user:
+        await in_memory(user)
+        await user.filter("quetzal fly")
+        await user.until(lambda: attempt_key(f"{ENDED}.2") in user.table.keys, "the attempt in the list")
+        await user.settled()
+        assert kinds(user) == ["group", "task", "attempt"]
+        await at(user, attempt_key(f"{ENDED}.2"))
+        assert "saw a quetzal\N{SYMBOL FOR ESCAPE}[31m [b]fly" in details(user)
+        await user.press("enter")
+        await user.until(lambda: isinstance(user.app.screen, ReplayScreen), "the replay")
+        await user.sees("quetzal")
+        await user.press("escape")
+        for text in ("quetzal -fly", "quetzal is:task"):
+            await user.filter(text)
+            await user.settled()
+            assert not user.table.keys, text
