@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual import events
@@ -20,6 +21,7 @@ from core.curation.commands import Deprecate, Note, Promote, Reset
 from core.curation.curator import Curator
 from core.curation.decision_writer import Decided
 from core.demo.sample import copy_sample
+from core.project.kept_project import KeptProject
 from core.project.project import Project
 from core.records.patterns import Maturity
 from core.records.snapshot import Snapshot
@@ -164,6 +166,50 @@ async def test_one_big_file_shows_how_far_it_is_read(sample: Path, home: Path) -
         go_on.set()
         await user.sees("4 loops running", "40 by score")
         assert "reading" not in user.text()
+
+
+async def test_what_the_last_run_showed_is_drawn_until_it_is_checked(
+    sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+    last_run = Project(ProjectPaths(sample), Settings(), by="ana", clock=lambda: NOW)
+    last_run.load()
+    last_run.keep_view()
+    key = next(loop.id for loop in last_run.view.snapshot.loops.values() if loop.directory)
+    state = sample / last_run.view.snapshot.loops[key].files[0]
+    state.write_text(json.dumps(json.loads(state.read_text()) | {"task": "A task that is new"}))
+    app = make_app(sample, home, place="loops")
+    app.open_kept = lambda: KeptProject.open(ProjectPaths(sample), Settings(), "ana", lambda: NOW)
+    open_project, go_on, check = app.open_project, threading.Event(), threading.Event()
+    project = open_project()
+    load = project.load
+
+    def slow(*rest: Any) -> ProjectState:
+        rest[0](300, 900)
+        check.wait(10)
+        return load(*rest)
+
+    project.load = slow  # type: ignore[method-assign]
+    app.open_project = lambda: (go_on.wait(10) and project) or project
+    async with app.run_test(size=(200, 40)) as pilot:
+        user = User(app, pilot)
+        await user.sees("as of 21:00, checking", "3 Review·13")
+        assert len(user.table.keys) == len(last_run.view.snapshot.loops)
+        assert not app.is_open
+        await pilot.click(TopBar, offset=spot(user, TopBar, "Patterns"))
+        go_on.set()
+        await user.until(lambda: app.is_open, "the project to be open")
+        await user.sees("as of 21:00, checking 33 %")
+        assert user.place.place == "loops", "clicks wait until the project is open"
+        await user.press("2", "p")
+        assert user.toasts() == ["The records are still being checked; try again in a moment"]
+        await user.press("1")
+        check.set()
+        await user.sees("live", "A task that is new")
+        assert "as of" not in user.text()
+        await user.press("2")
+        await user.decides("p")
+        assert app.view.snapshot.decisions
 
 
 async def test_quitting_during_the_load_does_not_wait(sample: Path, home: Path) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
@@ -221,6 +224,70 @@ def test_the_view_of_another_project_or_a_link_is_ignored(project: Path, tmp_pat
     assert KeptView(project, SETTINGS).load() is None
 
 
+def kill_while_saving(project: Path, blocks: int) -> None:
+    """Save a view in another process, which is killed after this number of blocks."""
+    code = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from core.project import kept_view\n"
+        "from tests.core.project.test_kept_view import opened\n"
+        "blocks, left = kept_view.KeptView._blocks, int(sys.argv[2])\n"
+        "def cut(self, *rest):\n"
+        "    for number, block in enumerate(blocks(self, *rest)):\n"
+        "        if number == left: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "        yield block\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "kept_view.KeptView._blocks = cut\n"
+        "project = opened(Path(sys.argv[1]))\n"
+        "project.load()\n"
+        "project.keep_view()\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code, str(project), str(blocks)], check=False)
+    assert ended.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("blocks", [0, 1, 3, 1000])
+def test_a_process_that_is_killed_while_it_saves_leaves_the_older_view(kept: Path, blocks: int) -> None:
+    states, _ = shown_while_loading(kept)
+    shutil.rmtree(next((kept / ".aiwg/ralph/loops").iterdir()))
+    kill_while_saving(kept, blocks)
+    again, final = shown_while_loading(kept)
+    assert RECORDS(again[0].snapshot) == RECORDS(states[0].snapshot)
+    assert replace(final.snapshot, number=0) == from_nothing(kept)
+
+
+def test_a_process_that_is_killed_while_it_saves_the_first_view_leaves_none(project: Path) -> None:
+    kill_while_saving(project, 3)
+    _, final = shown_while_loading(project)
+    assert KeptView(project, SETTINGS).load() is None
+    assert replace(final.snapshot, number=0) == from_nothing(project)
+
+
+def test_other_settings_or_another_program_have_no_view(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert KeptView(kept, SETTINGS).load() is not None
+    assert KeptView(kept, Settings(interval_level=0.8)).load() is None
+    monkeypatch.setattr("core.project.kept_view.code_digest", lambda packages: b"newer")
+    assert KeptView(kept, SETTINGS).load() is None
+
+
+def test_the_view_of_loops_needs_neither_scores_nor_the_program(kept: Path) -> None:
+    code = (
+        "import sys\n"
+        "from datetime import UTC, datetime\n"
+        "from pathlib import Path\n"
+        "from core.config.paths import ProjectPaths\n"
+        "from core.config.settings import Settings\n"
+        "from core.project.kept_project import KeptProject\n"
+        "view = KeptProject.open(ProjectPaths(Path(sys.argv[1])), Settings(), '', lambda: datetime.now(UTC)).view\n"
+        "assert view.snapshot.loops and view.pending_count\n"
+        "for id in view.snapshot.loops: view.outcome(id), view.loop_patterns(id)\n"
+        "import tui.screens.loops\n"
+        "print(*({'numpy', 'core.project.project', 'core.curation', 'core.learning.scoreboard'} & {*sys.modules}))\n"
+    )
+    found = subprocess.run([sys.executable, "-c", code, str(kept)], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == ""
+
+
 def test_the_file_is_private_and_drafts_of_killed_processes_go(project: Path) -> None:
     first = opened(project)
     first.load()
@@ -260,4 +327,10 @@ def test_any_old_view_gives_what_a_load_from_nothing_gives(tmp_path: Path, old: 
             first.load()
             first.keep_view()
     _, final = shown_while_loading(project)
-    assert replace(final.snapshot, number=0) == from_nothing(project)
+    scored = Project(ProjectPaths(project), SETTINGS, by="ana", clock=lambda: NOW, cache=False).load()
+    assert replace(final.snapshot, number=0) == replace(scored.snapshot, number=0)
+    assert final.queue == scored.queue
+    assert [final.assessment(id) for id in final.snapshot.patterns] == [
+        scored.assessment(id) for id in scored.snapshot.patterns
+    ]
+    assert all(final.outcome(id) == scored.outcome(id) for id in final.snapshot.loops)
