@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from core.learning.evidence_inputs import EvidenceInputs
 from core.learning.outcomes import Outcome, OutcomeSignals, score_outcome
-from core.project.kept_view import KeptState, KeptView
+from core.project.kept_view import KeptSnapshot, KeptState, KeptView
 from core.state.project_state import ProjectState
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
     from core.debug_memory.index import LazyDebugIndex
-    from core.learning.inversion_rules import Inversion
     from core.learning.recorded_uses import LoopPatterns
     from core.learning.scoreboard import Scoreboard
     from core.records.loops import LoopDetails
@@ -63,16 +62,16 @@ class KeptProjectState(ProjectState):
 
     @classmethod
     def of(cls, kept: KeptState, settings: Settings, now: datetime) -> Self:
-        made = cls.__new__(cls)
+        made, snapshot = cls.__new__(cls), KeptSnapshot.of(kept)
         values = {
-            "snapshot": kept.snapshot,
+            "snapshot": snapshot,
             "settings": settings,
             "now": now,
             "offers": {},
             "_kept": kept,
             "embeddings": None,
             "task_embeddings": None,
-            "_inputs": EvidenceInputs.of(kept.snapshot, settings.learning),
+            "_inputs": EvidenceInputs.of(snapshot, settings.learning),
         }
         for name, value in values.items():
             object.__setattr__(made, name, value)
@@ -106,10 +105,8 @@ class KeptProjectState(ProjectState):
         return Scoreboard.build(self.snapshot, self.now, self.settings)
 
     def queue_of_last_run(self) -> tuple[ReviewItem, ...]:
-        def propose(pattern_id: str) -> Inversion:
-            return self.board.proposal(pattern_id)
-
-        return self._kept.queue(propose)
+        board = self.board
+        return tuple(item for item in self._kept.queue(board.proposal) if item.propose is None or item.subject in board)
 
 
 def _index(state: KeptProjectState) -> LazyPatternIndex:

@@ -137,8 +137,7 @@ class KeptView:
             return None
         remaining = iter(blocks)
         kept.parts = {name: tuple(islice(remaining, count)) for name, count in header.counts.items()}
-        kept.snapshot = KeptSnapshot.of(kept, header.as_of)
-        kept.questions = header.questions
+        kept.as_of, kept.questions = header.as_of, header.questions
         return kept
 
     def _remove_old_drafts(self, now: datetime) -> None:
@@ -151,7 +150,7 @@ class KeptView:
 class KeptState:
     """A saved state in an open file. Damaged parts are like empty ones."""
 
-    snapshot: KeptSnapshot
+    as_of: datetime
     questions: int  # number of review questions
 
     def __init__(self, descriptor: int) -> None:
@@ -180,8 +179,7 @@ class KeptState:
         from core.project.kept_queue import decode_queue
 
         with contextlib.suppress(*_UNUSABLE):
-            found = decode_queue(self._data(self.parts[_QUEUE][0]), propose)
-            return tuple(item for item in found if item.propose is None or item.subject in self.snapshot.patterns)
+            return decode_queue(self._data(self.parts[_QUEUE][0]), propose)
         return ()
 
     def _data(self, block: _Block) -> bytes:
@@ -195,9 +193,10 @@ class KeptSnapshot(Snapshot):
     _kept: KeptState
 
     @classmethod
-    def of(cls, kept: KeptState, as_of: datetime) -> Self:
+    def of(cls, kept: KeptState) -> Self:
         made = cls.__new__(cls)
-        values = {"number": 0, "unreadable": MappingProxyType({}), "complete": False, "as_of": as_of, "_kept": kept}
+        unreadable = MappingProxyType[str, datetime]({})
+        values = {"number": 0, "unreadable": unreadable, "complete": False, "as_of": kept.as_of, "_kept": kept}
         for name, value in values.items():
             object.__setattr__(made, name, value)
         return made

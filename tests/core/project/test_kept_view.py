@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import signal
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
@@ -22,7 +24,7 @@ from core.config.settings import Settings
 from core.curation import commands
 from core.demo.sample import copy_sample
 from core.project.index import Library
-from core.project.kept_project import KeptProject
+from core.project.kept_project import KeptProject, KeptProjectState
 from core.project.kept_view import KeptView
 from core.project.project import Project
 from core.records.events import Event
@@ -222,6 +224,20 @@ def test_the_view_of_another_project_or_a_link_is_ignored(project: Path, tmp_pat
     moved = file.rename(file.with_name("elsewhere"))
     file.symlink_to(moved)
     assert KeptView(project, SETTINGS).load() is None
+
+
+def test_nothing_of_the_view_stays_in_memory_after_the_check(kept: Path) -> None:
+    project = reopened_as_kept(kept)
+    view = project.view
+    assert view.queue and view.board and view.index and isinstance(view, KeptProjectState)
+    shown = weakref.ref(view._kept)
+    del view
+    gc.disable()  # the dashboard excludes what is loaded at the start from collections
+    try:
+        project.load()
+        assert shown() is None
+    finally:
+        gc.enable()
 
 
 def kill_while_saving(project: Path, blocks: int) -> None:
