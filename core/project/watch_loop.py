@@ -26,7 +26,7 @@ SETTLING_SECONDS: Final = 1.0  # time that a finished loop gets to write its las
 REASON: Final = "unattended, when the loop ended"
 REFRESH_SECONDS: Final = 10.0  # how often the activity of loops is checked when no file changes
 BATCH_BURST: Final = 60  # batches of file changes that are applied without delay after a quiet time
-BATCHES_PER_SECOND: Final = 3.0  # batches a second under a steady stream of changes: each costs a repaint
+BATCHES_PER_SECOND: Final = 6.0  # batches a second under a steady stream of changes: each costs a repaint
 _ROUNDING: Final = 1e-6
 
 
