@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
-from hashlib import sha256
 from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import Struct
@@ -18,6 +17,8 @@ ESCALATION_PREFIX: Final = "escalation of "
 
 def text_hash(text: str) -> str:
     """SHA-256 (hex) that identifies an approved text that is not a pattern."""
+    from hashlib import sha256  # loads OpenSSL, which the help of a command and the first frame do not need
+
     return sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
