@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from time import monotonic
+from time import monotonic, thread_time
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -90,6 +90,8 @@ class Library:
         self._closed: dict[str, Problem] = {}
         self._listings: dict[str, Listing] = {}
         self._scans = 0
+        self.scan_seconds = 0.0
+        """Processor time of the last sweep, without that of reading changed files."""
         self._earlier: dict[str, EarlierParse] = {}
         self._records = ProjectRecords()
         self._events = EventView.of(())
@@ -212,7 +214,10 @@ class Library:
         self._scans += 1
         if self._scans % _LISTED_EVERY == 0:
             self._listings.clear()
-        return scan(self._paths, self._closed, self._listings)
+        begun = thread_time()
+        found = scan(self._paths, self._closed, self._listings)
+        self.scan_seconds = thread_time() - begun
+        return found
 
     def _scope(self, name: str) -> set[str]:
         """Return the known files that a change of a path affects."""

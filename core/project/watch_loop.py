@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from time import monotonic, thread_time
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from core.base.errors import Conflict, Refused, UnknownRecord
@@ -219,10 +219,9 @@ class WatchLoop:
             self._guarded(job)
         if changed or sweep:
             self._pacer.count()
-            begun = thread_time()
             self._read(lambda: self.project.apply(None if sweep else changed))
             if sweep:
-                watcher.swept(thread_time() - begun)
+                watcher.swept(self.project.library.scan_seconds)
             if unfinished := self.project.library.retry_paths:
                 watcher.retry(unfinished)
         elif idle:

@@ -22,9 +22,10 @@ from core.project.index import UNREADABLE_AFTER, Library
 from core.records.findings import Severity
 from core.records.loops import LoopStatus
 from core.records.snapshot import Snapshot
+from core.sources import sweep
 from core.sources.sweep import scan
 from core.storage import file_reader
-from core.storage.file_reader import RawFile
+from core.storage.file_reader import RawFile, Stamp
 
 TREES = Path(__file__).parents[2] / "trees"
 NOW = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
@@ -526,3 +527,23 @@ def test_calls_from_many_threads_leave_it_consistent(project: Project) -> None:
     snapshot, _ = project.library.apply(None)
     assert len(snapshot.loops) == 5
     assert all(loop.status is LoopStatus.COMPLETED for loop in snapshot.loops.values())
+
+
+def test_one_sweep_in_ten_lists_folders_without_a_new_time(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.state()
+    monkeypatch.setattr("time.time_ns", lambda: 2**62)
+    listed: list[str] = []
+    real = sweep._list_folder
+
+    def list_folder(start: str, folder: str, stamp: Stamp) -> sweep.Listing:
+        listed.append(folder)
+        return real(start, folder, stamp)
+
+    monkeypatch.setattr(sweep, "_list_folder", list_folder)
+    project.library.load()
+    counts = []
+    for _ in range(10):
+        listed.clear()
+        project.library.apply(None)
+        counts.append(len(listed))
+    assert counts == [0] * 8 + [3, 0]
