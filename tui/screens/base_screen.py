@@ -177,13 +177,14 @@ class BaseScreen(Screen[None], inherit_bindings=False):
             self.run_worker(self._run_jobs(group, pause), group=group)
 
     async def _run_jobs(self, group: str, pause: float) -> None:
-        while self.is_computing(group):
+        while True:
             await asyncio.sleep(pause)
             work, show = job = self._jobs[group]
             result = await asyncio.to_thread(work)
-            if self._jobs.get(group) is job:
+            if self._jobs[group] is job:
                 del self._jobs[group]
-                show(result)
+                show(result)  # a job that this adds runs on its own
+                return
 
     def is_computing(self, group: str) -> bool:
         """Return True if the newest job of a group has no result yet."""
