@@ -61,6 +61,7 @@ class SavedScores(Struct, frozen=True, array_like=True):
     filled: float
     columns: dict[str, bytes]
     use_times: dict[str, bytes]
+    interval: tuple[bytes, bytes]
 
 
 @dataclass(frozen=True)
@@ -91,12 +92,17 @@ class Scoreboard(Scores):
             raise ValueError("the times of the scores are not in order")
         columns = Columns.decoded(saved.columns, len(ids))
         times = ReplacedTimes(UseTimes.decoded(saved.use_times, len(ids)))
+        low, high = (np.frombuffer(ends, np.float64) for ends in saved.interval)
+        if not len(low) == len(high) == len(ids):
+            raise ValueError("not every pattern has an interval")
         board = cls(ids, now, settings, rows, inputs, columns, saved.epoch, saved.filled, times)
+        board.__dict__["interval"] = low, high
         return board.rescored(now)
 
     def saved(self) -> SavedScores:
         columns, use_times = self._columns.encoded(), self.use_times.encoded()
-        return SavedScores(self.ids, self._epoch, self._filled, columns, use_times)
+        low, high = self.interval
+        return SavedScores(self.ids, self._epoch, self._filled, columns, use_times, (low.tobytes(), high.tobytes()))
 
     def updated(self, snapshot: Snapshot, delta: Delta, now: datetime) -> Scoreboard:
         """Return the same as `build`, but recompute only what `delta` affects."""
@@ -105,7 +111,7 @@ class Scoreboard(Scores):
             return Scoreboard.build(snapshot, now, self.settings)
         inputs, affected = self._inputs.apply_delta(snapshot, delta, names)
         if not affected:
-            return replace(self.rescored(now), _inputs=inputs)
+            return self.rescored(now)._with_inputs(inputs)
         board = self._resized(inputs, delta.patterns, now)
         if len(board.ids) != len(snapshot.patterns):
             return Scoreboard.build(snapshot, now, self.settings)
@@ -121,13 +127,20 @@ class Scoreboard(Scores):
         """Return the same evidence at another time; arrays are computed on first use."""
         if not self._is_valid_at(now):
             return Scoreboard.build(self._inputs.snapshot, now, self.settings)
-        board = replace(self, now=now)
-        board.__dict__.update({name: self.__dict__[name] for name in _TIMELESS if name in self.__dict__})
-        return board
+        return self._with_caches(replace(self, now=now))
 
     def with_equal_records(self, snapshot: Snapshot, now: datetime) -> Scoreboard:
         """Return the same as `build` for a snapshot whose evidence is equal to that of these scores."""
-        return replace(self, _inputs=EvidenceInputs.of(snapshot, self.settings.learning)).rescored(now)
+        return self.rescored(now)._with_inputs(EvidenceInputs.of(snapshot, self.settings.learning))
+
+    def _with_inputs(self, inputs: EvidenceInputs) -> Scoreboard:
+        """Return the same scores with equal evidence."""
+        return self._with_caches(replace(self, _inputs=inputs))
+
+    def _with_caches(self, board: Scoreboard) -> Scoreboard:
+        """Add to a board with the same sums what was computed and does not depend on the time."""
+        board.__dict__.update({name: self.__dict__[name] for name in _TIMELESS if name in self.__dict__})
+        return board
 
     def has_same_evidence(self, other: Scoreboard) -> bool:
         """Return whether both have the same evidence; their times may differ."""

@@ -399,6 +399,8 @@ def test_saved_scores_that_do_not_fit_are_refused() -> None:
         {"columns": short},
         {"columns": {}},
         {"use_times": rows},
+        {"interval": (b"", b"")},
+        {"epoch": saved.filled + 1},
     ]
     for values in wrong:
         with pytest.raises((ValueError, KeyError)):
