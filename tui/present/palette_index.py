@@ -9,17 +9,20 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from core.base.text import visible_line
+from core.base.text import ELLIPSIS, visible_line
 from tui.present.memory import session_key, task_key
 
 if TYPE_CHECKING:
     from core.records.decisions import Decision
+    from core.records.patterns import Pattern
     from core.sources.archives import ArchivedPattern
     from core.state.project_state import ProjectState
 
 MAX_OF_A_KIND: Final = 8
 MAX_RANKED: Final = 3_000  # Matching records of one kind that are ranked.
-MAX_CHARS: Final = 300  # Searched characters of a record's text.
+MAX_CHARS: Final = 1_000  # Searched characters of a record's text.
+_SHOWN: Final = 120  # Maximum characters of the text in a row.
+_BEFORE: Final = 30  # Characters before a match that is not at the beginning.
 MAX_QUERY: Final = 100
 ARCHIVED: Final = "archived pattern"  # Kind of the archived patterns, which no screen lists.
 
@@ -42,7 +45,7 @@ class Target:
 
     @property
     def shown(self) -> str:
-        return f"{self.kind}  {visible_line(self.id, 80)}  {visible_line(self.text, 120)}"
+        return f"{self.kind}  {visible_line(self.id, 80)}  {visible_line(self.text, _SHOWN)}"
 
 
 class _Kind:
@@ -60,7 +63,8 @@ class _Kind:
         rarest = min(words, key=self._text.count) if len(words) > 1 else words[0]
         matching = ((row, line) for row, line in self._with(rarest) if all(word in line for word in words))
         best = sorted((-_rank(line, query), row) for row, line in matching)[:MAX_OF_A_KIND]
-        return [Target(self.name, self.place, *self._records[row], rank=-worse) for worse, row in best]
+        found = ((worse, *self._records[row]) for worse, row in best)
+        return [Target(self.name, self.place, key, id, _excerpt(text, words), -worse) for worse, key, id, text in found]
 
     def _with(self, word: str) -> Iterator[tuple[int, str]]:
         at, count = self._text.find(word), 0
@@ -73,13 +77,13 @@ class _Kind:
 
 
 class PaletteIndex:
-    """Index of one snapshot; takes about 0.1 s for 100,000 patterns, in a worker."""
+    """Index of one snapshot; takes about 0.4 s for 100,000 patterns, in a worker."""
 
     def __init__(self, view: ProjectState, archived: Sequence[ArchivedPattern]) -> None:
         snapshot = view.snapshot
         self.number = snapshot.number
         self._kinds = (
-            _Kind("pattern", "patterns", ((key, key, p.title) for key, p in snapshot.patterns.items())),
+            _Kind("pattern", "patterns", ((key, key, _pattern_text(p)) for key, p in snapshot.patterns.items())),
             _Kind("loop", "loops", ((key, key, loop.task) for key, loop in snapshot.loops.items())),
             _Kind("question", "review", ((q.question_key, q.subject, q.question) for q in view.queue)),
             _Kind("task", "memory", ((task_key(key), key, t.description) for key, t in snapshot.tasks.items())),
@@ -97,6 +101,17 @@ class PaletteIndex:
             return []
         found = [target for kind in self._kinds for target in kind.find(query, words)]
         return sorted(found, key=lambda target: -target.rank)
+
+
+def _pattern_text(pattern: Pattern) -> str:
+    return " ".join((pattern.title, pattern.description, pattern.error_pattern, pattern.use_case, *pattern.tags))
+
+
+def _excerpt(text: str, words: Sequence[str]) -> str:
+    """Return the text around the first word if it would not be shown otherwise."""
+    flat = " ".join(text.split())
+    at = min((at for word in words if (at := flat.lower().find(word)) >= 0), default=0)
+    return flat if at < _SHOWN - _BEFORE else f"{ELLIPSIS}{flat[at - _BEFORE :]}"
 
 
 def _decision_text(decision: Decision) -> str:

@@ -13,7 +13,7 @@ from tui.present.palette_index import ARCHIVED, MAX_OF_A_KIND, PaletteIndex
 
 def index(**texts: str) -> PaletteIndex:
     """An index of patterns by id and title, one reflection, one decision and one archived pattern."""
-    patterns = {name.replace("_", "-"): SimpleNamespace(title=text) for name, text in texts.items()}
+    patterns = {name.replace("_", "-"): make_pattern(name, title=text) for name, text in texts.items()}
     decision = Decision(id="d-7", at=NOW, by="ana", verb=Verb.ARCHIVE, subject="pat-gone", reason="the library is gone")
     snapshot: Any = SimpleNamespace(
         number=1,
@@ -61,3 +61,15 @@ def test_matches_per_kind_are_limited_and_hostile_text_is_one_plain_line() -> No
 def test_the_rarest_word_ranks_highest() -> None:
     jumps = index(**{f"pat_{n}": f"undefined number {n}" for n in range(20_000)})
     assert [one.id for one in jumps.find("undefined 19999")] == ["pat-19999"]
+
+
+def test_patterns_are_found_by_their_description_which_is_shown_around_the_match() -> None:
+    pattern = make_pattern("pat-one", title="Title", description=f"{'filler ' * 60}a rare Quetzal [b]\x1b[31m")
+    snapshot: Any = SimpleNamespace(
+        number=1, patterns={"pat-one": pattern}, loops={}, tasks={}, debug_sessions={}, reflections={}, decisions=()
+    )
+    view: Any = SimpleNamespace(snapshot=snapshot, queue=())
+    [found] = PaletteIndex(view, ()).find("quetzal rare")
+    assert found.id == "pat-one"
+    assert "a rare Quetzal" in found.shown
+    assert found.shown.isprintable()
