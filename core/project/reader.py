@@ -22,6 +22,7 @@ from core.records.extractions import ALL_TYPES, Extraction
 from core.records.snapshot import Delta, Snapshot
 from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings
 from core.retrieval.index import LazyPatternIndex
+from core.retrieval.learned_weights import LearnedWeights
 from core.retrieval.learnings import LazyLearnings
 from core.retrieval.past_tasks import LazyPastTasks
 from core.retrieval.similarity import LazySimilarity
@@ -263,13 +264,14 @@ class ProjectReader:
             similarity = LazySimilarity(snapshot.patterns)
             debug = LazyDebugIndex(snapshot.debug_sessions)
             learnings = LazyLearnings(snapshot)
-            past_tasks = LazyPastTasks(snapshot, board)
+            past_tasks, weights = LazyPastTasks(snapshot, board), LearnedWeights()
         else:
             board = self._view.board.updated(snapshot, delta, now)
             index, similarity = self._view.lazy_index, self._view.lazy_similarity
             debug = self._view.lazy_debug
             learnings = self._view.lazy_learnings.updated(snapshot)
             past_tasks = self._view.lazy_past_tasks.updated(snapshot, board)
+            weights = self._view.learned_weights
             if delta.debug_sessions:
                 debug = debug.updated(snapshot.debug_sessions, delta.debug_sessions)
             if delta.patterns:
@@ -296,6 +298,7 @@ class ProjectReader:
             lazy_learnings=learnings,
             task_embeddings=self.task_embeddings,
             lazy_past_tasks=past_tasks,
+            learned_weights=weights,
         )
 
     def _affects_queue(self, delta: Delta, board: Scoreboard, now: datetime) -> bool:

@@ -20,7 +20,7 @@ from core.records.times import day_of
 from core.retrieval.decomposition import RELEVANCE, STRATEGY_PART, Strategies, find_strategy_rows
 from core.retrieval.index import TYPES, PatternIndex
 from core.retrieval.reflections import ReflectionChoice, ReflectionSection
-from core.retrieval.relevance import Relevance, measure_relevance
+from core.retrieval.relevance import WEIGHTS, Relevance, measure_relevance
 from core.retrieval.rendering import REFLECTIONS_ONLY, Item, count_tokens, render_context
 from core.retrieval.task import TaskProfile
 from core.scanning.context_scan import find_combined_harm, find_harm_when_cut
@@ -236,14 +236,15 @@ def prepare_injection(
     learned: ReflectionChoice | None = None,
     strategies: Strategies | None = None,
     past: Floats | None = None,
+    weights: Mapping[PatternType, Mapping[str, float]] = WEIGHTS,
 ) -> Injection:
     """Choose and render patterns and learnings for a task.
 
     `closeness` is the result of `Embeddings.closeness` for the task; None compares patterns by words. `learned` chooses
     the learnings within its share of the budget. `strategies` are rendered last and not part of the budgets.
-    `past` is the result of `PastTasks.similarity`.
+    `past` is the result of `PastTasks.similarity`, `weights` the learned ones.
     """
-    found = measure_relevance(profile, index, patterns, closeness, past)
+    found = measure_relevance(profile, index, patterns, closeness, past, weights)
     ranking = Ranking(found, index, patterns, board, settings)
     selection = _Selection(patterns, board, settings, learned, strategies or Strategies())
     chosen: list[ChosenPattern] = []

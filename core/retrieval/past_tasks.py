@@ -99,15 +99,19 @@ class PastTasks:
         """Rows of the tasks that contain each word."""
         return index_rows(task.words for task in self.tasks)
 
-    def similarity(self, profile: TaskProfile, index: PatternIndex, closeness: Closeness | None = None) -> Floats:
+    def similarity(
+        self, profile: TaskProfile, index: PatternIndex, closeness: Closeness | None = None, without: int | None = None
+    ) -> Floats:
         """Return the similarity (0..1) of a task with the nearest task of each pattern.
 
-        `closeness` is the cosine of the task with each of `loop_ids`, NaN where unknown.
+        `closeness` is the cosine of the task with each of `loop_ids`, NaN where unknown. `without` leaves out one task.
         """
         known = next((one for one in tuple(self._for_index) if one.patterns is index), None) or self._prepare(index)
         similar = self._similar_by_words(profile, known)
         if closeness is not None:
             similar = np.maximum(similar, scale_closeness(closeness))
+        if without is not None:
+            similar[without] = 0.0
         found = np.zeros(len(index.ids))
         tasks, patterns = known.pairs
         np.maximum.at(found, patterns, similar[tasks])

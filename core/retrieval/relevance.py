@@ -72,6 +72,7 @@ class Relevance:
     values: Floats  # relevance of each, 0..1
     parts: Mapping[str, Floats]  # parts of the relevance by name, each 0..1 before its weight
     is_semantic: NDArray[np.bool_]  # whether each has a vector
+    weights: Mapping[PatternType, Mapping[str, float]]  # for patterns without a vector
     learnings: tuple[LearningMatch, ...] = ()  # learnings that fit the task
     decomposition: bool = False  # whether the task is a decomposition
 
@@ -84,7 +85,7 @@ class Relevance:
 
     def parts_of(self, place: int, kind: PatternType) -> dict[str, float]:
         """Return what each part adds to the relevance of the pattern at `place`."""
-        weights = (SEMANTIC_WEIGHTS if self.is_semantic[place] else WEIGHTS)[kind]
+        weights = (SEMANTIC_WEIGHTS if self.is_semantic[place] else self.weights)[kind]
         added = {name: float(self.parts[name][place] * weight) for name, weight in weights.items()}
         past = float(self.parts[PAST_TASKS][place])
         return added | {PAST_TASKS: past} if past else added
@@ -96,12 +97,13 @@ def measure_relevance(
     patterns: Mapping[str, Pattern],
     closeness: Closeness | None = None,
     past: Floats | None = None,
+    weights: Mapping[PatternType, Mapping[str, float]] = WEIGHTS,
 ) -> Relevance:
     """Find patterns that share a meaning, word, error or tag with the task.
 
     For success and anti-patterns, the same category is enough; the same language alone never is. `closeness` is the
     cosine of each row of the index; None if no pattern has a vector. `past` is the similarity of the task with past
-    tasks in which each pattern worked.
+    tasks in which each pattern worked. `weights` are those of the parts of patterns without a vector.
     """
     size = len(index.ids)
     parts = {name: np.zeros(size) for name in RELEVANCE_PARTS}
@@ -115,19 +117,29 @@ def measure_relevance(
     by_category = np.isin(index.types, (TYPES.index(PatternType.SUCCESS), TYPES.index(PatternType.ANTI)))
     close = parts["meaning"] * (parts["meaning"] >= FAINT)
     common = close + parts["words"] + parts["error"] + parts["tags"] + parts["category"] * by_category
-    past = np.zeros(size) if past is None else _PAST_WEIGHT * past * (past >= _FAINT_PAST)
+    past = np.zeros(size) if past is None else count_similarity(past)
     rows = np.flatnonzero(common + past).astype(np.int64)
     found = {name: values[rows] for name, values in parts.items()}
     kinds, is_semantic = index.types[rows], is_semantic[rows]
-    _try_regexes(found, _mixed(found, kinds, is_semantic), rows, kinds, profile, index, patterns)
-    own = _mixed(found, kinds, is_semantic)
+    _try_regexes(found, _mixed(found, kinds, is_semantic, weights), rows, kinds, profile, index, patterns)
+    own = _mixed(found, kinds, is_semantic, weights)
     found[PAST_TASKS] = np.clip(past[rows] - own, 0.0, MAX_PAST)
-    return Relevance(rows, own + found[PAST_TASKS], found, is_semantic)
+    return Relevance(rows, own + found[PAST_TASKS], found, is_semantic, weights)
 
 
-def _mixed(parts: Mapping[str, Floats], kinds: NDArray[np.int8], is_semantic: NDArray[np.bool_]) -> Floats:
+def count_similarity(past: Floats) -> Floats:
+    """Return how much the similarity with past tasks counts as relevance."""
+    return _PAST_WEIGHT * past * (past >= _FAINT_PAST)
+
+
+def _mixed(
+    parts: Mapping[str, Floats],
+    kinds: NDArray[np.int8],
+    is_semantic: NDArray[np.bool_],
+    of_words: Mapping[PatternType, Mapping[str, float]],
+) -> Floats:
     mixed = np.zeros(len(kinds))
-    tables = (WEIGHTS, SEMANTIC_WEIGHTS)
+    tables = (of_words, SEMANTIC_WEIGHTS)
     for name in RELEVANCE_PARTS:
         weights = np.array([[table[kind].get(name, 0.0) for kind in TYPES] for table in tables])
         mixed += weights[is_semantic.astype(np.int8), kinds] * parts[name]
@@ -138,7 +150,7 @@ def _add_words(part: Floats, profile: TaskProfile, index: PatternIndex) -> None:
     """Weight each word by its rarity, `log(1 + patterns / patterns with the word)`."""
     size = max(len(index.rows), 1)
     known = []
-    for word in profile.words:
+    for word in sorted(profile.words):  # sorted, so that every process gets the same sums
         rows = index.words.get(word)
         if rows is not None:
             weight = math.log1p(size / len(rows))

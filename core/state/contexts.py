@@ -47,7 +47,10 @@ def prepare_task_injection(
     reflections = _choose_reflections(state, _match_learnings(state, profile), settings)
     closeness = _closeness(state, task)
     past = _past_similarity(state, profile)
-    return prepare_injection(profile, index, patterns, board, settings, closeness, reflections, strategies, past)
+    weights = state.word_weights.by_type
+    return prepare_injection(
+        profile, index, patterns, board, settings, closeness, reflections, strategies, past, weights
+    )
 
 
 def task_relevance(state: ProjectState, task: str, learnings: tuple[LearningMatch, ...] | None = None) -> Relevance:
@@ -57,7 +60,8 @@ def task_relevance(state: ProjectState, task: str, learnings: tuple[LearningMatc
     """
     profile = analyse_task(task)
     close, past = _closeness(state, task), _past_similarity(state, profile)
-    found = measure_relevance(profile, state.index, state.snapshot.patterns, close, past)
+    weights = state.word_weights.by_type
+    found = measure_relevance(profile, state.index, state.snapshot.patterns, close, past, weights)
     learnings = _match_learnings(state, profile) if learnings is None else learnings
     return replace(found, learnings=learnings, decomposition=profile.decomposition)
 

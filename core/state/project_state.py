@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from core.records.snapshot import Snapshot
     from core.retrieval.embeddings import ComparableWork, Coverage, Embeddings
     from core.retrieval.index import LazyPatternIndex, PatternIndex
+    from core.retrieval.learned_weights import LearnedWeights, WordWeights
     from core.retrieval.learnings import LazyLearnings, LearningIndex
     from core.retrieval.past_tasks import LazyPastTasks, PastTasks
     from core.retrieval.similarity import LazySimilarity, SimilarityIndex
@@ -51,6 +52,12 @@ def _no_past_tasks() -> LazyPastTasks:
     return LazyPastTasks()
 
 
+def _no_learned_weights() -> LearnedWeights:
+    from core.retrieval.learned_weights import LearnedWeights
+
+    return LearnedWeights()
+
+
 @dataclass(frozen=True, slots=True)
 class ProjectState:
     """The immutable state of a project, with look-ups.
@@ -74,6 +81,7 @@ class ProjectState:
     lazy_learnings: LazyLearnings = field(default_factory=_no_learnings)
     task_embeddings: Embeddings[ComparableWork] | None = None
     lazy_past_tasks: LazyPastTasks = field(default_factory=_no_past_tasks)
+    learned_weights: LearnedWeights = field(default_factory=_no_learned_weights)
 
     @property
     def index(self) -> PatternIndex:
@@ -84,6 +92,8 @@ class ProjectState:
         """Build for some time what the first context needs; return whether it is complete."""
         parts = (self.lazy_index, self.lazy_learnings, self.lazy_past_tasks)
         if not all(part.prepare(seconds) for part in parts):
+            return False
+        if not self.learned_weights.prepare(self.past_tasks, self.snapshot.patterns, seconds):
             return False
         _ = self.index, self.learnings, self.board.interval
         return True
@@ -107,6 +117,11 @@ class ProjectState:
     def past_tasks(self) -> PastTasks:
         """Tasks in which patterns worked; collected on first use."""
         return self.lazy_past_tasks.get()
+
+    @property
+    def word_weights(self) -> WordWeights:
+        """Weights of the parts for patterns without a vector, fitted to past tasks."""
+        return self.learned_weights.get(self.past_tasks, self.snapshot.patterns)
 
     @property
     def coverage(self) -> Coverage | None:

@@ -16,13 +16,15 @@ from core.records.loops import Loop
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.embedding import Embedder, Floats32, is_available, pattern_embedding_text
 from core.retrieval.index import PatternIndex
+from core.retrieval.learned_weights import LearnedWeights, WordWeights
 from core.retrieval.past_tasks import PastTasks, SuccessfulTask
-from core.retrieval.relevance import measure_relevance
+from core.retrieval.relevance import WEIGHTS, measure_relevance
 from core.retrieval.task import analyse_task
 from tests.bench.measured import Measured, resident_mb
 from tests.bench.place import Place
 
 _TOP: Final = 5
+_FOLDS: Final = 6
 _SET: Final[Mapping[str, Any]] = yaml.safe_load(Path(__file__).with_name("history.yaml").read_text())
 _FIELDS: Final = ("title", "description", "category", "error_type", "error_pattern")
 
@@ -62,6 +64,19 @@ def past_tasks_of_set() -> PastTasks:
 
 
 @cache
+def learned_weights() -> dict[str, WordWeights]:
+    """Weights for each pattern, learned in six folds from past tasks in which this pattern did not work."""
+    patterns, past = patterns_of_set(), past_tasks_of_set()
+    ids = list(dict.fromkeys(pattern_id for _, pattern_id in tasks_of_set()))
+    found: dict[str, WordWeights] = {}
+    for fold in range(_FOLDS):
+        held_out = set(ids[fold::_FOLDS])
+        others = PastTasks(tuple(task for task in past.tasks if not held_out.intersection(task.pattern_ids)))
+        found |= dict.fromkeys(held_out, LearnedWeights().get(others, patterns))
+    return found
+
+
+@cache
 def _vectors(texts: tuple[str, ...]) -> Floats32:
     return Embedder().embed(texts)
 
@@ -81,7 +96,8 @@ def ranks(*, with_vectors: bool, with_past: bool, names: str = "tasks") -> list[
             closeness = _vectors(tuple(map(pattern_embedding_text, patterns.values()))) @ asked[number]
             past_closeness = _vectors(tuple(loop.task for loop in past.loops.values())) @ asked[number]
         similar = past.similarity(profile, index, past_closeness) if with_past else None
-        relevance = measure_relevance(profile, index, patterns, closeness, similar)
+        weights = learned_weights()[pattern_id].by_type if with_past else WEIGHTS
+        relevance = measure_relevance(profile, index, patterns, closeness, similar, weights)
         order = relevance.rows[np.argsort(-relevance.values, kind="stable")].tolist()
         row = index.rows[pattern_id]
         found.append(order.index(row) if row in order else 10**6)

@@ -17,7 +17,7 @@ from core.base.text import plural, visible, visible_line
 from core.retrieval import learnings
 from core.retrieval.decomposition import STRATEGY_PART
 from core.retrieval.reflections import ChosenReflection, ReflectionLeftOut
-from core.retrieval.relevance import MAX_PAST, PAST_TASKS, SEMANTIC_WEIGHTS, WEIGHTS
+from core.retrieval.relevance import MAX_PAST, PAST_TASKS, SEMANTIC_WEIGHTS
 from core.review.context_recipients import LOOP, Recipient
 from core.state.contexts import prepare_task_injection
 from tui.present.glyphs import Cells, Glyphs, draw_state
@@ -237,7 +237,8 @@ def detail_lines(
     if (chosen := preview.chosen.get(pattern.id)) is not None:
         weights: Mapping[str, float] = {STRATEGY_PART: 1.0}
         if STRATEGY_PART not in chosen.parts:
-            weights = dict((SEMANTIC_WEIGHTS if "meaning" in chosen.parts else WEIGHTS)[chosen.type])
+            is_semantic = "meaning" in chosen.parts
+            weights = dict((SEMANTIC_WEIGHTS if is_semantic else view.word_weights.by_type)[chosen.type])
             if PAST_TASKS in chosen.parts:
                 weights[PAST_TASKS] = MAX_PAST
         state = draw_state(view.assessment(pattern.id).state, glyphs) if pattern.id in view.board else Content("")
@@ -248,6 +249,8 @@ def detail_lines(
             _other_rank(preview, chosen),
             *part_lines(chosen.parts, weights, glyphs),
         ]
+        if (learned := view.word_weights.tasks) and not {"meaning", STRATEGY_PART} & chosen.parts.keys():
+            body.append(Content.styled(f"weights fitted to {plural(learned, 'past task')}", "$quiet"))
     else:
         left = preview.left_out[pattern.id]
         body = [Content.assemble(("left out: ", "$warning"), visible_line(left.reason, 300))]

@@ -12,6 +12,7 @@ from core.project.project import Injected, Project
 from core.records.loops import Outcome
 from core.records.patterns import PatternType
 from core.retrieval.injection import ChosenPattern, Injection, OmittedPattern
+from core.retrieval.learned_weights import LearnedWeights, WordWeights
 from core.retrieval.reflections import ChosenReflection, ReflectionSection
 from core.retrieval.relevance import SEMANTIC_WEIGHTS
 from core.retrieval.task import analyse_task
@@ -196,6 +197,19 @@ def test_parts_of_a_score_are_drawn_against_their_maximum(view: ProjectState) ->
     ]
     short = present.detail_lines(found, pattern, view, ASCII, short=True)
     assert max(map(len, plain(short[:8]).splitlines())) <= 37, "has to fit beside the list in 80 cells"
+
+
+def test_parts_by_learned_weights_name_the_past_tasks(view: ProjectState, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = {kind: {"words": 0.7, "error": 0.3} for kind in PatternType}
+    monkeypatch.setattr(LearnedWeights, "get", lambda *_: WordWeights(weights, 78))
+    pattern = view.pattern("pat-error-type-mismatch-003")
+    by_words, by_meaning = ({"words": 0.35, "error": 0.0}, {"meaning": 0.3, "words": 0.0, "error": 0.0})
+    texts = []
+    for parts in (by_words, by_meaning):
+        found = preview(replace(injection("x"), chosen=(chosen(pattern.id, **parts),)), injection("x"), "z", pattern.id)
+        texts.append(plain(present.detail_lines(found, pattern, view, ASCII, short=True)))
+    assert "0.35 of 0.70" in texts[0] and "weights fitted to 78 past tasks" in texts[0]
+    assert "learned" not in texts[1]
 
 
 def test_an_omitted_pattern_shows_the_reason(view: ProjectState) -> None:

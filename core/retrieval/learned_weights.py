@@ -1,0 +1,142 @@
+"""Weights of the parts, fitted to the tasks in which patterns worked (docs/retrieval.md#learned-weights)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from core.base.steps import Steps, Work
+from core.retrieval.index import TYPES, PatternIndex
+from core.retrieval.past_tasks import PastTasks
+from core.retrieval.relevance import MAX_PAST, RELEVANCE_PARTS, WEIGHTS, count_similarity, measure_relevance
+from core.retrieval.task import analyse_task
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from core.records.patterns import Pattern, PatternType
+    from core.retrieval.embeddings import Floats
+
+MAX_LEARNED: Final = 100  # newest past tasks that are fitted to
+MIN_TASKS: Final = 30  # with fewer past tasks, or of fewer patterns, the default weights remain
+MIN_PATTERNS: Final = 10
+LARGEST_CHANGE: Final = 2.0  # a part counts at most twice and at least half as much as by default, before scaling
+_PRIOR: Final = 10.0  # strength with which the default weights hold, as a multiple of squared log factors
+_SHARPNESS: Final = 20.0  # log odds for each 1.0 of relevance
+_COMPETITORS: Final = 20  # patterns that a pattern that worked is compared with
+_STEPS: Final = (0.4, 0.2, 0.1, 0.05, 0.025)  # sizes of the changes that are tried
+_ROUNDS: Final = 20  # most rounds of each size
+_PARTS: Final = tuple(name for name in RELEVANCE_PARTS if name != "meaning")
+_DEFAULT: Final = np.array([[WEIGHTS[kind].get(name, 0.0) for name in _PARTS] for kind in TYPES])
+
+
+class WordWeights(NamedTuple):
+    """Weights of the parts for patterns without a vector."""
+
+    by_type: Mapping[PatternType, Mapping[str, float]] = WEIGHTS  # each row sums to 1
+    tasks: int = 0  # past tasks that the weights were fitted to; 0 for the default weights
+
+
+class _Choices(NamedTuple):
+    """The pattern that worked (column 0) and its competitors, for each use in a past task."""
+
+    parts: Floats  # parts with their default weights, shape (uses, patterns, parts)
+    past: Floats  # similarity of the nearest other past task as it counts, shape (uses, patterns)
+    kinds: NDArray[np.int8]  # types of the patterns
+
+    def loss(self, logs: Floats) -> float:
+        """Return the surprise that these patterns worked, and the distance from the default weights."""
+        factors = np.exp(logs)
+        own = np.minimum(self.parts @ factors / (_DEFAULT @ factors)[self.kinds], 1.0)
+        odds = (own + np.clip(self.past - own, 0.0, MAX_PAST)) * _SHARPNESS
+        highest = odds.max(axis=1, keepdims=True)
+        surprise = np.log(np.exp(odds - highest).sum(axis=1)) + highest[:, 0] - odds[:, 0]
+        return float(surprise.sum() + _PRIOR * (logs @ logs))
+
+
+@dataclass
+class LearnedWeights:
+    """Learns weights again only if the past tasks or the texts of their patterns have changed."""
+
+    _known: tuple[PastTasks, tuple[object, ...], Work[WordWeights]] | None = None
+
+    def get(self, past: PastTasks, patterns: Mapping[str, Pattern]) -> WordWeights:
+        """Return the learned weights; the default ones if there are few past tasks."""
+        work = self._work(past, patterns)
+        return WordWeights() if work is None else work.finish()
+
+    def prepare(self, past: PastTasks, patterns: Mapping[str, Pattern], seconds: float) -> bool:
+        """Learn for some time; return whether `get` needs no long time any more."""
+        work = self._work(past, patterns)
+        return work is None or work.run_for(seconds) is not None
+
+    def _work(self, past: PastTasks, patterns: Mapping[str, Pattern]) -> Work[WordWeights] | None:
+        newest = past.tasks[:MAX_LEARNED]
+        ids = sorted({id for task in newest for id in task.pattern_ids if id in patterns})
+        if len(newest) < MIN_TASKS or len(ids) < MIN_PATTERNS:
+            return None
+        worked = {id: patterns[id] for id in ids}
+        texts = tuple((id, one.type, one.content_hash, one.tags) for id, one in worked.items())
+        known = self._known
+        if known is None or known[0] is not past or known[1] != texts:
+            known = self._known = past, texts, Work(learn_in_steps(PastTasks(newest), worked))
+        return known[2]
+
+
+def learn_in_steps(past: PastTasks, worked: Mapping[str, Pattern]) -> Steps[WordWeights]:
+    """Fit the weights, so that the patterns that worked in a task are likely to rank before others.
+
+    `worked` are the patterns of the tasks. The result is the same in every process.
+    """
+    choices = yield from _compare_in_steps(past, worked)
+    logs = np.zeros(len(_PARTS))
+    least, limit = choices.loss(logs), float(np.log(LARGEST_CHANGE))
+    for size in _STEPS:
+        for _ in range(_ROUNDS):
+            before = least
+            for part, step in product(range(len(_PARTS)), (size, -size)):
+                tried = logs.copy()
+                tried[part] = np.clip(tried[part] + step, -limit, limit)
+                if (loss := choices.loss(tried)) < least - 1e-9:
+                    least, logs = loss, tried
+                yield
+            if least == before:
+                break
+    table = _DEFAULT * np.exp(logs)
+    table /= table.sum(axis=1, keepdims=True)
+    rows = (dict(zip(_PARTS, row, strict=True)) for row in table.tolist())
+    by_type = {kind: {name: row[name] for name in WEIGHTS[kind]} for kind, row in zip(TYPES, rows, strict=True)}
+    return WordWeights(by_type, len(past.tasks))
+
+
+def _compare_in_steps(past: PastTasks, worked: Mapping[str, Pattern]) -> Steps[_Choices]:
+    """Compare the patterns that worked with those that rank first by the default weights."""
+    index = PatternIndex.build(worked)
+    rows: list[list[int]] = []
+    all_parts, all_past = [], []
+    for number, task in enumerate(past.tasks):
+        profile = analyse_task(task.loop.task)
+        similar = count_similarity(past.similarity(profile, index, without=number))
+        found = measure_relevance(profile, index, worked)
+        parts = np.zeros((len(index.ids), len(_PARTS)))
+        parts[found.rows] = np.stack([found.parts[name] for name in _PARTS], axis=1)
+        parts *= _DEFAULT[index.types]
+        own = parts.sum(axis=1)
+        order = np.argsort(-(own + np.clip(similar - own, 0.0, MAX_PAST)), kind="stable").tolist()
+        good = [index.rows[id] for id in task.pattern_ids if id in index.rows]
+        others = [row for row in order if row not in good][:_COMPETITORS]
+        for row in good:
+            rows.append([row, *others])
+            all_parts.append(parts[rows[-1]])
+            all_past.append(similar[rows[-1]])
+        yield
+    width = min(map(len, rows))
+    return _Choices(
+        np.stack([parts[:width] for parts in all_parts]),
+        np.stack([similar[:width] for similar in all_past]),
+        index.types[np.array([row[:width] for row in rows])],
+    )
