@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
 UNREADABLE_AFTER: Final = timedelta(seconds=1)  # when a torn file is reported; most are complete in 1 ms
 _FIRST_PUBLISH: Final = 400  # files before the first partial snapshot: more loops than a screen has lines
-_PUBLISH_SECONDS: Final = 1.0  # time until the next partial snapshot
-_PUBLISH_SHARE: Final = 4  # at most one in this number of parts of the time goes into partial snapshots
+_PUBLISH_SECONDS: Final = 2.0  # time until the next partial snapshot
+_PUBLISH_SHARE: Final = 8  # at most one in this number of parts of the time goes into partial snapshots
 _SWEEP_FROM: Final = 1000  # with more changed paths than this a sweep is faster
 _LISTED_EVERY: Final = 10  # sweeps, of which one lists all folders: some network drives keep no times of folders
 _NOTHING: Final = ParsedFile()

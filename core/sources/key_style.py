@@ -42,6 +42,7 @@ SNAKE: Final[Mapping[str, str]] = {to_camel(name): name for name in sorted(_KNOW
 """The snake_case form of each known key with several words, by its camelCase form."""
 _CAMEL: Final = frozenset(SNAKE)
 _NESTED: Final = (dict, list)
+_NESTED_TYPES: Final = frozenset(_NESTED)
 
 
 def is_camel(value: Any) -> bool:
@@ -52,7 +53,8 @@ def is_camel(value: Any) -> bool:
         if isinstance(node, dict):
             if not _CAMEL.isdisjoint(node):
                 return True
-            pending += [item for key, item in node.items() if isinstance(item, _NESTED) and key not in _FREE]
+            if _has_nested(node):
+                pending += [item for key, item in node.items() if isinstance(item, _NESTED) and key not in _FREE]
         elif isinstance(node, list):
             pending += [item for item in node if isinstance(item, _NESTED)]
     return False
@@ -62,11 +64,17 @@ def snake_keys(value: Any) -> Any:
     """Convert known keys to snake_case, unless the object has both spellings."""
     if isinstance(value, dict):
         own = snake_own_keys(value)
+        if not _has_nested(value):
+            return own
         return {
             key: snake_keys(item) if isinstance(item, _NESTED) and old not in _FREE else item
             for old, (key, item) in zip(value, own.items(), strict=True)
         }
     return [snake_keys(item) for item in value] if isinstance(value, list) else value
+
+
+def _has_nested(value: Mapping[str, Any]) -> bool:
+    return not _NESTED_TYPES.isdisjoint(map(type, value.values()))
 
 
 def snake_own_keys(value: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -258,14 +258,16 @@ class ReflectionCollection:
         records = dict(self.records)
         for key in self._touched:
             before = {reflection.id: reflection for reflection in self._joined.pop(key, ())}
-            group = sorted(self._groups.pop(key, ()), key=_file)
+            group = self._groups[key]
             if group:
-                self._groups[key] = group
+                group.sort(key=_file)
                 self._joined[key] = join_group(key, group, self._aliases)
                 for reflection in self._joined[key]:
                     if before.pop(reflection.id, None) != reflection:
                         records[reflection.id] = reflection
                         changed[reflection.id] = None
+            else:
+                del self._groups[key]
             for reflection_id in before:
                 del records[reflection_id]
                 changed[reflection_id] = None

@@ -64,7 +64,9 @@ def read_reflections(
         found = _read_loop_state(fields, modified_at)
     else:
         found = _read_measurements(shape, fields, modified_at)
-    reflections = tuple(reflection for reflection in found if reflection.text.strip())
+    reflections = tuple(
+        _with_id(reflection, reflection_key(reflection)) for reflection in found if reflection.text.strip()
+    )
     if not is_own_file:
         findings = [finding for finding in findings if "/reflections" in finding.pointer]
     return reflections, tuple(findings)
@@ -294,18 +296,19 @@ def join_reflections(reflections: Iterable[Reflection], aliases: Mapping[str, st
 def join_group(key: str, group: Iterable[Reflection], aliases: Mapping[str, str]) -> tuple[Reflection, ...]:
     """Join the reflections with the same `reflection_key`; see `join_reflections`."""
     found = [
-        replace(reflection, loop_id=aliases[reflection.loop_id]) if reflection.loop_id in aliases else reflection
+        _with_id(reflection, key, loop_id=aliases[reflection.loop_id]) if reflection.loop_id in aliases else reflection
         for reflection in group
     ]
-    return (_with_id(found[0], key),) if len(found) == 1 else tuple(_join_copies(found, key))
+    return tuple(found) if len(found) == 1 else tuple(_join_copies(found, key))
 
 
-def _with_id(reflection: Reflection, text: str) -> Reflection:
-    """Set the ID, made from the loop or task, attempt, iteration and text."""
-    owner = reflection.loop_id or reflection.task_id
-    parts = f"{owner}\0{reflection.attempt}\0{reflection.iteration}\0{text}"
+def _with_id(reflection: Reflection, text: str, **changes: Any) -> Reflection:
+    """Change some fields and set the ID, made from the loop or task, attempt, iteration and text."""
+    loop_id, iteration = changes.get("loop_id", reflection.loop_id), changes.get("iteration", reflection.iteration)
+    owner = loop_id or changes.get("task_id", reflection.task_id)
+    parts = f"{owner}\0{reflection.attempt}\0{iteration}\0{text}"
     digest = blake2b(parts.encode("utf-8", "replace"), digest_size=6).hexdigest()
-    return replace(reflection, id=f"refl-{digest}")
+    return replace(reflection, id=f"refl-{digest}", **changes)
 
 
 def _join_copies(group: Sequence[Reflection], text: str) -> Iterator[Reflection]:
@@ -322,8 +325,11 @@ def _join_copies(group: Sequence[Reflection], text: str) -> Iterator[Reflection]
             if match is not None:
                 copies[match] += copies.pop(place)
     for (loop_id, _, _, iteration), same in copies.items():
-        merged = _merge(sorted(same, key=_rank))
-        yield _with_id(replace(merged, loop_id=loop_id, iteration=iteration), text)
+        if len(same) == 1:
+            yield same[0]
+        else:
+            same.sort(key=_rank)
+            yield _with_id(same[0], text, loop_id=loop_id, iteration=iteration, **_merge(same))
 
 
 def _rank(reflection: Reflection) -> tuple[int, str, str]:
@@ -366,19 +372,16 @@ class _PlaceMatcher:
         return places[index] if distance < _SAME_TIME else None
 
 
-def _merge(copies: Sequence[Reflection]) -> Reflection:
-    """Merge copies into the first, filling its gaps from the others."""
+def _merge(copies: Sequence[Reflection]) -> dict[str, Any]:
+    """Return the fields of the first copy that the others change, such as its gaps."""
     first, *others = copies
-    if not others:
-        return first
     files = dict.fromkeys(other.file for other in others if other.file != first.file)
     dated = next((copy for copy in copies if copy.at and not copy.at_approximate), first)
-    return replace(
-        first,
-        also_in=tuple(files),
-        at=dated.at,
-        at_approximate=dated.at_approximate,
-        task_id=next((copy.task_id for copy in copies if copy.task_id), ""),
-        kind=next((copy.kind for copy in copies if copy.kind), ""),
-        effectiveness=next((copy.effectiveness for copy in copies if copy.effectiveness), ""),
-    )
+    return {
+        "also_in": tuple(files),
+        "at": dated.at,
+        "at_approximate": dated.at_approximate,
+        "task_id": next((copy.task_id for copy in copies if copy.task_id), ""),
+        "kind": next((copy.kind for copy in copies if copy.kind), ""),
+        "effectiveness": next((copy.effectiveness for copy in copies if copy.effectiveness), ""),
+    }
