@@ -180,8 +180,11 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def use(self, columns: Sequence[Column]) -> None:
         """Replace the columns. Call `show` afterwards to draw them."""
-        self.columns = tuple(columns)
-        self._layout = (-1, ())
+        if tuple(columns) != self.columns:
+            self.columns = tuple(columns)
+            self._layout = (-1, ())
+            self._rows.clear()
+            self._earlier.clear()
 
     def redraw(self, keys: Collection[str] | None = None) -> None:
         """Draw these records again, by default all."""

@@ -88,6 +88,16 @@ async def test_only_lines_that_look_different_are_painted() -> None:
         assert drawn == ["d"]
 
 
+async def test_other_columns_of_the_same_records_are_drawn() -> None:
+    table, _ = make(["a", "b"])
+    async with hosted(table) as (_, pilot):
+        for columns, has_title in ((COLUMNS[:2], False), (COLUMNS, True)):
+            table.use(columns)
+            table.show(table.keys)
+            await pilot.pause()
+            assert ("title a" in lines_of(table)[1]) is has_title
+
+
 async def test_a_huge_list_draws_only_visible_rows() -> None:
     table, _ = make(MANY)
     async with hosted(table) as (_, pilot):
