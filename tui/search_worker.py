@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 FIRST_PAGE: Final = 20  # maximum number of hits
 _PAUSE_SECONDS: Final = 0.01  # between two steps of an update, so that the screen runs
 _SETTLE_SECONDS: Final = 0.3  # after a change; most changes are part of several
+_SOON_SECONDS: Final = 1.0  # before files are indexed that had just changed
 _AGAIN_SECONDS: Final = 60.0  # before a retry if the index could not be written, and between two sweeps of all files
 
 
@@ -77,7 +78,7 @@ class SearchWorker:
             self._wanted.wait(again)
             self._wanted.clear()
             if not self._stopped:
-                again = None if self._update() else _AGAIN_SECONDS
+                again = self._update()
         self._index.close()
 
     @property
@@ -112,8 +113,8 @@ class SearchWorker:
         self._index.check_again(fresh, changed)
         return find(index=self._index, fresh=fresh), fresh.is_complete
 
-    def _update(self) -> bool:
-        """Index all that has changed; return whether that was possible."""
+    def _update(self) -> float | None:
+        """Index all that has changed; return the seconds until the next attempt if that was not possible."""
         sleep(_SETTLE_SECONDS if self._fresh is not None else 0)
         with self._lock:
             changed, self._changed = self._changed, set()
@@ -126,7 +127,7 @@ class SearchWorker:
             fresh = self._fresh.copy()
         if fresh is None:
             self._fresh = None
-            return False
+            return _AGAIN_SECONDS
         self._index.check_again(fresh, changed)
         self._fresh = fresh.copy()
         self._checking = set()
@@ -137,8 +138,10 @@ class SearchWorker:
             sleep(_PAUSE_SECONDS)
             return not self._stopped
 
-        if not self._index.update(fresh, go_on):
-            self._must_check = True
-        else:
+        if self._index.update(fresh, go_on):
             self._fresh = fresh
-        return not self._must_check
+            if not fresh.is_complete:
+                return _SOON_SECONDS
+        else:
+            self._must_check = True
+        return _AGAIN_SECONDS if self._must_check else None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from core.episodes.history import MAX_RESULTS
 from core.sources import episodes as sources
+from core.sources.record_kinds import is_text
 
 if TYPE_CHECKING:
     from core.episodes.history import TaskFiles
@@ -82,7 +83,7 @@ def _results(folder: str, results: str) -> Iterator[str]:
 def _entries(folder: str, name: str) -> list[str]:
     try:
         with os.scandir(f"{folder}/{name}") as entries:
-            return [f"{name}/{entry.name}" for entry in islice(entries, MAX_RESULTS)]
+            return [f"{name}/{entry.name}" for entry in islice(entries, MAX_RESULTS) if is_text(entry.name)]
     except OSError:
         return []
 

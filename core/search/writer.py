@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
@@ -45,17 +45,20 @@ class IndexWriter:
         self._tasks = paths.relative(paths.tasks)
 
     def write(self, fresh: Freshness) -> Iterator[None]:
-        """Index everything that is not fresh, that of tasks that changed last at the end, and update `fresh`."""
+        """Index everything that is not fresh, that of tasks that changed last at the end, and update `fresh`.
+
+        What may change again unnoticed stays in `fresh`, so that it is still read from the files.
+        """
+        outdated = list(fresh.other_logs.items())
         for task_id in fresh.removed:
             self._remove(self._units(task_id))
             yield
         for task_id in sorted(fresh.tasks, key=self._changed_at):
             yield from self._write_task(task_id, fresh)
-            del fresh.tasks[task_id]
-        for path, (task_id, attempt) in list(fresh.other_logs.items()):
-            yield from self._write_log(path, task_id, attempt)
-            fresh.logs.add(path)
-            del fresh.other_logs[path]
+        for path, (task_id, attempt) in outdated:
+            if (yield from self._write_log(path, task_id, attempt)):
+                fresh.logs.add(path)
+                del fresh.other_logs[path]
         fresh.removed.clear()
 
     def _changed_at(self, task_id: str) -> int:
@@ -74,23 +77,27 @@ class IndexWriter:
         attempts = {attempt.number: attempt for attempt in join_attempts(parts).values()}
         owner = msgspec.msgpack.encode(make_owner(task, attempts))
         self._connection.execute("UPDATE unit SET owner = ? WHERE id = ?", (owner, unit))
-        self._finish(unit, stamps, begin)
+        is_settled = self._finish(unit, stamps, begin)
         logs = {files.path(sources.ACTIONS, number): number for number in files.numbers}
         outdated = [unit for unit, path in self._units(task_id, logs=True) if path not in logs]
         self._remove((unit, "") for unit in outdated)
         for log, number in logs.items():
             if log not in fresh.logs:
-                yield from self._write_log(log, task_id, number)
-                fresh.logs.add(log)
+                if (yield from self._write_log(log, task_id, number)):
+                    fresh.logs.add(log)
+                elif is_settled:
+                    fresh.other_logs[log] = task_id, number
+        if is_settled:
+            del fresh.tasks[task_id]
 
-    def _write_log(self, path: str, task_id: str, attempt: int) -> Iterator[None]:
-        """Index a log, only its new lines if it only grew."""
+    def _write_log(self, path: str, task_id: str, attempt: int) -> Generator[None, None, bool]:
+        """Index a log, only its new lines if it only grew; the result is that of `_finish`."""
         begin = self._clock()
         stamp = read_stamp(self._project, path)
         raw = read_file(f"{self._project}/{path}", self._paths.aiwg, MAX_PATTERN_BYTES)
         if raw is None or isinstance(raw, Problem) or stamp is None:
             self._remove(unit for unit in self._units(task_id, logs=True) if unit[1] == path)
-            return
+            return True
         columns = "id, end, lines, actions, checksum"
         before = self._connection.execute(f"SELECT {columns} FROM unit WHERE path = ?", (path,)).fetchone()
         end = raw.data.rfind(b"\n") + 1
@@ -105,7 +112,7 @@ class IndexWriter:
         yield from self._insert(unit, TaskRecords(self._paths).lines(bytes(data[start:end]), part))
         values = (end, part.lines, part.actions, crc32(data[start:end], checksum), unit)
         self._connection.execute("UPDATE unit SET end = ?, lines = ?, actions = ?, checksum = ? WHERE id = ?", values)
-        self._finish(unit, [stamp], begin)
+        return self._finish(unit, [stamp], begin)
 
     def _units(self, task_id: str, *, logs: bool = False) -> list[tuple[int, str]]:
         only = " AND attempt IS NOT NULL" if logs else ""
@@ -124,11 +131,13 @@ class IndexWriter:
         sql = "INSERT INTO unit (path, task, attempt, stamps) VALUES (?, ?, ?, x'')"
         return int(self._connection.execute(sql, (path, task_id, attempt)).lastrowid or 0)
 
-    def _finish(self, unit: int, stamps: Sequence[NamedStamp], begin: int) -> None:
+    def _finish(self, unit: int, stamps: Sequence[NamedStamp], begin: int) -> bool:
         """Mark a unit as complete, unless a file has just changed and may change again unnoticed."""
-        if all(begin - changed > _SETTLED_NS for *_, changed in stamps):
+        is_settled = all(begin - changed > _SETTLED_NS for *_, changed in stamps)
+        if is_settled:
             packed = msgspec.msgpack.encode(stamps)
             self._connection.execute("UPDATE unit SET stamps = ? WHERE id = ?", (packed, unit))
+        return is_settled
 
     def _insert(self, unit: int, hits: Iterator[SearchHit]) -> Iterator[None]:
         [(own_path,)] = self._connection.execute("SELECT path FROM unit WHERE id = ?", (unit,))

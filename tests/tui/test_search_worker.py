@@ -26,7 +26,7 @@ EMPTY = Snapshot(number=0)
 
 @pytest.fixture
 def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ProjectPaths:
-    for name in ("_PAUSE_SECONDS", "_SETTLE_SECONDS", "_AGAIN_SECONDS"):
+    for name in ("_PAUSE_SECONDS", "_SETTLE_SECONDS", "_SOON_SECONDS", "_AGAIN_SECONDS"):
         monkeypatch.setattr(search_worker, name, 0.0)
     return ProjectPaths(Path(shutil.copytree(TREES / "spec-examples", tmp_path / "project", symlinks=True)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 import stat
@@ -350,3 +351,20 @@ def test_short_words_are_looked_up_by_the_trigrams_that_begin_with_them(
         same(paths, index, query)
     monkeypatch.setattr("core.search.index.unpack", lambda *_: pytest.fail("a block was read"))
     assert not search(paths, SearchWords("zz"), index=index).total
+
+
+def test_names_that_are_not_unicode_do_not_spoil_the_index(paths: ProjectPaths, tmp_path: Path) -> None:
+    folder = os.fsdecode(os.fsencode(paths.tasks) + b"/task-\xff")
+    Path(folder, "attempts/001/results").mkdir(parents=True)
+    Path(folder, "metadata.json").write_text('{"description": "quetzal"}')
+    results = paths.tasks / "task-001/attempts/002/results"
+    results.mkdir(exist_ok=True)
+    (results / os.fsdecode(b"\xff.txt")).write_text("quetzal")
+    index = SearchIndex(paths, tmp_path / "search.sqlite3", clock=later)
+    fresh = index.check()
+    assert fresh
+    assert index.update(fresh)
+    file = index.file.stat().st_ino
+    same(paths, index, "quetzal")
+    assert same(paths, index, "oauth").total
+    assert index.file.stat().st_ino == file
