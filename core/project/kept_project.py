@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from core.learning.scoreboard import Scoreboard
     from core.records.loops import LoopDetails
     from core.retrieval.index import LazyPatternIndex
+    from core.retrieval.learned_weights import LearnedWeights
     from core.retrieval.learnings import LazyLearnings
     from core.retrieval.past_tasks import LazyPastTasks
     from core.retrieval.similarity import LazySimilarity
@@ -139,6 +140,12 @@ def _past_tasks(state: KeptProjectState) -> LazyPastTasks:
     return LazyPastTasks(state.snapshot, state.board)
 
 
+def _learned_weights(_state: KeptProjectState) -> LearnedWeights:
+    from core.retrieval.learned_weights import LearnedWeights
+
+    return LearnedWeights()
+
+
 _MADE: Final[dict[str, Callable[[KeptProjectState], Any]]] = {
     "board": KeptProjectState.restored_board,
     "queue": KeptProjectState.queue_of_last_run,
@@ -147,4 +154,5 @@ _MADE: Final[dict[str, Callable[[KeptProjectState], Any]]] = {
     "lazy_debug": _debug,
     "lazy_learnings": _learnings,
     "lazy_past_tasks": _past_tasks,
+    "learned_weights": _learned_weights,
 }

@@ -194,8 +194,8 @@ def _compute_few_vectors(project: Project) -> None:
 
     snapshot = project.view.snapshot
     try:
-        remark_missing_vectors(project.embeddings.make_few(snapshot.patterns))
-        project.task_embeddings.make_few(embeddable_work(snapshot))
+        patterns = project.embeddings.make_few(snapshot.patterns)
+        remark_missing_vectors(patterns, project.task_embeddings.make_few(embeddable_work(snapshot)))
     except RalphdeckError as error:
         warn(f"some patterns are found by words only: {error}")
 

@@ -68,7 +68,8 @@ def _infinitive(decided: Decided) -> str:
     return decided.summary.replace("re-enabled", "re-enable", 1).replace("rejected the", "reject the", 1)
 
 
-def remark_missing_vectors(vectors: int) -> None:
-    """Print how many patterns have no vector, and how to compute them."""
-    if vectors:
-        remark(f"{plural(vectors, 'pattern')} found by words only; to compute their vectors: ralphdeck embed")
+def remark_missing_vectors(patterns: int, tasks: int = 0) -> None:
+    """Print how many patterns and tasks have no vector, and how to compute them."""
+    missing = [plural(count, noun) for count, noun in ((patterns, "pattern"), (tasks, "task")) if count]
+    if missing:
+        remark(f"{' and '.join(missing)} found by words only; to compute their vectors: ralphdeck embed")

@@ -221,7 +221,7 @@ def test_many_missing_vectors_are_a_hint_and_no_wait(sample: Path, call: Call, m
     monkeypatch.setattr("core.retrieval.embeddings.MAX_ON_DEMAND", 10)
     result = call("inject", "--task", TASK, "--json", "--project", sample)
     assert result.document["matched_by"] == "words"
-    assert result.err == "40 patterns found by words only; to compute their vectors: ralphdeck embed\n"
+    assert result.err == "40 patterns and 27 tasks found by words only; to compute their vectors: ralphdeck embed\n"
 
 
 def test_words_are_compared_if_vectors_cannot_be_saved(
