@@ -50,6 +50,7 @@ _SAME_NAMES: Final = (
 )
 """Fields of `Assessment` that are read from the array with the same name."""
 _TIMELESS: Final = ("interval", "use_times")  # cached values that are the same at any time
+_MAX_CACHED: Final = 64  # assessments that are kept, more than the rows on a screen
 _MAX_HALF_LIVES: Final = 500.0  # maximum age of the sums in half-lives; a float can represent 2**500
 
 
@@ -259,6 +260,19 @@ class Scoreboard(Scores):
         return self._patterns[pattern_id]
 
     def assessment(self, pattern_id: str) -> Assessment:
+        found = self._assessments.get(pattern_id)
+        if found is None:
+            if len(self._assessments) >= _MAX_CACHED:
+                self._assessments.clear()
+            found = self._assessments[pattern_id] = self._assess(pattern_id)
+        return found
+
+    @cached_property
+    def _assessments(self) -> dict[str, Assessment]:
+        """The last assessments; the dashboard needs those of a selected pattern many times for each key."""
+        return {}
+
+    def _assess(self, pattern_id: str) -> Assessment:
         row, columns = self.row(pattern_id), self._columns
         rate, last_used = float(self.rate[row]), float(self.last_used[row])
         decided_by = INVERSION if columns.inversion_pending[row] else RULE
