@@ -58,6 +58,7 @@ class FilteredList(BaseScreen):
         self._sort: tuple[str, bool] | None = self.TABLE.sorts[0] if self.TABLE.sorts else None
         self._tab = self.TABS[0]
         self._ticks = 0
+        self._framed: str | None = None  # the row under the cursor when the key line was drawn
         self._board: Scoreboard | None = None  # the evidence that is shown
         self._is_loading = True  # whether the shown records are not all, or not checked yet
         self._deciding: frozenset[str] = frozenset()
@@ -274,7 +275,13 @@ class FilteredList(BaseScreen):
     def _highlighted(self, message: RecordTable.Highlighted) -> None:
         message.stop()
         self._show_details()
-        self.refresh_frame()
+        if self.table.cursor_key != self._framed:  # after a key it is drawn for this row already
+            self.refresh_frame()
+
+    def refresh_frame(self) -> None:
+        super().refresh_frame()
+        if self.is_composed:
+            self._framed = self.table.cursor_key
 
     @on(ItemLine.Clicked, "TabLine")
     def _tab_clicked(self, message: ItemLine.Clicked) -> None:
