@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from core.base.errors import BadInput
 from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.project.project import Project
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
 from core.search.search import search
@@ -230,3 +232,13 @@ def test_snippet_shows_the_match() -> None:
     assert len(shown) == 60
     assert "Needle" in shown
     assert words.snippet("x" * 100 + " needle", 60).endswith("needle")
+
+
+def test_errors_in_memory_are_found_as_in_the_files(paths: ProjectPaths) -> None:
+    project = Project(paths, Settings(), by="ana", cache=False, clock=lambda: datetime(2026, 11, 21, tzinfo=UTC))
+    project.load()
+    for query in ("TypeError", "cannot read", "e"):
+        words, filters = SearchWords(query), SearchFilters(places=frozenset({SearchPlace.ERRORS}))
+        files, memory = (search(paths, words, filters, snapshot=one) for one in (None, project.view.snapshot))
+        assert files.total
+        assert [hit._replace(pointer="") for hit in files.hits] == [hit._replace(pointer="") for hit in memory.hits]
