@@ -189,7 +189,7 @@ async def test_what_the_last_run_showed_is_drawn_until_it_is_checked(
         check.wait(10)
         return load(*rest)
 
-    project.load = slow  # type: ignore[method-assign]
+    project.load = slow  # type: ignore[assignment]
     app.open_project = lambda: (go_on.wait(10) and project) or project
     async with app.run_test(size=(200, 40)) as pilot:
         user = User(app, pilot)
