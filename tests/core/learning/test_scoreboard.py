@@ -510,3 +510,10 @@ def test_sums_do_not_overflow_with_a_short_half_life() -> None:
     updated = board.updated(Snapshot(patterns=fresh), Delta(patterns=frozenset({ID})), later)
     assert updated.assessment(ID).helpful == pytest.approx(9)
     assert board.rescored(later).assessment(ID).helpful == 0.0
+
+
+def test_a_pattern_is_assessed_once_at_each_time() -> None:
+    board = Scoreboard.build(Snapshot(patterns=example_patterns()), NOW, Settings())
+    first = board.assessment(NULL_CHECK_001)
+    assert board.assessment(NULL_CHECK_001) is first
+    assert board.rescored(NOW + timedelta(days=1)).assessment(NULL_CHECK_001) is not first
