@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from math import isnan
 from pathlib import Path
 
 import msgspec
@@ -17,6 +18,10 @@ for row in ROWS:
     if row.group == group and row.what in wanted:
         try:
             measured = row.measure(place)
-        except Exception as error:
-            measured = Measured(float("nan"), "", note=f"failed: {type(error).__name__}: {error}")
+        except Exception as error:  # the other rows are measured all the same
+            print(f"{row.what} failed: {type(error).__name__}: {error}", file=sys.stderr)
+            continue
+        if isnan(measured.value):
+            print(f"{row.what} not measured: {measured.note}", file=sys.stderr)
+            continue
         print(msgspec.json.encode([row.what, measured]).decode(), flush=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from typing import Final
 
 from msgspec import Struct
@@ -27,6 +28,12 @@ from tests.bench.place import Place
 PYTHON: Final = "python -c pass"
 BARE: Final = "bare Textual, first frame"
 SWEEP: Final = "stat of all files of the loops"
+
+
+def _new(name: str) -> Callable[[Place], Measured]:
+    """A measurement `module.function` of code that older revisions lack."""
+    module, _, function = name.partition(".")
+    return lambda place: getattr(import_module(f"tests.bench.{module}"), function)(place)
 
 
 class Row(Struct, frozen=True):
@@ -87,10 +94,18 @@ ROWS: Final = (
     Row("tasks", "replay of one of many attempts, p95", episodes.replay, 50),
     Row("tasks", "first page of a search, rare word", episodes.rare_word, 50),
     Row("tasks", "first page of a search, frequent word", episodes.frequent_word, 50),
+    Row("tasks", "search index of all tasks, built", _new("search_index.build")),
+    Row("quality", "tasks of the second set, found by words", _new("retrieval_history.by_words")),
+    Row("quality", "the same with past tasks", _new("retrieval_history.by_words_with_past")),
+    Row("quality", "tasks of the second set, found by meaning", _new("retrieval_history.by_meaning")),
+    Row("quality", "the same with past tasks, cross-validated", _new("retrieval_history.by_meaning_with_past")),
+    Row("quality", "embedding model, idle", _new("retrieval_history.idle_model"), 0.5),
     Row("quality", "paraphrased tasks, found by words", partial(retrieval.found_by_words, tasks="paraphrased")),
     Row("quality", "paraphrased tasks, found by meaning", partial(retrieval.found_by_meaning, tasks="paraphrased")),
     Row("quality", "scan, texts that rules were tuned on", partial(scanning.summary, held_out=False)),
     Row("quality", "scan, texts held out", partial(scanning.summary, held_out=True)),
+    Row("live", "next sweep, processor time", _new("live.next_sweep"), None, SWEEP),
+    Row("live", "a change on screen, processor time", _new("live.change_on_screen")),
     Row("live", "200 decisions in a terminal, key to next question", review_session.review_200_questions, slow=True),
     Row("live", "dashboard at 20 changes a second", partial(changing.under_load, rate=20), 15, slow=True),
     Row(
@@ -101,5 +116,6 @@ ROWS: Final = (
     ),
     Row("growth", "growth with the number of loops, exponent", growth.of_loops, 1.15, slow=True),
     Row("growth", "growth with the number of patterns, exponent", growth.of_patterns, 1.15, slow=True),
+    Row("growth", "growth of the search index with the number of tasks, exponent", _new("search_index.growth"), 1.15),
 )
 GROUPS: Final = tuple(dict.fromkeys(row.group for row in ROWS))
