@@ -8,7 +8,6 @@ from pathlib import Path
 
 import msgspec
 
-from tests.bench.measured import Measured
 from tests.bench.place import Place, Sizes
 from tests.bench.rows import ROWS
 
