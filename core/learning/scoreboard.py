@@ -25,9 +25,10 @@ from core.learning.inversion_rules import Alternatives, Inversion, inversion_tri
 from core.learning.outcomes import Outcome, OutcomeSignals, score_outcome
 from core.learning.reconciliation import reconcile_record
 from core.learning.recorded_uses import EVENT_LOG, LOOP, LoopPatterns
-from core.learning.scores import NO_PIN, REMOVED, Columns, Ints, ObservationSums, ReplacedTimes, Scores, UseTimes
+from core.learning.scores import NO_PIN, Columns, Ints, ObservationSums, Scores
 from core.learning.states import CODES, STATES, change_within, next_change
 from core.learning.threshold_replay import History
+from core.learning.use_times import REMOVED, ReplacedTimes, UseTimes
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.suspicions import Severity
 from core.scanning.verdict import find_stopping_severity, stops_orders
