@@ -20,6 +20,7 @@ class GrowingLog:
         self.events: list[Event] = []
         self.in_order = 0  # number of first events that are in order of time
         self.by_decision: dict[str, list[int]] = {}  # positions
+        self.errors: list[int] = []  # positions of the events with an error
         for event in events:
             self.add(event)
 
@@ -29,6 +30,8 @@ class GrowingLog:
             self.in_order += 1
         if event.decision:
             self.by_decision.setdefault(event.decision, []).append(count)
+        if event.error is not None:
+            self.errors.append(count)
         self.events.append(event)
 
 
@@ -66,6 +69,12 @@ class EventView(Sequence["Event"]):
     def in_log_order(self) -> list[Event]:
         """The events in the order of the lines."""
         return [event for event in islice(self._log.events, self._count) if event.decision not in self.undone]
+
+    @property
+    def errors(self) -> list[Event]:
+        """The events with an error, in the order of the lines."""
+        found = (self._log.events[place] for place in self._log.errors if place < self._count)
+        return [event for event in found if event.decision not in self.undone]
 
     def _of_decisions(self, decisions: Iterable[str], count: int) -> list[Event]:
         """Return the events of decisions among the first `count` of the log."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from core.config.paths import is_safe_id
 from core.episodes.task_lookup import list_entries
+from core.records.event_log import EventView
 from core.search.words import HitKind, SearchHit, SearchReader
 from core.sources.debug_sessions import join_sessions, read_sessions
 from core.sources.events import EventLog
@@ -20,7 +20,7 @@ from core.sources.sweep import scan_path
 from core.storage.file_reader import MAX_PATTERN_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from core.records.debug_sessions import DebugSession
     from core.records.events import Event
@@ -36,7 +36,7 @@ class ErrorRecords(SearchReader):
         """Yield all matching errors, in no particular order: those of `snapshot`, or of the files."""
         if snapshot is not None:
             file = self._paths.relative(self._paths.events)
-            yield from (hit for event in _errors(snapshot.events) for hit in self._of_event(event, file))
+            yield from (hit for event in EventView.of(snapshot.events).errors for hit in self._of_event(event, file))
             sessions: Mapping[str, DebugSession] = snapshot.debug_sessions
         else:
             yield from self._error_log()
@@ -97,9 +97,3 @@ class ErrorRecords(SearchReader):
                     task_id, attempt = self._resolve_work_id(session.task_id) if session.task_id else ("", None)
                     hit = SearchHit(session.file, task_id, text, at, attempt, session.pointer, HitKind.ERROR)
                     yield hit._replace(subject=session.id, agent=session.agent)
-
-
-@lru_cache(1)
-def _errors(events: Sequence[Event]) -> tuple[Event, ...]:
-    """Return the errors among all events; kept, since there may be a million events."""
-    return tuple(event for event in events if event.error is not None)

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.records.event_log import EventView, GrowingLog, find_event_changes
-from core.records.events import Event
+from core.records.events import ErrorNote, ErrorType, Event
 from tests.factories import days_ago, make_event
 
+_ERROR = ErrorNote(error_type=ErrorType.TIMEOUT, message="late")
 _EVENTS = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["", "d", "e"])), max_size=3)
 _STEPS = st.lists(st.tuples(_EVENTS, st.sets(st.sampled_from("de"))), max_size=5)
 
@@ -24,7 +25,8 @@ def test_views_equal_the_sorted_events_that_are_not_undone(
     views = []
     for added, undone in steps:
         for age, decision in added:
-            written.append(make_event(len(written), "counted", days_ago(age), decision=decision))
+            error = _ERROR if age % 2 else None
+            written.append(make_event(len(written), "counted", days_ago(age), decision=decision, error=error))
             log.add(written[-1])
         shown = [event for event in written if event.decision not in undone]
         hidden = [event for event in written if event.decision in undone]
@@ -34,6 +36,7 @@ def test_views_equal_the_sorted_events_that_are_not_undone(
         assert [*view] == ordered
         assert len(view) == len(shown)
         assert view.in_log_order == shown
+        assert view.errors == [event for event in shown if event.error]
         assert sorted(view.hidden, key=lambda event: event.id) == sorted(hidden, key=lambda event: event.id)
         assert [view[place] for place in range(len(view))] == ordered
         assert view[1:-1] == tuple(ordered[1:-1])

@@ -18,10 +18,13 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.project.project import Project
 from core.records.episodes import TaskStatus
+from core.records.events import ErrorNote, ErrorType
 from core.records.loops import Outcome
 from core.search.search import search
 from core.search.words import MAX_QUERY, SearchFilters, SearchHit, SearchPlace, SearchWords
+from core.sources.events import append_events
 from tests.core.cli.conftest import TREES
+from tests.factories import make_event
 
 
 @pytest.fixture
@@ -235,9 +238,12 @@ def test_snippet_shows_the_match() -> None:
 
 
 def test_errors_in_memory_are_found_as_in_the_files(paths: ProjectPaths) -> None:
+    paths.events.parent.mkdir(parents=True, exist_ok=True)
+    error = ErrorNote(error_type=ErrorType.VALIDATION, message="TypeError in quetzal.ts")
+    append_events(paths, make_event(1, "error", datetime(2026, 2, 1, tzinfo=UTC), error=error))
     project = Project(paths, Settings(), by="ana", cache=False, clock=lambda: datetime(2026, 11, 21, tzinfo=UTC))
     project.load()
-    for query in ("TypeError", "cannot read", "e"):
+    for query in ("quetzal", "TypeError", "cannot read", "e"):
         words, filters = SearchWords(query), SearchFilters(places=frozenset({SearchPlace.ERRORS}))
         files, memory = (search(paths, words, filters, snapshot=one) for one in (None, project.view.snapshot))
         assert files.total
