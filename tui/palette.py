@@ -16,7 +16,7 @@ from textual.widgets import Input
 from textual.worker import WorkerCancelled, WorkerFailed
 
 from core.base.errors import BadInput, UnknownRecord
-from core.base.text import visible_line
+from core.base.text import capitalized, visible_line
 from core.curation.commands import Restore
 from core.queries.memory_links import MemoryLinks
 from core.search.query import parse_search
@@ -25,7 +25,7 @@ from core.sources.archives import read_archives
 from tui.actions import PLACES, actions_of, key_name
 from tui.present.document import labelled
 from tui.present.palette_index import ARCHIVED, PaletteIndex, Target
-from tui.present.text_hits import hit_content, index_note, record_of
+from tui.present.text_hits import failure_note, hit_content, index_note, record_of
 from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import PreviewDialog
 from tui.screens.replay import ReplayScreen
@@ -81,6 +81,13 @@ class PaletteCommands(Provider):
             yield DiscoveryHit(Content(text), do, text=text)
 
     async def search(self, query: str) -> Hits:
+        try:
+            async for hit in self._find(query):
+                yield hit
+        except Exception as error:
+            yield self._note(capitalized(failure_note(error)))
+
+    async def _find(self, query: str) -> Hits:
         typed = query.lower().strip()
         for text, do in self._commands():
             lowered = text.lower()
@@ -102,11 +109,10 @@ class PaletteCommands(Provider):
         try:
             words, filters = parse_search(query, services.project.project, services.now())
         except (BadInput, UnknownRecord) as error:
-            note = f"Texts are not searched: {error}"
-            yield Hit(INDEX, Content.styled(note, "italic"), partial(services.say, note), text=note)
+            yield self._note(f"Texts are not searched: {error}")
             return
         if services.view.snapshot.tasks and (note := index_note(services.search.missing)):
-            yield Hit(INDEX, Content.styled(note, "italic"), partial(services.say, note), text=note)
+            yield self._note(note)
         is_left = False
 
         def may_read(reads_files: bool) -> bool:
@@ -129,6 +135,10 @@ class PaletteCommands(Provider):
                     return
         finally:
             is_left = True  # the thread reads no more files
+
+    def _note(self, text: str) -> Hit:
+        """Return a row on the search itself."""
+        return Hit(INDEX, Content.styled(text, "italic"), partial(self._services.say, text), text=text)
 
     def _open_hit(self, hit: SearchHit, record: tuple[str, str]) -> None:
         """Replay an attempt from an action, or go to a record."""

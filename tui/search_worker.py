@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from functools import cached_property, partial
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from core.search.words import SearchFilters, SearchWords
     from core.storage.watcher import FileChanges
 
+_log: Final = logging.getLogger(__name__)
 FIRST_PAGE: Final = 20  # maximum number of hits
 _PAUSE_SECONDS: Final = 0.01  # between two steps of an update, so that the screen runs
 _SETTLE_SECONDS: Final = 0.3  # after a change; most changes are part of several
@@ -78,8 +80,17 @@ class SearchWorker:
             self._wanted.wait(again)
             self._wanted.clear()
             if not self._stopped:
-                again = self._update()
+                again = self._try_update()
         self._index.close()
+
+    def _try_update(self) -> float | None:
+        """Update the index; after an unexpected error, searches read the files until the index is wanted again."""
+        try:
+            return self._update()
+        except Exception:
+            _log.exception("the search index cannot be updated")
+            self._fresh = None
+            return None
 
     @property
     def missing(self) -> tuple[int, int] | None:

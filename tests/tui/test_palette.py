@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from textual.command import CommandList, CommandPalette
@@ -83,3 +84,14 @@ async def test_filters_narrow_the_palette_and_an_invalid_one_is_explained(exampl
         assert found.count("action  task-001.2 action") == 1
         await user.press("escape")
         assert "in:nowhere is not valid; use tasks" in await search(user, "in:nowhere quetzal")
+
+
+async def test_a_failed_search_is_reported_in_the_palette(
+    examples: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_dashboard(examples, home) as user:
+        monkeypatch.setattr(user.app.search, "search", Mock(side_effect=KeyError))
+        assert "The search failed (KeyError); the log has details" in await search(user, "quetzal")
+        monkeypatch.undo()
+        await user.press("escape")
+        assert "failed" not in await search(user, "quetzal")

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -118,3 +119,18 @@ def test_without_a_usable_index_the_files_are_read(paths: ProjectPaths, monkeypa
         worker.want()
         assert found(worker, "oauth", lambda: True)
         assert worker.missing is None
+
+
+def test_a_failed_update_leaves_the_index_until_it_is_wanted_again(
+    paths: ProjectPaths, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    worker = SearchWorker(paths)
+    with running(worker) as wait:
+        with monkeypatch.context() as failing:
+            failing.setattr(SearchIndex, "check", Mock(side_effect=KeyError))
+            worker.want()
+            wait(lambda: "the search index cannot be updated" in caplog.text)
+        assert worker.missing is None
+        assert found(worker, "oauth", lambda: True)
+        worker.want()
+        wait(lambda: worker.missing == (0, len(list(paths.tasks.iterdir()))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from core.records.snapshot import Snapshot
     from core.search.words import SearchHit
 
+_log: Final = logging.getLogger(__name__)
 _SHOWN: Final = 120  # maximum characters of the text
 _FOUND: Final = Style(underline=True, bold=True)
 _NAMES: Final = {
@@ -81,6 +83,12 @@ def hits_by_record(hits: Iterable[SearchHit], query: Query) -> dict[str, SearchH
         if hit.task_id and not any(word in text for word in excluded):
             found.setdefault(hit.task_id if hit.attempt is None else f"{hit.task_id}.{hit.attempt}", hit)
     return found
+
+
+def failure_note(error: Exception) -> str:
+    """Log the failure of a search, and describe it in a few words."""
+    _log.error("a search failed", exc_info=error)
+    return f"the search failed ({type(error).__name__}); the log has details"
 
 
 def index_note(missing: tuple[int, int] | None) -> str:

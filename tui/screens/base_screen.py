@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import partialmethod
+from functools import partial, partialmethod
 from inspect import getattr_static
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
@@ -63,8 +63,8 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         super().__init__(id=self.place)
         self._seen = -1
         self._pending = Delta()
-        self._jobs: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {}
-        """Work and callback of the newest job of each group that has no result yet."""
+        self._jobs: dict[str, tuple[Callable[[], Any], Callable[[Any], None], Callable[[Exception], None] | None]] = {}
+        """Work and callbacks of the newest job of each group that has no result yet."""
 
     # What subclasses provide
 
@@ -165,25 +165,38 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         return bool(self.query(KeyLine))
 
     def run_in_thread(
-        self, group: str, work: Callable[[], _Result], show: Callable[[_Result], None], *, pause: float = 0.0
+        self,
+        group: str,
+        work: Callable[[], _Result],
+        show: Callable[[_Result], None],
+        *,
+        fail: Callable[[Exception], None] | None = None,
+        pause: float = 0.0,
     ) -> None:
-        """Run `work` in a thread, then call `show` with its result.
+        """Run `work` in a thread, then call `show` with its result, or `fail` with its exception.
 
-        Each group runs one job at a time, after `pause` seconds. Only the result of the newest one is shown.
+        Without `fail`, an exception ends the dashboard. Each group runs one job at a time, after `pause` seconds. Only
+        the result of the newest one is shown.
         """
         is_running = self.is_computing(group)
-        self._jobs[group] = (work, show)
+        self._jobs[group] = (work, show, fail)
         if not is_running:
             self.run_worker(self._run_jobs(group, pause), group=group)
 
     async def _run_jobs(self, group: str, pause: float) -> None:
         while True:
             await asyncio.sleep(pause)
-            work, show = job = self._jobs[group]
-            result = await asyncio.to_thread(work)
+            work, show, fail = job = self._jobs[group]
+            then: Callable[[], None]
+            try:
+                then = partial(show, await asyncio.to_thread(work))
+            except Exception as error:
+                if fail is None:
+                    raise
+                then = partial(fail, error)
             if self._jobs[group] is job:
                 del self._jobs[group]
-                show(result)  # a job that this adds runs on its own
+                then()  # a job that this adds runs on its own
                 return
 
     def is_computing(self, group: str) -> bool:

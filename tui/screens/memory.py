@@ -20,7 +20,7 @@ from core.search.words import SearchFilters
 from tui.present import memory as present
 from tui.present import memory_groups
 from tui.present.memory import ESCALATIONS, SESSIONS, TASKS, Tree, earlier_key, parts, task_key, tree
-from tui.present.text_hits import hit_content, hits_by_record, index_note, search_words
+from tui.present.text_hits import failure_note, hit_content, hits_by_record, index_note, search_words
 from tui.screens.memory_details import DETAIL_SHARE, TABS, MemoryDetails
 from tui.screens.replay import ReplayScreen
 from tui.widgets.text_pane import TextPane
@@ -155,8 +155,13 @@ class MemoryScreen(MemoryDetails):
                     words, SearchFilters(), snapshot, lambda: reads_files and self._words is words, MAX_RANKED
                 ),
                 partial(show, reads_files=reads_files),
+                fail=fail,
                 pause=PAUSE_SECONDS,
             )
+
+        def fail(error: Exception) -> None:
+            self._found_note = failure_note(error)
+            self._count()
 
         def show(found: tuple[SearchResult, bool], *, reads_files: bool) -> None:
             if self._words is not words:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -342,3 +343,17 @@ async def test_the_filter_finds_attempts_by_the_output_of_their_actions(sample: 
             await user.filter(text)
             await user.settled()
             assert not user.table.keys, text
+
+
+async def test_a_failed_search_is_reported_beside_the_filter(
+    sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_dashboard(sample, home) as user:
+        await in_memory(user)
+        with monkeypatch.context() as failing:
+            failing.setattr(user.app.search, "search", Mock(side_effect=KeyError))
+            await user.filter("lock")
+            await user.sees("the search failed (KeyError); the log has details")
+        await user.filter("lock order")
+        await user.settled()
+        assert "failed (KeyError)" not in user.text()
