@@ -42,7 +42,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 # The same examples in every run; to search for others: pytest --hypothesis-profile=default
-settings.register_profile("same", derandomize=True, database=None)
+settings.register_profile("same", derandomize=True, database=None, deadline=None)
 settings.load_profile("same")
 
 

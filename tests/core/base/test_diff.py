@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from core.base.diff import DELETED, EQUAL, INSERTED, field_changes, line_changes, word_changes
 from core.records.patterns import Pattern, PatternType
 
-EXAMPLES = settings(max_examples=40, deadline=None)
+EXAMPLES = settings(max_examples=40)
 texts = st.text(st.sampled_from("ab \n"), max_size=30)
 
 

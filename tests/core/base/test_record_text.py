@@ -28,7 +28,7 @@ def test_slugs(text: str, expected: str) -> None:
     assert make_slug(text, "other") == expected
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.text())
 def test_any_text_has_a_slug_and_a_line(text: str) -> None:
     name = make_slug(text, "other")

@@ -4,7 +4,7 @@ import unicodedata
 from time import perf_counter
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.base.text import (
@@ -41,7 +41,6 @@ def is_harmless(char: str) -> bool:
 @example("\x1b]52;c;aGk=\x07")
 @example(BIDI)
 @example("\ud800x\udfff")
-@settings(deadline=None)
 def test_visible_text_has_no_active_or_hidden_characters(text: str) -> None:
     shown = visible(text)
     assert all(is_harmless(char) for char in shown)
@@ -61,7 +60,6 @@ def test_every_character_of_unicode_becomes_harmless() -> None:
 @example("\u180b")
 @example("\u180f")
 @example("\x00")
-@settings(deadline=None)
 def test_remove_hidden_gives_the_same_before_and_after_visible(char: str) -> None:
     text = f"Ig{char}nore"
     if visible(text) != text and not char.isspace():
@@ -74,13 +72,11 @@ def test_selectors_of_other_scripts_are_marked(char: str) -> None:
 
 
 @given(ANY_TEXT)
-@settings(deadline=None)
 def test_visible_text_stays_as_it_is(text: str) -> None:
     assert visible(visible(text)) == visible(text)
 
 
 @given(ANY_TEXT, st.integers(0, 70))
-@settings(deadline=None)
 def test_visible_respects_the_limit(text: str, limit: int) -> None:
     for shown in (visible(text, limit), visible_line(text, limit)):
         assert len(shown) <= max(limit, 1)
@@ -89,7 +85,6 @@ def test_visible_respects_the_limit(text: str, limit: int) -> None:
 
 
 @given(ANY_TEXT)
-@settings(deadline=None)
 def test_a_visible_line_is_one_line(text: str) -> None:
     line = visible_line(text)
     assert all(is_harmless(char) and char not in "\n\t" for char in line)
@@ -97,7 +92,6 @@ def test_a_visible_line_is_one_line(text: str) -> None:
 
 
 @given(st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=40))
-@settings(deadline=None)
 def test_plain_text_takes_the_fast_path_unchanged(text: str) -> None:
     assert visible(text) == visible_line(text) == text
     # One character that needs the table sends the whole text down the slow path; the rest must not change.
@@ -166,6 +160,5 @@ def test_long_regexes_and_subjects_are_cut_off() -> None:
 @example("", "")
 @example("\ud800", "\ud800")
 @example("x", "\udfff")
-@settings(deadline=None)
 def test_no_regex_and_no_subject_raises(source: str, subject: str) -> None:
     Matcher(source).matches(subject)

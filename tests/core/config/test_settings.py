@@ -192,7 +192,7 @@ def test_an_unknown_name_shows_nothing_raw() -> None:
     assert len(message) < 200
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.sampled_from(THRESHOLDS), st.floats(MIN_HALF_LIFE, 1))
 def test_text_and_parse_are_inverse(known: Setting, value: float) -> None:
     if known.unit in (Unit.CHOICE, Unit.COUNT):
@@ -202,7 +202,7 @@ def test_text_and_parse_are_inverse(known: Setting, value: float) -> None:
     assert with_threshold(DEFAULTS, known.name, known.text(changed)) == changed
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.sampled_from(THRESHOLDS), st.text())
 def test_any_text_is_parsed_or_refused(known: Setting, text: str) -> None:
     try:

@@ -169,7 +169,7 @@ _NAMES = st.sampled_from(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(done=st.lists(st.tuples(_NAMES, st.integers(0, 5)), max_size=12))
 def test_undoing_everything_restores_the_initial_files(
     done: list[tuple[str, int]], tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch

@@ -153,7 +153,7 @@ class Machine(RuleBasedStateMachine):
         }
 
 
-Machine.TestCase.settings = settings(deadline=None, max_examples=25, stateful_step_count=20)
+Machine.TestCase.settings = settings(max_examples=25, stateful_step_count=20)
 
 
 @pytest.fixture(autouse=True)

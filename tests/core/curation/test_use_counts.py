@@ -348,7 +348,7 @@ reports = st.lists(
 
 @pytest.mark.slow
 @given(reports=reports, good=st.integers(0, 4), bad=st.integers(0, 3))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_record_counts_equal_the_evidence(
     tmp_path_factory: pytest.TempPathFactory, reports: list[tuple[str, bool | None, str, float]], good: int, bad: int
 ) -> None:

@@ -73,7 +73,7 @@ def test_control_and_invisible_characters_are_not_in_signatures() -> None:
     assert safe_matcher(signature).matches(message)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.lists(
         st.one_of(

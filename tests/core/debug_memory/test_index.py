@@ -173,7 +173,7 @@ def test_like_pattern_matches_as_in_sqlite(pattern: str, text: str, fits: bool) 
     assert compile_like(pattern)(text) is fits
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.text("aB%_.*\\ä\n", max_size=8), st.text("aAb.*\\ä\n", max_size=8))
 def test_like_agrees_with_sqlite(pattern: str, text: str) -> None:
     with sqlite3.connect(":memory:") as database:
@@ -199,7 +199,7 @@ changes = st.lists(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(changes, changes, st.sets(st.sampled_from("abcdefgh"), max_size=2))
 def test_updated_index_equals_a_rebuilt_index(
     first: list[tuple[str, str, str, int]], second: list[tuple[str, str, str, int]], removed: set[str]

@@ -201,6 +201,6 @@ def test_location_is_the_innermost_frame_of_the_project(text: str, expected: lis
 
 
 @given(st.binary(max_size=100) | st.text('{}[]:", testRsulE', max_size=40).map(str.encode))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_invalid_input_never_raises(data: bytes) -> None:
     parse_failures(data)

@@ -107,7 +107,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 LINES = st.lists(st.one_of(st.sampled_from(HOSTILE.splitlines()), st.text(max_size=10)), min_size=1, max_size=8)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @example(text=HOSTILE)
 @given(text=LINES.map("\n".join))
 def test_hostile_text_changes_no_structure(project: Path, text: str) -> None:

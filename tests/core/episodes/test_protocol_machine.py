@@ -209,4 +209,4 @@ class Protocol(RuleBasedStateMachine):
 
 
 TestProtocol = Protocol.TestCase
-TestProtocol.settings = settings(max_examples=20, stateful_step_count=14, deadline=None)
+TestProtocol.settings = settings(max_examples=20, stateful_step_count=14)

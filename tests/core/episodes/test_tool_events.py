@@ -147,7 +147,7 @@ _JSON = strategies.recursive(
 _RESPONSE = ("stdout", "stderr", "interrupted", "error", "status", "task", "content", "file", "type", "exitCode")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     strategies.fixed_dictionaries(
         {"tool_name": strategies.sampled_from(["Bash", "Read", "TaskOutput", "mcp__a__b"])},

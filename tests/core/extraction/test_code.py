@@ -49,7 +49,7 @@ def test_the_language_is_that_of_the_file() -> None:
     assert file_language(("a.exe",), "+++ \x1b]0;x") == ""
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.text(max_size=200), st.text(max_size=80))
 def test_any_text_gives_a_template_or_none(code: str, message: str) -> None:
     found = make_template("\n".join(f"+{line}" for line in code.splitlines()), message)

@@ -275,7 +275,7 @@ def check(extraction: Extraction) -> None:
             assert safe_matcher(proposal.record["error_signature"]["error_pattern"]).problem is None
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.text(max_size=60), st.text(max_size=60), st.text(max_size=60)), max_size=4), st.text())
 def test_any_text_gives_valid_records(found_in: list[tuple[str, str, str]], task: str) -> None:
     steps = [failed_step(n, did, f"{9 - n} failing: broken {result}") for n, (did, result, _) in enumerate(found_in)]

@@ -326,7 +326,7 @@ ACTIONS = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(ACTIONS, max_size=12))
 def test_a_fix_is_between_a_failure_and_a_success(done: list[dict[str, Any]]) -> None:
     log = logged(*done)

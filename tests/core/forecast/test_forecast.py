@@ -43,7 +43,7 @@ from tests.core.meaning import meaning
 from tests.factories import forecast
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
-EXAMPLES = settings(max_examples=20, deadline=None)
+EXAMPLES = settings(max_examples=20)
 
 
 @pytest.fixture

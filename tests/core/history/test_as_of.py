@@ -95,7 +95,7 @@ def standing(board: Scoreboard) -> Standing:
     return {id: (one.state, one.successes, one.failures, one.quarantined) for id, one in found.items()}
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.lists(st.tuples(st.sampled_from(sorted(STEPS)), st.sampled_from(IDS)), min_size=3, max_size=8))
 def test_a_past_state_equals_the_state_of_that_day(steps: list[tuple[str, str]]) -> None:
     with TemporaryDirectory() as folder:

@@ -73,7 +73,7 @@ def test_reports_at_the_limits_of_time_are_handled() -> None:
     assert held(given, verdict("revoked", first, first), verdict("revoked", last, last)) == ()
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 9)), max_size=40))
 def test_every_window_above_the_limit_is_held(drawn: list[tuple[int, int]]) -> None:
     given = [HarmfulReport(NOW + timedelta(minutes=at), str(pattern)) for at, pattern in drawn]

@@ -291,7 +291,7 @@ _CLAIM = st.builds(
 _SOURCES = st.lists(st.builds(make_source, _IDS, st.none() | _TIMES), max_size=3).map(tuple)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(_LOOPS, _EVENTS, _TREND, _CLAIM, _SOURCES)
 def test_no_use_is_ever_counted_twice(
     entries: dict[str, list[InjectedUse]],
@@ -332,7 +332,7 @@ def test_events_of_other_kinds_are_not_evidence() -> None:
     assert collect_observations(make_pattern(), (), [Event(id="x", at=NOW, kind="unheard-of", success=True)]) == ()
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(0, 8), st.integers(0, 8), st.lists(st.booleans(), max_size=8), st.floats(0.01, 30))
 def test_uses_after_the_last_recorded_use_are_added(good: int, bad: int, later: list[bool], days: float) -> None:
     pattern = make_pattern(recorded_counts=make_recorded_counts(good, bad), last_used=days_ago(days))

@@ -119,7 +119,7 @@ def test_each_event_shows_its_weight_when_new_and_today() -> None:
 _RESULTS = st.lists(st.tuples(st.integers(0, 400), st.booleans(), st.sampled_from("abc")), max_size=12)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(_RESULTS)
 def test_predicted_changes_happen(results: list[tuple[int, bool, str]]) -> None:
     pattern = make_pattern()

@@ -23,7 +23,7 @@ def test_intervals_without_successes_or_failures_reach_the_limits() -> None:
     assert jeffreys_interval(0, 5, 0.9)[0] == 0.0
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.integers(0, 10**15), st.integers(0, 10**15), st.floats(0.5, 0.99))
 def test_the_interval_contains_the_rate(successes: int, failures: int, level: float) -> None:
     low, high = jeffreys_interval(successes, failures, level)

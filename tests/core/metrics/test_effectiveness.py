@@ -199,7 +199,7 @@ counts = st.lists(st.integers(1, 60), max_size=5).map(tuple)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["", "testing", "debugging"]), counts, counts), max_size=3))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_the_interval_contains_the_difference_and_is_antisymmetric(
     groups: list[tuple[str, tuple[int, ...], tuple[int, ...]]],
 ) -> None:

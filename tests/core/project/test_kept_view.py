@@ -199,7 +199,7 @@ def test_a_damaged_file_is_ignored(project: Path, damage: Callable[[bytes], byte
     assert KeptView(project, SETTINGS).load() is None
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(at=st.integers(0, 1 << 20))
 def test_a_damaged_part_changes_nothing_that_was_checked(kept: Path, at: int) -> None:
     project, file = kept, next(cache_file(kept).parent.glob("*.view"))
@@ -327,7 +327,7 @@ def test_a_folder_that_cannot_be_written_changes_nothing(project: Path, tmp_path
 FILES = sorted(file.relative_to(TREES) for file in TREES.rglob("*") if file.is_file())
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(old=st.sets(st.sampled_from(FILES), max_size=40), new=st.sets(st.sampled_from(FILES), max_size=40))
 def test_any_old_view_gives_what_a_load_from_nothing_gives(tmp_path: Path, old: set[Path], new: set[Path]) -> None:
     project = tmp_path / "random"

@@ -110,7 +110,7 @@ def test_long_query_is_cut() -> None:
 
 
 @given(QUERIES)
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_any_query_selects_existing_records(text: str) -> None:
     query = parse_query(text, PATTERN_FIELDS)
     ids = CATALOG.select(query)
@@ -126,7 +126,6 @@ def test_any_query_selects_existing_records(text: str) -> None:
 
 
 @given(st.sampled_from((*PATTERN_FIELDS, "")), st.sampled_from(["e", "3", ">.5", "proven", "null", "auth", "p"]))
-@settings(deadline=None)
 def test_negated_term_selects_the_complement(field: str, value: str) -> None:
     term = Query((Term(field, value),))
     negated = Query((Term(field, value, negated=True),))

@@ -138,7 +138,7 @@ def test_tokens_are_recognised_by_prefix(token: str) -> None:
 
 @pytest.mark.parametrize("kind", TOKEN_FORMATS)
 @given(data=st.data())
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=3)
 def test_each_token_shape_is_masked_alone_and_in_a_sentence(kind: str, data: st.DataObject) -> None:
     for shape in TOKEN_FORMATS[kind]:
         token = data.draw(st.from_regex(rf"\A{shape}\Z", alphabet=st.characters(codec="ascii")))
@@ -229,7 +229,7 @@ def test_public_values_are_not_masked(text: str) -> None:
 
 
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=12).map("".join))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_masking_is_idempotent(text: str) -> None:
     once = mask_secrets(text)
     assert mask_secrets(once) == once
@@ -262,7 +262,7 @@ def test_a_cut_secret_is_masked() -> None:
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map(" ".join))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_a_token_is_masked_in_any_context(text: str) -> None:
     once = mask_secrets(text)
     assert GITHUB not in once and AWS not in once

@@ -241,7 +241,7 @@ def directions(seed: int, count: int) -> Floats32:
     return made
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(0, 10**6), st.integers(1, 40), st.floats(1e-3, 1e3))
 def test_the_cosine_survives_the_encoding(seed: int, count: int, length: float) -> None:
     made = directions(seed, count)

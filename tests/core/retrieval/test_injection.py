@@ -196,7 +196,7 @@ def test_hostile_ids_leave_no_control_character_in_reasons() -> None:
     assert not any("\x1b" in reason for reason in reasons(inject(TASK, *twins)).values())
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=12),
     st.integers(0, 12),

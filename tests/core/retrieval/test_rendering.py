@@ -313,7 +313,7 @@ _ALLOWED = re.compile(
 )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(HOSTILE, min_size=12, max_size=12), st.lists(HOSTILE, max_size=3))
 def test_hostile_text_breaks_neither_layout_nor_terminal(texts: list[str], many: list[str]) -> None:
     patterns = [

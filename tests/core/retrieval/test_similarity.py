@@ -108,7 +108,7 @@ def _made(drawn: dict[int, tuple[str, str]]) -> dict[str, Pattern]:
     return {pattern.id: pattern for pattern in (error(number, *texts) for number, texts in drawn.items())}
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(_DRAWN, _DRAWN, _DRAWN, st.booleans())
 def test_updated_is_a_new_index_of_what_changed(
     one: dict[int, tuple[str, str]], two: dict[int, tuple[str, str]], three: dict[int, tuple[str, str]], asked: bool
@@ -126,7 +126,7 @@ def test_updated_is_a_new_index_of_what_changed(
         assert lazy.get().nearest(pattern, 0.6) == fresh.nearest(pattern, 0.6)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(_DRAWN)
 @example({1: ("", "check"), 2: ("", "cache")})  # alike in their letters, but in one word of two
 def test_candidates_include_pairs_that_share_most_words(drawn: dict[int, tuple[str, str]]) -> None:

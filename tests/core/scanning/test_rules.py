@@ -355,14 +355,14 @@ def test_common_texts_pass(text: str) -> None:
 
 
 @given(st.lists(st.sampled_from(HARMLESS), max_size=4), st.lists(st.sampled_from(HARMLESS), max_size=4))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_harmless_text_around_an_attack_does_not_change_the_verdict(before: list[str], after: list[str]) -> None:
     assert verdict("\n".join([*before, ORDER, *after])) == "blocked"
     assert verdict("\n".join([*before, *after])) == "clean"
 
 
 @given(st.text(alphabet=st.characters(), max_size=400))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_scan_whole_text_accepts_any_text(text: str) -> None:
     scan_whole_text(text)
 

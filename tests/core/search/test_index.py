@@ -118,7 +118,7 @@ TEXTS = st.text(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(texts=st.lists(TEXTS, max_size=8), query=TEXTS | st.text("abAB1 日本", min_size=1, max_size=4), edited=TEXTS)
 def test_any_text_is_found_as_by_a_scan(texts: list[str], query: str, edited: str) -> None:
     with TemporaryDirectory() as folder:

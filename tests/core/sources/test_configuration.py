@@ -261,7 +261,7 @@ FIELDS: Final = sorted({name.rpartition(".")[2] for name in Configuration().sour
 GROUPS: Final = sorted({name.rpartition(".")[0] for name in Configuration().sources} - {""})
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.dictionaries(st.sampled_from(GROUPS), st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=4) | VALUES))
 def test_any_value_gives_valid_settings(tmp_path_factory: pytest.TempPathFactory, content: dict[str, Any]) -> None:
     configuration = read_section(ProjectPaths(tmp_path_factory.mktemp("any")), content)

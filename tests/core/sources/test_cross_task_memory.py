@@ -74,7 +74,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.sampled_from([FILE, INDEX]), VALUES)
 def test_any_json_gives_typed_tasks(file: str, value: Any) -> None:
     tasks, _ = read_memory(file, value, MTIME)

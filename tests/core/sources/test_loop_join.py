@@ -124,7 +124,7 @@ FACTS = st.one_of(
 
 
 @pytest.mark.slow
-@hypothesis_settings(deadline=None, max_examples=200)
+@hypothesis_settings(max_examples=200)
 @given(st.lists(FACTS, max_size=8))
 def test_joining_does_not_depend_on_order_or_steps(parsed: list[tuple[LoopFact, ...]]) -> None:
     by_file = {part[0].file: part for part in parsed if part}

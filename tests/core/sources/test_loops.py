@@ -292,7 +292,7 @@ VALUES = st.recursive(
 JSON_FILES = [file for file in FILES if not file.endswith(".log")]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.sampled_from(JSON_FILES), VALUES)
 def test_any_json_gives_typed_facts(file: str, value: Any) -> None:
     facts, findings = read_loops(file, value, MTIME)
@@ -301,7 +301,7 @@ def test_any_json_gives_typed_facts(file: str, value: Any) -> None:
     assert all(isinstance(one.message, str) and one.file == file for one in findings)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_crash_log(data: bytes) -> None:
     (fact,), _ = read_crash_log(".aiwg/ralph/loops/x/crash.log", data, MTIME)

@@ -109,7 +109,7 @@ def snapshot_fields(snapshot: Snapshot) -> Iterator[object]:
 
 
 class TestResults:
-    @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(data=st.data())
     def test_random_trees_give_the_same_with_and_without_workers(
         self, data: st.DataObject, monkeypatch: pytest.MonkeyPatch

@@ -313,7 +313,7 @@ class TestRecords:
             max_leaves=25,
         )
     )
-    @settings(deadline=None, max_examples=150)
+    @settings(max_examples=150)
     def test_any_document_is_read_without_an_exception(self, document: Any) -> None:
         found = read(document)
         assert read(document) == found

@@ -269,7 +269,7 @@ VALUES = st.recursive(
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.lists(st.tuples(st.sampled_from(list(SHAPES)), VALUES), max_size=5))
 def test_any_json_gives_typed_reflections(parsed: list[tuple[str, Any]]) -> None:
     found: list[Reflection] = []

@@ -64,13 +64,13 @@ def codes(decoded: Decoded) -> list[str]:
 
 class TestJson:
     @given(plain)
-    @settings(deadline=None, max_examples=200)
+    @settings(max_examples=200)
     def test_reading_returns_what_was_written(self, value: object) -> None:
         decoded = decode_json(msgspec.json.encode(value))
         assert decoded == Decoded(value)
 
     @given(plain)
-    @settings(deadline=None, max_examples=100)
+    @settings(max_examples=100)
     def test_nesting_is_measured_without_recursion(self, value: object) -> None:
         def depth(node: object) -> int:
             if isinstance(node, dict):
@@ -145,7 +145,7 @@ class TestJson:
         assert not decode_json(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH).failed
 
     @given(st.binary(max_size=200))
-    @settings(deadline=None, max_examples=150)
+    @settings(max_examples=150)
     def test_garbage_never_raises(self, data: bytes) -> None:
         decode_json(data)
         decode_jsonl(data)
@@ -170,7 +170,7 @@ class TestJsonl:
         assert [(problem.place, problem.torn) for problem in problems] == [("line 3", False)]
 
     @given(st.lists(st.sampled_from(ODD_LINES) | plain.map(lambda value: msgspec.json.encode({"a": value}))))
-    @settings(deadline=None, max_examples=60)
+    @settings(max_examples=60)
     def test_lines_decode_together_as_they_decode_alone(self, parsed: list[bytes]) -> None:
         lines, problems = decode_jsonl(b"".join(line + b"\n" for line in parsed))
         alone = [(number, decode_json(line)) for number, line in enumerate(parsed, 1) if line.strip()]

@@ -65,7 +65,7 @@ def test_a_torn_end_is_dropped_and_repaired(file: VectorFile) -> None:
     assert numbers(file) == [0, 1, 3]
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damaged_records_are_dropped(file: VectorFile, data: st.DataObject) -> None:
     file.path.unlink(missing_ok=True)

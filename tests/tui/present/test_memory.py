@@ -89,7 +89,7 @@ def test_a_chart_without_values_is_empty() -> None:
     assert line_chart([run(0.5)], AXIS_CELLS, 5, DRAWN) == []
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.lists(st.lists(st.floats(allow_nan=False, min_value=-2, max_value=2), max_size=9), max_size=9),
     st.integers(0, 90),
@@ -216,7 +216,7 @@ def test_a_timeline_marks_errors_iterations_and_the_position() -> None:
     assert timeline(Track(), 0, 12, DRAWN)[0].plain == ""
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(1, 5000), st.integers(1, 200), st.data())
 def test_every_action_is_in_exactly_one_cell(count: int, width: int, data: st.DataObject) -> None:
     track = Track(count=count, errors=(0, count - 1), iterations={0: 1})

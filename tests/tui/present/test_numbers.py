@@ -3,7 +3,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -43,7 +43,6 @@ def test_duration_uses_its_largest_unit(seconds: float, text: str) -> None:
 
 
 @given(st.floats(0, 1e11))
-@settings(deadline=None)
 def test_duration_is_short(seconds: float) -> None:
     assert len(format_duration(seconds)) <= 8
 
@@ -78,7 +77,6 @@ def test_rate_is_rounded_half_up(rate: float | None, text: str) -> None:
 
 
 @given(st.integers(-5, 10**9), st.one_of(st.none(), st.integers(-1, 10**9)), st.integers(1, 30), GLYPHS)
-@settings(deadline=None)
 def test_a_bar_is_as_wide_as_requested_for_any_numbers(
     done: int, total: int | None, width: int, glyphs: Glyphs
 ) -> None:
@@ -93,7 +91,6 @@ def test_a_progress_bar_is_full_only_when_all_is_done() -> None:
 
 
 @given(st.lists(UNIT, max_size=30), st.integers(1, 12), GLYPHS)
-@settings(deadline=None)
 def test_a_sparkline_shows_the_newest_values(values: list[float], width: int, glyphs: Glyphs) -> None:
     drawn = sparkline(values, width, glyphs)
     assert len(drawn) == min(width, len(values))
@@ -111,7 +108,6 @@ def test_a_sparkline_uses_the_full_height() -> None:
 
 
 @given(UNIT, UNIT, st.one_of(st.none(), UNIT), st.integers(2, 20), GLYPHS)
-@settings(deadline=None)
 def test_an_interval_is_drawn_at_its_position(
     a: float, b: float, rate: float | None, width: int, glyphs: Glyphs
 ) -> None:

@@ -307,7 +307,7 @@ async def test_forecasts_without_embeddings_are_marked_until_these_exist(
     with meaning():
         async with open_dashboard(sample, home, size=(80, 24)) as user:
             await at_question(user, INVERSION)
-            assert "~ 1/4 loops" in row(user, "a")
+            assert "~ 1/19 tasks" in row(user, "a")
             assert pane(user, "consequence").startswith("~ compared by words: 0 of 40 texts have a vector\n")
             await asyncio.to_thread(user.app.project.embed_missing, user.app._vectors._report)
             await user.until(lambda: "~" not in row(user, "a"), "the forecast by meaning")

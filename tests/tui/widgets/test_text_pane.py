@@ -45,7 +45,7 @@ def test_every_line_of_a_marked_paragraph_is_marked() -> None:
 @given(
     st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cf", "Cs", "Cn"]), max_size=200), st.integers(2, 40)
 )
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 def test_no_line_is_wider_than_the_pane_and_no_word_is_lost(text: str, width: int) -> None:
     lines = wrap([Content(text)], width)
     assert all(line.cell_length <= width for line in lines)

@@ -30,7 +30,7 @@ def printed(capfdbinary: pytest.CaptureFixture[bytes]) -> bytes:
     return capfdbinary.readouterr()[0]
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(texts=st.lists(ANY_TEXT, max_size=4))
 def test_json_preserves_every_string_and_escapes_control_characters(texts: list[str]) -> None:
     written: list[bytes] = []

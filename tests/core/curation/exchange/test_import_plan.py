@@ -100,7 +100,7 @@ def test_imported_loops_do_not_identify_a_copy() -> None:
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 4)), max_size=8), st.booleans())
 def test_exchange_between_copies_adds_no_uses(steps: list[tuple[int, int, int]], met: bool) -> None:
     projects = [ExchangeProject(name, make_error_record(1, 5, source_loops=LOOPS)) for name in ("abc" if met else "ab")]
@@ -121,7 +121,7 @@ def test_exchange_between_copies_adds_no_uses(steps: list[tuple[int, int, int]],
     assert not met or [project.uses(ONE) for project in projects] == [used] * 3
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 4)), max_size=8))
 def test_repeated_exchange_counts_each_use_once(steps: list[tuple[int, int, int]]) -> None:
     projects = [ExchangeProject(name) for name in "abc"]

@@ -246,7 +246,7 @@ _NEEDLES = [*SECRETS.values(), *PRIVATE]
 _PLACES = st.sampled_from(["fix", "hint", "tag", "template", "loop", "step", "related"])
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.tuples(_PLACES, _PLANTED), min_size=1, max_size=4))
 def test_shared_export_contains_nothing_private(planted: list[tuple[str, str]]) -> None:
     record = make_error_record(1, owner="Alice Smith", tags=[], related_patterns=[], source_loops=[], note="local")
