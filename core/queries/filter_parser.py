@@ -41,6 +41,7 @@ class FieldKind(Enum):
     NUMBER = auto()
     SHARE = auto()  # A number 0..1, which may be entered as a percentage.
     AGE = auto()
+    PALETTE = auto()  # A filter that only the command palette knows.
 
 
 Fields: TypeAlias = Mapping[str, FieldKind | tuple[str, ...]]  # a kind, or all valid words, which may be abbreviated
@@ -64,7 +65,8 @@ class Query(Struct, frozen=True):
 def parse_query(text: str, fields: Fields) -> Query:
     """Parse a filter; an unknown field is a problem, and its term is searched as text.
 
-    Terms with an invalid number or age are problems and are ignored; a field that has no value yet is ignored.
+    Terms with an invalid number or age, or of the command palette, are problems and are ignored; a field that has no
+    value yet is ignored.
     """
     terms: list[Term] = []
     problems: list[str] = []
@@ -72,12 +74,15 @@ def parse_query(text: str, fields: Fields) -> Query:
         value = raw.strip('"').lower()
         name = field.lower()
         if name and name not in fields:
-            problems.append(f"unknown field {visible_line(name, 20)!r}; use {', '.join(sorted(fields))}")
+            problems.append(f"unknown field {visible_line(name, 20)!r}; use {_names(fields)}")
             name, value = "", f"{name}:{value}"
         elif not name and value.endswith(":") and value[:-1] in fields:
             continue
         elif name:
             kind = fields[name]
+            if kind is FieldKind.PALETTE:
+                problems.append(f"{name}: works in the command palette, not in this filter")
+                continue
             if kind in (FieldKind.NUMBER, FieldKind.SHARE) and parse_number(value) is None:
                 example = "50%" if kind is FieldKind.SHARE else "3"
                 problems.append(f"{name}: needs a number, as in {name}:>{example}")
@@ -90,6 +95,10 @@ def parse_query(text: str, fields: Fields) -> Query:
         if value:
             terms.append(Term(name, value, bool(sign)))
     return Query(tuple(terms), tuple(problems))
+
+
+def _names(fields: Fields) -> str:
+    return ", ".join(sorted(name for name, kind in fields.items() if kind is not FieldKind.PALETTE))
 
 
 def parse_number(value: str) -> tuple[Comparison, float] | None:

@@ -34,6 +34,7 @@ MEMORY_FIELDS: Final[Fields] = {
     "status": FieldKind.TEXT,
     "outcome": tuple(outcome.value for outcome in Outcome),
     **dict.fromkeys(("agent", "cause", "error", "loop", "task", "tag", "file"), FieldKind.TEXT),
+    **dict.fromkeys(("in", "tool", "since", "until"), FieldKind.PALETTE),
 }
 _Texts: TypeAlias = Mapping[str, tuple[_Record, str]]
 _TASK_TESTS: Final[Tests[Task]] = {

@@ -36,12 +36,15 @@ def parse_search(text: str, paths: ProjectPaths, now: datetime) -> tuple[SearchW
     A filter without a value is ignored, and an unknown one is a word. Raises BadInput or UnknownRecord if a filter
     or the rest of the text is invalid.
     """
+    rest = _FILTER.sub("", text).strip()
+    if not rest and text.strip():
+        raise BadInput("add a word: filters alone find nothing")
     values: dict[str, Any] = {}
     for found in _FILTER.finditer(text):
         name, value = found[1], found[2] or found[3] or ""
         if value:
             values |= _PARSERS[name](value, paths, now)
-    return SearchWords(_FILTER.sub("", text).strip()), SearchFilters(**values)
+    return SearchWords(rest), SearchFilters(**values)
 
 
 def parse_moment(text: str, now: datetime, *, end_of_day: bool) -> datetime:

@@ -77,11 +77,15 @@ def search(
     limit: int,
     **period: datetime | None,
 ) -> None:
-    """Search tasks, actions, reflections and errors for all words of QUERY, ignoring case; best hits first.
+    """Search tasks: their attempts, actions, reflections and errors.
 
-    All words must occur in one record, such as an action. Quote words twice to search for a phrase, as in the example.
-    Whole words that follow each other come first, then whole words, then parts of words, each newest first. Times
-    without a zone are UTC. Filters in QUERY, such as in:errors or tool:bash, mean the same as options.
+    Lists the records that contain all words of QUERY, ignoring case, best hits first. Patterns and other reflections
+    are found by the palette of the dashboard (key :).
+
+    All words must occur in one record, such as an action. For a phrase, put double quotes inside single quotes:
+    '"exit 1"'. Whole words that follow each other come first, then whole words, then parts of words, each newest
+    first. Times without a zone are UTC. Filters in QUERY, such as in:errors, mean the same as options; tool:NAME, for
+    the actions with a tool, has no option.
 
     \b
     Examples:
@@ -98,7 +102,10 @@ def search(
     from core.search.search import search as search_memory
 
     paths = chosen_project()
-    words, filters = parse_search(" ".join(query), paths, now())
+    try:
+        words, filters = parse_search(" ".join(query), paths, now())
+    except BadInput as error:
+        raise click.UsageError(str(error)) from None
     options = {
         "places": frozenset(map(SearchPlace, places)),
         "statuses": frozenset(map(TaskStatus, status)),
@@ -142,7 +149,10 @@ def _hint(paths: ProjectPaths, words: SearchWords, filters: SearchFilters) -> st
     from core.episodes.task_lookup import task_ids
 
     if not task_ids(paths):
-        return "; this project has no tasks yet"
+        return (
+            "; this project has no tasks yet. The command searches tasks: their attempts, actions, reflections and "
+            "errors; the palette of the dashboard (key :) finds patterns and other reflections"
+        )
     if filters != SearchFilters():
         return " that matches the filters; try without them"
     return f": no record has all {len(words)} words; try fewer" if len(words) > 1 else ""

@@ -121,8 +121,12 @@ def test_catalog_with_changed_attempts_equals_a_rebuilt_catalog() -> None:
         ("is:banana oauth", "is: must be one of task, attempt"),
         ("outcome:bad", "outcome: must be one of success"),
         ("is:att", ""),
+        ("in:errors oauth", "in: works in the command palette, not in this filter"),
+        ("tool:bash", "tool: works in the command palette"),
+        ("inn:errors", "unknown field 'inn'; use agent, cause, error, file, is, loop, outcome, status, tag, task"),
     ],
 )
 def test_invalid_word_is_a_problem(text: str, problem: str) -> None:
     query = parse_query(text, MEMORY_FIELDS)
+    assert all(term.field not in {"in", "tool"} for term in query.terms)
     assert " ".join(query.problems).startswith(problem) and bool(query.problems) == bool(problem)

@@ -52,6 +52,12 @@ def test_an_invalid_filter_is_refused(text: str) -> None:
         parse_search(text, PATHS, NOW)
 
 
+@pytest.mark.parametrize("text", ["in:errors", " tool:bash since:7d ", "in:"])
+def test_filters_alone_need_a_word(text: str) -> None:
+    with pytest.raises(BadInput, match="add a word: filters alone find nothing"):
+        parse_search(text, PATHS, NOW)
+
+
 def test_a_tool_selects_its_actions() -> None:
     every, of_tool = (search(PATHS, *parse_search(text, PATHS, NOW)) for text in ("green", "tool:BASH green"))
     assert {hit.tool for hit in of_tool.hits} == {"Bash"}

@@ -135,7 +135,13 @@ def test_unknown_tasks_and_projects_without_any(examples: Path, upstream: Path, 
     assert call("replay", "task-001.3", "--from", "9", "--project", examples).err == "no action from 9\n"
     (examples / ".aiwg/ralph/tasks/task-002/attempts/001").mkdir(parents=True)
     assert call("replay", "task-002", "--errors", "--project", examples).err == "no actions were logged\n"
-    assert "this project has no tasks yet" in call("search", "anything", "--project", upstream).err
+    assert "no tasks yet. The command searches tasks" in call("search", "anything", "--project", upstream).err
+
+
+@pytest.mark.parametrize("query", ["in:foo x", "--in foo x", "in:errors", "since:soon x"])
+def test_a_search_with_invalid_filters_is_wrong_usage(examples: Path, call: Call, query: str) -> None:
+    result = call("search", *query.split(), "--project", examples)
+    assert (result.code, result.out) == (2, "")
 
 
 def test_replay_prints_steps_without_pauses(examples: Path, call: Call) -> None:
@@ -190,7 +196,7 @@ def test_search_prints_the_place(examples: Path, call: Call) -> None:
     assert later.err == "nothing found that matches the filters; try without them\n"
     assert call("search", "exit", "--since", "7 weeks", "--project", examples).code == 2
     assert "no task 'nope'" in call("search", "exit", "--task", "nope", "--project", examples).err
-    assert call("search", " ", "--project", examples).code == 1
+    assert call("search", " ", "--project", examples).code == 2
 
 
 def test_hostile_text_reaches_no_terminal(examples: Path, call: Call) -> None:
