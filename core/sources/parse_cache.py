@@ -7,27 +7,28 @@ an empty cache.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from zlib import crc32
 
 import msgspec
-import platformdirs
 
 from core.sources.parsed_file import ParsedFile
+from core.storage import cache_database
+from core.storage.user_cache import cache_path, code_digest
 
 if TYPE_CHECKING:
     from core.storage.file_reader import Stamp
 
 _PACKAGES: Final = ("records", "base", "redaction", "scanning", "storage", "sources", "ledger", "project")
 """Packages that affect parsing; after a change in them, all files are parsed again."""
-_TABLE: Final = "CREATE TABLE IF NOT EXISTS contribution (path TEXT PRIMARY KEY, stamp BLOB, value BLOB)"
-_BUSY_SECONDS: Final = 0.2
+_TABLES: Final = ("CREATE TABLE contribution (path TEXT PRIMARY KEY, stamp BLOB, value BLOB, checksum INTEGER)",)
+
+_Result = TypeVar("_Result")
 
 _decoder: Final = msgspec.msgpack.Decoder(ParsedFile)
 _encoder: Final = msgspec.msgpack.Encoder(enc_hook=attrgetter("in_log_order"))
@@ -42,8 +43,7 @@ class CachedFile(NamedTuple):
 
 def cache_file(project: Path) -> Path:
     """Return the cache file of a project, in the user's cache folder."""
-    name = hashlib.sha256(str(project.resolve()).encode(errors="surrogateescape")).hexdigest()[:24]
-    return platformdirs.user_cache_path("ralphdeck") / f"{name}.sqlite3"
+    return cache_path(project, "sqlite3")
 
 
 def decode_cached(value: bytes) -> ParsedFile | None:
@@ -68,70 +68,55 @@ class ParseCache:
     def __init__(self, file: Path) -> None:
         self._file = file
         self._lock = threading.Lock()
-        self._version = code_version()
+        self._version = int.from_bytes(code_digest(_PACKAGES)[:4]) >> 1
 
     def load(self, stamps: Mapping[str, Stamp]) -> dict[str, bytes]:
         """Load files with unchanged stamps by path, still encoded; see `decode_cached`."""
-        found: dict[str, bytes] = {}
         encoded = {path: _encoder.encode(stamp) for path, stamp in stamps.items()}
-        with contextlib.suppress(sqlite3.Error, OSError), self._open() as connection:
-            for path, stamp, value in connection.execute("SELECT path, stamp, value FROM contribution"):
-                if encoded.get(path) == stamp:
-                    found[path] = value
-        return found
+
+        def load(connection: sqlite3.Connection) -> dict[str, bytes]:
+            rows = connection.execute("SELECT path, stamp, value, checksum FROM contribution")
+            return {
+                path: value
+                for path, stamp, value, checksum in rows
+                if encoded.get(path) == stamp and _checksum(path, stamp, value) == checksum
+            }
+
+        return self._run(load) or {}
 
     def save(self, changed: Mapping[str, CachedFile], removed: Iterable[str]) -> None:
         """Save `changed`, and delete `removed` and files that cannot be encoded."""
         rows = [
-            (path, _encoder.encode(stamp), value)
-            for path, (stamp, parsed) in changed.items()
-            if (value := _encode(parsed))
+            (path, stamp, value, _checksum(path, stamp, value))
+            for path, cached in changed.items()
+            if (value := _encode(cached.parsed)) and (stamp := _encoder.encode(cached.stamp))
         ]
-        unsaved = changed.keys() - {path for path, _, _ in rows}
-        with self._lock, contextlib.suppress(sqlite3.Error, OSError), self._open() as connection, connection:
-            connection.executemany(
-                "DELETE FROM contribution WHERE path = ?", ((path,) for path in (*removed, *unsaved))
-            )
-            connection.executemany("REPLACE INTO contribution VALUES (?, ?, ?)", rows)
+        deleted = [(path,) for path in (*removed, *(changed.keys() - {row[0] for row in rows}))]
 
-    @contextlib.contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        """Open the cache; a table of another version or a damaged file is created again."""
-        self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        try:
-            connection = self._connect()
-        except sqlite3.OperationalError:  # locked or disk full, but not damaged
-            raise
-        except sqlite3.DatabaseError:
-            self._file.unlink()
-            connection = self._connect()
-        with contextlib.closing(connection):
-            yield connection
+        def save(connection: sqlite3.Connection) -> None:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany("DELETE FROM contribution WHERE path = ?", deleted)
+            connection.executemany("REPLACE INTO contribution VALUES (?, ?, ?, ?)", rows)
+            connection.execute("COMMIT")
 
-    def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self._file, timeout=_BUSY_SECONDS)
-        try:
-            # Do not wait for the disk: a cache damaged by a power cut is created again.
-            connection.execute("PRAGMA synchronous = OFF")
-            if connection.execute("PRAGMA user_version").fetchone() != (self._version,):
-                with connection:
-                    connection.execute("DROP TABLE IF EXISTS contribution")
-                    connection.execute(_TABLE)
-                    connection.execute(f"PRAGMA user_version = {self._version}")
-        except sqlite3.Error:
-            connection.close()
-            raise
-        return connection
+        self._run(save)
+
+    def _run(self, act: Callable[[sqlite3.Connection], _Result]) -> _Result | None:
+        """Call `act` with the open cache, again if it was damaged; None if it cannot be used."""
+        with self._lock:
+            for _ in range(2):
+                try:
+                    with contextlib.closing(cache_database.connect(self._file, self._version, (), _TABLES)) as opened:
+                        return act(opened)
+                except (OSError, sqlite3.Error, cache_database.DamagedError) as error:
+                    if not cache_database.is_damage(error):
+                        break
+                    cache_database.remove(self._file)
+        return None
 
 
-@cache
-def code_version() -> int:
-    """Return a number that changes with the installed parsing code."""
-    core = Path(__file__).parents[1]
-    digest = hashlib.sha256()
-    for file in sorted(
-        file for name in _PACKAGES for ending in ("py", "yaml") for file in core.glob(f"{name}/**/*.{ending}")
-    ):
-        status = file.stat()
-        digest.update(f"{file.name} {status.st_size} {status.st_mtime_ns}\n".encode())
-    return int.from_bytes(digest.digest()[:4]) >> 1
+def _checksum(path: str, stamp: bytes, value: object) -> int | None:
+    """Return the CRC-32 of a row; None if the value cannot be one that was saved."""
+    if not isinstance(value, bytes):
+        return None
+    return crc32(value, crc32(stamp, crc32(path.encode(errors="surrogateescape"))))

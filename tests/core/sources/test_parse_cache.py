@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -18,6 +19,7 @@ from core.sources import parse_cache as cache_module
 from core.sources.loop_facts import LoopFact
 from core.sources.parse_cache import CachedFile, ParseCache, cache_file, decode_cached
 from core.sources.parsed_file import ParsedFile
+from core.storage import cache_database
 from core.storage.file_reader import Stamp
 
 AT = datetime(2026, 5, 3, 10, tzinfo=UTC)
@@ -91,14 +93,97 @@ def test_damaged_values_are_skipped(file: Path) -> None:
     assert load_all(cache, {"a": STAMP, "b": STAMP}) == {"b": CachedFile(STAMP, PARSED)}
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "value = replace(value, x'a170', x'a171')",
+        "value = CAST(value AS TEXT)",
+        "checksum = NULL",
+        "checksum = checksum + 1",
+        "path = 'c' WHERE path = 'b'; UPDATE contribution SET path = 'b' WHERE path = 'a'",
+    ],
+)
+def test_rows_that_differ_from_what_was_saved_are_skipped(file: Path, damage: str) -> None:
+    cache = ParseCache(file)
+    other = CachedFile(STAMP, ParsedFile(findings=PARSED.findings))
+    cache.save({"a": CachedFile(STAMP, PARSED), "b": other}, ())
+    with sqlite3.connect(file) as connection:
+        connection.executescript(f"UPDATE contribution SET {damage}")
+    connection.close()
+    assert cache.load({"a": STAMP, "b": STAMP}) == {}
+    cache.save({"a": CachedFile(STAMP, PARSED)}, ())
+    assert load_all(cache, {"a": STAMP}) == {"a": CachedFile(STAMP, PARSED)}
+
+
+def test_any_flipped_bit_gives_the_saved_records_or_none(file: Path) -> None:
+    cache = ParseCache(file)
+    saved = {name: CachedFile(STAMP, PARSED) for name in "abcdefgh"}
+    cache.save(saved, ())
+    good = file.read_bytes()
+    stamps = dict.fromkeys(saved, STAMP)
+    for at in range(0, len(good), 41):
+        file.write_bytes(good[:at] + bytes([good[at] ^ 1 << at % 8]) + good[at + 1 :])
+        assert load_all(cache, stamps).items() <= saved.items()
+        cache_database.remove(file)
+
+
+def test_a_cache_damaged_after_its_first_page_is_created_again(file: Path) -> None:
+    cache = ParseCache(file)
+    saved = {f"file-{number}": CachedFile(STAMP, PARSED) for number in range(200)}
+    cache.save(saved, ())
+    good = file.read_bytes()
+    stamps = dict.fromkeys(saved, STAMP)
+    file.write_bytes(good[:4096] + bytes(len(good) - 4096))
+    cache.save(saved, ())
+    assert load_all(cache, stamps) == saved
+    file.write_bytes(good[:4096] + bytes(len(good) - 4096))
+    assert load_all(cache, stamps) == {}
+    cache.save(saved, ())
+    assert load_all(cache, stamps) == saved
+
+
+def test_a_link_at_its_path_is_not_followed(file: Path, tmp_path: Path) -> None:
+    foreign = tmp_path / "foreign"
+    with sqlite3.connect(foreign) as connection:
+        connection.execute("CREATE TABLE contribution (precious)")
+    connection.close()
+    before = foreign.read_bytes()
+    file.parent.mkdir()
+    file.symlink_to(foreign)
+    cache = ParseCache(file)
+    cache.save({"a": CachedFile(STAMP, PARSED)}, ())
+    assert load_all(cache, {"a": STAMP}) == {}
+    assert foreign.read_bytes() == before
+
+
+def test_a_database_of_another_program_is_replaced_and_not_written(file: Path, tmp_path: Path) -> None:
+    file.parent.mkdir()
+    with sqlite3.connect(file) as connection:
+        connection.execute("CREATE TABLE contribution (precious)")
+    connection.close()
+    other_name = tmp_path / "foreign"
+    other_name.hardlink_to(file)
+    before = other_name.read_bytes()
+    cache = ParseCache(file)
+    cache.save({"a": CachedFile(STAMP, PARSED)}, ())
+    assert load_all(cache, {"a": STAMP}) == {"a": CachedFile(STAMP, PARSED)}
+    assert other_name.read_bytes() == before
+
+
+def test_a_pipe_at_its_path_is_not_an_error(file: Path) -> None:
+    file.parent.mkdir()
+    os.mkfifo(file)
+    assert load_all(ParseCache(file), {"a": STAMP}) == {}
+
+
 def test_values_of_other_code_versions_are_ignored(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ParseCache(file).save({"a": CachedFile(STAMP, PARSED)}, ())
-    monkeypatch.setattr(cache_module, "code_version", lambda: 1)
+    monkeypatch.setattr(cache_module, "code_digest", lambda packages: bytes(32))
     assert load_all(ParseCache(file), {"a": STAMP}) == {}
 
 
 def test_a_locked_cache_behaves_as_empty(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache_module, "_BUSY_SECONDS", 0.0)
+    monkeypatch.setattr(cache_database, "_BUSY_SECONDS", 0.0)
     cache = ParseCache(file)
     cache.save({"a": CachedFile(STAMP, PARSED)}, ())
     other = sqlite3.connect(file, isolation_level=None)

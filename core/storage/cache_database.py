@@ -1,0 +1,75 @@
+"""SQLite files in the user's cache folder. Each is optional: one that is unusable is deleted and made again."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+_APPLICATION: Final = 0x72616C70
+_BUSY_SECONDS: Final = 0.2
+_PASSING: Final = frozenset(
+    getattr(sqlite3, f"SQLITE_{name}") for name in ("BUSY", "LOCKED", "FULL", "IOERR", "CANTOPEN", "READONLY", "NOMEM")
+)  # primary error codes that do not mean that the file is damaged
+
+
+class DamagedError(Exception):
+    """The file contains something that this version of the program did not write."""
+
+
+def is_damage(error: Exception) -> bool:
+    """Return whether an error means that the file must be written again."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return not isinstance(error, OSError) and (code is None or code & 0xFF not in _PASSING)
+
+
+def remove(file: Path) -> None:
+    """Delete a database and its journal files."""
+    for ending in ("", "-wal", "-shm", "-journal"):
+        with suppress(OSError):
+            file.with_name(file.name + ending).unlink()
+
+
+def connect(file: Path, version: int, settings: Iterable[str], tables: Iterable[str]) -> sqlite3.Connection:
+    """Open a database; a missing or empty one is created with the statements `tables`.
+
+    Raises OSError, sqlite3.Error, or DamagedError for one of another program or version.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor = os.open(file, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(f"{file} is not a regular file")
+        os.fchmod(descriptor, 0o600)
+    finally:
+        os.close(descriptor)
+    connection = sqlite3.connect(file, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    try:
+        for setting in settings:
+            connection.execute(f"PRAGMA {setting}")
+        # Do not wait for the disk: a cache damaged by a power cut is made again.
+        connection.execute("PRAGMA synchronous = OFF")
+        if _is_of(connection, version):
+            return connection
+        if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            raise DamagedError("the database is of another program or version")
+        connection.execute("BEGIN IMMEDIATE")
+        if not _is_of(connection, version):  # otherwise another process has just created the tables
+            for table in tables:
+                connection.execute(table)
+            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {version}")
+        connection.execute("COMMIT")
+    except (sqlite3.Error, DamagedError):
+        connection.close()
+        raise
+    return connection
+
+
+def _is_of(connection: sqlite3.Connection, version: int) -> bool:
+    ids = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
+    return ids == [_APPLICATION, version]
