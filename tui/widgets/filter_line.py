@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
 LONGEST: Final = 300  # maximum characters that can be typed, or are shown of a text set by the program
+_TURNS: Final = 20  # turns of the event loop in which a pending key reaches the input; together far below 1 ms
 
 
 class FilterLine(Horizontal):
-    """Prompt, input and number of matches. Every keystroke changes the filter."""
+    """Prompt, input and number of matches. Keys that are pending together change the filter once."""
 
     @dataclass(eq=False)
     class Changed(NewestMessage):
@@ -62,9 +64,12 @@ class FilterLine(Horizontal):
             self.query_one(".filter--count", Static).update(content)
 
     @on(Input.Changed)
-    def _changed(self, event: Input.Changed) -> None:
+    async def _changed(self, event: Input.Changed) -> None:
         event.stop()
-        self.post_message(self.Changed(self.text))
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
+        if event.value == event.input.value:  # else the message of a later key follows
+            self.post_message(self.Changed(self.text))
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:

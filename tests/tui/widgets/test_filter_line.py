@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from textual import events
 from textual.content import Content
 from textual.widgets import Input
 
@@ -17,6 +18,17 @@ async def test_every_keystroke_updates_the_filter() -> None:
         await pilot.press("enter")
         assert isinstance(host.heard[-1], FilterLine.Left)
         assert line.text == "n"
+
+
+async def test_pending_keys_update_the_filter_once() -> None:
+    line = FilterLine("hint")
+    async with hosted(line, FilterLine.Changed) as (host, pilot):
+        line.focus_input()
+        await pilot.pause()
+        for key in "decided":
+            host.post_message(events.Key(key, key))
+        await pilot.pause()
+        assert [message.text for message in host.heard] == ["decided"]
 
 
 async def test_a_filter_set_by_the_program_is_posted_too() -> None:
