@@ -31,7 +31,7 @@ from core.sources.parallel_parser import ParallelParser
 from core.sources.parse_cache import CachedFile, ParseCache, cache_file, decode_cached
 from core.sources.parsed_file import EarlierParse, ParsedFile, condense, kind_across_files, parse_file, parse_folder
 from core.sources.record_collections import ProjectRecords
-from core.sources.record_kinds import FOLDER, LEDGER, LISTED, kind_of
+from core.sources.record_kinds import FOLDER, LEDGER, LISTED, REGISTRIES, kind_of
 from core.sources.sweep import Listing, can_contain_records, scan, scan_path
 from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_PATTERN_BYTES, RawFile, Stamp, read_file
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from core.sources.record_kinds import RecordKind
 
 UNREADABLE_AFTER: Final = timedelta(seconds=1)  # when a torn file is reported; most are complete in 1 ms
-_FIRST_PUBLISH: Final = 400  # files before the first partial snapshot: more loops than a screen has lines
-_PUBLISH_SECONDS: Final = 2.0  # time until the next partial snapshot
+_FIRST_PUBLISH: Final = 100  # states of loops before the first partial snapshot: more than a screen has lines
+_PUBLISH_SECONDS: Final = 1.0  # time until the next partial snapshot
 _PUBLISH_SHARE: Final = 8  # at most one in this number of parts of the time goes into partial snapshots
 _SWEEP_FROM: Final = 1000  # with more changed paths than this a sweep is faster
 _LISTED_EVERY: Final = 10  # sweeps, of which one lists all folders: some network drives keep no times of folders
@@ -121,18 +121,18 @@ class Library:
     ) -> Snapshot:
         """Read all files, first those that lists show, newest first.
 
-        `progress` is called with (files done, files in all), `publish` with partial snapshots (`complete` is False).
-        With `publish`, call `save` when the result is shown.
+        `progress` is called with (files done, files in all), `publish` with partial snapshots (not `complete`), which
+        contain the loops whose state or registry entry is read. With `publish`, call `save` when the result is shown.
         """
         with self._lock, collector_off(), ExitStack() as stack:
             stamps = self._scan()
             cached = self._cache.load(stamps) if self._cache else {}
             for file in self._known.keys() - stamps.keys():
                 self._forget(file)
-            kinds = {file: kind_of(file) for file in stamps}
-            load_orders = {file: kind.load_order if kind is not None else LISTED for file, kind in kinds.items()}
-            order = sorted((load_orders[file], -stamp.mtime_ns, file) for file, stamp in stamps.items())
+            kinds = ((file, stamp, kind_of(file)) for file, stamp in stamps.items())
+            order = sorted((kind.load_order if kind else LISTED, -stamp.mtime_ns, file) for file, stamp, kind in kinds)
             listed = sum(load_order <= LISTED for load_order, _, _ in order)
+            first = min(sum(load_order <= REGISTRIES for load_order, _, _ in order) + _FIRST_PUBLISH, listed)
             new = {file: stamps[file] for _, _, file in order if file not in cached}
             next_publish = math.inf
             parser = stack.enter_context(ParallelParser(self._paths.project, new, self.on_records))
@@ -147,7 +147,7 @@ class Library:
                     progress(done, len(order))
                 if publish is not None and done < len(order):
                     due = done < listed and done % 100 == 0 and monotonic() > next_publish
-                    if due or done in (_FIRST_PUBLISH, listed):
+                    if due or done in (first, listed):
                         begun = monotonic()
                         self._join(complete=False)
                         publish(self._snapshot)

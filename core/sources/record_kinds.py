@@ -40,7 +40,8 @@ class RecordKind(Struct, frozen=True, eq=False):
 
     `path` is a regular expression for its path below `.aiwg/`; the path of a folder ends in `/`. `name` is unique, and
     used in `Loop.sources` for loop files. `collections` are the fields of `Snapshot` that its records belong to.
-    `limit` is the maximum size in bytes. Files of `load_order` 0 are read first; lists need the files up to `LISTED`.
+    `limit` is the maximum size in bytes. Files are read by `load_order`: registries, states of loops and heartbeats,
+    patterns, then what only adds to these; lists need the files up to `LISTED`.
     """
 
     name: str
@@ -58,6 +59,7 @@ class RecordKind(Struct, frozen=True, eq=False):
         return file.startswith(".aiwg/") and re.fullmatch(self.path, file[6:]) is not None
 
 
+REGISTRIES: Final = 0  # Load order of the files with entries of all loops, and of the decision log.
 LISTED: Final = 3  # Highest load order of the files that lists of loops and patterns need.
 EPISODIC: Final = "episodic"
 REFLEXION: Final = "reflexion"

@@ -192,7 +192,9 @@ class FilteredList(BaseScreen):
             parts.append((visible_line(note, 60) + "  ", "$warning"))
         if marked := len(self.table.marked):
             parts.append((f"{marked:,} selected  ", "$accent"))
-        parts.append(f"{shown:,} of {total:,}" if shown != total else f"{total:,}")
+        snapshot = self.view.snapshot
+        reading = " read so far" if not snapshot.complete and snapshot.as_of is None else ""
+        parts.append((f"{shown:,} of {total:,}" if shown != total else f"{total:,}") + reading)
         if self._sort is not None:
             column, descending = self._sort
             title = next((known.title for known in self.TABLE.columns if known.id == column), "") or column

@@ -119,17 +119,22 @@ class TestLoading:
         assert not snapshot.findings
 
     def test_progress_and_partial_snapshots_the_newest_loops_first(self, project: Project) -> None:
-        for number in range(250):
-            project.state(f"ralph-a-{number:08x}", startTime=f"2026-11-{1 + number % 20:02}T00:00:00Z")
+        started = {
+            f"ralph-a-{n * 7 % 250:08x}": datetime(2026, 11, 1, tzinfo=UTC) + timedelta(hours=n) for n in range(250)
+        }
+        for loop_id, start in started.items():
+            file = project.state(loop_id, startTime=start.isoformat())
+            os.utime(file, (start.timestamp(), start.timestamp()))
+            project.write(f"ralph/loops/{loop_id}/analytics/{loop_id}.json", {"loop_id": loop_id, "iterations": []})
         project.patterns(PATTERN)
         progress: list[tuple[int, int]] = []
         partial: list[Snapshot] = []
         snapshot = project.library.load(lambda done, total: progress.append((done, total)), partial.append)
         assert progress == sorted(progress)
-        assert progress[-1][0] == progress[-1][1] == 501
-        assert partial
+        assert progress[-1][0] == progress[-1][1] == 751
         assert not partial[0].complete
-        assert len(partial[0].loops) >= 200
+        assert list(partial[0].loops) == list(started)[:-101:-1], "loops whose state is read, not folders or figures"
+        assert {loop.status for loop in partial[0].loops.values()} == {LoopStatus.COMPLETED}
         assert not partial[0].patterns
         assert snapshot.number > partial[-1].number
         assert len(snapshot.loops) == 250
