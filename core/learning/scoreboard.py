@@ -131,10 +131,6 @@ class Scoreboard(Scores):
             return Scoreboard.build(self._inputs.snapshot, now, self.settings)
         return self._with_caches(replace(self, now=now))
 
-    def with_equal_records(self, snapshot: Snapshot, now: datetime) -> Scoreboard:
-        """Return the same as `build` for a snapshot whose evidence is equal to that of these scores."""
-        return self.rescored(now)._with_inputs(EvidenceInputs.of(snapshot, self.settings.learning))
-
     def _with_inputs(self, inputs: EvidenceInputs) -> Scoreboard:
         """Return the same scores with equal evidence."""
         return self._with_caches(replace(self, _inputs=inputs))

@@ -81,6 +81,12 @@ class _Block(NamedTuple):
     checksum: int
 
 
+def forget_view(project: Path) -> None:
+    """Delete the kept view of a project."""
+    with contextlib.suppress(OSError):
+        cache_path(project, "view").unlink()
+
+
 class KeptView:
     """Saves and loads the state of one project with these settings."""
 
@@ -106,6 +112,8 @@ class KeptView:
             with open(descriptor, "wb") as file:  # noqa: PTH123 (a descriptor)
                 for block in self._blocks(state, now):
                     file.write(len(block).to_bytes(8) + zlib.crc32(block).to_bytes(4) + block)
+                file.flush()
+                os.fsync(descriptor)
             draft.replace(self._file)
         except _UNUSABLE:
             with contextlib.suppress(OSError):
@@ -128,15 +136,17 @@ class KeptView:
 
     def _read(self) -> KeptState | None:
         kept = KeptState(os.open(self._file, os.O_RDONLY | _SAFE))
-        first, *blocks = _find_blocks(kept.descriptor)
+        blocks = _find_blocks(kept.descriptor)
+        [first] = islice(blocks, 1)
         header = msgspec.msgpack.decode(_read_block(kept.descriptor, first), type=_Header)
         expected = code_digest(("",)), msgspec.msgpack.encode(self._settings), self._project, _PARTS
         known = header.code, header.settings, header.project, tuple(header.counts)
         is_own = os.fstat(kept.descriptor).st_uid == os.geteuid()
-        if not is_own or known != expected or sum(header.counts.values()) != len(blocks):
+        if not is_own or known != expected:
             return None
-        remaining = iter(blocks)
-        kept.parts = {name: tuple(islice(remaining, count)) for name, count in header.counts.items()}
+        kept.parts = {name: tuple(islice(blocks, count)) for name, count in header.counts.items()}
+        if any(len(kept.parts[name]) != count for name, count in header.counts.items()) or any(True for _ in blocks):
+            return None
         kept.as_of, kept.questions = header.as_of, header.questions
         return kept
 
@@ -211,14 +221,14 @@ class KeptSnapshot(Snapshot):
 
 
 def _find_blocks(descriptor: int) -> Iterator[_Block]:
-    """Yield the places of the blocks without reading them; ValueError at the first that is cut off."""
+    """Yield the places of the blocks without reading them; ValueError at the first that is empty or cut off."""
     start, size = 0, os.fstat(descriptor).st_size
     while start < size:
         prefix = os.pread(descriptor, _PREFIX_BYTES, start)
         block = _Block(start + _PREFIX_BYTES, int.from_bytes(prefix[:8]), int.from_bytes(prefix[8:]))
         start = block.start + block.length
-        if start > size:
-            raise ValueError("the block is cut off")
+        if not block.length or start > size:
+            raise ValueError("the block is empty or cut off")
         yield block
 
 

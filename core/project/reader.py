@@ -123,12 +123,8 @@ class ProjectReader:
                 self._view = self._scored(Snapshot())
                 raise
             # The published scores may still be valid: reflections are read last and are not evidence.
-            is_same = _EVIDENCE(snapshot) == _EVIDENCE(self._view.snapshot)
-            if is_same and is_kept:
-                board = self._view.board.with_equal_records(snapshot, self._clock())
-                self._view = self._scored(snapshot, board=board)
-            else:
-                self._view = self._scored(snapshot, Delta() if is_same else None)
+            is_same = not is_kept and _EVIDENCE(snapshot) == _EVIDENCE(self._view.snapshot)
+            self._view = self._scored(snapshot, Delta() if is_same else None)
             return self._view
 
     def show(self, kept: ProjectState) -> None:
@@ -255,11 +251,10 @@ class ProjectReader:
         self._view = replace(self._view, snapshot=snapshot, board=board, queue=queue, now=now)
         return self._view, delta
 
-    def _scored(self, snapshot: Snapshot, delta: Delta | None = None, board: Scoreboard | None = None) -> ProjectState:
-        """Return the next state; `board` are the scores of this snapshot, if they are known."""
+    def _scored(self, snapshot: Snapshot, delta: Delta | None = None) -> ProjectState:
         now = self._clock()
         if delta is None:
-            board = board or Scoreboard.build(snapshot, now, self.settings)
+            board = Scoreboard.build(snapshot, now, self.settings)
             index = LazyPatternIndex(snapshot.patterns)
             similarity = LazySimilarity(snapshot.patterns)
             debug = LazyDebugIndex(snapshot.debug_sessions)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import shutil
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -23,9 +25,10 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation import commands
 from core.demo.sample import copy_sample
+from core.learning.scoreboard import SavedScores
 from core.project.index import Library
 from core.project.kept_project import KeptProject, KeptProjectState
-from core.project.kept_view import KeptView
+from core.project.kept_view import KeptState, KeptView
 from core.project.project import Project
 from core.records.events import Event
 from core.records.snapshot import Snapshot
@@ -197,6 +200,48 @@ def test_a_damaged_file_is_ignored(project: Path, damage: Callable[[bytes], byte
     file = next(cache_file(project).parent.glob("*.view"))
     file.write_bytes(damage(file.read_bytes()))
     assert KeptView(project, SETTINGS).load() is None
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        lambda content: bytes(1 << 20),
+        lambda content: content + (bytes([0] * 7 + [1] + [0] * 4) + b"x") * 10_000,
+        lambda content: content + bytes(1 << 20),
+    ],
+)
+def test_no_more_blocks_are_looked_for_than_the_header_states(
+    kept: Path, monkeypatch: pytest.MonkeyPatch, more: Callable[[bytes], bytes]
+) -> None:
+    file = next(cache_file(kept).parent.glob("*.view"))
+    file.write_bytes(more(file.read_bytes()))
+    reads: list[int] = []
+    read = os.pread
+
+    def pread(descriptor: int, length: int, start: int) -> bytes:
+        reads.append(start)
+        return read(descriptor, length, start)
+
+    monkeypatch.setattr(os, "pread", pread)
+    assert KeptView(kept, SETTINGS).load() is None
+    assert len(reads) < 50
+
+
+def test_wrong_scores_are_shown_at_most_until_the_check(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = KeptState.scores
+
+    def wrong(state: KeptState) -> SavedScores | None:
+        saved = scores(state)
+        assert saved is not None
+        none = bytes(len(saved.interval[0]))
+        return msgspec.structs.replace(saved, interval=(none, none))
+
+    monkeypatch.setattr(KeptState, "scores", wrong)
+    (state,), final = shown_while_loading(kept)
+    right = opened(kept).load()
+    ids = tuple(right.snapshot.patterns)
+    assert {state.assessment(id).interval for id in ids} == {(0.0, 0.0)}
+    assert [final.assessment(id) for id in ids] == [right.assessment(id) for id in ids]
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
