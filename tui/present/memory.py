@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
@@ -53,13 +53,15 @@ class Tree:
     """The keys of the visible rows in order, and details of some rows by key.
 
     `counts` has the number of matching tasks or sessions per group, including folded ones. `folds` has whether a row
-    with rows below it is folded, and `earlier` the number of attempts that a row of earlier attempts hides.
+    with rows below it is folded, and `earlier` the number of attempts that a row of earlier attempts hides. `headings`
+    are the rows that do not match themselves.
     """
 
     keys: Sequence[str]
     counts: Mapping[str, int]
     folds: Mapping[str, bool]
     earlier: Mapping[str, int]
+    headings: Set[str]
 
 
 def tree(
@@ -92,12 +94,13 @@ def tree(
     earlier: dict[str, int] = {}
     for one in found:
         groups[TASKS] += _rows(one, folded, folds, earlier)
+    headings = {*groups, *earlier, *(task_key(one.task.id) for one in found if not one.own)}
     keys: list[str] = []
     for group, rows in groups.items():
         if rows:
             folds[group] = folded.get(group, False)
             keys += [group] if folds[group] else [group, *rows]
-    return Tree(keys, counts, folds, earlier)
+    return Tree(keys, counts, folds, earlier, headings)
 
 
 def _rows(found: FoundTask, folded: Mapping[str, bool], folds: dict[str, bool], earlier: dict[str, int]) -> list[str]:

@@ -118,6 +118,10 @@ class FilteredList(BaseScreen):
     def tab_note(self, key: str | None) -> Content | None:
         return None
 
+    def first_match(self) -> int:
+        """Return the number of the first row that matches the filter."""
+        return 0
+
     def filter_note(self) -> str:
         """Return a problem of the filter or its result; may be untrusted."""
         return next(iter(self._query.problems), "")
@@ -237,7 +241,7 @@ class FilteredList(BaseScreen):
         self._save_filter(message.text)
         self._select(self.view)
         if self._query.terms:
-            self.table.cursor = 0  # while typing, the first match
+            self.table.cursor = self.first_match()  # while typing
 
     def _put_filter(self, text: str) -> None:
         """Apply a filter without saving it."""

@@ -97,7 +97,7 @@ class ListScreen(FilteredList):
         self._tab = view.tab or self._tab
         self._put_filter(view.filter)
         self._save_filter(view.filter)
-        self.table.cursor = 0
+        self.table.cursor = self.first_match()
         self.table.focus()
         self._show_details()
         self.refresh_frame()

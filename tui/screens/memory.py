@@ -54,7 +54,7 @@ class MemoryScreen(MemoryDetails):
 
     def __init__(self) -> None:
         super().__init__()
-        self._tree = Tree((), {}, {}, {})
+        self._tree = Tree((), {}, {}, {}, set())
         self._open: Sequence[Attempt] = ()  # the attempts without an end
         self._folded: dict[str, bool] = {}  # rows that the user folded (True) or unfolded
         self._words: SearchWords | None = None  # those of the filter, searched in all texts of tasks and attempts
@@ -140,7 +140,7 @@ class MemoryScreen(MemoryDetails):
         """Search the words of a filter in all texts, first in the index, and select the rows again."""
         if query.terms == self._searched and not self._must_search:
             return
-        if query.terms != self._searched:
+        if is_new := query.terms != self._searched:
             self._found, self._found_note = {}, ""
         self._searched, self._must_search = query.terms, False
         self._words = words = search_words(query)
@@ -167,6 +167,7 @@ class MemoryScreen(MemoryDetails):
             if self._words is not words:
                 return
             result, is_complete = found
+            is_first = is_new and self.table.cursor == self.first_match()
             self._found = hits_by_record(result.hits, query)
             self._found_note = "" if is_complete or reads_files else index_note(services.search.missing)
             if not result.is_exact:
@@ -174,9 +175,16 @@ class MemoryScreen(MemoryDetails):
             if not (is_complete or reads_files):
                 search(reads_files=True)
             self._select(self.view)
+            if is_first:  # the user has not moved the cursor
+                self.table.cursor = self.first_match()
             self._show_details(top=False)
 
         search(reads_files=False)
+
+    def first_match(self) -> int:
+        """Return the first row whose text was found, else the first one that matches by its fields."""
+        rows = [row for row, key in enumerate(self.table.keys) if key not in self._tree.headings]
+        return next((row for row in rows if parts(self.table.keys[row])[1] in self._found), rows[0] if rows else 0)
 
     def filter_note(self) -> str:
         return super().filter_note() or self._found_note

@@ -330,10 +330,9 @@ async def test_the_filter_finds_attempts_by_the_output_of_their_actions(sample: 
     async with open_dashboard(sample, home) as user:
         await in_memory(user)
         await user.filter("quetzal fly")
-        await user.until(lambda: attempt_key(f"{ENDED}.2") in user.table.keys, "the attempt in the list")
+        await user.until(lambda: user.table.cursor_key == attempt_key(f"{ENDED}.2"), "the cursor on the attempt")
         await user.settled()
         assert kinds(user) == ["group", "task", "attempt"]
-        await at(user, attempt_key(f"{ENDED}.2"))
         assert "saw a quetzal\N{SYMBOL FOR ESCAPE}[31m [b]fly" in details(user)
         await user.press("enter")
         await user.until(lambda: isinstance(user.app.screen, ReplayScreen), "the replay")
@@ -357,3 +356,13 @@ async def test_a_failed_search_is_reported_beside_the_filter(
         await user.filter("lock order")
         await user.settled()
         assert "failed (KeyError)" not in user.text()
+
+
+async def test_the_cursor_goes_to_the_first_match_of_a_filter(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home) as user:
+        await in_memory(user)
+        for text, kind in (("is:task", "task"), ("is:attempt", "attempt"), ("is:escalated", "session")):
+            await user.filter(text)
+            await user.settled()
+            key = user.table.cursor_key or ""
+            assert (parts(key)[0], kinds(user).index(kind)) == (kind, user.table.cursor), text
