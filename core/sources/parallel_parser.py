@@ -35,7 +35,8 @@ _BATCH_FILES: Final = 100
 _BATCHES_AHEAD: Final = 3  # batches that a worker has got, so that it need not wait for this process
 _MAX_REPLY: Final = 1 << 30
 _PIPE_BYTES: Final = 1 << 20
-_HUNG_SECONDS: Final = 30.0
+_HUNG_SECONDS: Final = 3.0  # a worker that answers nothing longer than this and the time for its files is ended
+_SLOW_BYTES: Final = 20 << 20  # per second, of a slow disk
 _FORMATS: Final = frozenset({Format.DOCUMENT, Format.PATTERNS, Format.CRASH_LOG})
 _LENGTH: Final = 4  # bytes of the length before a message
 _ENVIRONMENT: Final = ("LANG", "LC_", "LD_", "DYLD_")  # names of the variables that a worker gets start with these
@@ -68,36 +69,38 @@ class Outcome(Struct, frozen=True, array_like=True):
 
 
 class UnitParser:
-    """Parses units below a project folder, one after the other."""
+    """Parses units below a project folder, one after the other; opens a file once for consecutive parts."""
 
     def __init__(self, project: str) -> None:
         self._project, self._aiwg = project, Path(project) / ".aiwg"
-        self._opened: tuple[str, Stamp, PatternReader] | None = None
+        self._opened: tuple[str, Outcome, PatternReader | None] | None = None
 
     def parse(self, unit: _Unit) -> Outcome:
         file, part, parts = unit
-        kind = kind_of(file)
-        if kind is None:
-            return Outcome()
         if self._opened is None or self._opened[0] != file:
-            self._opened = None
-            raw = read_file(f"{self._project}/{file}", self._aiwg, kind.limit)
-            if raw is None:
-                return Outcome()
-            if isinstance(raw, Problem):
-                return Outcome(problem=raw)
-            if kind.format is not Format.PATTERNS:
-                parsed = parse_file(file, kind, raw)
-                if isinstance(parsed, Problem):
-                    return Outcome(raw.stamp, parsed)
-                return Outcome(raw.stamp, parsed=parsed)
-            copy_folder = file.rpartition("/")[0] if kind is PATTERN_COPIES else ""
-            reader = PatternReader(file, raw.data, copy_folder, with_schema=kind is PATTERNS)
-            if reader.problem is not None:
-                return Outcome(raw.stamp, reader.problem)
-            self._opened = file, raw.stamp, reader
-        _, stamp, reader = self._opened
-        return Outcome(stamp, part=reader.read(part, parts), count=reader.count)
+            self._opened = None  # frees its memory
+            self._opened = file, *self._open(file)
+        _, outcome, reader = self._opened
+        if reader is None:
+            return outcome
+        return Outcome(outcome.stamp, part=reader.read(part, parts), count=reader.count)
+
+    def _open(self, file: str) -> tuple[Outcome, PatternReader | None]:
+        """Return the outcome of a file; of a pattern file its stamp and its reader."""
+        kind = kind_of(file)
+        raw = read_file(f"{self._project}/{file}", self._aiwg, kind.limit) if kind is not None else None
+        if kind is None or raw is None:
+            return Outcome(), None
+        if isinstance(raw, Problem):
+            return Outcome(problem=raw), None
+        if kind.format is not Format.PATTERNS:
+            parsed = parse_file(file, kind, raw)
+            if isinstance(parsed, Problem):
+                return Outcome(raw.stamp, parsed), None
+            return Outcome(raw.stamp, parsed=parsed), None
+        copy_folder = file.rpartition("/")[0] if kind is PATTERN_COPIES else ""
+        reader = PatternReader(file, raw.data, copy_folder, with_schema=kind is PATTERNS)
+        return Outcome(raw.stamp, reader.problem), reader if reader.problem is None else None
 
 
 _encoder: Final = msgspec.msgpack.Encoder()
@@ -117,13 +120,14 @@ class ParallelParser:
     def __init__(
         self, project: Path, files: Mapping[str, Stamp], on_records: Callable[[str, int, int], None] | None = None
     ) -> None:
-        self._project = str(project)
+        self._project, self._files = str(project), files
         self._on_records = on_records
         units = {file: found for file, stamp in files.items() if (found := _units(file, stamp))}
         workers = count_workers(sum(files[file].size for file in units))
         self._units = units if workers else {}
         self._batches = list(_batches(self._units.values(), files))
         self._unclaimed = deque(range(len(self._batches)))
+        self._failed: set[str] = set()  # divided files whose other parts are not parsed
         self._found: dict[int, bytes | list[Outcome]] = {}
         self._condition = threading.Condition()
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -157,10 +161,11 @@ class ParallelParser:
         done = 0
         for found in islice(self._outcomes, len(units)):
             outcomes.append(found)
-            if found.part is not None:
-                done += len(found.part.records)
-                if self._on_records is not None and len(units) > 1:
-                    self._on_records(file, done, found.count)
+            if found.part is None:
+                break
+            done += len(found.part.records)
+            if self._on_records is not None and len(units) > 1:
+                self._on_records(file, done, found.count)
         first = outcomes[0]
         if any((one.stamp, one.problem) != (first.stamp, first.problem) for one in outcomes):
             return None
@@ -171,15 +176,23 @@ class ParallelParser:
         return Outcome(first.stamp, parsed=condense_in_file(file, parsed))
 
     def _in_order(self) -> Iterator[Outcome]:
-        """Parse all batches; those that workers did not claim in this process."""
+        """Parse all batches; those that workers did not claim in this process.
+
+        After a part with a problem, the other parts of its file are left out.
+        """
         for number, batch in enumerate(self._batches):
+            if batch[0].file in self._failed:
+                continue
             while (found := self._take(number)) is None:
                 own = self._claim()
                 if own is not None:
                     self._put(own, list(map(self._parser.parse, self._batches[own])))
                 else:
                     self._wait(number)
-            yield from self._decoded(found, batch)
+            for unit, outcome in zip(batch, self._decoded(found, batch), strict=True):
+                if unit.parts > 1 and outcome.part is None:
+                    self._failed.add(unit.file)
+                yield outcome
 
     def _decoded(self, found: bytes | list[Outcome], batch: list[_Unit]) -> Iterator[Outcome]:
         """Decode the reply of a worker; parses what it cannot contain or is damaged."""
@@ -200,7 +213,11 @@ class ParallelParser:
 
     def _claim(self) -> int | None:
         with self._condition:
-            return self._unclaimed.popleft() if self._unclaimed else None
+            while self._unclaimed:
+                number = self._unclaimed.popleft()
+                if self._batches[number][0].file not in self._failed:
+                    return number
+        return None
 
     def _put(self, number: int, found: bytes | list[Outcome]) -> None:
         with self._condition:
@@ -213,8 +230,10 @@ class ParallelParser:
 
     def _wait(self, number: int) -> None:
         """Wait until a batch is parsed or free again; ends workers that answer nothing."""
+        size = sum(self._files[unit.file].size for unit in self._batches[number])
+        seconds = _HUNG_SECONDS + size / _SLOW_BYTES
         with self._condition:
-            if not self._condition.wait_for(lambda: number in self._found or self._unclaimed, _HUNG_SECONDS):
+            if not self._condition.wait_for(lambda: number in self._found or self._unclaimed, seconds):
                 self._kill()
 
     def _kill(self) -> None:
@@ -279,7 +298,7 @@ def _start_worker(project: str) -> Iterator[tuple[subprocess.Popen[bytes], IO[by
         stderr=subprocess.DEVNULL,
         cwd=os.sep,
         env={name: value for name, value in os.environ.items() if name.startswith(_ENVIRONMENT)},
-        start_new_session=True,  # an interrupt in the terminal is not for the worker
+        process_group=0,  # an interrupt in the terminal is not for it, and a stopped one ends when its parent is killed
     )
     assert process.stdin is not None and process.stdout is not None
     with process:

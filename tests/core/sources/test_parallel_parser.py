@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import select
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +29,9 @@ from core.project.index import Library
 from core.records.snapshot import Snapshot
 from core.sources import parallel_parser, patterns
 from core.sources.parallel_parser import MIN_BYTES, ParallelParser, count_workers
+from core.sources.pattern_text import open_document
 from core.sources.sweep import scan
+from core.storage.file_reader import Stamp
 
 NOW = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
 TREES = Path(__file__).parents[2] / "trees"
@@ -181,6 +187,76 @@ class TestResults:
         assert outcomes[-1] == parallel_parser.Outcome()
 
 
+class TestLargePatternFiles:
+    @pytest.fixture
+    def opened(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
+        """Return a function that returns the process of each time that a pattern file was decoded."""
+        use_workers(monkeypatch)
+        log = tmp_path / "log"
+        log.touch()
+
+        def open_and_count(*arguments: Any) -> Any:
+            with log.open("a") as file:
+                file.write("this\n")
+            return open_document(*arguments)
+
+        monkeypatch.setattr(patterns, "open_document", open_and_count)
+        replace_worker(
+            monkeypatch,
+            "import json, os, sys; project, *sys.path[:] = json.loads(sys.stdin.buffer.readline())\n"
+            "from core.sources import parallel_parser, patterns\n"
+            "open_document = patterns.open_document\n"
+            "def open_and_count(*arguments):\n"
+            f"    with open({str(log)!r}, 'a') as file: file.write(f'{{os.getpid()}}\\n')\n"
+            "    return open_document(*arguments)\n"
+            "patterns.open_document = open_and_count\n"
+            "parallel_parser.serve(project)",
+        )
+        return lambda: log.read_text().split()
+
+    def test_each_process_decodes_it_at_most_once(self, tmp_path: Path, opened: Callable[[], list[str]]) -> None:
+        write_patterns(tmp_path, 1000)
+        assert len(load(tmp_path).patterns) > 900
+        assert len(opened()) == len(set(opened())) <= 3
+
+    @pytest.mark.parametrize(
+        ("data", "code"),
+        [
+            pytest.param(b'{"error_patterns": [' + json.dumps(PATTERN).encode() * 1000, None, id="torn"),
+            pytest.param(b"[" * 50_000 + b"]" * 50_000, "too-deep", id="nested too deep"),
+            pytest.param(bytes(100_000), None, id="zeros"),
+        ],
+    )
+    def test_each_process_decodes_a_damaged_one_at_most_once(
+        self, tmp_path: Path, opened: Callable[[], list[str]], data: bytes, code: str | None
+    ) -> None:
+        file = tmp_path / write_patterns(tmp_path, 1)
+        file.write_bytes(data)
+        (file.parent / "success-patterns.json").write_text(json.dumps([{"pattern_id": "pat-success-a", **PATTERN}]))
+        found = load(tmp_path)
+        assert list(found.patterns) == ["pat-success-a"]
+        assert [finding.code for finding in found.findings if finding.file.endswith(file.name)] == [code] * bool(code)
+        assert max(Counter(opened()).values()) <= 2  # there are two files
+
+    def test_after_a_part_with_a_problem_no_other_is_parsed(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        file = tmp_path / write_patterns(tmp_path, 1000)
+        file.write_bytes(file.read_bytes()[:-10])
+        use_workers(monkeypatch)
+        replace_worker(monkeypatch, "")
+        parsed = []
+        parse = parallel_parser.UnitParser.parse
+
+        def parse_and_count(self: parallel_parser.UnitParser, unit: Any) -> parallel_parser.Outcome:
+            parsed.append(unit)
+            return parse(self, unit)
+
+        monkeypatch.setattr(parallel_parser.UnitParser, "parse", parse_and_count)
+        assert not load(tmp_path).patterns
+        assert [(unit.part, unit.parts > 10) for unit in parsed] == [(0, True)]
+
+
 @pytest.mark.usefixtures("workers")
 class TestFailures:
     def test_a_worker_that_ends_while_it_works_changes_nothing(
@@ -216,12 +292,27 @@ class TestFailures:
         replace_worker(monkeypatch, f"import sys; sys.stdout.buffer.write(bytes(4) + {answer!r})")
         assert same_but_number(load(project), alone)
 
+    @pytest.mark.parametrize("hang", ["sys.stdin.buffer.read()", "os.kill(os.getpid(), signal.SIGSTOP)"])
     def test_a_worker_that_answers_nothing_is_ended(
-        self, project: Path, alone: Snapshot, monkeypatch: pytest.MonkeyPatch
+        self, project: Path, alone: Snapshot, monkeypatch: pytest.MonkeyPatch, hang: str
     ) -> None:
-        replace_worker(monkeypatch, "import os, sys; os.write(1, bytes(4)); sys.stdin.buffer.read()")
+        replace_worker(monkeypatch, f"import os, signal, sys; os.write(1, bytes(4)); {hang}")
         monkeypatch.setattr(parallel_parser, "_HUNG_SECONDS", 0.01)
         assert same_but_number(load(project), alone)
+
+    @pytest.mark.parametrize(("size", "seconds"), [(4096, 3), (45 << 20, 5), (500 << 20, 28)])
+    def test_a_worker_has_more_time_for_a_large_file(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, seconds: int
+    ) -> None:
+        limits: list[float] = []
+
+        def wait_for(_: object, predicate: object, timeout: float) -> bool:
+            limits.append(timeout)
+            return True
+
+        monkeypatch.setattr(threading.Condition, "wait_for", wait_for)
+        ParallelParser(tmp_path, {".aiwg/ralph/shared/patterns/error-patterns.json": Stamp(1, size, 0, 0)})._wait(0)
+        assert list(map(int, limits)) == [seconds]
 
     def test_a_worker_that_cannot_start_changes_nothing(
         self, project: Path, alone: Snapshot, monkeypatch: pytest.MonkeyPatch
@@ -259,6 +350,30 @@ class TestWorkers:
             check=True,
         )
         assert (ended.stdout, ended.stderr) == (bytes(4), b"")  # it is ready
+
+    @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux")
+    def test_a_stopped_worker_ends_when_its_parent_is_killed(self) -> None:
+        code = (
+            "import os, signal\n"
+            "from core.sources.parallel_parser import _start_worker\n"
+            "with _start_worker('/') as (process, _, _):\n"
+            "    process.send_signal(signal.SIGSTOP)\n"
+            "    os.waitid(os.P_PID, process.pid, os.WSTOPPED)\n"
+            "    print(process.pid, flush=True)\n"
+            "    input()\n"
+        )
+        with subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+        ) as parent:
+            assert parent.stdout is not None
+            descriptor = os.pidfd_open(int(parent.stdout.readline()))
+            try:
+                parent.kill()
+                assert select.select([descriptor], [], [], 60)[0]
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+                os.close(descriptor)
 
     def test_a_worker_imports_neither_numpy_nor_the_screen(self) -> None:
         code = "import core.sources.parallel_parser, sys; print(*sys.modules)"
