@@ -43,6 +43,7 @@ class SearchWorker:
         self._must_check = True  # whether all files must be compared with the index
         self._wanted = threading.Event()
         self._stopped = False
+        self._left = (0, 0, 0)  # what the last update could not index: what changes all the time or cannot be read
 
     def want(self) -> None:
         """Start to update the index."""
@@ -151,8 +152,9 @@ class SearchWorker:
 
         if self._index.update(fresh, go_on):
             self._fresh = fresh
+            before, self._left = self._left, fresh.differences
             if not fresh.is_complete:
-                return _SOON_SECONDS
+                return _SOON_SECONDS if self._left != before else _AGAIN_SECONDS
         else:
             self._must_check = True
         return _AGAIN_SECONDS if self._must_check else None

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from core.episodes.history import TaskFiles
 
 NamedStamp = tuple[str, int, int, int, int]  # path, inode, size, and time of the last change and of its status, in ns
+_NO_TARGET: Final = -1  # instead of the size of a link that leads nowhere
 _OF_TASK: Final = ("", sources.ATTEMPTS, sources.METADATA, sources.TRAJECTORY, sources.SUMMARY, sources.REFLECTIONS)
 _OF_ATTEMPT: Final = ("", sources.ATTEMPT, sources.OUTCOME, sources.PLAN)
 
@@ -89,12 +90,17 @@ def _entries(folder: str, name: str) -> list[str]:
 
 
 def read_stamp(folder: str, name: str) -> NamedStamp | None:
-    """Return the stamp of a file or folder; None if it does not exist."""
+    """Return the stamp of a file or folder, or of a link that leads nowhere; None if it does not exist."""
+    path = f"{folder}/{name}"
     try:
-        found = os.stat(f"{folder}/{name}")  # noqa: PTH116 (faster than a Path)
+        found = os.stat(path)  # noqa: PTH116 (faster than a Path)
+        size = found.st_size
     except (OSError, ValueError):
-        return None
-    return name, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+        try:
+            found, size = os.lstat(path), _NO_TARGET
+        except (OSError, ValueError):
+            return None
+    return name, found.st_ino, size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def are_current(folder: str, stamps: Sequence[NamedStamp]) -> bool:
@@ -102,13 +108,16 @@ def are_current(folder: str, stamps: Sequence[NamedStamp]) -> bool:
     if not stamps:
         return False
     stat = os.stat
-    try:
-        for name, inode, size, modified, changed in stamps:
+    for stamp in stamps:
+        name, inode, size, modified, changed = stamp
+        try:
             now = stat(f"{folder}/{name}")
-            if now.st_ctime_ns != changed or now.st_mtime_ns != modified:
+        except (OSError, ValueError):
+            if read_stamp(folder, name) != stamp:
                 return False
-            if now.st_size != size or now.st_ino != inode:
-                return False
-    except (OSError, ValueError):
-        return False
+            continue
+        if now.st_ctime_ns != changed or now.st_mtime_ns != modified:
+            return False
+        if now.st_size != size or now.st_ino != inode:
+            return False
     return True

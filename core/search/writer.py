@@ -18,7 +18,7 @@ from core.search.task_records import LogPart, TaskRecords
 from core.sources import episodes as sources
 from core.sources.episodes import join_attempts
 from core.storage.decoded import Problem
-from core.storage.file_reader import MAX_PATTERN_BYTES, read_file
+from core.storage.file_reader import MAX_PATTERN_BYTES, UNREADABLE, RawFile, read_file
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
@@ -77,7 +77,8 @@ class IndexWriter:
         attempts = {attempt.number: attempt for attempt in join_attempts(parts).values()}
         owner = msgspec.msgpack.encode(make_owner(task, attempts))
         self._connection.execute("UPDATE unit SET owner = ? WHERE id = ?", (owner, unit))
-        is_settled = self._finish(unit, stamps, begin)
+        has_all = all(finding.code != UNREADABLE for finding in (*records.findings, *files.findings))
+        is_settled = has_all and self._finish(unit, stamps, begin)
         logs = {files.path(sources.ACTIONS, number): number for number in files.numbers}
         outdated = [unit for unit, path in self._units(task_id, logs=True) if path not in logs]
         self._remove((unit, "") for unit in outdated)
@@ -95,9 +96,13 @@ class IndexWriter:
         begin = self._clock()
         stamp = read_stamp(self._project, path)
         raw = read_file(f"{self._project}/{path}", self._paths.aiwg, MAX_PATTERN_BYTES)
-        if raw is None or isinstance(raw, Problem) or stamp is None:
+        if raw is None and stamp is None:
             self._remove(unit for unit in self._units(task_id, logs=True) if unit[1] == path)
             return True
+        if not isinstance(raw, RawFile) or stamp is None:
+            unit = self._begin(path, task_id, attempt)
+            is_unreadable = isinstance(raw, Problem) and raw.torn
+            return stamp is not None and not is_unreadable and self._finish(unit, [stamp], begin)
         columns = "id, end, lines, actions, checksum"
         before = self._connection.execute(f"SELECT {columns} FROM unit WHERE path = ?", (path,)).fetchone()
         end = raw.data.rfind(b"\n") + 1

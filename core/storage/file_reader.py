@@ -36,6 +36,7 @@ _ANY_HIGH: Final = re.compile(rb"[\x80-\xff]+")
 _PUNCTUATION: Final = frozenset("‘’“”–—…€§°«»·±²³µ¿¡£¥©®™•")
 MAX_BYTES: Final = 8 << 20  # maximum size of a file with one record or a few
 MAX_PATTERN_BYTES: Final = 512 << 20  # maximum size of a file with many records: 100,000 patterns of 1.8 kB take 180 MB
+UNREADABLE: Final = "unreadable"  # code of the problem with a file that the system does not let read
 _MAX_TIMESTAMP: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
 
@@ -174,7 +175,7 @@ def _open(path: Path | str) -> int | Problem:
 
 
 def _unreadable(error: OSError) -> Problem:
-    return Problem("unreadable", f"cannot be read: {error.strerror or type(error).__name__}", torn=True)
+    return Problem(UNREADABLE, f"cannot be read: {error.strerror or type(error).__name__}", torn=True)
 
 
 def _read(descriptor: int, limit: int, start: int) -> RawFile | Problem:

@@ -168,6 +168,72 @@ def test_a_file_that_has_just_changed_is_not_indexed(paths: ProjectPaths, tmp_pa
     assert len(checked.tasks) == len(list(paths.tasks.iterdir()))
 
 
+LOG = "task-001/attempts/003/actions.jsonl"
+
+
+@pytest.mark.parametrize("name", [LOG, "task-001/metadata.json", "task-001/attempts/003/attempt.json"])
+def test_a_file_that_could_not_be_read_is_indexed_later(
+    paths: ProjectPaths, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = str(paths.tasks / name)
+    made = SearchIndex(paths, tmp_path / "search.sqlite3", clock=later)
+    real = os.open
+
+    def refuse(path: str | Path, *rest: Any, **more: Any) -> int:
+        if str(path) == file:
+            raise PermissionError(13, "Permission denied")
+        return real(path, *rest, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", refuse)
+        for _ in range(2):
+            fresh = made.check()
+            assert fresh is not None
+            assert made.update(fresh)
+            assert not fresh.is_complete
+            for query in QUERIES:
+                same(paths, made, query)
+    for query in QUERIES:
+        same(paths, made, query)
+    update(made)
+    for query in QUERIES:
+        same(paths, made, query)
+
+
+@pytest.mark.parametrize("name", [LOG, "task-001/metadata.json", "task-001/attempts/003/attempt.json"])
+def test_the_target_of_a_link_that_led_nowhere_is_indexed(paths: ProjectPaths, tmp_path: Path, name: str) -> None:
+    file, target = paths.tasks / name, paths.aiwg / "ralph" / "elsewhere"
+    content = file.read_bytes()
+    file.unlink()
+    file.symlink_to(target)
+    made = SearchIndex(paths, tmp_path / "search.sqlite3", clock=later)
+    update(made)
+    target.write_bytes(content)
+    for query in QUERIES:
+        same(paths, made, query)
+    update(made)
+    for query in QUERIES:
+        same(paths, made, query)
+    target.unlink()
+    for query in QUERIES:
+        same(paths, made, query)
+
+
+def test_logs_that_were_too_large_are_indexed_when_they_have_changed(
+    paths: ProjectPaths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = SearchIndex(paths, tmp_path / "search.sqlite3", clock=later)
+    with monkeypatch.context() as patch:
+        patch.setattr("core.search.writer.MAX_PATTERN_BYTES", 10)
+        update(made)
+    for file in paths.tasks.glob("*/attempts/*/actions.jsonl"):
+        os.utime(file, (1, 1))
+    for query in QUERIES:
+        same(paths, made, query)
+    update(made)
+    same(paths, made, "tsc exits")
+
+
 def test_only_new_lines_of_a_log_are_indexed(paths: ProjectPaths, index: SearchIndex) -> None:
     def numbers() -> set[int]:
         with sqlite3.connect(index.file) as connection:
