@@ -76,7 +76,7 @@ def list_patterns(wanted: PatternFilter, sort: str, as_of: datetime | None) -> N
       ralphdeck pattern list --type error,anti --min-success-rate 0.8
       ralphdeck pattern list --state candidate --tag typescript --sort uses
       ralphdeck pattern list --state held,quarantine
-      ralphdeck pattern list --min-success-rate 0 --max-success-rate 60% --json
+      ralphdeck pattern list --min-success-rate 0 --max-success-rate 0.6 --json
       ralphdeck pattern list --as-of 2026-11-15
     """
     snapshot, board = _scored(as_of)
