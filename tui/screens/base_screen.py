@@ -196,7 +196,8 @@ class BaseScreen(Screen[None], inherit_bindings=False):
                 then = partial(fail, error)
             if self._jobs[group] is job:
                 del self._jobs[group]
-                then()  # a job that this adds runs on its own
+                if self.app.is_running:  # else the widgets are being removed
+                    then()  # a job that this adds runs on its own
                 return
 
     def is_computing(self, group: str) -> bool:
