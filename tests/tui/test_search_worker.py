@@ -121,6 +121,16 @@ def test_without_a_usable_index_the_files_are_read(paths: ProjectPaths, monkeypa
         assert worker.missing is None
 
 
+def test_what_still_cannot_be_read_is_tried_again_after_a_long_time(
+    paths: ProjectPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_worker, "_SOON_SECONDS", 1.0)
+    monkeypatch.setattr(search_worker, "_AGAIN_SECONDS", 60.0)
+    monkeypatch.setattr("core.search.index.IndexWriter._finish", lambda *_: False)
+    worker = SearchWorker(paths)
+    assert [worker._update() for _ in range(3)] == [1.0, 60.0, 60.0]
+
+
 def test_a_failed_update_leaves_the_index_until_it_is_wanted_again(
     paths: ProjectPaths, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
