@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from functools import partial, partialmethod
+from functools import partialmethod
 from inspect import getattr_static
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from textual import on
 from textual.content import Content
@@ -18,6 +17,7 @@ from core.documents.markdown import record_markdown
 from core.records.snapshot import Delta
 from tui.actions import BY_ID, DECIDING, EXPORTING, GROUPS, PLACES, SCREENS, WRITING, actions_of, bindings_of
 from tui.screens.screen_table import ScreenTable, load_tables
+from tui.screens.thread_jobs import ThreadJobs
 from tui.services import Services, services_of
 from tui.state.saved_views import SavedView
 from tui.widgets.bars import Item, ItemLine, KeyLine, TopBar
@@ -36,10 +36,9 @@ if TYPE_CHECKING:
 _MOVES: Final = frozenset({"down", "up", "first", "last", "page_down", "page_up"})
 _ALL_ROWS: Final = 10**9  # exceeds the number of rows of any list
 _Answer = TypeVar("_Answer")
-_Result = TypeVar("_Result")
 
 
-class BaseScreen(Screen[None], inherit_bindings=False):
+class BaseScreen(ThreadJobs, inherit_bindings=False):
     """A screen; subclasses set `place`, compose content, and refresh it.
 
     An action `<id>` is the method `action_<id>`; `why_not` gives the reason why it cannot run now.
@@ -63,8 +62,6 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         super().__init__(id=self.place)
         self._seen = -1
         self._pending = Delta()
-        self._jobs: dict[str, tuple[Callable[[], Any], Callable[[Any], None], Callable[[Exception], None] | None]] = {}
-        """Work and callbacks of the newest job of each group that has no result yet."""
 
     # What subclasses provide
 
@@ -163,46 +160,6 @@ class BaseScreen(Screen[None], inherit_bindings=False):
     def is_composed(self) -> bool:
         """Whether all widgets exist. The app may end before they are composed."""
         return bool(self.query(KeyLine))
-
-    def run_in_thread(
-        self,
-        group: str,
-        work: Callable[[], _Result],
-        show: Callable[[_Result], None],
-        *,
-        fail: Callable[[Exception], None] | None = None,
-        pause: float = 0.0,
-    ) -> None:
-        """Run `work` in a thread, then call `show` with its result, or `fail` with its exception.
-
-        Without `fail`, an exception ends the dashboard. Each group runs one job at a time, after `pause` seconds. Only
-        the result of the newest one is shown.
-        """
-        is_running = self.is_computing(group)
-        self._jobs[group] = (work, show, fail)
-        if not is_running:
-            self.run_worker(self._run_jobs(group, pause), group=group)
-
-    async def _run_jobs(self, group: str, pause: float) -> None:
-        while True:
-            await asyncio.sleep(pause)
-            work, show, fail = job = self._jobs[group]
-            then: Callable[[], None]
-            try:
-                then = partial(show, await asyncio.to_thread(work))
-            except Exception as error:
-                if fail is None:
-                    raise
-                then = partial(fail, error)
-            if self._jobs[group] is job:
-                del self._jobs[group]
-                if self.app.is_running:  # else the widgets are being removed
-                    then()  # a job that this adds runs on its own
-                return
-
-    def is_computing(self, group: str) -> bool:
-        """Return True if the newest job of a group has no result yet."""
-        return group in self._jobs
 
     def on_mount(self) -> None:
         self.catch_up()
