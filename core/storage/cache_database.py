@@ -40,13 +40,13 @@ def connect(file: Path, version: int, settings: Iterable[str], tables: Iterable[
     Raises OSError, sqlite3.Error, or DamagedError for one of another program or version.
     """
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    descriptor = os.open(file, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(f"{file} is not a regular file")
-        os.fchmod(descriptor, 0o600)
-    finally:
-        os.close(descriptor)
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        # Not opened: closing it would release the locks of other connections in this process.
+        if not stat.S_ISREG(file.lstat().st_mode):
+            raise OSError(f"{file} is not a regular file") from None
+        file.chmod(0o600)
     connection = sqlite3.connect(file, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         for setting in settings:
