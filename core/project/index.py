@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import math
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -31,8 +30,8 @@ from core.sources.parallel_parser import ParallelParser
 from core.sources.parse_cache import CachedFile, ParseCache, cache_file, decode_cached
 from core.sources.parsed_file import EarlierParse, ParsedFile, condense, kind_across_files, parse_file, parse_folder
 from core.sources.record_collections import ProjectRecords
-from core.sources.record_kinds import FOLDER, LEDGER, LISTED, REGISTRIES, kind_of
-from core.sources.sweep import Listing, can_contain_records, scan, scan_path
+from core.sources.record_kinds import FOLDER, LEDGER, LISTED, kind_of
+from core.sources.sweep import Listing, can_contain_records, newest_states, scan, scan_path
 from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_PATTERN_BYTES, RawFile, Stamp, read_file
 
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
 
 UNREADABLE_AFTER: Final = timedelta(seconds=1)  # when a torn file is reported; most are complete in 1 ms
 _FIRST_PUBLISH: Final = 100  # states of loops before the first partial snapshot: more than a screen has lines
-_PUBLISH_SECONDS: Final = 1.0  # time until the next partial snapshot
+_PUBLISH_SECONDS: Final = 2.0  # time until the next partial snapshot
 _PUBLISH_SHARE: Final = 8  # at most one in this number of parts of the time goes into partial snapshots
 _SWEEP_FROM: Final = 1000  # with more changed paths than this a sweep is faster
 _LISTED_EVERY: Final = 10  # sweeps, of which one lists all folders: some network drives keep no times of folders
@@ -57,9 +56,8 @@ _NOTHING: Final = ParsedFile()
 class Library:
     """Reads a project: first `load`, then `apply` for each change. Thread-safe.
 
-    The folders need not exist. With `cache`, parsed files are stored for the next start. `ledger` is a shared reader,
-    so that the decision log is parsed only once. `processes` lists the running processes, by default those of the
-    system. Every snapshot includes `findings`, the problems in the settings.
+    The folders need not exist. With `cache`, parsed files are stored for the next start. `ledger` is a shared reader
+    of the decision log. `processes` lists the running ones, by default of the system. `findings` are of the settings.
     """
 
     def __init__(
@@ -119,12 +117,17 @@ class Library:
     def load(
         self, progress: Callable[[int, int], None] | None = None, publish: Callable[[Snapshot], None] | None = None
     ) -> Snapshot:
-        """Read all files, first those that lists show, newest first.
+        """Read all files, first those that lists show, newest first; with `publish`, some loops even before the sweep.
 
         `progress` is called with (files done, files in all), `publish` with partial snapshots (not `complete`), which
         contain the loops whose state or registry entry is read. With `publish`, call `save` when the result is shown.
         """
         with self._lock, collector_off(), ExitStack() as stack:
+            next_publish = monotonic() + _PUBLISH_SECONDS
+            if publish is not None and (newest := newest_states(self._paths, _FIRST_PUBLISH)):
+                self._update(newest, ())
+                self._join(complete=False)
+                publish(self._snapshot)
             stamps = self._scan()
             cached = self._cache.load(stamps) if self._cache else {}
             for file in self._known.keys() - stamps.keys():
@@ -132,9 +135,7 @@ class Library:
             kinds = ((file, stamp, kind_of(file)) for file, stamp in stamps.items())
             order = sorted((kind.load_order if kind else LISTED, -stamp.mtime_ns, file) for file, stamp, kind in kinds)
             listed = sum(load_order <= LISTED for load_order, _, _ in order)
-            first = min(sum(load_order <= REGISTRIES for load_order, _, _ in order) + _FIRST_PUBLISH, listed)
             new = {file: stamps[file] for _, _, file in order if file not in cached}
-            next_publish = math.inf
             parser = stack.enter_context(ParallelParser(self._paths.project, new, self.on_records))
             for done, (_, _, file) in enumerate(order, start=1):
                 stored = cached.pop(file, None)
@@ -145,13 +146,12 @@ class Library:
                     self._read(file, stamps[file])
                 if progress is not None and (done % 100 == 0 or done == len(order)):
                     progress(done, len(order))
-                if publish is not None and done < len(order):
-                    due = done < listed and done % 100 == 0 and monotonic() > next_publish
-                    if due or done in (first, listed):
-                        begun = monotonic()
-                        self._join(complete=False)
-                        publish(self._snapshot)
-                        next_publish = monotonic() + max(_PUBLISH_SECONDS, _PUBLISH_SHARE * (monotonic() - begun))
+                due = done == listed < len(order) or (done < listed and monotonic() > next_publish)
+                if publish is not None and due:
+                    begun = monotonic()
+                    self._join(complete=False)
+                    publish(self._snapshot)
+                    next_publish = monotonic() + max(_PUBLISH_SECONDS, _PUBLISH_SHARE * (monotonic() - begun))
             self._join()
             if publish is None:
                 self.save()

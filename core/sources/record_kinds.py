@@ -59,7 +59,6 @@ class RecordKind(Struct, frozen=True, eq=False):
         return file.startswith(".aiwg/") and re.fullmatch(self.path, file[6:]) is not None
 
 
-REGISTRIES: Final = 0  # Load order of the files with entries of all loops, and of the decision log.
 LISTED: Final = 3  # Highest load order of the files that lists of loops and patterns need.
 EPISODIC: Final = "episodic"
 REFLEXION: Final = "reflexion"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import time
@@ -61,6 +62,23 @@ def scan(
     for root in _ROOTS:
         _scan_folder(paths, f".aiwg/{root}", found, {} if unreadable is None else unreadable, before, listings)
     return found
+
+
+def newest_states(paths: ProjectPaths, count: int) -> dict[str, Stamp]:
+    """Return the state files that changed last, without listing all folders; empty if there are not `count` of them."""
+    found: dict[str, Stamp] = {}
+    for home in HOME_FOLDERS:
+        if _folder_status(paths.project / home) is None:
+            continue
+        name = "session-state.json" if home.startswith(".aiwg/ralph-external/") else "state.json"
+        with contextlib.suppress(OSError), os.scandir(paths.project / home) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    status = os.lstat(f"{entry.path}/{name}") if entry.is_dir(follow_symlinks=False) else None
+                    if status is not None and stat.S_ISREG(status.st_mode):
+                        found[f"{home}/{entry.name}/{name}"] = Stamp.of(status)
+    newest = sorted(found, key=lambda file: found[file].mtime_ns, reverse=True)[:count]
+    return {file: found[file] for file in newest if kind_of(file) is not None} if len(newest) == count else {}
 
 
 def scan_path(paths: ProjectPaths, relative: str, unreadable: dict[str, Problem] | None = None) -> dict[str, Stamp]:

@@ -141,6 +141,22 @@ class TestLoading:
         starts = [loop.started_at for loop in snapshot.loops.values() if loop.started_at]
         assert starts == sorted(starts, reverse=True)
 
+    def test_the_newest_loops_are_published_before_the_project_is_swept(
+        self, project: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for number in range(100):
+            project.state(f"ralph-a-{number:08x}")
+        partial: list[Snapshot] = []
+        published_before: list[int] = []
+
+        def counted(*args: Any) -> dict[str, Stamp]:
+            published_before.append(len(partial[0].loops))
+            return scan(*args)
+
+        monkeypatch.setattr(core.project.index, "scan", counted)
+        project.library.load(publish=partial.append)
+        assert published_before == [100]
+
     def test_the_records_of_one_big_file_are_counted_while_it_is_read(self, project: Project) -> None:
         patterns = [{**PATTERN, "pattern_id": f"pat-error-null-check-{n:03d}"} for n in range(900)]
         project.write("ralph/shared/patterns/error-patterns.json", {"patterns": patterns})

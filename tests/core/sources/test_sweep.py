@@ -23,7 +23,7 @@ from core.sources.record_kinds import (
     RecordKind,
     kind_of,
 )
-from core.sources.sweep import Listing, can_contain_records, scan, scan_path
+from core.sources.sweep import Listing, can_contain_records, newest_states, scan, scan_path
 from core.storage.decoded import Problem
 from core.storage.file_reader import Stamp
 
@@ -250,3 +250,17 @@ def test_a_folder_that_changed_a_moment_ago_is_listed_again(tmp_path: Path, monk
         monkeypatch.setattr("time.time_ns", lambda: now + later)  # noqa: B023
         scan(paths, None, listings)
         assert (LOOP in listings) is is_kept
+
+
+def test_the_newest_states_are_found_without_links(tmp_path: Path) -> None:
+    names = [LOOP, ".aiwg/ralph/archive/b", ".aiwg/ralph-external/loops/c"]
+    files = [f"{name}/{'session-' * ('external' in name)}state.json" for name in names]
+    paths = make(tmp_path, *files, "outside/state.json")
+    for seconds, file in enumerate(files):
+        os.utime(tmp_path / file, (seconds, seconds))
+    (tmp_path / ".aiwg/ralph/loops/linked").symlink_to(tmp_path / "outside")
+    (tmp_path / ".aiwg/ralph/loops/d").mkdir()
+    (tmp_path / ".aiwg/ralph/loops/d/state.json").symlink_to(tmp_path / "outside/state.json")
+    assert list(newest_states(paths, 2)) == [files[2], files[1]]
+    assert newest_states(paths, 3) == {file: scan(paths)[file] for file in files}
+    assert newest_states(paths, 4) == {}

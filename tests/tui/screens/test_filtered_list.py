@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.tui.user import NOW, open_dashboard, set_times
+from tui.widgets.filter_line import FilterLine
 
 
 async def test_an_unreadable_list_is_not_shown_as_empty(tmp_path: Path, home: Path) -> None:
@@ -39,7 +40,11 @@ async def test_the_cursor_stays_on_top_while_more_records_are_read_unless_it_was
         newest = list(user.table.keys)[:2]
         loops = {key: loop for key, loop in whole.snapshot.loops.items() if key not in newest}
         part = replace(whole, snapshot=replace(whole.snapshot, loops=loops, complete=False))
+        user.app.view = part
         place.refresh_view(part, None)
+        assert place.query_one(FilterLine)._count.plain == f"{len(loops)} read so far, newest first"
         user.table.move(moved)
+        user.app.view = whole
         place.refresh_view(whole, None)
         assert user.table.cursor == row
+        assert place.query_one(FilterLine)._count.plain == f"{len(whole.snapshot.loops)}, newest first"
