@@ -256,6 +256,8 @@ class RalphdeckApp(GlobalActionApp, inherit_bindings=False):
         if loading:
             for place in self._places():
                 place.redraw_all()
+            if self.progress is None:
+                self.forget_check()
         else:
             from core.project.notifications import find_notifications
             from tui.present.notifications import toasts
@@ -318,7 +320,7 @@ class RalphdeckApp(GlobalActionApp, inherit_bindings=False):
                 place,
                 view.pending_count if view is not None else 0,
                 fit,
-                is_counting=self.is_open and self.engine.is_searching,
+                is_counting=self._is_shown and self.is_counting,
                 under=self.current_mode,
             )
             pulse = frame.watch_status(

@@ -154,13 +154,19 @@ class BaseApp(App[None], inherit_bindings=False):
         self.notify(visible_line(text, most), severity=severity, timeout=seconds, markup=False)
 
     def on_notify(self, event: Notify) -> None:
-        """Remove the oldest toasts if all toasts would cover too many lines."""
+        """Remove equal toasts, and the oldest ones if all would cover too many lines."""
+        self.remove_toasts(event.notification.message)
         room = max(self.size.width - TOAST_FRAME, 1)
         lines = -(-len(event.notification.message) // room)
         for number, old in enumerate(reversed(list(self._notifications)), 2):
             lines += -(-len(old.message) // room)
             if number > MOST_TOASTS or lines > MOST_TOAST_LINES:
                 self._unnotify(old, refresh=False)
+
+    def remove_toasts(self, text: str) -> None:
+        """Remove toasts with exactly this text."""
+        for toast in [one for one in self._notifications if one.message == text]:
+            self._unnotify(toast)
 
     def copy(self, text: str) -> None:
         self._copier.copy(text)

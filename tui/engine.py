@@ -271,6 +271,7 @@ class Engine(WatchLoop):
             self._search_pending = found is not None
             if not (self._search_pending or self.has_searched_once):
                 self.has_searched_once = True
+                self._keep_view()
                 gc.collect(1)
                 self._exclude_from_collections(_OLDER_GENERATIONS)  # also the indexes that the search built
             now = monotonic()

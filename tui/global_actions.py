@@ -9,6 +9,7 @@ from textual.content import Content
 
 from core.base.errors import RalphdeckError
 from core.base.text import visible_line
+from core.records.snapshot import UNCHECKED
 from tui.actions import DECIDING, action_id
 from tui.decisions import DecisionApp
 from tui.state.key_queue import JumpGuard, KeyQueue
@@ -42,6 +43,21 @@ class GlobalActionApp(DecisionApp, inherit_bindings=False):
         self.is_open = False  # Whether the project is open, with `engine` and `view`.
         self.jump_guard = JumpGuard(clock)
         self._keymap_problems: tuple[str, ...] = ()
+
+    @property
+    def is_counting(self) -> bool:
+        return self.view.is_count_open or (self.is_open and self.engine.is_searching)
+
+    def forget_check(self) -> None:
+        """Remove what says that the files are still being checked."""
+        self.remove_toasts(UNCHECKED)
+        if self._front() is None and len(self.screen_stack) > 1:
+            from tui.screens.base_screen import BaseScreen
+            from tui.screens.help import Help, topic_of
+
+            below, screen = self.screen_stack[-2:]
+            if isinstance(screen, Help) and isinstance(below, BaseScreen):
+                screen.show_topic(topic_of(below))
 
     async def run_action(
         self,

@@ -68,6 +68,10 @@ class Services(Protocol):
         """Whether there is a decision to undo, including one that is being written."""
 
     @property
+    def is_counting(self) -> bool:
+        """Whether searches may still find review questions."""
+
+    @property
     def is_deciding(self) -> bool:
         """Whether the engine still has decisions to write."""
 

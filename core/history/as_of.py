@@ -162,6 +162,9 @@ def _patterns_at(
         summed += sum(
             one.count for one in observations if one.source == AGGREGATE and (one.at is None or one.at > when)
         )
+        if id not in changed and all(_known(at, when) for at in (pattern.last_used, *times)):
+            found[id] = pattern  # nothing in its record is newer
+            continue
         found[id] = _pattern_at(pattern, observations, recorded, when)
         counted.append(Event(id="", at=when, kind="counted", pattern_id=id, unrecorded=recorded))
     findings = []

@@ -32,7 +32,7 @@ STARTED: Final = "begun"
 ENDED: Final = "ended"
 
 _UNDATED: Final = frozenset({BROAD, DUPLICATE, OFFER, RECURRING, UNRECONCILED})
-"""Kinds of questions that are not compared: they are found in the present state, so their start is unknown."""
+"""Kinds of questions that are not compared: searches find them in the present state, so their start is unknown."""
 _PINNING_VERBS: Final = frozenset({Verb.PROMOTE, Verb.DEPRECATE, Verb.RESET})
 _CHANGING_VERBS: Final = frozenset(
     {
@@ -263,7 +263,8 @@ def _loops(before: Mapping[str, Loop], after: Mapping[str, Loop]) -> Iterator[Lo
 def _questions(here: Iterable[ReviewItem], there: Iterable[ReviewItem], *, new: bool) -> Iterator[QuestionChange]:
     known = {(item.kind, item.question_key) for item in there}
     for item in here:
-        if item.kind not in _UNDATED and (item.kind, item.question_key) not in known:
+        is_dated = item.kind not in _UNDATED and item.held_text is None
+        if is_dated and (item.kind, item.question_key) not in known:
             yield QuestionChange(kind=item.kind, subject=item.subject, text=item.question, new=new)
 
 

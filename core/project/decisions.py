@@ -27,6 +27,7 @@ from core.metrics.pruning import Pruning, select_prunable
 from core.project.reader import ProjectReader
 from core.records.decisions import Decision, held_text_question_id
 from core.records.events import Event, event_id
+from core.records.snapshot import UNCHECKED
 from core.records.times import parse_time
 from core.sources.archives import read_archives
 from core.sources.events import append_events
@@ -92,7 +93,7 @@ class DecidingProject(ProjectReader):
 
     def _require_checked(self, state: ProjectState) -> None:
         if state.snapshot.as_of is not None:
-            raise Refused("The records are still being checked. Try again when the check has ended.")
+            raise Refused(UNCHECKED)
 
     def _decide_now(self, command: commands.Command, now: datetime, progress: Progress | None) -> Decided:
         patterns = self._view.snapshot.patterns

@@ -69,6 +69,7 @@ class KeptProjectState(ProjectState):
             "settings": settings,
             "now": now,
             "offers": {},
+            "earlier_count": 0,
             "_kept": kept,
             "embeddings": None,
             "task_embeddings": None,
@@ -88,6 +89,10 @@ class KeptProjectState(ProjectState):
     @property
     def pending_count(self) -> int:
         return self._kept.questions
+
+    @property
+    def is_count_open(self) -> bool:
+        return not self._kept.is_searched
 
     def outcome(self, work_id: str) -> tuple[OutcomeSignals, Outcome] | None:
         signals = self._inputs.signals(work_id)

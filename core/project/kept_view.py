@@ -72,6 +72,7 @@ class _Header(Struct, frozen=True, array_like=True):
     project: str
     as_of: datetime
     questions: int  # number of review questions
+    is_searched: bool  # whether the searches for questions had ended
     counts: dict[str, int]  # blocks by part, in order
 
 
@@ -102,15 +103,18 @@ class KeptView:
         except _UNUSABLE:
             return None
 
-    def save(self, state: ProjectState, now: datetime) -> None:
-        """Save a state; without effect if the cache folder cannot be written or a value cannot be encoded."""
+    def save(self, state: ProjectState, now: datetime, *, is_searched: bool = False) -> None:
+        """Save a state, and whether the searches for questions have ended.
+
+        Without effect if the cache folder cannot be written or a value cannot be encoded.
+        """
         draft = self._file.with_name(f"{self._file.name}.{os.getpid()}.tmp")
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._remove_old_drafts(now)
             descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _SAFE, 0o600)
             with open(descriptor, "wb") as file:  # noqa: PTH123 (a descriptor)
-                for block in self._blocks(state, now):
+                for block in self._blocks(state, now, is_searched):
                     file.write(len(block).to_bytes(8) + zlib.crc32(block).to_bytes(4) + block)
                 file.flush()
                 os.fsync(descriptor)
@@ -119,14 +123,15 @@ class KeptView:
             with contextlib.suppress(OSError):
                 draft.unlink()
 
-    def _blocks(self, state: ProjectState, now: datetime) -> Iterator[bytes]:
+    def _blocks(self, state: ProjectState, now: datetime, is_searched: bool) -> Iterator[bytes]:
         from core.project.kept_queue import encode_queue
 
         encode = msgspec.msgpack.Encoder().encode
         parts = {name: tuple(getattr(state.snapshot, name).values()) for name in _BY_ID}
         parts |= {name: getattr(state.snapshot, name) for name in _LISTS}
         counts = {name: -(-len(records) // _CHUNK) for name, records in parts.items()} | {_SCORES: 1, _QUEUE: 1}
-        yield encode(_Header(code_digest(("",)), encode(self._settings), self._project, now, len(state.queue), counts))
+        owner = code_digest(("",)), encode(self._settings), self._project
+        yield encode(_Header(*owner, now, state.pending_count, is_searched, counts))
         for records in parts.values():
             remaining = iter(records)
             while chunk := tuple(islice(remaining, _CHUNK)):
@@ -147,7 +152,7 @@ class KeptView:
         kept.parts = {name: tuple(islice(blocks, count)) for name, count in header.counts.items()}
         if any(len(kept.parts[name]) != count for name, count in header.counts.items()) or any(True for _ in blocks):
             return None
-        kept.as_of, kept.questions = header.as_of, header.questions
+        kept.as_of, kept.questions, kept.is_searched = header.as_of, header.questions, header.is_searched
         return kept
 
     def _remove_old_drafts(self, now: datetime) -> None:
@@ -162,6 +167,7 @@ class KeptState:
 
     as_of: datetime
     questions: int  # number of review questions
+    is_searched: bool  # whether the searches for questions had ended
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from core.state.review_items import ReviewItem
 
 _QUEUE_AGE: Final = timedelta(minutes=1)  # maximum age of the review queue if only time has passed
+_QUEUE_PAUSE: Final = timedelta(seconds=0.3)  # minimum age of the review queue before found questions are added
 _EVIDENCE: Final = attrgetter(
     *("events", "curation", "loops", "tasks", "attempts", "debug_sessions", "escalations", "patterns")
 )  # what the scores depend on
@@ -77,7 +78,7 @@ class ProjectReader:
         self.ledger = Ledger(project)
         self.library = Library(project, settings, clock=clock, cache=cache, findings=findings, ledger=self.ledger)
         self._kept = KeptView(project.project, settings) if cache else None
-        self._kept_newest: tuple[int, tuple[ReviewItem, ...]] = 0, ()
+        self._kept_newest: tuple[int, tuple[ReviewItem, ...], bool] = 0, (), False
         self._clock = clock
         self._lock = threading.RLock()
         self.embeddings = Embeddings(project, PATTERNS)
@@ -89,6 +90,8 @@ class ProjectReader:
         self._queue_at = clock()
         self._questions: Questions = {}
         self._is_queue_due = False  # whether a search found something that the queue lacks
+        self._is_searched = False  # whether the searches for questions have ended once
+        self._earlier_count = 0
         self._imports: threading.Thread | None = None
         self._view = self._scored(self.library.snapshot)
 
@@ -120,6 +123,7 @@ class ProjectReader:
             try:
                 snapshot = self.library.load(progress, published if publish and not is_kept else None)
             except BaseException:  # nothing may be decided on records that were not checked
+                self._earlier_count = 0
                 self._view = self._scored(Snapshot())
                 raise
             # The published scores may still be valid: reflections are read last and are not evidence.
@@ -129,16 +133,16 @@ class ProjectReader:
 
     def show(self, kept: ProjectState) -> None:
         """Show the state of the last run until `load` has checked the records."""
-        self._view = kept
+        self._view, self._earlier_count = kept, kept.pending_count
 
     def keep_view(self) -> None:
         """Save parsed files and, if it has changed since the last call, the state for the next start; needs no lock."""
         self.library.save()
         view = self._view
-        newest = view.snapshot.number, view.queue
+        newest = view.snapshot.number, view.queue, self._is_searched
         if self._kept is not None and view.snapshot.complete and newest != self._kept_newest:
             self._kept_newest = newest
-            self._kept.save(view, self._clock())
+            self._kept.save(view, self._clock(), is_searched=newest[-1])
 
     def search_next(self) -> Delta | None:
         """Do one step (at most about 10 ms) of the searches for review questions.
@@ -147,11 +151,8 @@ class ProjectReader:
         """
         with self._lock:
             view = self._view
-            if self._is_queue_due:
-                self._is_queue_due = False
-                queue = self._queue(view.snapshot, view.board, view.now)
-                self._view = replace(view, queue=queue, offers=self._background_search.offers)
-                return Delta(decisions=True)
+            if self._is_queue_due and abs(self._clock() - self._queue_at) >= _QUEUE_PAUSE:
+                return self._add_found()
             prepare = partial(self._prepare_extraction, view)
             changed = self._background_search.look(view.snapshot, view.lazy_similarity, self.extraction, prepare)
             if changed is None:
@@ -163,8 +164,19 @@ class ProjectReader:
                 )
             if changed is None:
                 changed = self._held_texts.look(view)
-            self._is_queue_due = bool(changed)
-            return None if changed is None else Delta()
+            self._is_queue_due |= bool(changed)
+            if changed is not None:
+                return Delta()
+            self._is_searched, self._earlier_count = True, 0
+            return self._add_found() if self._is_queue_due or view.earlier_count else None
+
+    def _add_found(self) -> Delta:
+        """Make the queue with the questions that were found."""
+        self._is_queue_due, view = False, self._view
+        queue = self._queue(view.snapshot, view.board, self._clock())
+        offers, count = self._background_search.offers, self._earlier_count
+        self._view = replace(view, queue=queue, offers=offers, earlier_count=count)
+        return Delta(decisions=True)
 
     def _prepare_extraction(self, view: ProjectState, seconds: float) -> bool:
         """Work for some time on what extraction needs, and return whether it is ready.
@@ -294,6 +306,7 @@ class ProjectReader:
             task_embeddings=self.task_embeddings,
             lazy_past_tasks=past_tasks,
             learned_weights=weights,
+            earlier_count=self._earlier_count,
         )
 
     def _affects_queue(self, delta: Delta, board: Scoreboard, now: datetime) -> bool:

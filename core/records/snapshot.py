@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from core.records.patterns import Pattern
     from core.records.reflections import MemoryTask, Reflection
 
+UNCHECKED: Final = "The files are still being checked; decide when the check ends"
+"""Why nothing is decided or recorded on records that were kept from the last run."""
 _EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
 
 

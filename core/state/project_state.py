@@ -64,8 +64,9 @@ class ProjectState:
 
     `board` has the evidence and state of every pattern as of `now`; `queue` has the highest impact first. The
     `lazy_...` fields build indexes on first use. `offers` are the possible extractions from finished loops found so
-    far. `embeddings` are the vectors of patterns, shared by all states of a project, and `task_embeddings` those of
-    past tasks and loops; None compares only words.
+    far. `earlier_count` is the number of questions in the last run until the searches of this run have ended, else 0.
+    `embeddings` are the vectors of patterns, shared by all states of a project, and `task_embeddings` those of past
+    tasks and loops; None compares only words.
     """
 
     snapshot: Snapshot
@@ -82,6 +83,7 @@ class ProjectState:
     task_embeddings: Embeddings[ComparableWork] | None = None
     lazy_past_tasks: LazyPastTasks = field(default_factory=_no_past_tasks)
     learned_weights: LearnedWeights = field(default_factory=_no_learned_weights)
+    earlier_count: int = 0
 
     @property
     def index(self) -> PatternIndex:
@@ -170,8 +172,13 @@ class ProjectState:
 
     @property
     def pending_count(self) -> int:
-        """Number of review questions."""
-        return len(self.queue)
+        """Number of review questions; that of the last run while fewer were found."""
+        return max(len(self.queue), self.earlier_count)
+
+    @property
+    def is_count_open(self) -> bool:
+        """Whether `pending_count` waits for searches."""
+        return self.earlier_count > len(self.queue)
 
     def outcome(self, work_id: str) -> tuple[OutcomeSignals, Outcome] | None:
         """Return the signals and the score of a finished loop or attempt, or None."""

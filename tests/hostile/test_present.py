@@ -191,7 +191,7 @@ def test_questions_are_harmless(opened: Project) -> None:
     view = opened.view
     for number, item in enumerate(spread(view.queue, PATTERNS)):
         where = f"{item.kind} of {item.subject[:80]!r}"
-        check([review.head(item, number, len(view.queue))], where=where)
+        check([review.head(item, number, str(len(view.queue)))], where=where)
         check([Content(item.reason)], where=f"the reason, {where}")
         for side in review.sides(view, item, review.Desk(glyphs=DRAWN, key=lambda action: action))[2:]:
             check(side, where=where)

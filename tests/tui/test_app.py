@@ -24,7 +24,7 @@ from core.demo.sample import copy_sample
 from core.project.kept_project import KeptProject
 from core.project.project import Project
 from core.records.patterns import Maturity
-from core.records.snapshot import Snapshot
+from core.records.snapshot import UNCHECKED, Snapshot
 from core.state.project_state import ProjectState
 from core.storage.locks import protect, release
 from tests.factories import decide
@@ -202,9 +202,14 @@ async def test_what_the_last_run_showed_is_drawn_until_it_is_checked(
         await user.sees("as of 21:00, checking 33 %")
         assert user.place.place == "loops", "clicks wait until the project is open"
         await user.press("2", "p")
-        assert user.toasts() == ["The records are still being checked; try again in a moment"]
-        await user.press("1")
+        await user.press("p")
+        assert user.toasts() == [UNCHECKED]
+        await user.press("?")
+        await user.sees("not now: The files are still being checked")
         check.set()
+        await user.until(lambda: "still being checked" not in user.text(), "the help after the check")
+        assert user.toasts() == []
+        await user.press("escape", "1")
         await user.sees("live", "A task that is new")
         assert "as of" not in user.text()
         await user.press("2")

@@ -135,10 +135,8 @@ def watch_status(
     if progress is not None:
         done, total = progress
         if as_of is not None:
-            share = format_percent(done / total) if total else ""
-            since = f"{to_local(as_of):%H:%M}"
-            short = f"as of {since} {share}".rstrip()
-            texts = (f"as of {since}, checking {share}".rstrip(), short, f"as of {since}", since)
+            checking = f"checking {format_percent(done / total) if total else ''}".rstrip()
+            texts = (f"as of {to_local(as_of):%H:%M}, {checking}", checking, checking, "checking")
             return Content.styled(texts[detail], "$warning")
         if records is not None:
             share = f"{records.done:,}/{records.total:,}"

@@ -14,7 +14,7 @@ from textual.widgets import Input
 
 from core.base.text import capitalized, visible_line
 from core.documents.markdown import record_markdown
-from core.records.snapshot import Delta
+from core.records.snapshot import UNCHECKED, Delta
 from tui.actions import BY_ID, DECIDING, EXPORTING, GROUPS, PLACES, SCREENS, WRITING, actions_of, bindings_of
 from tui.screens.screen_table import ScreenTable, load_tables
 from tui.screens.thread_jobs import ThreadJobs
@@ -266,7 +266,7 @@ class BaseScreen(ThreadJobs, inherit_bindings=False):
         if self.services.project.is_readonly and self.services.is_web and action in EXPORTING:
             return "Read-only: a browser session cannot write files"
         if self.view.snapshot.as_of is not None and action in DECIDING:
-            return "The records are still being checked; try again in a moment"
+            return UNCHECKED
         if reason := self.why_not(action):
             return capitalized(reason)
         if action == f"go_{self.place}":

@@ -59,6 +59,11 @@ class Help(ModalScreen[None]):
     def on_mount(self) -> None:
         self.query_one(Input).focus()
 
+    def show_topic(self, topic: Topic) -> None:
+        """Show newer help on the same screen."""
+        self._topic = topic
+        self._show()
+
     @on(TextPane.Widened)
     @on(Input.Changed)
     def _show(self) -> None:

@@ -109,13 +109,20 @@ class ReviewScreen(ReviewPanes):
         desk = self.query_one(".desk")
         desk.set_class(item.kind == kinds.DUPLICATE, "-even")
         desk.set_class(not any(answer.matters for answer in self._offered), "-brief")
-        self._show_head(item)
         self.show_sides(item, view, top=another)
         self._show_outcome(top=another)
         self._work_out(item, view)
 
+    def refresh_top(self) -> None:
+        super().refresh_top()
+        if self.is_mounted and self._shown is not None:
+            self._show_head(self._shown)
+
     def _show_head(self, item: ReviewItem) -> None:
-        head = partial(present.head, item, self.questions.place, self.questions.total, self.questions.fresh)
+        total = f"{self.questions.total:,}"
+        if self.services.is_counting:
+            total = f"{max(self.questions.total, self.view.pending_count):,}+"
+        head = partial(present.head, item, self.questions.place, total, self.questions.fresh)
         now, offer, key = self.services.now(), self.offer(self.view), self.services.shown_key("minutes")
         pace = [Item(pace_text(self.session))] * bool(self.session.decided)
         readonly = [Item(Content.styled("read-only", "$warning bold"))] * self.services.project.is_readonly

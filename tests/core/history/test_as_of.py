@@ -23,7 +23,7 @@ from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.events import Event
 from core.records.loops import Loop, LoopStatus
-from core.records.patterns import Maturity
+from core.records.patterns import Maturity, RecordedCounts
 from core.records.snapshot import Snapshot
 from core.state.findings import all_findings
 from core.state.project_state import ProjectState
@@ -189,6 +189,15 @@ def test_a_pattern_exists_since_its_discovery() -> None:
     assert [one.loop_id for one in past.snapshot.patterns["listed"].source_loops] == ["a"]
     messages = [finding.message for finding in all_findings(past) if finding.code == UNDATED]
     assert messages == ["1 pattern without a date: shown for every time"]
+
+
+def test_an_undated_pattern_without_newer_evidence_is_as_it_is_today() -> None:
+    pattern = make_pattern(recorded_counts=RecordedCounts(rate=0.8, uses=7))
+    view = view_of(pattern)
+    past = build_past_state(view, days_ago(3))
+    assert past.snapshot.patterns == {pattern.id: pattern}
+    assert past.assessment(pattern.id).score == view.assessment(pattern.id).score
+    assert any("7 uses" in finding.message for finding in all_findings(past))
 
 
 def test_undated_totals_count_since_the_last_use_and_are_reported() -> None:

@@ -31,7 +31,7 @@ from core.project.kept_project import KeptProject, KeptProjectState
 from core.project.kept_view import KeptState, KeptView
 from core.project.project import Project
 from core.records.events import Event
-from core.records.snapshot import Snapshot
+from core.records.snapshot import UNCHECKED, Snapshot
 from core.sources.parse_cache import cache_file
 from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
@@ -154,7 +154,7 @@ def test_a_load_that_fails_leaves_nothing_unchecked(project: Path, monkeypatch: 
 def test_nothing_is_decided_or_recorded_on_unchecked_records(kept: Path, write: Callable[[Project], object]) -> None:
     project = reopened_as_kept(kept)
     before = files_of(kept)
-    with pytest.raises(Refused, match="still being checked"):
+    with pytest.raises(Refused, match=UNCHECKED):
         write(project)
     assert files_of(kept) == before
 
@@ -163,13 +163,53 @@ def test_a_decision_on_unchecked_records_is_refused_after_the_check(kept: Path) 
     project = reopened_as_kept(kept)
     seen = project.view
     project.load()
-    with pytest.raises(Refused, match="still being checked"):
+    with pytest.raises(Refused, match=UNCHECKED):
         project.decide(promotion(project), expected_state=seen)
     project.decide(promotion(project), expected_state=project.view)
 
 
 def promotion(project: Project) -> commands.Promote:
     return commands.Promote(pattern_id=next(iter(project.view.snapshot.patterns)))
+
+
+def search(project: Project) -> None:
+    project.load()
+    project.search_all()
+    project.keep_view()
+
+
+def test_the_number_of_questions_stays_until_the_searches_have_ended(project: Path) -> None:
+    first = opened(project)
+    search(first)
+    count = len(first.view.queue)
+    again = reopened_as_kept(project)
+    assert (again.view.pending_count, again.view.is_count_open) == (count, False)
+    again.load()
+    assert len(again.view.queue) < count
+    while again.view.is_count_open:
+        assert again.view.pending_count == count
+        assert again.search_next() is not None
+    assert again.view.pending_count == len(again.view.queue) == count
+
+
+def test_a_view_that_is_saved_during_the_searches_is_marked(project: Path) -> None:
+    search(first := opened(project))
+    again = reopened_as_kept(project)
+    again.load()
+    again.keep_view()
+    early = reopened_as_kept(project).view
+    assert early.is_count_open
+    assert early.pending_count == first.view.pending_count > len(early.queue)
+
+
+def test_a_question_that_is_gone_counts_until_the_searches_have_ended(project: Path) -> None:
+    search(opened(project))
+    shutil.rmtree(project / ".aiwg")
+    again = reopened_as_kept(project)
+    again.load()
+    assert again.view.is_count_open
+    assert again.search_all().pending_count == 0
+    assert not again.view.is_count_open
 
 
 def files_of(project: Path) -> dict[Path, bytes]:

@@ -107,4 +107,5 @@ def test_records_of_the_last_run_are_marked_until_they_are_checked() -> None:
 
     assert status_text(Detail.WORDS, (0, 0)) == "as of 12:03, checking"
     assert status_text(Detail.WORDS, (3, 9)) == "as of 12:03, checking 33 %"
-    assert status_text(Detail.SIGNS, (3, 9)) == "12:03"
+    assert status_text(Detail.SHORT, (3, 9)) == status_text(Detail.BRIEF, (3, 9)) == "checking 33 %"
+    assert status_text(Detail.SIGNS, (3, 9)) == "checking"

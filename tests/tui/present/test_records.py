@@ -172,7 +172,7 @@ def test_a_pinned_pattern_shows_author_time_and_reason(sample_view: ProjectState
 
 def test_the_impact_of_a_question_is_drawn(sample_view: ProjectState) -> None:
     for number, item in enumerate(sample_view.queue, start=1):
-        head, priority = review.head(item, number, len(sample_view.queue)), review.impact_bar(item, DRAWN)
+        head, priority = review.head(item, number, str(len(sample_view.queue))), review.impact_bar(item, DRAWN)
         assert f"{number} of {len(sample_view.queue)}" in head.plain
         assert priority.plain.count(DRAWN.full) == (0 if item.is_urgent else round(item.priority * 5))
         assert ("agent blocked" in priority.plain) is item.is_urgent
@@ -220,7 +220,7 @@ def test_a_loop_without_a_valid_start_has_no_duration(sample_view: ProjectState)
 
 def test_a_long_id_is_shortened_beside_its_question(sample_view: ProjectState) -> None:
     item = next(item for item in sample_view.queue if item.asks and len(item.subject) > 20)
-    whole, fitted = (review.head(item, 3, 28, id_cells=cells).plain for cells in (80, 12))
+    whole, fitted = (review.head(item, 3, "28", id_cells=cells).plain for cells in (80, 12))
     assert whole.endswith(f"  {item.subject}")
     assert fitted.endswith(f"  {item.subject[:11]}…")
     assert len(whole) - len(fitted) == len(item.subject) - 12
