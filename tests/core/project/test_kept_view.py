@@ -202,7 +202,7 @@ def test_a_view_that_is_saved_during_the_searches_is_marked(project: Path) -> No
     assert early.pending_count == first.view.pending_count > len(early.queue)
 
 
-def test_a_question_that_is_gone_counts_until_the_searches_have_ended(project: Path) -> None:
+def test_a_removed_question_counts_until_the_searches_have_ended(project: Path) -> None:
     search(opened(project))
     shutil.rmtree(project / ".aiwg")
     again = reopened_as_kept(project)
