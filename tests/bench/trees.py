@@ -43,9 +43,9 @@ def loop_name(number: int) -> str:
 
 
 def write_loops(project: Path, count: int) -> None:
-    """Write `count` loops of `FILES_PER_LOOP` files each; every fourth is archived."""
+    """Write `count` loops of `FILES_PER_LOOP` files each, the oldest ones first; every fourth is archived."""
     source = random.Random(1)
-    for number in range(count):
+    for number in reversed(range(count)):  # the newest loops have the newest files
         name = loop_name(number)
         place = "archive" if number % 4 == 3 else "loops"
         folder = project / ".aiwg" / "ralph" / place / name
