@@ -109,6 +109,7 @@ class ReviewScreen(ReviewPanes):
         desk = self.query_one(".desk")
         desk.set_class(item.kind == kinds.DUPLICATE, "-even")
         desk.set_class(not any(answer.matters for answer in self._offered), "-brief")
+        self.query_one("#review-reason", Static).update(present.reason(item))
         self.show_sides(item, view, top=another)
         self._show_outcome(top=another)
         self._work_out(item, view)
@@ -143,7 +144,6 @@ class ReviewScreen(ReviewPanes):
                 fitted = head(id_cells=max(min(len(item.subject), present.ID_CELLS) - excess, SHORTEST_ID))
                 left[0] = Item(fitted.truncate(room, ellipsis=True))
         self.query_one(".question", ItemLine).show(left, right)
-        self.query_one("#review-reason", Static).update(present.reason(item))
 
     @on(ItemLine.Clicked, ".question")
     def _head_clicked(self, message: ItemLine.Clicked) -> None:
