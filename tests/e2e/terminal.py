@@ -108,16 +108,18 @@ class Terminal:
         return self.screen.text
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
-        """Read until a condition is true."""
+        """Read until a condition is true; the screen is drawn before each check."""
         start = time.monotonic()
+        self.draw()
         while not condition():
             if time.monotonic() - start > TIMEOUT_SECONDS:
                 raise AssertionError(f"timed out waiting for {what}:\n{self.draw()}\n{bytes(self.raw[-400:])!r}")
             self.read(0.05)
+            self.draw()
 
     def sees(self, *texts: str) -> None:
         """Read until all texts are on screen."""
-        self.until(lambda: all(text in self.draw() for text in texts), f"{texts}")
+        self.until(lambda: all(text in self.screen.text for text in texts), f"{texts}")
 
     def settles(self, seconds: float = 0.4) -> None:
         """Read until there was no output for `seconds`; clocks on screen tick once a second."""

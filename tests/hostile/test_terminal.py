@@ -94,7 +94,7 @@ def test_nothing_hostile_reaches_the_terminal(tmp_path: Path, write: Callable[[P
             terminal.press("?")
             terminal.sees("Keys in")
             terminal.press("escape")
-            terminal.until(lambda: "Keys in" not in terminal.draw(), "the help to go")
+            terminal.until(lambda: "Keys in" not in terminal.screen.text, "the help to go")
         for word in (MARK, "[/"):
             terminal.press(":", word, "down", "escape")
         terminal.press(":", f"{MARK}boldred", "down", "enter", "T", "A")
