@@ -1,0 +1,1 @@
+"""Connects coding agents to a project (docs/agents.md)."""

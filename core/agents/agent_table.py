@@ -1,0 +1,34 @@
+"""The coding agents that can be connected, read from `agents.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+
+class Moment(StrEnum):
+    """What an agent's hook event reports."""
+
+    START = "start"  # a session begins or resumes, or its context was compacted
+    PROMPT = "prompt"
+    TOOL = "tool"  # a tool call ended, with success or not
+    TURN_END = "turn_end"
+    SESSION_END = "session_end"
+
+
+class Agent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One coding agent."""
+
+    title: str
+    events: Mapping[str, Moment]  # by the agent's name of the event; {} if the agent runs no hook commands
+
+
+AGENTS: Final[Mapping[str, Agent]] = msgspec.convert(
+    tomllib.loads((Path(__file__).with_name("agents.toml")).read_text("utf-8")), dict[str, Agent]
+)

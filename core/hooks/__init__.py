@@ -1,0 +1,1 @@
+"""Answers the hook events of coding agents (docs/agents.md#hooks)."""
