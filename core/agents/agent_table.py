@@ -27,6 +27,7 @@ class Agent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     title: str
     events: Mapping[str, Moment]  # by the agent's name of the event; {} if the agent runs no hook commands
+    context_events: tuple[str, ...] = ()  # events whose answer may add a context
 
 
 AGENTS: Final[Mapping[str, Agent]] = msgspec.convert(

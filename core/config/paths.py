@@ -53,6 +53,7 @@ class ProjectPaths(Struct, frozen=True):
     ralph = _Below("aiwg", "ralph")  # internal loops, shared patterns, memory
     tasks = _Below("ralph", "tasks")  # episodic memory, one folder per task
     task_index = _Below("ralph", "index")  # tasks by status and by agent
+    sessions = _Below("ralph", "sessions")  # records of agents' sessions, private to one machine
     external = _Below("aiwg", "ralph-external")  # external loops
     patterns = _Below("ralph", "shared/patterns")  # pattern files
     archive = _Below("ralph", "shared/archive")  # archived patterns, one file per month

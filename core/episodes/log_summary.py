@@ -192,7 +192,7 @@ class _Tally:
     def _fail(self, action: Action, command: ActionCommand) -> None:
         done = self._done
         done.errors += 1
-        what, message = _describe(action), _pick_error_line(action)
+        what, message = _describe(action), pick_error_line(action.error, action.output)
         key = what, _NUMBER.sub("0", message)
         if key not in self._failures and len(self._failures) == MAX_FAILURES:
             return
@@ -230,8 +230,9 @@ def _describe(action: Action) -> str:
     return one_line(text, _MAX_WHAT) or "an action"
 
 
-def _pick_error_line(action: Action) -> str:
-    lines = [text for text in action.error[:_MAX_ERROR].splitlines() if text.strip()]
+def pick_error_line(error: str, printed: str) -> str:
+    """Return the most informative line of the error text or the output of an action."""
+    lines = [text for text in error[:_MAX_ERROR].splitlines() if text.strip()]
     if any(text.strip() == _TRACEBACK for text in lines):
         raised = [text for text in lines if _RAISED.match(text)]
         if raised:
@@ -242,5 +243,5 @@ def _pick_error_line(action: Action) -> str:
     informative = (text for text in lines[:_MAX_SKIPPED] if not _UNINFORMATIVE.match(text.strip()))
     if found := one_line(next(informative, "")):
         return found
-    output = [text for text in action.output[-_MAX_ERROR:].splitlines() if text.strip()]
+    output = [text for text in printed[-_MAX_ERROR:].splitlines() if text.strip()]
     return one_line((output or lines or ["no message"])[-1]) or "no message"

@@ -73,13 +73,18 @@ class Advice(Struct, frozen=True, kw_only=True):
 
 
 def on_failure(
-    state: ProjectState, *errors: Failure, file_pattern: str = ANY_FILE, session: DebugSession | None = None
+    state: ProjectState,
+    *errors: Failure,
+    file_pattern: str = ANY_FILE,
+    session: DebugSession | None = None,
+    most: int | None = None,
 ) -> Advice:
     """Find known fixes, fix templates and error patterns for new errors.
 
     Each error has a type, a message, and the file if known. A missing type is read from a message such as `TypeError: x
     is null`; without a type only messages are compared. Only failures in files that match `file_pattern` (syntax of
-    LIKE in SQLite) count. `session` is the ID of the session with these errors; its own fixes are not offered.
+    LIKE in SQLite) count. `session` is the ID of the session with these errors; its own fixes are not offered. `most`
+    is for a short answer: the maximum number of fixes and of patterns, without fix templates.
 
     Raises BadInput if the file pattern is too long, and Refused if the decisions cannot be read, because the patterns
     in quarantine are then unknown.
@@ -103,6 +108,8 @@ def on_failure(
     patterns = {pattern.id: (pattern, assessed) for error in found for pattern, assessed in _match(state, error)}
     best = sorted(patterns.values(), key=lambda item: (-item[1].score, item[0].id))[:MAX_PATTERNS]
     advice = Advice(errors=found, fixes=fixes, templates=templates, patterns=tuple(best))
+    if most is not None:
+        advice = replace(advice, fixes=fixes[:most], templates=(), patterns=advice.patterns[:most])
     return replace(advice, text=_render(advice, state))
 
 

@@ -11,7 +11,7 @@ from core.curation import record_changes
 from core.curation.use_counts import CountResult, record_events
 from core.metrics.derived_files import write_metrics
 from core.project.decisions import DecidingProject
-from core.records.events import INJECTED_REFLECTION, Event, event_id
+from core.records.events import INJECTED_REFLECTION, Event, injected_events
 from core.sources.events import append_events
 
 if TYPE_CHECKING:
@@ -108,14 +108,7 @@ class Project(DecidingProject):
             known = {event.reflection_id for event in events if event.kind == INJECTED_REFLECTION}
             reflections = tuple(one.id for one in injection.reflections.chosen if one.id not in known)
             at = self._clock()
-            new = [
-                Event(id=event_id(at), at=at, kind="injected", pattern_id=id, loop_id=loop_id, by=self.by)
-                for id in patterns
-            ]
-            new += (
-                Event(id=event_id(at), at=at, kind=INJECTED_REFLECTION, reflection_id=id, loop_id=loop_id, by=self.by)
-                for id in reflections
-            )
+            new = injected_events(loop_id, patterns, reflections, at=at, by=self.by)
             if new:
                 append_events(self.project, *new)
                 self.apply((self.project.events,))

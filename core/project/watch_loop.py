@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from core.state.project_state import ProjectState
 
 SETTLING_SECONDS: Final = 1.0  # time that a finished loop gets to write its last files
-REASON: Final = "unattended, when the loop ended"
+REASON: Final = "unattended, when the work ended"
 REFRESH_SECONDS: Final = 10.0  # how often the activity of loops is checked when no file changes
 BATCH_BURST: Final = 60  # batches of file changes that are applied without delay after a quiet time
 BATCHES_PER_SECOND: Final = 6.0  # batches a second under a steady stream of changes: each costs a repaint
@@ -35,11 +35,29 @@ def is_wanted(settings: ExtractionSettings) -> bool:
     return settings.enabled and settings.auto_extract_on_completion
 
 
+def extract_unattended(project: Project, work_id: str) -> Decided | None:
+    """Extract patterns from a loop or task that ended; None if it has nothing new.
+
+    The decision has its own author, so that undo never takes it for the user's newest one.
+    """
+    from core.curation.commands import Extract
+    from core.extraction.strategies import list_work_ids
+
+    for each in list_work_ids(work_id, project.view.snapshot):
+        project.learn_strategies(each)
+    try:
+        offer = project.extraction(work_id)
+        if not offer.new and not offer.merges:
+            return None
+        return project.decide(Extract(work_id, unattended=True, reason=REASON, by=f"{project.by} (unattended)"))
+    except (Conflict, Refused, UnknownRecord):  # another process extracted or moved it
+        return None
+
+
 class AutoExtraction:
     """Extracts patterns once from each loop that ended, even with several processes.
 
-    Review asks about every new pattern. The decisions have their own author, so that undo never takes one for the
-    user's newest decision. Use it from one thread. `clock` returns monotonic seconds.
+    Review asks about every new pattern. Use it from one thread. `clock` returns monotonic seconds.
     """
 
     def __init__(self, project: Project, *, clock: Callable[[], float] = monotonic) -> None:
@@ -75,9 +93,6 @@ class AutoExtraction:
 
     def extract_next(self) -> tuple[str, Decided | None] | None:
         """Extract from one due loop: (loop, decision or None); None if no loop is due."""
-        from core.curation.commands import Extract
-        from core.extraction.strategies import list_work_ids
-
         now = self._clock()
         loop_id = next((loop_id for loop_id, due in self._due.items() if due <= now), None)
         if loop_id is None:
@@ -86,16 +101,7 @@ class AutoExtraction:
         loop = self._project.view.snapshot.loops.get(loop_id)
         if loop is None or loop.status not in FINISHED or self._is_done(loop):
             return loop_id, None
-        for work_id in list_work_ids(loop_id, self._project.view.snapshot):
-            self._project.learn_strategies(work_id)
-        try:
-            offer = self._project.extraction(loop_id)
-            if not offer.new and not offer.merges:
-                return loop_id, None
-            by = f"{self._project.by} (unattended)"
-            return loop_id, self._project.decide(Extract(loop_id, unattended=True, reason=REASON, by=by))
-        except (Conflict, Refused, UnknownRecord):  # another process extracted or moved the loop
-            return loop_id, None
+        return loop_id, extract_unattended(self._project, loop_id)
 
     def _is_done(self, loop: Loop) -> bool:
         """Return whether patterns were extracted since the loop ended, even if undone."""

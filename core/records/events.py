@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Final
@@ -108,3 +109,16 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
     iteration: int | None = None
     derived: bool = False
     inferred: bool = False
+
+
+def injected_events(
+    work_id: str, patterns: Iterable[str], reflections: Iterable[str], *, at: datetime, by: str
+) -> list[Event]:
+    """Make the events that record what a loop or attempt was given, by IDs."""
+    return [
+        *(Event(id=event_id(at), at=at, kind="injected", pattern_id=id, loop_id=work_id, by=by) for id in patterns),
+        *(
+            Event(id=event_id(at), at=at, kind=INJECTED_REFLECTION, reflection_id=id, loop_id=work_id, by=by)
+            for id in reflections
+        ),
+    ]

@@ -42,7 +42,7 @@ def read_event(form: str) -> HookEvent:
 
     Raises BadInput if Claude Code does not accept a context for this event.
     """
-    data = _read_stdin()
+    data = read_stdin()
     decoded = decode_json(data)
     if not isinstance(decoded.value, dict):
         if form == "plain":
@@ -59,7 +59,7 @@ def read_event(form: str) -> HookEvent:
 
 def read_tool_event() -> dict[str, Any]:
     """Read the event of a tool call from stdin; raises BadInput if it is not one."""
-    value = decode_json(_read_stdin()).value
+    value = decode_json(read_stdin()).value
     if not isinstance(value, dict):
         raise BadInput(_NO_EVENT)
     return value
@@ -71,7 +71,7 @@ def use_folder(folder: str) -> None:
         invocation().project = find_project(Path(folder)).project
 
 
-def _read_stdin() -> bytes:
+def read_stdin() -> bytes:
     """Read stdin until it is closed or times out; nothing from a terminal."""
     chunks, size = [], 0
     try:
@@ -97,26 +97,27 @@ def print_answer(event: HookEvent, context: str) -> None:
 
 
 class HookCommand(click.Command):
-    """A command that with `--hook` never blocks an agent.
+    """A command that with `--hook`, or `always`, never blocks an agent.
 
     An error is reported in one line on stderr, nothing is printed, and the exit code is 0, because Claude Code drops
     the user's prompt on exit code 2 (wrong usage). `skipped` names in that line what did not happen.
     """
 
-    def __init__(self, *args: Any, skipped: str, **options: Any) -> None:
+    def __init__(self, *args: Any, skipped: str, always: bool = False, **options: Any) -> None:
         super().__init__(*args, **options)
         self._skipped = skipped
+        self._always = always
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        is_hook = any(arg.partition("=")[0] == "--hook" for arg in args)
+        is_hook = self._always or any(arg.partition("=")[0] == "--hook" for arg in args)
         try:
             return super().make_context(info_name, args, parent, **extra)
         except click.UsageError as error:
             if not is_hook:
                 raise
-            _read_stdin()  # else the writer of the event gets a broken pipe
+            read_stdin()  # else the writer of the event gets a broken pipe
             raise self._report(error.format_message()) from None
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -125,7 +126,7 @@ class HookCommand(click.Command):
         except (click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except Exception as error:
-            if not ctx.params.get("hook"):
+            if not (self._always or ctx.params.get("hook")):
                 raise
             reason = error.format_message() if isinstance(error, click.ClickException) else str(error)
             raise self._report(reason or type(error).__name__) from None

@@ -1,0 +1,129 @@
+"""Answer one hook event (docs/agents.md#hooks)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from core.agents.agent_table import AGENTS, Moment
+from core.episodes.tool_events import FAILED
+from core.hooks.background import needs_background, start_background
+from core.hooks.events import HookEvent, digest, encode_answer
+from core.hooks.sessions import MAX_ANSWERED, MAX_PROMPTS, Given, Session, Sessions, remember
+from core.hooks.work import SessionWork
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+
+_COMPACTED = "compact"  # source of a start after a compaction
+
+
+class HookAnswer:
+    """Handles one event: writes what it reports, and finds what the agent gets.
+
+    `warn` is called with problems that do not stop the event. All methods raise subclasses of `RalphdeckError`.
+    """
+
+    def __init__(
+        self,
+        project: ProjectPaths,
+        event: HookEvent,
+        *,
+        clock: Callable[[], datetime],
+        warn: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._project = project
+        self._event = event
+        self._clock = clock
+        self._sessions = Sessions(project)
+        self._work = SessionWork(project, event.agent, clock=clock, warn=warn)
+
+    def handle(self, send: Callable[[bytes], None]) -> None:
+        """Handle the event; `send` is called once with the bytes for the agent, if there are any."""
+        match self._event.moment:
+            case Moment.START:
+                self._start(send)
+            case Moment.PROMPT:
+                self._prompt(send)
+            case Moment.TOOL:
+                self._tool(send)
+            case Moment.TURN_END | Moment.SESSION_END:
+                self._end()
+
+    def _start(self, send: Callable[[bytes], None]) -> None:
+        with self._sessions.edit(self._event, self._clock()) as session:
+            again = session.given.context if self._event.source == _COMPACTED else ""
+        if needs_background(self._sessions.all(), self._clock()):
+            start_background(self._project)
+        if again:
+            self._send(send, again)
+        elif self._event.source != _COMPACTED and self._has_active_loop():
+            from core.hooks.contexts import loop_context, open_project
+
+            self._send(send, loop_context(open_project(self._project, self._event.agent, self._clock)))
+
+    def _has_active_loop(self) -> bool:
+        """Return whether there may be an active loop; most projects of sessions have none."""
+        return any((self._project.ralph / name).exists() for name in ("loops", "current-loop.json")) or (
+            self._project.external.exists()
+        )
+
+    def _prompt(self, send: Callable[[bytes], None]) -> None:
+        event = self._event
+        with self._sessions.edit(event, self._clock()) as session:
+            is_new = self._work.begin_turn(session, event.prompt)
+            is_first = is_new and remember(session.given_for, digest(event.prompt), MAX_PROMPTS)
+        if not is_first or not event.prompt:
+            return
+        from core.hooks.contexts import open_project, prompt_context
+
+        given = prompt_context(open_project(self._project, event.agent, self._clock), event.prompt)
+        given.is_delivered = self._can_deliver() and self._send(send, given.context)
+        with self._sessions.edit(event, self._clock()) as session:
+            if session.prompt == event.prompt:
+                session.given = given
+
+    def _can_deliver(self) -> bool:
+        return self._event.name in AGENTS[self._event.agent].context_events
+
+    def _tool(self, send: Callable[[bytes], None]) -> None:
+        event = self._event
+        with self._sessions.edit(event, self._clock()) as session:
+            waiting = session.given if self._can_deliver() else Given()
+            is_waiting = bool(waiting.context) and not waiting.is_delivered
+            if is_waiting:
+                waiting.is_delivered = True
+            is_logged = self._work.log_tool(session, event)
+            is_unknown = is_logged and self._is_new_error(session)
+        if is_waiting:
+            self._send(send, waiting.context)
+        elif is_unknown and self._can_deliver():
+            from core.hooks.contexts import known_fix, open_project
+
+            self._send(send, known_fix(open_project(self._project, event.agent, self._clock), event.tool))
+
+    def _is_new_error(self, session: Session) -> bool:
+        """Return whether the tool failed with an error that was not looked up in this session."""
+        tool = self._event.tool
+        error = tool.get("error")
+        if tool.get("hook_event_name") != FAILED or not isinstance(error, str) or not error.strip():
+            return False
+        return remember(session.answered, digest(error), MAX_ANSWERED)
+
+    def _end(self) -> None:
+        with self._sessions.edit(self._event, self._clock()) as session:
+            if self._event.moment is Moment.SESSION_END:
+                self._work.end_session(session)
+            else:
+                self._work.end_turn(session)
+            has_ended = bool(session.ended_tasks)
+        if has_ended:
+            start_background(self._project)
+
+    def _send(self, send: Callable[[bytes], None], context: str) -> bool:
+        """Send a context; False if there is none."""
+        if not context:
+            return False
+        send(encode_answer(self._event, context))
+        return True

@@ -1,0 +1,112 @@
+"""Work after a session: close abandoned sessions, extract patterns from tasks that ended.
+
+It runs in a process of its own, because agents do not wait for the end of a session. One process per project works at
+a time; it ends when nothing is left to do.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from core.base.errors import RalphdeckError, Unwritable
+from core.config.paths import ProjectPaths, is_folder
+from core.hooks.sessions import Sessions
+from core.hooks.work import SessionWork
+from core.storage.locks import file_lock
+
+if TYPE_CHECKING:
+    from core.hooks.sessions import Session
+
+ABANDONED_AFTER: Final = timedelta(hours=6)  # a session without an event for this time ended without an event
+FORGOTTEN_AFTER: Final = timedelta(days=30)  # records of sessions without an event for this time are deleted
+_LOCK: Final = ".background.lock"
+_NICE: Final = 10
+
+
+def start_background(project: ProjectPaths) -> None:
+    """Start the process and do not wait for it.
+
+    `-P` prevents that Python imports modules from the folder of the project.
+    """
+    subprocess.Popen(
+        [sys.executable, "-P", "-m", "core.hooks.background", str(project.project)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        start_new_session=True,
+    )
+
+
+def needs_background(sessions: list[Session], now: datetime) -> bool:
+    """Return whether a session was abandoned, or a task ended from which nothing is extracted yet."""
+    return any(session.ended_tasks or _is_abandoned(session, now) for session in sessions)
+
+
+def _is_abandoned(session: Session, now: datetime) -> bool:
+    at = session.last_event
+    return bool(session.attempt) and at is not None and now - at > ABANDONED_AFTER
+
+
+def run(project: ProjectPaths, now: datetime) -> None:
+    """Do the work of a project; another process that does it already is not disturbed."""
+    sessions = Sessions(project)
+    try:
+        with file_lock(project.sessions / _LOCK, 0):
+            while needs_background(sessions.all(), now):
+                _end_abandoned(project, sessions, now)
+                if not _extract(project, sessions):
+                    break
+            for session in sessions.all():
+                if session.last_event is None or now - session.last_event > FORGOTTEN_AFTER:
+                    sessions.remove(session)
+    except Unwritable:  # another process does the work
+        return
+
+
+def _end_abandoned(project: ProjectPaths, sessions: Sessions, now: datetime) -> None:
+    for one in sessions.all():
+        if _is_abandoned(one, now):
+            with sessions.edit_known(one.id) as session:
+                if session is not None and _is_abandoned(session, now):
+                    SessionWork(project, session.agent, clock=lambda: now).end_session(session)
+                    session.attempt = 0
+
+
+def _extract(project: ProjectPaths, sessions: Sessions) -> bool:
+    """Extract from all tasks that ended; False if there are none."""
+    ended = [(session.id, session.agent, task) for session in sessions.all() for task in session.ended_tasks]
+    if not ended:
+        return False
+    from core.hooks.contexts import open_project
+    from core.project.watch_loop import extract_unattended, is_wanted
+
+    opened = open_project(project, ended[0][1], lambda: datetime.now(UTC))
+    for session_id, agent, task in ended:
+        if is_wanted(opened.settings.extraction):
+            opened.by = opened.agent = agent
+            extract_unattended(opened, task)
+        with sessions.edit_known(session_id) as session:
+            if session is not None and task in session.ended_tasks:
+                session.ended_tasks.remove(task)
+    return True
+
+
+def main(folder: str) -> None:
+    """Do the work of the project in a folder."""
+    os.nice(_NICE)
+    project = ProjectPaths(Path(folder))
+    if is_folder(project.sessions):
+        run(project, datetime.now(UTC))
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1])
+    except (RalphdeckError, OSError):  # the process has no output; a later event starts it again
+        sys.exit(1)

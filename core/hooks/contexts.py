@@ -1,0 +1,86 @@
+"""Contexts and known fixes for a session; these read the whole project."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from core.debug_memory.runner_reports import parse_failures
+from core.episodes.log_summary import pick_error_line
+from core.hooks.sessions import Given
+from core.project.debug_hooks import on_failure
+from core.project.project import Project
+from core.records.debug_sessions import Failure
+from core.records.loops import Liveness, Loop
+from core.retrieval.rendering import count_tokens
+from core.sources.configuration import Configuration
+from core.state.contexts import prepare_task_injection
+from core.state.findings import ledger_error
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+
+MAX_FIX_TOKENS: Final = 300  # size of the answer to a failed tool call
+_MAX_ERROR: Final = 20_000  # part of an output that is searched for errors, in characters
+
+
+def open_project(project: ProjectPaths, agent: str, clock: Callable[[], datetime]) -> Project:
+    """Load a project; what it records is signed with the name of the agent."""
+    found = Configuration.read(project).with_registry(project)
+    opened = Project(project, found.settings, by=agent, clock=clock, findings=found.findings)
+    opened.agent = agent
+    opened.load()
+    return opened
+
+
+def prompt_context(project: Project, prompt: str) -> Given:
+    """Return the context for a prompt; empty if nothing fits or the decisions cannot be read."""
+    if not prompt or ledger_error(project.view):
+        return Given()
+    injection = prepare_task_injection(project.view, prompt)
+    return Given(
+        context=injection.context,
+        patterns=[one.pattern_id for one in injection.chosen],
+        reflections=[one.id for one in injection.reflections.chosen],
+    )
+
+
+def active_loop(project: Project) -> Loop | None:
+    """Return the loop that runs now, if there is exactly one with recent activity."""
+    running = [loop for loop in project.view.snapshot.loops.values() if loop.status.active]
+    active = [loop for loop in running if loop.liveness is not Liveness.STALE]
+    return active[0] if len(active) == 1 else None
+
+
+def loop_context(project: Project) -> str:
+    """Return the context of the only active loop and record it; "" if there is none."""
+    loop = active_loop(project)
+    if loop is None or not loop.task.strip() or ledger_error(project.view):
+        return ""
+    injection = prepare_task_injection(project.view, loop.task)
+    if injection.context:
+        project.inject(loop.id, injection)
+    return injection.context
+
+
+def known_fix(project: Project, tool: Mapping[str, Any]) -> str:
+    """Return the known fix for a failed tool call, at most `MAX_FIX_TOKENS`; "" if there is none."""
+    failures = find_failures(tool, str(project.project.project))
+    if not failures or ledger_error(project.view):
+        return ""
+    for count in (2, 1):
+        text = on_failure(project.view, *failures, most=count).text
+        if count_tokens(text) <= MAX_FIX_TOKENS:
+            return text
+    return ""
+
+
+def find_failures(tool: Mapping[str, Any], root: str) -> list[Failure]:
+    """Find the errors in the error text and the output of a failed tool call."""
+    response = tool.get("tool_response")
+    printed = response.get("output") or response.get("stdout") if isinstance(response, dict) else response
+    error, output = (text[-_MAX_ERROR:] if isinstance(text, str) else "" for text in (tool.get("error"), printed))
+    both = error if output in error else f"{error}\n{output}"
+    found = parse_failures(both.encode("utf-8", "replace"), root)
+    return list(found) or [Failure(message=pick_error_line(error, output))]

@@ -1,0 +1,136 @@
+"""Records of agents' sessions: which task each works on, and what it was given.
+
+One small JSON file per session in `.aiwg/ralph/sessions`, named after a digest of the session's ID. The folder is
+private to one machine. A damaged or foreign file counts as a new session.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+from msgspec import Meta, Struct, field
+
+from core.hooks.events import HookEvent, digest
+from core.storage.atomic_write import put
+from core.storage.locks import file_lock, open_regular
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+
+MAX_CALLS: Final = 500  # tool calls that are remembered, to count each once
+MAX_ANSWERED: Final = 200  # errors that were answered with a fix, to answer each once
+MAX_PROMPTS: Final = 50  # prompts whose task is remembered, for loops that repeat a prompt
+_MAX_BYTES: Final = 1 << 20
+_LOCK_SECONDS: Final = 1.5
+_LOCK: Final = ".lock"
+_UNDATED: Final = datetime.min.replace(tzinfo=UTC)
+
+
+class Given(Struct, omit_defaults=True):
+    """The context for a prompt, and what of it was not recorded yet."""
+
+    context: str = ""
+    patterns: list[str] = field(default_factory=list)  # IDs
+    reflections: list[str] = field(default_factory=list)  # IDs
+    is_delivered: bool = False
+    is_recorded: bool = False
+
+
+class Session(Struct, omit_defaults=True):
+    """What is known about one session of an agent."""
+
+    agent: str
+    id: str
+    last_event: Annotated[datetime, Meta(tz=True)] | None = None
+    prompt: str = ""  # the newest one
+    is_turn_open: bool = False  # whether the agent works on the newest prompt
+    has_acted: bool = False  # whether a tool was called since the newest prompt
+    task: str = ""  # ID of the task of the newest prompt, "" before the first tool call
+    attempt: int = 0  # number of the open attempt, 0 if none is open
+    tasks: dict[str, str] = field(default_factory=dict)  # ID of the task by digest of the prompt
+    given: Given = field(default_factory=Given)
+    given_for: list[str] = field(default_factory=list)  # digests of the prompts that got a context since a compaction
+    calls: list[str] = field(default_factory=list)
+    answered: list[str] = field(default_factory=list)  # digests of the errors answered with a fix
+    ended_tasks: list[str] = field(default_factory=list)  # IDs of tasks from which patterns are not extracted yet
+
+
+_decoder: Final = msgspec.json.Decoder(Session)
+
+
+def remember(values: list[str], value: str, most: int) -> bool:
+    """Add a value to a list of the newest `most` values; False if it is in the list."""
+    if value in values:
+        return False
+    values.append(value)
+    del values[:-most]
+    return True
+
+
+class Sessions:
+    """The session records of a project."""
+
+    def __init__(self, project: ProjectPaths) -> None:
+        self._folder = project.sessions
+
+    @contextmanager
+    def edit(self, event: HookEvent, now: datetime) -> Iterator[Session]:
+        """Read the session of an event under a lock, and save it at the end; Unwritable if that fails."""
+        path = self._path(event.session)
+        with file_lock(self._folder / _LOCK, _LOCK_SECONDS):
+            session = _read(path) or Session(event.agent, event.session)
+            session.last_event = now
+            yield session
+            put(path, msgspec.json.encode(session))
+
+    @contextmanager
+    def edit_known(self, session_id: str) -> Iterator[Session | None]:
+        """Read a session that has a record under a lock, and save it at the end."""
+        path = self._path(session_id)
+        with file_lock(self._folder / _LOCK, _LOCK_SECONDS):
+            session = _read(path)
+            yield session
+            if session is not None:
+                put(path, msgspec.json.encode(session))
+
+    def all(self) -> list[Session]:
+        """Return all sessions, newest event first."""
+        try:
+            files = [path for path in self._folder.iterdir() if path.suffix == ".json"]
+        except OSError:
+            return []
+        read = ((path, _read(path)) for path in files)
+        found = [session for path, session in read if session is not None and self._path(session.id) == path]
+        return sorted(found, key=lambda session: session.last_event or _UNDATED, reverse=True)
+
+    def remove(self, session: Session) -> None:
+        """Delete the record of a session."""
+        with suppress(OSError):
+            self._path(session.id).unlink()
+
+    def _path(self, session_id: str) -> Path:
+        return self._folder / f"{digest(session_id)}.json"
+
+
+def last_event(project: ProjectPaths) -> tuple[str, datetime] | None:
+    """Return the agent and the time of the newest hook event in a project, or None."""
+    for session in Sessions(project).all():
+        if (at := session.last_event) is not None:
+            return session.agent, at
+    return None
+
+
+def _read(path: Path) -> Session | None:
+    """Read a record; None if there is none or it is damaged."""
+    try:
+        handle = open_regular(path, os.O_RDONLY)
+        with os.fdopen(handle, "rb") as file:
+            return _decoder.decode(file.read(_MAX_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return None

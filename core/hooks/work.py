@@ -1,0 +1,160 @@
+"""Turn a session into a task with attempts (docs/agents.md#sessions).
+
+The first tool call after a prompt opens a task for the prompt, or continues the one of the session. The end of a turn
+closes the attempt if its log proves an outcome. A success completes the task.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from core.base.errors import BadInput, Refused, UnknownRecord
+from core.base.text import visible_line
+from core.episodes.folders import TaskFolder
+from core.episodes.protocol import Episodes
+from core.episodes.tool_events import parse_tool_event
+from core.hooks.events import HookEvent, digest
+from core.hooks.sessions import MAX_CALLS, MAX_PROMPTS, Given, Session, remember
+from core.records.events import injected_events
+from core.records.loops import Outcome
+from core.sources.episodes import MAX_TEXT
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+
+TAG: Final = "session"  # tag of the tasks that are made from sessions
+NO_PROMPT: Final = "Work without a prompt"  # description of a task if the agent reports no prompt
+_TASK_VARIABLE: Final = "RALPHDECK_TASK"
+
+
+class SessionWork:
+    """Writes the work of one agent's session into the task memory.
+
+    If the environment names a task (`RALPHDECK_TASK`), its newest attempt gets the actions, and nothing is opened or
+    closed. `warn` is called with problems that do not stop a call.
+    """
+
+    def __init__(
+        self,
+        project: ProjectPaths,
+        agent: str,
+        *,
+        clock: Callable[[], datetime],
+        warn: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._project = project
+        self._agent = agent
+        self._clock = clock
+        self._memory = Episodes(project, clock=clock, by=agent, warn=warn)
+        self._named_task = os.environ.get(_TASK_VARIABLE, "").strip()
+
+    def begin_turn(self, session: Session, prompt: str) -> bool:
+        """Take a new prompt; False if it is the same event from a second set of hooks."""
+        if session.is_turn_open and not session.has_acted and prompt == session.prompt:
+            return False
+        session.is_turn_open, session.has_acted, session.prompt = True, False, prompt
+        session.given = Given()
+        known = session.tasks.get(digest(prompt))
+        if known is not None and known != session.task:
+            session.task, session.attempt = known, 0
+        return True
+
+    def log_tool(self, session: Session, event: HookEvent) -> bool:
+        """Log the tool call of an event; False if it was logged before or does not affect the work."""
+        try:
+            action = parse_tool_event(event.tool, str(self._project.project))
+        except BadInput:
+            return False
+        if event.call and not remember(session.calls, event.call, MAX_CALLS):
+            return False
+        session.has_acted = session.is_turn_open = True
+        if self._named_task:
+            self._memory.log_action(self._named_task, action)
+            return True
+        if not session.attempt:
+            self._open(session)
+        try:
+            self._memory.log_action(session.task, action, attempt=session.attempt)
+        except (Refused, UnknownRecord):  # another process ended the attempt or deleted the task
+            self._open(session)
+            self._memory.log_action(session.task, action, attempt=session.attempt)
+        self._record_given(session)
+        return True
+
+    def _open(self, session: Session) -> None:
+        """Start an attempt at the task of the session, or at a new task."""
+        known = session.tasks.get(digest(session.prompt))
+        if session.task and not known and self._has_ended(session.task):
+            session.task = ""
+        try:
+            TaskFolder.of(self._project, session.task)
+        except (UnknownRecord, BadInput):
+            description = visible_line(session.prompt, MAX_TEXT - 1) or NO_PROMPT
+            session.task = self._memory.init_task(description, tags=(TAG,))
+        remember_task(session)
+        started = self._memory.start_attempt(session.task, resume=True, reopen=True)
+        session.attempt = started.number
+
+    def _has_ended(self, task_id: str) -> bool:
+        from core.episodes.strict_reader import StrictReader
+
+        try:
+            return StrictReader(TaskFolder.of(self._project, task_id)).task().status.ended
+        except (UnknownRecord, BadInput):
+            return True
+
+    def _record_given(self, session: Session) -> None:
+        """Record the patterns and reflections of the context as injected into the attempt."""
+        given = session.given
+        if given.is_recorded or not given.is_delivered:
+            return
+        from core.sources.events import append_events
+
+        work_id = f"{session.task}.{session.attempt}"
+        made = injected_events(work_id, given.patterns, given.reflections, at=self._clock(), by=self._agent)
+        if made:
+            append_events(self._project, *made)
+        given.is_recorded = True
+
+    def end_turn(self, session: Session) -> None:
+        """Close the open attempt if its log proves an outcome; a success completes the task."""
+        session.is_turn_open = False
+        if not session.attempt:
+            return
+        try:
+            ended = self._memory.complete_attempt(session.task, attempt=session.attempt)
+            if ended.outcome is Outcome.SUCCESS:
+                self._memory.complete_attempt(session.task, attempt=session.attempt, task_done=True)
+                self._add_ended(session)
+        except BadInput:  # the log proves nothing, so the attempt stays open
+            return
+        except (Refused, UnknownRecord):  # another process ended or deleted it
+            pass
+        session.attempt = 0
+
+    def end_session(self, session: Session) -> None:
+        """Close the task: as failed if the newest attempt failed, else it pauses until its outcome is known."""
+        self.end_turn(session)
+        if not session.task or self._has_ended(session.task):
+            return
+        try:
+            if session.attempt:
+                self._memory.pause_task(session.task)
+            else:
+                self._memory.complete_attempt(session.task, task_done=False)
+                self._add_ended(session)
+        except (Refused, UnknownRecord, BadInput):
+            return
+
+    def _add_ended(self, session: Session) -> None:
+        remember(session.ended_tasks, session.task, MAX_PROMPTS)
+
+
+def remember_task(session: Session) -> None:
+    """Remember the task of the newest prompt, for the same prompt in a later turn."""
+    session.tasks[digest(session.prompt)] = session.task
+    for oldest in list(session.tasks)[:-MAX_PROMPTS]:
+        del session.tasks[oldest]
