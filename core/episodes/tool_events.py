@@ -20,7 +20,7 @@ FAILED: Final = "PostToolUseFailure"
 _TYPES: Final = {
     **dict.fromkeys(("read", "notebookread", "webfetch", "skill", "readmcpresourcetool"), "read"),
     "write": "write",
-    **dict.fromkeys(("edit", "multiedit", "notebookedit"), "edit"),
+    **dict.fromkeys(("edit", "multiedit", "notebookedit", "apply_patch", "replace", "search_replace"), "edit"),
     **dict.fromkeys(("bash", "powershell", "bashoutput", "taskoutput", "killshell", "killbash", "taskstop"), "bash"),
     **dict.fromkeys(("grep", "websearch", "lsp"), "grep"),
     **dict.fromkeys(("glob", "ls", "listmcpresourcestool"), "glob"),

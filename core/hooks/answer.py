@@ -53,7 +53,7 @@ class HookAnswer:
 
     def _start(self, send: Callable[[bytes], None]) -> None:
         with self._sessions.edit(self._event, self._clock()) as session:
-            again = session.given.context if self._event.source == _COMPACTED else ""
+            again = session.context if self._event.source == _COMPACTED else ""
         if needs_background(self._sessions.all(), self._clock()):
             start_background(self._project)
         if again:
@@ -83,6 +83,8 @@ class HookAnswer:
         with self._sessions.edit(event, self._clock()) as session:
             if session.prompt == event.prompt:
                 session.given = given
+            if given.is_delivered:
+                session.context = given.context
 
     def _can_deliver(self) -> bool:
         return self._event.name in AGENTS[self._event.agent].context_events
@@ -93,7 +95,7 @@ class HookAnswer:
             waiting = session.given if self._can_deliver() else Given()
             is_waiting = bool(waiting.context) and not waiting.is_delivered
             if is_waiting:
-                waiting.is_delivered = True
+                waiting.is_delivered, session.context = True, waiting.context
             is_logged = self._work.log_tool(session, event)
             is_unknown = is_logged and self._is_new_error(session)
         if is_waiting:

@@ -54,6 +54,7 @@ class Session(Struct, omit_defaults=True):
     task: str = ""  # ID of the task of the newest prompt, "" before the first tool call
     attempt: int = 0  # number of the open attempt, 0 if none is open
     tasks: dict[str, str] = field(default_factory=dict)  # ID of the task by digest of the prompt
+    context: str = ""  # the newest one that was delivered
     given: Given = field(default_factory=Given)
     given_for: list[str] = field(default_factory=list)  # digests of the prompts that got a context since a compaction
     calls: list[str] = field(default_factory=list)

@@ -55,8 +55,11 @@ class SessionWork:
         """Take a new prompt; False if it is the same event from a second set of hooks."""
         if session.is_turn_open and not session.has_acted and prompt == session.prompt:
             return False
+        if prompt == session.prompt:  # its context is in the conversation, so it serves this attempt, too
+            session.given.is_recorded = False
+        else:
+            session.given = Given()
         session.is_turn_open, session.has_acted, session.prompt = True, False, prompt
-        session.given = Given()
         known = session.tasks.get(digest(prompt))
         if known is not None and known != session.task:
             session.task, session.attempt = known, 0

@@ -1,0 +1,33 @@
+"""A project without files, and a background that works at once in this process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from core.config.paths import ProjectPaths
+from core.hooks import answer, background
+from tests.core.hooks.agents import StandIn, make_project
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(folder))
+    for name in ("STATE", "CONFIG", "CACHE", "DATA"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(folder / name.lower()))
+    monkeypatch.delenv("RALPHDECK_TASK", raising=False)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> ProjectPaths:
+    return make_project(tmp_path / "project")
+
+
+@pytest.fixture
+def agent(project: ProjectPaths, monkeypatch: pytest.MonkeyPatch) -> StandIn:
+    """A session whose background work is done when an event returns."""
+    made = StandIn(project)
+    monkeypatch.setattr(answer, "start_background", lambda paths: background.run(paths, made.at))
+    return made
