@@ -15,7 +15,7 @@ _RUNNER: Final = re.compile(r"pytest|unittest|tox|nox|jest|vitest|mocha|tsc|mypy
 _BUILDER: Final = re.compile(r"npm|yarn|pnpm|bun|deno|cargo|go|mvn|gradle|gradlew|make|dotnet|mix|rake")
 _CHECK: Final = re.compile(r"test|spec|check|build|lint|type|vet|clippy|verify|compile", re.IGNORECASE)
 """Targets of a build tool that check the work; other targets install or publish."""
-_LAUNCHER: Final = re.compile(r"npx|bunx|uv|poetry|pipenv|hatch|run|exec|bundle|python|python3|-m|time|env")
+_LAUNCHER: Final = re.compile(r"npx|bunx|uv|poetry|pipenv|hatch|run|exec|bundle|python(?:3(?:\.\d{1,2})?)?|-m|time|env")
 _QUIET: Final = re.compile(r"-q|-v|-vv|-s|-x|--|--quiet|--verbose|--silent|--run")  # they do not affect the result
 _READ_ONLY: Final = re.compile(
     r"(?:ls|cat|head|tail|less|grep|rg|ag|find|fd|pwd|echo|printf|wc|which|type|tree|stat|file|diff|date|true|jq|ps)"
@@ -64,7 +64,7 @@ def _parse_check(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the check in a shell command and its arguments; empty if it is in a pipe."""
     for part in text.split("&&"):
         words = part.split()[:_MAX_WORDS]
-        while words and (_LAUNCHER.fullmatch(words[0]) or "=" in words[0]):
+        while words and (_LAUNCHER.fullmatch(words[0].rpartition("/")[2]) or "=" in words[0]):
             del words[0]
         name = words[0].rpartition("/")[2] if words else ""
         name_length = 0

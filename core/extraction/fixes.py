@@ -14,6 +14,7 @@ from msgspec import Struct
 from core.base.grouping import group_pairs
 from core.base.record_text import one_line, strip_label
 from core.base.text import safe_matcher
+from core.debug_memory.error_messages import split_error
 from core.episodes.commands import parse_command
 from core.episodes.diffs import build_diff
 from core.extraction.errors import Sighting, count_failing, extract_message, find_errors, parse_error
@@ -261,11 +262,11 @@ def _sighting(attempt: Attempt, action: Action) -> Sighting | None:
 
 
 def _find_message(action: Action) -> str:
-    """Return the line with the error of an action, or else its first error line."""
+    """Return the line of an action that names an exception, or else the first line with an error."""
     lines = [_MARK.sub("", part.strip()) for text in (action.error, action.output) for part in _split_lines(text)]
-    named = next((found for part in lines if (found := extract_message(part))), "")
-    if named:
-        return named
+    found = [message for part in lines if (message := extract_message(part))]
+    if found:
+        return next((message for message in found if split_error(message)[0]), found[0])
     own = [part for part in map(str.strip, _split_lines(action.error)) if part]
     return next((part for part in own if not _ONLY_A_CODE.fullmatch(part[:_MAX_CODE])), "")
 

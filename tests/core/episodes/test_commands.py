@@ -13,6 +13,7 @@ from core.records.episodes import Action
     [
         ("pytest tests/a.py::test_x -q", "pytest tests/a.py", True),
         ("pytest tests/a.py", "python -m pytest -q", True),
+        (".venv/bin/python -m pytest tests/a.py", "/usr/bin/python3.12 -m pytest", True),
         ("cd app && npx vitest run src/a.test.ts", "npx vitest run src", True),
         ("CI=1 npm test", "npm test 2>&1", True),
         ("pytest tests/a.py", "pytest .", True),

@@ -225,6 +225,15 @@ def test_changes_without_a_passing_run_are_not_a_fix(done: list[dict[str, Any]])
     assert repairs(*done) == []
 
 
+def test_the_exception_in_a_traceback_is_the_error_not_the_name_of_the_test() -> None:
+    output = (
+        "Exit code 1\nERROR: test_guest (test_account.AccountTest.test_guest)\nTraceback (most recent call last):\n"
+        "  File \"account.py\", line 2, in title\nTypeError: 'NoneType' object is not subscriptable\n"
+    )
+    (repair,) = repairs(ran("python -m unittest", output), edited(), ran("python -m unittest"))
+    assert (repair.error.error_type, repair.error.message) == ("TypeError", "'NoneType' object is not subscriptable")
+
+
 def test_an_error_that_recurred_with_more_words_is_not_fixed() -> None:
     first = "error TS2741: Property 'a' is missing in type 'B'."
     again = "error TS2741: Property 'a' is missing in type 'B' but required in type 'C'."
