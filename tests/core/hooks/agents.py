@@ -32,7 +32,7 @@ PASSING = {
 
 
 @dataclass
-class StandIn:
+class SimulatedAgent:
     """Sends the events of one session of Claude Code to the hooks."""
 
     project: ProjectPaths

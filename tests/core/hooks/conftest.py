@@ -8,7 +8,7 @@ import pytest
 
 from core.config.paths import ProjectPaths
 from core.hooks import answer, background
-from tests.core.hooks.agents import StandIn, make_project
+from tests.core.hooks.agents import SimulatedAgent, make_project
 
 
 @pytest.fixture(autouse=True)
@@ -26,8 +26,8 @@ def project(tmp_path: Path) -> ProjectPaths:
 
 
 @pytest.fixture
-def agent(project: ProjectPaths, monkeypatch: pytest.MonkeyPatch) -> StandIn:
+def agent(project: ProjectPaths, monkeypatch: pytest.MonkeyPatch) -> SimulatedAgent:
     """A session whose background work is done when an event returns."""
-    made = StandIn(project)
+    made = SimulatedAgent(project)
     monkeypatch.setattr(answer, "start_background", lambda paths: background.run(paths, made.at))
     return made

@@ -18,12 +18,12 @@ from core.project.project import Project
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
 from core.retrieval.rendering import count_tokens
-from tests.core.hooks.agents import EDIT, FAILING, PASSING, StandIn
+from tests.core.hooks.agents import EDIT, FAILING, PASSING, SimulatedAgent
 
 PROMPT = "Fix the TypeError in the account page"
 
 
-def opened(agent: StandIn) -> Project:
+def opened(agent: SimulatedAgent) -> Project:
     return open_project(agent.project, "ada", lambda: agent.at)
 
 
@@ -31,11 +31,11 @@ def outcomes(project: ProjectPaths, task: str = "task-001") -> list[Outcome]:
     return [attempt.outcome for attempt in read_history(project, task).attempts]
 
 
-def tasks(agent: StandIn) -> dict[str, TaskStatus]:
+def tasks(agent: SimulatedAgent) -> dict[str, TaskStatus]:
     return {id: task.status for id, task in opened(agent).view.snapshot.tasks.items()}
 
 
-def test_a_turn_with_a_fix_becomes_a_completed_task(agent: StandIn) -> None:
+def test_a_turn_with_a_fix_becomes_a_completed_task(agent: SimulatedAgent) -> None:
     agent.prompt(PROMPT)
     agent.fix_and_stop()
     task = opened(agent).view.snapshot.tasks["task-001"]
@@ -44,12 +44,12 @@ def test_a_turn_with_a_fix_becomes_a_completed_task(agent: StandIn) -> None:
     assert not agent.warnings
 
 
-def test_what_a_session_learned_is_given_to_the_next_one_and_its_outcome_counts(agent: StandIn) -> None:
+def test_what_a_session_learned_is_given_to_the_next_one_and_its_outcome_counts(agent: SimulatedAgent) -> None:
     agent.prompt(PROMPT)
     agent.fix_and_stop()
     patterns = opened(agent).view.snapshot.patterns
     assert patterns and opened(agent).view.queue, "Review asks about them"
-    third = StandIn(agent.project, "s2", at=agent.at)
+    third = SimulatedAgent(agent.project, "s2", at=agent.at)
     context = third.prompt("Fix TypeError null in the profile page")
     assert "Cannot read" in context
     third.fix_and_stop()
@@ -59,14 +59,14 @@ def test_what_a_session_learned_is_given_to_the_next_one_and_its_outcome_counts(
     assert any(view.board.assessment(id).uses for id in patterns), "and its outcome counts"
 
 
-def test_without_a_tool_call_there_is_no_task(agent: StandIn) -> None:
+def test_without_a_tool_call_there_is_no_task(agent: SimulatedAgent) -> None:
     agent.prompt("What does this project do?")
     agent.send("Stop")
     agent.send("SessionEnd", reason="exit")
     assert tasks(agent) == {}
 
 
-def test_a_turn_without_a_check_stays_open_and_the_next_prompt_continues_it(agent: StandIn) -> None:
+def test_a_turn_without_a_check_stays_open_and_the_next_prompt_continues_it(agent: SimulatedAgent) -> None:
     agent.prompt("Add a page")
     agent.tool(EDIT)
     agent.send("Stop")
@@ -78,7 +78,7 @@ def test_a_turn_without_a_check_stays_open_and_the_next_prompt_continues_it(agen
     assert tasks(agent) == {"task-001": TaskStatus.COMPLETED}
 
 
-def test_a_failed_turn_is_an_attempt_and_the_next_prompt_another_one(agent: StandIn) -> None:
+def test_a_failed_turn_is_an_attempt_and_the_next_prompt_another_one(agent: SimulatedAgent) -> None:
     agent.prompt("Add a page")
     agent.tool(FAILING)
     agent.send("Stop")
@@ -88,14 +88,14 @@ def test_a_failed_turn_is_an_attempt_and_the_next_prompt_another_one(agent: Stan
     assert tasks(agent) == {"task-001": TaskStatus.COMPLETED}
 
 
-def test_after_a_success_another_prompt_is_another_task(agent: StandIn) -> None:
+def test_after_a_success_another_prompt_is_another_task(agent: SimulatedAgent) -> None:
     for prompt in ("Add a page", "Add a menu"):
         agent.prompt(prompt)
         agent.fix_and_stop()
     assert [*tasks(agent)] == ["task-001", "task-002"]
 
 
-def test_a_loop_that_repeats_its_prompt_makes_attempts_at_one_task(agent: StandIn) -> None:
+def test_a_loop_that_repeats_its_prompt_makes_attempts_at_one_task(agent: SimulatedAgent) -> None:
     for _ in range(3):
         agent.prompt("Do the next story of the plan")
         agent.fix_and_stop()
@@ -103,11 +103,11 @@ def test_a_loop_that_repeats_its_prompt_makes_attempts_at_one_task(agent: StandI
     assert [*tasks(agent)] == ["task-001"]
 
 
-def test_the_end_of_a_session_closes_its_task_by_the_evidence(agent: StandIn) -> None:
+def test_the_end_of_a_session_closes_its_task_by_the_evidence(agent: SimulatedAgent) -> None:
     agent.prompt("Add a page")
     agent.tool(FAILING)
     agent.send("SessionEnd", reason="exit")
-    other = StandIn(agent.project, "s2", at=agent.at)
+    other = SimulatedAgent(agent.project, "s2", at=agent.at)
     other.prompt("Add a menu")
     other.tool(EDIT)
     other.send("SessionEnd", reason="exit")
@@ -115,7 +115,7 @@ def test_the_end_of_a_session_closes_its_task_by_the_evidence(agent: StandIn) ->
     assert outcomes(agent.project, "task-002") == [Outcome.UNKNOWN]
 
 
-def test_a_resumed_session_continues_its_paused_task(agent: StandIn) -> None:
+def test_a_resumed_session_continues_its_paused_task(agent: SimulatedAgent) -> None:
     agent.prompt("Add a page")
     agent.tool(EDIT)
     agent.send("SessionEnd", reason="exit")
@@ -126,27 +126,27 @@ def test_a_resumed_session_continues_its_paused_task(agent: StandIn) -> None:
     assert outcomes(agent.project) == [Outcome.SUCCESS]
 
 
-def test_each_tool_call_counts_once(agent: StandIn) -> None:
+def test_each_tool_call_counts_once(agent: SimulatedAgent) -> None:
     agent.prompt("Add a page")
     for _ in range(3):
         agent.tool(EDIT, tool_use_id="same")
-    cursor = StandIn(agent.project, agent="cursor", at=agent.at)
+    cursor = SimulatedAgent(agent.project, agent="cursor", at=agent.at)
     cursor.send("postToolUse", conversation_id="s1", session_id="", tool_use_id="same", **EDIT)
     assert read_history(agent.project, "task-001").attempts[0].actions == 1
 
 
-def test_a_prompt_from_two_sets_of_hooks_counts_once(agent: StandIn) -> None:
+def test_a_prompt_from_two_sets_of_hooks_counts_once(agent: SimulatedAgent) -> None:
     agent.prompt(PROMPT)
     agent.fix_and_stop()
-    later = StandIn(agent.project, "s2", at=agent.at)
+    later = SimulatedAgent(agent.project, "s2", at=agent.at)
     assert later.prompt(PROMPT)
     assert later.prompt(PROMPT) == ""
 
 
-def test_a_repeated_prompt_gets_its_context_once_until_a_compaction_repeats_it(agent: StandIn) -> None:
+def test_a_repeated_prompt_gets_its_context_once_until_a_compaction_repeats_it(agent: SimulatedAgent) -> None:
     agent.prompt(PROMPT)
     agent.fix_and_stop()
-    later = StandIn(agent.project, "s2", at=agent.at)
+    later = SimulatedAgent(agent.project, "s2", at=agent.at)
     context = later.prompt(PROMPT)
     later.fix_and_stop()
     assert later.prompt(PROMPT) == ""
@@ -154,10 +154,10 @@ def test_a_repeated_prompt_gets_its_context_once_until_a_compaction_repeats_it(a
     assert later.context("SessionStart", source="startup") == ""
 
 
-def test_cursor_gets_the_context_at_the_first_tool_call(agent: StandIn) -> None:
+def test_cursor_gets_the_context_at_the_first_tool_call(agent: SimulatedAgent) -> None:
     agent.prompt(PROMPT)
     agent.fix_and_stop()
-    cursor = StandIn(agent.project, "c1", agent="cursor", at=agent.at)
+    cursor = SimulatedAgent(agent.project, "c1", agent="cursor", at=agent.at)
     assert cursor.send("beforeSubmitPrompt", prompt=PROMPT) is None
     answered = cursor.send("postToolUse", tool_use_id="1", **EDIT)
     assert "Cannot read" in answered["additional_context"]
@@ -166,20 +166,22 @@ def test_cursor_gets_the_context_at_the_first_tool_call(agent: StandIn) -> None:
     assert given
 
 
-def test_a_known_error_is_answered_with_its_fix_once(agent: StandIn) -> None:
+def test_a_known_error_is_answered_with_its_fix_once(agent: SimulatedAgent) -> None:
     agent.prompt(PROMPT)
     assert agent.tool(FAILING) == "", "nothing is known yet"
     agent.tool(EDIT)
     agent.tool(PASSING)
     agent.send("Stop")
-    later = StandIn(agent.project, "s2", at=agent.at)
+    later = SimulatedAgent(agent.project, "s2", at=agent.at)
     later.prompt("Something else")
     fix = later.tool(FAILING)
     assert "Cannot read" in fix and count_tokens(fix) <= MAX_FIX_TOKENS
     assert later.tool(FAILING) == ""
 
 
-def test_a_named_task_gets_the_actions_and_is_not_closed(agent: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_named_task_gets_the_actions_and_is_not_closed(
+    agent: SimulatedAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
     memory = Episodes(agent.project, clock=lambda: agent.at)
     task = memory.init_task("Named by the loop")
     memory.start_attempt(task)
@@ -192,7 +194,7 @@ def test_a_named_task_gets_the_actions_and_is_not_closed(agent: StandIn, monkeyp
     assert (attempt.actions, attempt.outcome) == (3, Outcome.UNKNOWN)
 
 
-def test_a_subagent_works_on_the_task_of_its_session(agent: StandIn) -> None:
+def test_a_subagent_works_on_the_task_of_its_session(agent: SimulatedAgent) -> None:
     agent.prompt("Add a page")
     agent.tool(EDIT)
     agent.tool(PASSING, agent_id="a1", agent_type="tester")
@@ -201,9 +203,9 @@ def test_a_subagent_works_on_the_task_of_its_session(agent: StandIn) -> None:
 
 
 def test_sessions_at_the_same_time_have_tasks_of_their_own(project: ProjectPaths) -> None:
-    agents = [StandIn(project, f"s{number}") for number in range(6)]
+    agents = [SimulatedAgent(project, f"s{number}") for number in range(6)]
 
-    def work(agent: StandIn) -> None:
+    def work(agent: SimulatedAgent) -> None:
         agent.prompt(f"Add page {agent.session}")
         for _ in range(4):
             agent.tool(EDIT)
@@ -217,17 +219,17 @@ def test_sessions_at_the_same_time_have_tasks_of_their_own(project: ProjectPaths
 
 
 def test_the_task_of_a_killed_agent_is_closed_by_a_later_session(
-    agent: StandIn, monkeypatch: pytest.MonkeyPatch
+    agent: SimulatedAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agent.prompt("Add a page")
     agent.tool(FAILING)
-    later = StandIn(agent.project, "s2", at=agent.at + background.ABANDONED_AFTER + timedelta(minutes=1))
+    later = SimulatedAgent(agent.project, "s2", at=agent.at + background.ABANDONED_AFTER + timedelta(minutes=1))
     monkeypatch.setattr(answer, "start_background", lambda paths: background.run(paths, later.at))
     later.send("SessionStart", source="startup")
     assert tasks(agent) == {"task-001": TaskStatus.FAILED}
 
 
-def test_an_attempt_that_a_person_closed_is_followed_by_another_one(agent: StandIn) -> None:
+def test_an_attempt_that_a_person_closed_is_followed_by_another_one(agent: SimulatedAgent) -> None:
     agent.prompt("Add a page")
     agent.tool(EDIT)
     Episodes(agent.project, clock=lambda: agent.at).complete_attempt("task-001", outcome=Outcome.FAILURE)
@@ -237,7 +239,7 @@ def test_an_attempt_that_a_person_closed_is_followed_by_another_one(agent: Stand
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff" * 100, b'{"agent": 1}', b"{}" * 10**6])
-def test_a_damaged_record_counts_as_a_new_session(agent: StandIn, content: bytes) -> None:
+def test_a_damaged_record_counts_as_a_new_session(agent: SimulatedAgent, content: bytes) -> None:
     agent.prompt("Add a page")
     file = next(agent.project.sessions.glob("*.json"))
     file.write_bytes(content)
@@ -246,7 +248,7 @@ def test_a_damaged_record_counts_as_a_new_session(agent: StandIn, content: bytes
     assert outcomes(agent.project) == [Outcome.SUCCESS]
 
 
-def test_a_record_under_a_foreign_name_is_ignored(agent: StandIn) -> None:
+def test_a_record_under_a_foreign_name_is_ignored(agent: SimulatedAgent) -> None:
     agent.prompt("Add a page")
     agent.tool(EDIT)
     file = next(agent.project.sessions.glob("*.json"))
@@ -256,19 +258,19 @@ def test_a_record_under_a_foreign_name_is_ignored(agent: StandIn) -> None:
     background.run(agent.project, agent.at)
 
 
-def test_the_newest_event_of_a_project_is_known(agent: StandIn) -> None:
+def test_the_newest_event_of_a_project_is_known(agent: SimulatedAgent) -> None:
     assert last_event(agent.project) is None
     agent.prompt("Add a page")
     assert last_event(agent.project) == ("claude", agent.at)
 
 
-def test_old_records_are_deleted(agent: StandIn) -> None:
+def test_old_records_are_deleted(agent: SimulatedAgent) -> None:
     agent.prompt("Add a page")
     background.run(agent.project, agent.at + background.FORGOTTEN_AFTER + timedelta(days=1))
     assert Sessions(agent.project).all() == []
 
 
-def test_secrets_of_a_prompt_are_not_in_the_task(agent: StandIn) -> None:
+def test_secrets_of_a_prompt_are_not_in_the_task(agent: SimulatedAgent) -> None:
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     agent.prompt(f"Use the token {secret} to publish")
     agent.tool(EDIT)

@@ -1,9 +1,9 @@
-"""A stand-in for Claude Code: fixes a failing test, and calls the hooks in the settings of the project on the way.
+"""Simulates Claude Code: fixes a failing test, and calls the hooks in the settings of the project on the way.
 
 It runs the hook commands as the agent does: from `.claude/settings.json`, with the event as JSON on standard input. It
 prints one JSON object per event: its name, the context that the hooks added, and the milliseconds that they took.
 
-Usage: python -m tests.e2e.stand_in_agent FOLDER --session ID --prompt TEXT
+Usage: python -m tests.e2e.simulated_agent FOLDER --session ID --prompt TEXT
 """
 
 from __future__ import annotations
