@@ -59,7 +59,7 @@ class HookAnswer:
         if again:
             self._send(send, again)
         elif self._event.source != _COMPACTED and self._has_active_loop():
-            from core.hooks.contexts import loop_context, open_project
+            from core.hooks.loops import loop_context, open_project
 
             self._send(send, loop_context(open_project(self._project, self._event.agent, self._clock)))
 
@@ -76,9 +76,9 @@ class HookAnswer:
             is_first = is_new and remember(session.given_for, digest(event.prompt), MAX_PROMPTS)
         if not is_first or not event.prompt:
             return
-        from core.hooks.contexts import open_project, prompt_context
+        from core.hooks.contexts import open_reader, prompt_context
 
-        given = prompt_context(open_project(self._project, event.agent, self._clock), event.prompt)
+        given = prompt_context(open_reader(self._project, event.agent, self._clock), event.prompt)
         given.is_delivered = self._can_deliver() and self._send(send, given.context)
         with self._sessions.edit(event, self._clock()) as session:
             if session.prompt == event.prompt:
@@ -101,9 +101,9 @@ class HookAnswer:
         if is_waiting:
             self._send(send, waiting.context)
         elif is_unknown and self._can_deliver():
-            from core.hooks.contexts import known_fix, open_project
+            from core.hooks.contexts import known_fix, open_reader
 
-            self._send(send, known_fix(open_project(self._project, event.agent, self._clock), event.tool))
+            self._send(send, known_fix(open_reader(self._project, event.agent, self._clock), event.tool))
 
     def _is_new_error(self, session: Session) -> bool:
         """Return whether the tool failed with an error that was not looked up in this session."""

@@ -83,7 +83,7 @@ def _extract(project: ProjectPaths, sessions: Sessions) -> bool:
     ended = [(session.id, session.agent, task) for session in sessions.all() for task in session.ended_tasks]
     if not ended:
         return False
-    from core.hooks.contexts import open_project
+    from core.hooks.loops import open_project
     from core.project.watch_loop import extract_unattended, is_wanted
 
     opened = open_project(project, ended[0][1], lambda: datetime.now(UTC))

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from core.debug_memory.runner_reports import parse_failures
 from core.episodes.log_summary import pick_error_line
 from core.hooks.sessions import Given
-from core.project.debug_hooks import on_failure
-from core.project.project import Project
+from core.project.reader import ProjectReader
 from core.records.debug_sessions import Failure
-from core.records.loops import Liveness, Loop
 from core.retrieval.rendering import count_tokens
 from core.sources.configuration import Configuration
 from core.state.contexts import prepare_task_injection
@@ -21,20 +19,27 @@ from core.state.findings import ledger_error
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
 
+_Reader = TypeVar("_Reader", bound=ProjectReader)
+
 MAX_FIX_TOKENS: Final = 300  # size of the answer to a failed tool call
 _MAX_ERROR: Final = 20_000  # part of an output that is searched for errors, in characters
 
 
-def open_project(project: ProjectPaths, agent: str, clock: Callable[[], datetime]) -> Project:
+def open_reader(project: ProjectPaths, agent: str, clock: Callable[[], datetime]) -> ProjectReader:
+    """Load a project to read it, without the imports for decisions."""
+    return load_project(ProjectReader, project, agent, clock)
+
+
+def load_project(kind: type[_Reader], project: ProjectPaths, agent: str, clock: Callable[[], datetime]) -> _Reader:
     """Load a project; what it records is signed with the name of the agent."""
     found = Configuration.read(project).with_registry(project)
-    opened = Project(project, found.settings, by=agent, clock=clock, findings=found.findings)
+    opened = kind(project, found.settings, by=agent, clock=clock, findings=found.findings)
     opened.agent = agent
     opened.load()
     return opened
 
 
-def prompt_context(project: Project, prompt: str) -> Given:
+def prompt_context(project: ProjectReader, prompt: str) -> Given:
     """Return the context for a prompt; empty if nothing fits or the decisions cannot be read."""
     if not prompt or ledger_error(project.view):
         return Given()
@@ -46,26 +51,10 @@ def prompt_context(project: Project, prompt: str) -> Given:
     )
 
 
-def active_loop(project: Project) -> Loop | None:
-    """Return the loop that runs now, if there is exactly one with recent activity."""
-    running = [loop for loop in project.view.snapshot.loops.values() if loop.status.active]
-    active = [loop for loop in running if loop.liveness is not Liveness.STALE]
-    return active[0] if len(active) == 1 else None
-
-
-def loop_context(project: Project) -> str:
-    """Return the context of the only active loop and record it; "" if there is none."""
-    loop = active_loop(project)
-    if loop is None or not loop.task.strip() or ledger_error(project.view):
-        return ""
-    injection = prepare_task_injection(project.view, loop.task)
-    if injection.context:
-        project.inject(loop.id, injection)
-    return injection.context
-
-
-def known_fix(project: Project, tool: Mapping[str, Any]) -> str:
+def known_fix(project: ProjectReader, tool: Mapping[str, Any]) -> str:
     """Return the known fix for a failed tool call, at most `MAX_FIX_TOKENS`; "" if there is none."""
+    from core.project.debug_hooks import on_failure
+
     failures = find_failures(tool, str(project.project.project))
     if not failures or ledger_error(project.view):
         return ""

@@ -12,7 +12,8 @@ from core.config.paths import ProjectPaths
 from core.episodes.history import read_history
 from core.episodes.protocol import Episodes
 from core.hooks import answer, background
-from core.hooks.contexts import MAX_FIX_TOKENS, open_project
+from core.hooks.contexts import MAX_FIX_TOKENS
+from core.hooks.loops import open_project
 from core.hooks.sessions import Sessions, last_event
 from core.project.project import Project
 from core.records.episodes import TaskStatus
