@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from core.base.errors import UnknownRecord
 from core.base.id_lookup import find_matching_ids, require_one
 from core.base.text import visible_line
+from core.records.loops import Liveness
 
 if TYPE_CHECKING:
     from core.config.settings import Settings
@@ -163,6 +164,12 @@ class ProjectState:
         found = [loop.id for loop in loops.values() if loop_id in loop.aliases]
         found = found or find_matching_ids(loop_id, loops, fragments=True)
         return loops[require_one(found, loop_id, what="loop", command="loop list", known=loops)]
+
+    @property
+    def active_loops(self) -> list[Loop]:
+        """Loops that run and had recent activity."""
+        running = (loop for loop in self.snapshot.loops.values() if loop.status.active)
+        return [loop for loop in running if loop.liveness is not Liveness.STALE]
 
     def debug_session(self, session_id: str) -> DebugSession:
         """Return the debug session with this ID or unique part, else `UnknownRecord`."""

@@ -18,7 +18,6 @@ from core.cli.support.hooks import FORMS, PROMPT, SESSION, HookCommand, print_an
 from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import FRACTION, ReadingCommand, Words, invocation, output_option, setting_option
 from core.cli.support.project import open_project
-from core.records.loops import Liveness, Loop
 from core.records.patterns import PatternType
 from core.retrieval.task import CATEGORIES
 from core.storage.atomic_write import export_file, write_file
@@ -26,6 +25,7 @@ from core.storage.atomic_write import export_file, write_file
 if TYPE_CHECKING:
     from core.project.project import Project
     from core.records.findings import Finding
+    from core.records.loops import Loop
     from core.retrieval.injection import Injection
     from core.state.project_state import ProjectState
 
@@ -152,8 +152,7 @@ def _find_loop(state: ProjectState, loop_id: str | None) -> Loop:
     """Return the named or the only active loop; raises BadInput for none or several."""
     if loop_id is not None:
         return state.loop(loop_id)
-    running = [loop for loop in state.snapshot.loops.values() if loop.status.active]
-    active = [loop for loop in running if loop.liveness is not Liveness.STALE]
+    active = state.active_loops
     if len(active) != 1:
         count = plural(len(active), "active loop") if active else "no active loop"
         raise BadInput(f"{count}; pass LOOP or --task")
