@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from itertools import cycle
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -29,6 +29,7 @@ _LOG: Final = logging.getLogger(__name__)
 _MARKER: Final = ".ralphdeck-demo"
 _MAX_FINISHED: Final = 3  # Maximum number of ended loops in `loops/`; the oldest moves to the archive.
 _AGENT_INTERVAL: Final = 4  # The agent acts in every step with a number divisible by this.
+_ROUNDS: Final = 3  # Number of times that each script of a new loop is played.
 _SEED: Final = 7
 _ESCALATION_STEP: Final = 30  # Number of the step in which a debug session is escalated.
 _AGENT: Final = "software-implementer"
@@ -50,8 +51,9 @@ class DemoPlayer:
     """Plays the demo in its own thread; `start` and `stop` it, or use `with`.
 
     Loops iterate, apply patterns, complete, crash and are replaced by new ones; an agent works on tasks, and a debug
-    session is escalated. The random numbers are seeded, so each run is the same. `interval` is the average number of
-    seconds between two steps. Raises BadInput if `project` is not a scratch copy, since the player writes to it.
+    session is escalated. It ends after all scripts. The random numbers are seeded, so each run is the same. `interval`
+    is the average number of seconds between two steps. Raises BadInput if `project` is not a scratch copy, since the
+    player writes to it.
     """
 
     def __init__(
@@ -64,7 +66,7 @@ class DemoPlayer:
         self._clock = clock
         self._random = random.Random(_SEED)
         self._running = load_loop_scripts().running
-        self._new = cycle(load_loop_scripts().new)
+        self._new = chain.from_iterable(repeat(load_loop_scripts().new, _ROUNDS))
         self._loops: list[PlayedLoop] = []
         self._finished: deque[PlayedLoop] = deque()
         self._agent = DemoAgent(project, clock)
@@ -82,6 +84,10 @@ class DemoPlayer:
         if self._thread.ident is not None:
             self._thread.join()
 
+    def join(self) -> None:
+        """Wait until all scripts have been played."""
+        self._thread.join()
+
     def __enter__(self) -> Self:
         self.start()
         return self
@@ -94,8 +100,8 @@ class DemoPlayer:
             for script in self._running:
                 if loop := PlayedLoop.find_running(self._project, script):
                     self._loops.append(loop)
-            while not self._stopping.wait(self._interval * self._random.uniform(0.6, 1.4)):
-                self._advance()
+            while not self._stopping.wait(self._interval * self._random.uniform(0.6, 1.4)) and self._advance():
+                pass
         except (OSError, ValueError, KeyError, RalphdeckError):
             # The scratch copy was removed or damaged; the dashboard continues without the player.
             _LOG.exception("the demo stopped because of an error")
@@ -103,17 +109,20 @@ class DemoPlayer:
             for loop in self._loops:
                 loop.stop()
 
-    def _advance(self) -> None:
+    def _advance(self) -> bool:
+        """Play one step; False if everything has ended."""
         now = self._clock()
         self._steps += 1
         if self._steps == _ESCALATION_STEP:
             escalate_session(self._project, now)
-        if self._steps % _AGENT_INTERVAL == 0 and self._agent.advance():
-            return
-        if len(self._loops) < len(self._running):
+        if (not self._loops or self._steps % _AGENT_INTERVAL == 0) and self._agent.advance():
+            return True
+        if len(self._loops) < len(self._running) and (script := next(self._new, None)) is not None:
             suffix = f"{self._random.getrandbits(32):08x}"
-            self._loops.append(PlayedLoop.create(self._project, next(self._new), suffix, now))
-            return
+            self._loops.append(PlayedLoop.create(self._project, script, suffix, now))
+            return True
+        if not self._loops:
+            return self._steps < _ESCALATION_STEP
         loop = self._random.choice(self._loops)
         loop.advance(now)
         if loop.ended:
@@ -121,6 +130,7 @@ class DemoPlayer:
             self._finished.append(loop)
             if len(self._finished) > _MAX_FINISHED:
                 self._finished.popleft().archive(now)
+        return True
 
 
 class DemoAgent:

@@ -67,7 +67,7 @@ def review_queue(
         *offered(scales, found.offers),
         *recurring(scales, found.recurring),
         *held_texts(scales, curation, found.held),
-        *broad(scales, found.broad),
+        *broad(scales, curation, found.broad),
         *unreconciled(scales, found.unreconciled),
         *escalations(scales, escalated, now),
     ]

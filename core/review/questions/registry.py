@@ -235,14 +235,14 @@ def _duplicate(scales: ImpactEstimator, target: str, merged: str, similarity: fl
     )
 
 
-def broad(scales: ImpactEstimator, shares: Mapping[str, float]) -> Iterator[ReviewItem]:
-    """Ask about patterns with a trigger that matches most common messages."""
+def broad(scales: ImpactEstimator, curation: CurationState, shares: Mapping[str, float]) -> Iterator[ReviewItem]:
+    """Ask about patterns with a trigger that matches most common messages, unless a person approved the text."""
     for pattern_id, share in shares.items():
         pattern = scales.patterns.get(pattern_id)
         if pattern is None or pattern_id not in scales.board:
             continue
         row = scales.board.row(pattern_id)
-        if scales.stakes.is_withheld[row]:
+        if scales.stakes.is_withheld[row] or curation.approves(pattern_id, pattern.content_hash):
             continue
         yield scales.item(
             kinds.BROAD,

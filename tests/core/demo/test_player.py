@@ -21,9 +21,11 @@ from core.demo.loops import PlayedLoop, count_use
 from core.demo.player import DemoAgent
 from core.demo.scripts import load_loop_scripts, load_task_scripts
 from core.project.index import Library
+from core.project.project import Project
 from core.records.episodes import TaskStatus
 from core.records.loops import Liveness, Outcome
 from core.records.snapshot import Snapshot
+from core.review.answers import answers
 
 NOW = datetime(2026, 12, 1, 9, 30, tzinfo=UTC)
 
@@ -68,6 +70,26 @@ def test_loops_complete_crash_and_are_replaced_by_new_loops() -> None:
     snapshot = play_until(done)
     assert snapshot.findings == ()
     assert not snapshot.unreadable
+
+
+@pytest.mark.slow
+def test_the_demo_ends_and_every_question_can_be_answered() -> None:
+    with demo.scratch_project(datetime.now(UTC)) as paths:
+        player = demo.DemoPlayer(paths, interval=0.0001)
+        player.start()
+        player.join()
+        project = Project(paths, Settings(), by="ada", clock=lambda: datetime.now(UTC), cache=False)
+        project.load()
+        view = project.search_all()
+        asked = 0
+        while view.queue:
+            asked += 1
+            assert asked < 300, [(item.kind, item.subject) for item in view.queue]
+            item = view.queue[0]
+            given = next(one for one in answers(item, view) if not one.why_not)
+            project.decide(given.with_text("seen in the demo" if given.needs_reason else ""))
+            view = project.search_all()
+        assert asked > 20
 
 
 def test_completed_loop_leaves_the_registry() -> None:
