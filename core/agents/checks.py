@@ -1,0 +1,224 @@
+"""Checks of a connection: whether the hook and the MCP server answer, and what stops the hooks of an agent."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from core.agents.agent_table import AGENTS
+from core.agents.connection_table import CONNECTIONS, start_event
+from core.agents.json_entries import hook_commands
+from core.agents.plan import Target, parts_of, read_part
+from core.base.errors import BadInput
+from core.storage.json_reader import decode_json
+
+MAX_SECONDS: Final = 2.0  # answers that take longer delay the agent
+_TIMEOUT_SECONDS: Final = 10.0
+_PROGRAM: Final = "ralphdeck"
+_SAMPLE_SESSION: Final = "ralphdeck-connection-test"
+_LOOP_PLUGINS: Final = ("ralph-loop@", "ralph-wiggum@")  # plugins whose Stop hook drives a loop
+_BLOCK_CAP: Final = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
+_INITIALIZE: Final = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": _PROGRAM, "version": "1"},
+    },
+}
+
+
+class Answer(NamedTuple):
+    """How long a command took to answer, and what is wrong with the answer."""
+
+    seconds: float
+    problem: str
+
+
+def has_mcp_extra() -> bool:
+    """Return whether the extra `mcp` is installed."""
+    return find_spec("mcp") is not None
+
+
+def find_program() -> str:
+    """Return how an agent's shell starts ralphdeck: its name if a login shell finds it, else the absolute path.
+
+    Raises BadInput if ralphdeck is not installed as a program.
+    """
+    running = Path(sys.argv[0])
+    beside = Path(sys.executable).with_name(_PROGRAM)
+    found = next((place for place in (running, beside) if place.name == _PROGRAM and place.is_file()), None)
+    path = str(found.absolute()) if found else shutil.which(_PROGRAM)
+    if path is None:
+        raise BadInput("ralphdeck is not installed as a program; install it with uv tool, pipx or pip")
+    shell = os.environ.get("SHELL") or "/bin/sh"
+    try:
+        command = [shell, "-lc", f"command -v {_PROGRAM}"]
+        done = subprocess.run(
+            command, capture_output=True, stdin=subprocess.DEVNULL, text=True, timeout=_TIMEOUT_SECONDS, check=False
+        )
+    except (OSError, subprocess.SubprocessError, UnicodeError):
+        return path
+    lines = done.stdout.split("\n")
+    is_found = any(line.startswith("/") and os.path.realpath(line) == os.path.realpath(path) for line in lines)
+    return _PROGRAM if is_found else path
+
+
+def try_hook(agent: str, command: str, project: Path) -> Answer:
+    """Run the hook command with a sample session start, as the agent would; it records nothing."""
+    sample = {
+        "session_id": _SAMPLE_SESSION,
+        "conversation_id": _SAMPLE_SESSION,
+        "hook_event_name": start_event(agent),
+        "cwd": str(project),
+        "workspace_roots": [str(project)],
+        "source": "startup",
+    }
+    began = time.monotonic()
+    try:
+        done = subprocess.run(
+            ["/bin/sh", "-c", command],
+            input=json.dumps(sample).encode(),
+            capture_output=True,
+            timeout=_TIMEOUT_SECONDS,
+            cwd=project,
+            env={**os.environ, "RALPHDECK_READONLY": "1"},
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return Answer(_TIMEOUT_SECONDS, f"gives no answer within {_TIMEOUT_SECONDS:g} s")
+    except OSError as error:
+        return Answer(0.0, f"cannot be started: {error.strerror}")
+    seconds = time.monotonic() - began
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        return Answer(seconds, f"exits with {done.returncode}{f': {lines[-1]}' if lines else ''}")
+    problem = _check_answer(agent, done.stdout)
+    if not problem and seconds > MAX_SECONDS:
+        problem = f"takes {seconds:.1f} s; more than {MAX_SECONDS:g} s delays the agent"
+    return Answer(seconds, problem)
+
+
+def _check_answer(agent: str, answer: bytes) -> str:
+    """Return what is wrong with an answer, "" if the agent accepts it."""
+    if not answer.strip():
+        return ""
+    value = decode_json(answer).value
+    if not isinstance(value, dict):
+        return "prints something that is not a JSON object"
+    unknown = sorted(value.keys() - set(CONNECTIONS[agent].answer))
+    if unknown:
+        return f"prints the key {unknown[0]}, which {AGENTS[agent].title} does not accept"
+    inner = value.get("hookSpecificOutput", {"hookEventName": start_event(agent)})
+    if not isinstance(inner, dict) or inner.get("hookEventName") != start_event(agent):
+        return "prints an answer to another event"
+    return ""
+
+
+def try_mcp_server(program: str, project: Path) -> Answer:
+    """Start the MCP server and initialize it."""
+    began = time.monotonic()
+    try:
+        server = subprocess.Popen(
+            [program, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=project
+        )
+    except OSError as error:
+        return Answer(0.0, f"cannot be started: {error.strerror}")
+    with server:
+        assert server.stdin is not None and server.stdout is not None
+        try:
+            server.stdin.write(f"{json.dumps(_INITIALIZE)}\n".encode())
+            server.stdin.flush()
+            with selectors.DefaultSelector() as selector:
+                selector.register(server.stdout, selectors.EVENT_READ)
+                line = server.stdout.readline() if selector.select(_TIMEOUT_SECONDS) else b""
+        except OSError:
+            line = b""
+        server.kill()
+    answer = decode_json(line).value if line else None
+    is_answer = isinstance(answer, dict) and isinstance(answer.get("result"), dict)
+    return Answer(time.monotonic() - began, "" if is_answer else "does not answer; run: ralphdeck mcp")
+
+
+def installed_command(agent: str, target: Target) -> str:
+    """Return the first hook command in the agent's file; "" for none or an unreadable file."""
+    for part in parts_of(agent, target):
+        if part.kind == "hooks":
+            try:
+                data = read_part(part.path, part.root)
+            except BadInput:
+                return ""
+            return next(hook_commands(decode_json(data).value), "") if data else ""
+    return ""
+
+
+def is_reachable(command: str) -> bool:
+    """Return whether the program of a hook command exists."""
+    try:
+        program = shlex.split(command)[0]
+    except (ValueError, IndexError):
+        return False
+    return shutil.which(program) is not None
+
+
+def find_obstacles(agent: str, target: Target) -> Iterator[str]:
+    """Yield what keeps the agent from running its hooks: switches that are off, and hooks without trust."""
+    connection = CONNECTIONS[agent]
+    for switch in connection.switches:
+        for file in switch.files:
+            value: Any = _read(agent, file, target)
+            for key in switch.key.split("."):
+                value = value.get(key) if isinstance(value, dict) else None
+            if value is switch.value:
+                yield f"{switch.key} is {json.dumps(value)} in {file.format(home=connection.home)}: no hook runs"
+    if connection.hooks is not None and connection.hooks.trusted_in and installed_command(agent, target):
+        path, _ = connection.resolve(
+            connection.hooks.user if target.is_global else connection.hooks.project, target.project
+        )
+        hooks = _read(agent, connection.hooks.trusted_in, target).get("hooks")
+        state = hooks.get("state") if isinstance(hooks, dict) else None
+        if not any(key.startswith(f"{path}:") for key in (state if isinstance(state, dict) else ())):
+            yield f"{AGENTS[agent].title} has not been asked to trust these hooks: {connection.left[0]}"
+    if agent == "claude":
+        yield from _block_cap(target)
+
+
+def _block_cap(target: Target) -> Iterator[str]:
+    """Yield a warning if a plugin drives loops by its Stop hook, which Claude Code overrides after 8 times in a row."""
+    files = CONNECTIONS["claude"].switches[0].files
+    settings = [_read("claude", file, target) for file in files]
+    plugins = [one.get("enabledPlugins") for one in settings]
+    variables = [os.environ, *(one.get("env") for one in settings)]
+    if any(isinstance(one, Mapping) and _BLOCK_CAP in one for one in variables):
+        return
+    for named in plugins:
+        for name, is_on in named.items() if isinstance(named, dict) else ():
+            if is_on is True and name.startswith(_LOOP_PLUGINS):
+                yield f"the plugin {name} ends its loop after 8 turns in a row; set {_BLOCK_CAP} in env of the settings"
+                return
+
+
+def _read(agent: str, file: str, target: Target) -> dict[str, Any]:
+    """Read a JSON or TOML file of the agent; {} if it is missing or damaged."""
+    path, root = CONNECTIONS[agent].resolve(file, target.project)
+    try:
+        data = read_part(path, root)
+        if data is None:
+            return {}
+        value = tomllib.loads(data.decode()) if path.suffix == ".toml" else decode_json(data).value
+    except (BadInput, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,246 @@
+"""Entries of ralphdeck in the JSON files of agents: hooks and MCP servers.
+
+Every other byte of a file is kept. A file that is not an object of the expected form is refused, never repaired.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from pathlib import PurePath
+from typing import Any, Final
+
+from msgspec import Struct
+
+from core.base.errors import BadInput
+from core.storage.json_editor import BadJson, JsonText
+from core.storage.json_reader import decode_json
+
+SERVER: Final = "ralphdeck"  # name of the MCP server in the files of agents
+_HOOKS: Final = "hooks"
+_PROGRAM: Final = "ralphdeck"
+_STRING_OR_COMMENT: Final = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<comment>//|/\*)', re.DOTALL)
+
+
+class HookEntries(Struct, frozen=True):
+    """The hooks of an agent, one entry for each event."""
+
+    entries: Mapping[str, Mapping[str, Any]]
+    document: Mapping[str, Any]
+
+    def merge(self, data: bytes | None) -> bytes:
+        """Add the missing entries, and replace outdated ones; BadInput if the file has another form."""
+        if is_blank(data):
+            return new_document({**self.document, _HOOKS: {event: [one] for event, one in self.entries.items()}})
+        assert data is not None
+        document = open_json(data)
+        for key, value in self.document.items():
+            if document.value.setdefault(key, value) != value:
+                raise BadInput(f"{key} is {document.value[key]!r}; only {value!r} is supported")
+        hooks = self._hooks(document)
+        if hooks is not None and self._is_current(hooks):
+            return data
+        document = open_json(data)
+        for key, value in self.document.items():
+            if key not in document.value:
+                document.set((), key, value)
+        if hooks is None:
+            document.set((), _HOOKS, {event: [entry] for event, entry in self.entries.items()})
+            return document.encode()
+        self._remove(document)
+        for event, entry in self.entries.items():
+            if event in document.value[_HOOKS]:
+                document.append((_HOOKS, event), entry)
+            else:
+                document.set((_HOOKS,), event, [entry])
+        return document.encode()
+
+    def strip(self, data: bytes, original: bytes | None = None) -> bytes:
+        """Remove all entries of ralphdeck, and what is empty then and was not in `original`."""
+        if is_blank(data):
+            return data
+        document = open_json(data)
+        hooks = self._hooks(document)
+        if hooks is None or not any(True for _ in _own_hooks(hooks)):
+            return data
+        kept = _object(_parsed(original).get(_HOOKS))
+        for event in self._remove(document):
+            if not document.value[_HOOKS][event] and event not in kept:
+                document.remove((_HOOKS, event))
+        if not document.value[_HOOKS] and _HOOKS not in _parsed(original):
+            document.remove((_HOOKS,))
+        return document.encode()
+
+    def _hooks(self, document: JsonText) -> dict[str, Any] | None:
+        if _HOOKS not in document.value:
+            return None
+        hooks = document.value[_HOOKS]
+        if not isinstance(hooks, dict):
+            raise BadInput(f"{_HOOKS} is not an object")
+        for event in self.entries:
+            if not isinstance(hooks.get(event, []), list):
+                raise BadInput(f"{_HOOKS}.{event} is not a list")
+        return hooks
+
+    def _is_current(self, hooks: Mapping[str, Any]) -> bool:
+        found: dict[str, list[Any]] = {}
+        for event, index, _ in _own_hooks(hooks):
+            found.setdefault(event, []).append(hooks[event][index])
+        return found == {event: [entry] for event, entry in self.entries.items()}
+
+    def _remove(self, document: JsonText) -> list[str]:
+        """Remove the entries of ralphdeck; returns the events that had one."""
+        own = list(_own_hooks(document.value[_HOOKS]))
+        for event, index, inner in reversed(own):
+            path: tuple[str | int, ...] = (_HOOKS, event, index)
+            if inner is not None:
+                group = document.value[_HOOKS][event][index][_HOOKS]
+                if len(group) > 1:
+                    path = (*path, _HOOKS, inner)
+            document.remove(path)
+        return list(dict.fromkeys(event for event, _, _ in own))
+
+
+class McpEntry(Struct, frozen=True):
+    """The MCP server in the object `key` of a JSON file."""
+
+    key: str
+    entry: Mapping[str, Any]
+    document: Mapping[str, Any]
+
+    def merge(self, data: bytes | None) -> bytes:
+        """Add the server, or bring it up to date; keys that others added to it stay."""
+        if is_blank(data):
+            return new_document({**self.document, self.key: {SERVER: self.entry}})
+        assert data is not None
+        document = open_json(data)
+        servers = self._servers(document)
+        if servers is None:
+            document.set((), self.key, {SERVER: self.entry})
+            return document.encode()
+        present = servers.get(SERVER)
+        if isinstance(present, dict) and all(present.get(key) == value for key, value in self.entry.items()):
+            return data
+        if SERVER in servers and not _is_own_server(present):
+            raise BadInput(f"{self.key}.{SERVER} exists and is another server; rename it")
+        document.set((self.key,), SERVER, {**_object(present), **self.entry})
+        return document.encode()
+
+    def strip(self, data: bytes, original: bytes | None = None) -> bytes:
+        """Remove the server, and the object of servers if it is empty then and was not in `original`."""
+        if is_blank(data):
+            return data
+        document = open_json(data)
+        servers = self._servers(document)
+        if servers is None or not _is_own_server(servers.get(SERVER)):
+            return data
+        document.remove((self.key, SERVER))
+        if not document.value[self.key] and self.key not in _parsed(original):
+            document.remove((self.key,))
+        return document.encode()
+
+    def _servers(self, document: JsonText) -> dict[str, Any] | None:
+        if self.key not in document.value:
+            return None
+        servers = document.value[self.key]
+        if not isinstance(servers, dict):
+            raise BadInput(f"{self.key} is not an object")
+        return servers
+
+
+def open_json(data: bytes) -> JsonText:
+    """Open a JSON object for edits; BadInput with the place of the first defect."""
+    decoded = decode_json(data)
+    if decoded.problems:
+        problem = decoded.problems[0]
+        if decoded.failed and (line := _comment_line(data)):
+            raise BadInput(f"line {line}: JSON with comments is not changed; add the entries by hand (see --print)")
+        place = f"{problem.place}: " if problem.place else ""
+        raise BadInput(f"{place}{problem.message.partition(';')[0]}")
+    try:
+        document = JsonText(data)
+    except BadJson as error:
+        raise BadInput(f"is not JSON that can be edited: {error}") from None
+    if document.is_lines or not isinstance(document.value, dict):
+        raise BadInput("is not a JSON object")
+    return document
+
+
+def is_blank(data: bytes | None) -> bool:
+    """Return whether a JSON file is missing or has no content."""
+    return data is None or not data.strip() or data.split() in ([b"{}"], [b"{", b"}"])
+
+
+def new_document(value: Mapping[str, Any]) -> bytes:
+    """Write a new JSON file."""
+    return f"{json.dumps(value, indent=2, ensure_ascii=False)}\n".encode()
+
+
+def is_hook_command(entry: Mapping[str, Any]) -> bool:
+    """Return whether an entry runs `ralphdeck hook`."""
+    for key in ("command", "bash"):
+        command = entry.get(key)
+        if isinstance(command, str):
+            words = [*_split(command), *_texts(entry.get("args"))]
+            pairs = pairwise(words)
+            if any(PurePath(word).name == _PROGRAM and following == "hook" for word, following in pairs):
+                return True
+    return False
+
+
+def hook_commands(value: Any) -> Iterator[str]:
+    """Yield the command lines of the hooks of ralphdeck in a parsed file."""
+    hooks = _object(_object(value).get(_HOOKS))
+    for event, index, inner in _own_hooks(hooks):
+        entry = hooks[event][index]
+        own = entry if inner is None else entry[_HOOKS][inner]
+        yield next(own[key] for key in ("command", "bash") if isinstance(own.get(key), str))
+
+
+def _own_hooks(hooks: Mapping[str, Any]) -> Iterator[tuple[str, int, int | None]]:
+    """Yield event and index of each entry of ralphdeck, and its index in a group with a matcher."""
+    for event, entries in hooks.items():
+        for index, entry in enumerate(entries if isinstance(entries, list) else ()):
+            if not isinstance(entry, dict):
+                continue
+            if is_hook_command(entry):
+                yield event, index, None
+            inner = entry.get(_HOOKS)
+            for number, hook in enumerate(inner if isinstance(inner, list) else ()):
+                if isinstance(hook, dict) and is_hook_command(hook):
+                    yield event, index, number
+
+
+def _is_own_server(entry: Any) -> bool:
+    command = _object(entry).get("command")
+    words = [command] if isinstance(command, str) else _texts(command)
+    return bool(words) and PurePath(words[0]).name == _PROGRAM
+
+
+def _comment_line(data: bytes) -> int:
+    """Return the line of the first comment outside of strings; 0 for none."""
+    text = data.decode(errors="replace")
+    starts = (found.start() for found in _STRING_OR_COMMENT.finditer(text) if found["comment"])
+    return next((text.count("\n", 0, start) + 1 for start in starts), 0)
+
+
+def _parsed(data: bytes | None) -> dict[str, Any]:
+    return _object(decode_json(data).value) if data else {}
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _texts(value: Any) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+def _split(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return command.split()

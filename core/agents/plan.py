@@ -1,0 +1,363 @@
+"""What connecting or disconnecting agents would change, file by file; writes nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from msgspec import Struct
+
+from core.agents.agent_table import AGENTS
+from core.agents.connection_table import CONNECTIONS, Connection, FilePaths, fill
+from core.agents.json_entries import HookEntries, McpEntry, open_json
+from core.agents.managed_text import Block, OwnFile, TomlTable, decode_text
+from core.base.errors import BadInput
+from core.storage.decoded import Problem
+from core.storage.file_reader import RawFile, read_file
+
+if TYPE_CHECKING:
+    from core.agents.restore_points import RestorePoint
+
+MAX_BYTES: Final = 2 << 20  # longest file of an agent that is changed
+_SHARED: Final = "AGENTS.md"  # read by most agents, and imported by the instructions of others
+_IMPORT: Final = re.compile(r"(?:^|\s)@(?:\./)?AGENTS\.md\b")
+_TEXTS: Final = Path(__file__).parent
+
+Contents = dict[Path, bytes | None]
+
+
+class Editor(Protocol):
+    """Adds one thing to a file of an agent and removes it; both return equal bytes if there is nothing to do."""
+
+    def merge(self, data: bytes | None) -> bytes: ...
+
+    def strip(self, data: bytes, original: bytes | None = None) -> bytes: ...
+
+
+class Part(NamedTuple):
+    """One thing in one file; a part that is not wanted is removed if it is there."""
+
+    kind: str  # hooks, mcp, instructions or skill
+    path: Path
+    root: Path  # folder that the path must not leave by a link
+    shown: str
+    editor: Editor
+    is_wanted: bool = True
+
+
+class FileChange(NamedTuple):
+    """A file that changes; None means that it does not exist."""
+
+    path: Path
+    shown: str
+    before: bytes | None
+    after: bytes | None
+    original: bytes | None  # the file without anything of ralphdeck
+
+
+class AgentPlan(NamedTuple):
+    """The changes for one agent; none if there is a problem."""
+
+    agent: str
+    changes: tuple[FileChange, ...] = ()
+    problem: str = ""
+    is_connected: bool = False  # whether any file has something of ralphdeck for this agent
+    notes: tuple[str, ...] = ()
+
+
+class Target(Struct, frozen=True):
+    """Where and what to connect."""
+
+    project: Path
+    program: str = "ralphdeck"  # as an agent's shell finds it
+    is_global: bool = False
+    has_mcp: bool = True  # without it, MCP entries are left as they are
+
+    def hook_command(self, agent: str) -> str:
+        return f"{shlex.quote(self.program)} hook --agent {agent}"
+
+
+def detect(project: Path) -> Iterator[str]:
+    """Yield the agents that are installed or used in the project; starts no process."""
+    for agent, connection in CONNECTIONS.items():
+        has_program = any(shutil.which(name) for name in connection.programs)
+        if (
+            has_program
+            or any(os.path.lexists(project / mark) for mark in connection.marks)
+            or connection.home_folder().is_dir()
+        ):
+            yield agent
+
+
+def parts_of(agent: str, target: Target) -> list[Part]:
+    """List everything that connects an agent, in the order in which it is written."""
+    connection = CONNECTIONS[agent]
+    parts = []
+    if connection.hooks is not None:
+        file = connection.hooks
+        command = target.hook_command(agent)
+        entries = {event: fill(file.entries.get(event, file.entry), hook=command) for event in AGENTS[agent].events}
+        parts.append(_part("hooks", file, connection, target, HookEntries(entries, file.document)))
+    mcp = connection.mcp
+    entry = fill(mcp.entry, program=target.program)
+    editor = TomlTable(mcp.key, entry) if mcp.project.endswith(".toml") else McpEntry(mcp.key, entry, mcp.document)
+    parts.append(_part("mcp", mcp, connection, target, editor))
+    if not target.is_global:
+        parts += _instructions(connection, target)
+    if connection.skill is not None:
+        text = (_TEXTS / "skill.md").read_text("utf-8")
+        parts.append(_part("skill", connection.skill, connection, target, OwnFile(text)))
+    return [part for part in parts if part is not None]
+
+
+def plan_connect(agents: Iterable[str], target: Target, points: Mapping[str, RestorePoint]) -> list[AgentPlan]:
+    """Plan to connect agents, in the order of the table."""
+    named, pending, plans = set(agents), Contents(), []
+    for agent in CONNECTIONS:
+        if agent not in named:
+            continue
+        notes: list[str] = []
+        local = Contents(pending)
+        try:
+            parts = _wanted_parts(agent, target, local, notes)
+            changes, has_own = _merge_all(parts, local, points)
+        except BadInput as error:
+            plans.append(AgentPlan(agent, problem=str(error)))
+            continue
+        pending = local
+        plans.append(AgentPlan(agent, changes, "", has_own, tuple(notes)))
+    return plans
+
+
+def plan_remove(agents: Iterable[str], target: Target, points: Mapping[str, RestorePoint]) -> list[AgentPlan]:
+    """Plan to remove everything of ralphdeck from the files of agents, but not what a remaining agent uses."""
+    named, pending, plans = [agent for agent in CONNECTIONS if agent in set(agents)], Contents(), []
+    used = {
+        part.path
+        for agent in CONNECTIONS
+        if agent not in named and is_connected(agent, target)
+        for part in parts_of(agent, target)
+        if part.is_wanted
+    }
+    for agent in named:
+        local = Contents(pending)
+        try:
+            parts = [part for part in parts_of(agent, target) if part.path not in used]
+            changes = _strip_all(parts, local, points, CONNECTIONS[agent])
+        except BadInput as error:
+            plans.append(AgentPlan(agent, problem=str(error)))
+            continue
+        pending = local
+        plans.append(AgentPlan(agent, changes, "", bool(changes), _orphaned(agent, named, target)))
+    return plans
+
+
+def is_connected(agent: str, target: Target) -> bool:
+    """Return whether a file of the agent has its hooks or MCP server; False if the file cannot be read."""
+    for part in parts_of(agent, target):
+        if part.kind in {"hooks", "mcp"}:
+            try:
+                data = read_part(part.path, part.root)
+                if data is not None and part.editor.strip(data) != data:
+                    return True
+            except BadInput:
+                continue
+    return False
+
+
+def read_part(path: Path, root: Path) -> bytes | None:
+    """Read a file of an agent; None if it does not exist. BadInput for links, folders, and files that are too long."""
+    for place in reversed([path, *path.parents]):
+        if not place.is_relative_to(root) or place == root:
+            continue
+        try:
+            mode = place.lstat().st_mode
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise BadInput(f"cannot be read: {error.strerror}") from None
+        if stat.S_ISLNK(mode):
+            name = "" if place == path else f"{place.relative_to(root)} "
+            raise BadInput(f"{name}is a link, which is not followed; add the entries by hand (see --print)")
+        if place != path and not stat.S_ISDIR(mode):
+            raise BadInput(f"{place.relative_to(root)} is not a folder")
+    read = read_file(path, root, MAX_BYTES)
+    if isinstance(read, Problem):
+        raise BadInput(read.message)
+    return read.data if isinstance(read, RawFile) else None
+
+
+def _part(kind: str, file: FilePaths, connection: Connection, target: Target, editor: Editor) -> Part | None:
+    path = file.user if target.is_global else file.project
+    if not path:
+        return None
+    absolute, root = connection.resolve(path, target.project)
+    return Part(kind, absolute, root, _shown(absolute, target), editor)
+
+
+def _shown(path: Path, target: Target) -> str:
+    if not target.is_global and path.is_relative_to(target.project):
+        return path.relative_to(target.project).as_posix()
+    return f"~/{path.relative_to(Path.home())}" if path.is_relative_to(Path.home()) else str(path)
+
+
+def _instructions(connection: Connection, target: Target) -> Iterator[Part]:
+    """Yield the section in the agent's file, or in AGENTS.md if that file imports it."""
+    editor = Block((_TEXTS / "section.md").read_text("utf-8"))
+    own = target.project / connection.instructions
+    if connection.instructions != _SHARED:
+        imports = _imports_shared(own, target.project)
+        if imports and not own.is_symlink():
+            yield Part("instructions", own, target.project, _shown(own, target), editor, is_wanted=False)
+        if imports:
+            own = target.project / _SHARED
+    yield Part("instructions", own, target.project, _shown(own, target), editor)
+
+
+def _imports_shared(file: Path, project: Path) -> bool:
+    try:
+        if file.is_symlink():
+            return file.resolve() == (project / _SHARED).resolve()
+        data = read_part(file, project)
+        return data is not None and _IMPORT.search(decode_text(data)) is not None
+    except (BadInput, OSError, RuntimeError):
+        return False  # reported when the file is planned
+
+
+def _wanted_parts(agent: str, target: Target, contents: Contents, notes: list[str]) -> Iterator[Part]:
+    connection = CONNECTIONS[agent]
+    other = connection.runs_hooks_of
+    is_shared = bool(other) and not target.is_global and _has_hooks(other, target, contents)
+    for part in parts_of(agent, target):
+        if part.kind == "mcp" and not target.has_mcp:
+            continue
+        if part.kind == "hooks" and is_shared:
+            condition = f", if {connection.runs_them_if}" if connection.runs_them_if else ""
+            notes.append(
+                f"{AGENTS[agent].title} runs the hooks of {AGENTS[other].title} too{condition}: none are added"
+            )
+            part = part._replace(is_wanted=False)
+        yield part
+    if target.is_global and target.has_mcp and connection.mcp.by_hand:
+        notes.append(f"For the MCP server in all projects: {fill(connection.mcp.by_hand, program=target.program)}")
+
+
+def _has_hooks(agent: str, target: Target, contents: Contents) -> bool:
+    for part in parts_of(agent, target):
+        if part.kind == "hooks":
+            try:
+                data = contents[part.path] if part.path in contents else read_part(part.path, part.root)
+                return data is not None and part.editor.strip(data) != data
+            except BadInput:
+                return False
+    return False
+
+
+def _orphaned(agent: str, removed: Iterable[str], target: Target) -> tuple[str, ...]:
+    """Name the agents that ran the hooks of a removed one."""
+    return tuple(
+        f"{AGENTS[other].title} ran these hooks too; to give it its own: ralphdeck connect {other}"
+        for other, connection in CONNECTIONS.items()
+        if connection.runs_hooks_of == agent
+        and other not in removed
+        and not target.is_global
+        and is_connected(other, target)
+    )
+
+
+def _merge_all(
+    parts: Iterable[Part], contents: Contents, points: Mapping[str, RestorePoint]
+) -> tuple[tuple[FileChange, ...], bool]:
+    """Merge all parts into `contents`; returns the changes, and whether a file already had a part."""
+    listed = list(parts)
+    before, has_own = Contents(), False
+    for part in listed:
+        with _named(part):
+            data = contents[part.path] if part.path in contents else read_part(part.path, part.root)
+            before.setdefault(part.path, data)
+            has_own |= data is not None and part.editor.strip(data) != data
+            if part.is_wanted:
+                contents[part.path] = part.editor.merge(data)
+            else:
+                contents[part.path] = None if data is None else part.editor.strip(data)
+    changes = []
+    for path, old in before.items():
+        own = [part for part in listed if part.path == path]
+        if contents[path] == old:
+            continue
+        with _named(own[0]):
+            _check_writable(path, own[0].root)
+            point = points.get(str(path))
+            if point is not None and point.matches(old):
+                original = point.original
+            else:
+                original = old
+                for part in own:
+                    original = None if original is None else part.editor.strip(original)
+        changes.append(FileChange(path, own[0].shown, old, contents[path], original))
+    return tuple(changes), has_own
+
+
+def _strip_all(
+    parts: Iterable[Part], contents: Contents, points: Mapping[str, RestorePoint], connection: Connection
+) -> tuple[FileChange, ...]:
+    listed = list(parts)
+    changes = []
+    for path in dict.fromkeys(part.path for part in listed):
+        own = [part for part in listed if part.path == path]
+        with _named(own[0]):
+            old = contents[path] if path in contents else read_part(path, own[0].root)
+            if old is None:
+                continue
+            point = points.get(str(path))
+            new: bytes | None = old
+            for part in own:
+                new = part.editor.strip(new or b"", point.original if point else None)
+            if new != old and point is not None and point.matches(old):
+                new = point.original
+            elif new != old and (point is None or point.original is None) and _is_empty(new, connection):
+                new = None
+            contents[path] = new
+            if new != old:
+                _check_writable(path, own[0].root)
+                changes.append(FileChange(path, own[0].shown, old, new, new))
+    return tuple(changes)
+
+
+def _is_empty(data: bytes | None, connection: Connection) -> bool:
+    """Return whether only what a new file has is left."""
+    if data is None or not data.strip():
+        return True
+    documents = [{}, connection.mcp.document, *([connection.hooks.document] if connection.hooks else [])]
+    try:
+        return open_json(data).value in documents
+    except BadInput:
+        return False
+
+
+def _check_writable(path: Path, root: Path) -> None:
+    """Raise BadInput if a file or its folder is read-only."""
+    try:
+        if path.exists() and (not path.stat().st_mode & 0o222 or not os.access(path, os.W_OK)):
+            raise BadInput("is read-only")
+        folder = next(place for place in path.parents if place.exists())
+    except OSError as error:
+        raise BadInput(f"cannot be written: {error.strerror}") from None
+    if not folder.stat().st_mode & 0o222 or not os.access(folder, os.W_OK | os.X_OK):
+        raise BadInput(f"the folder {folder.name if folder != root else folder} is read-only")
+
+
+@contextmanager
+def _named(part: Part) -> Iterator[None]:
+    """Put the name of the file before the message of a BadInput."""
+    try:
+        yield
+    except BadInput as error:
+        raise BadInput(f"{part.shown}: {error}") from None
