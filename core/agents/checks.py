@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import selectors
-import shlex
 import shutil
 import subprocess
 import sys
@@ -18,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from core.agents.agent_table import AGENTS
 from core.agents.connection_table import CONNECTIONS, start_event
-from core.agents.json_entries import hook_commands
+from core.agents.json_entries import SERVER, hook_commands, is_own_server, usable_program
 from core.agents.plan import Target, parts_of, read_part
 from core.base.errors import BadInput
 from core.storage.json_reader import decode_json
@@ -165,13 +164,13 @@ def installed_command(agent: str, target: Target) -> str:
     return ""
 
 
-def is_reachable(command: str) -> bool:
-    """Return whether the program of a hook command exists."""
-    try:
-        program = shlex.split(command)[0]
-    except (ValueError, IndexError):
-        return False
-    return shutil.which(program) is not None
+def installed_server(agent: str, target: Target) -> str:
+    """Return the program of the MCP server in the agent's file; "" for none or an unreadable file."""
+    file = CONNECTIONS[agent].mcp
+    path = file.user if target.is_global else file.project
+    servers = _read(agent, path, target).get(file.key) if path else None
+    entry = servers.get(SERVER) if isinstance(servers, dict) else None
+    return usable_program(entry, "") if is_own_server(entry) else ""
 
 
 def find_obstacles(agent: str, target: Target) -> Iterator[str]:
@@ -191,7 +190,7 @@ def find_obstacles(agent: str, target: Target) -> Iterator[str]:
         hooks = _read(agent, connection.hooks.trusted_in, target).get("hooks")
         state = hooks.get("state") if isinstance(hooks, dict) else None
         if not any(key.startswith(f"{path}:") for key in (state if isinstance(state, dict) else ())):
-            yield f"{AGENTS[agent].title} has not been asked to trust these hooks: {connection.left[0]}"
+            yield f"these hooks are not trusted yet. {connection.left[0]}"
     if agent == "claude":
         yield from _block_cap(target)
 

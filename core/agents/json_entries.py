@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import PurePath
@@ -15,6 +16,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from core.agents.connection_table import fill
 from core.base.errors import BadInput
 from core.storage.json_editor import BadJson, JsonText
 from core.storage.json_reader import decode_json
@@ -26,36 +28,44 @@ _STRING_OR_COMMENT: Final = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<comment>//|/\*)',
 
 
 class HookEntries(Struct, frozen=True):
-    """The hooks of an agent, one entry for each event."""
+    """The hooks of an agent, one entry for each event, with `{hook}` for the command line.
+
+    Entries that run another installation of ralphdeck are up to date as long as that program exists, because a team
+    shares the file.
+    """
 
     entries: Mapping[str, Mapping[str, Any]]
     document: Mapping[str, Any]
+    program: str
+    arguments: str
 
     def merge(self, data: bytes | None) -> bytes:
         """Add the missing entries, and replace outdated ones; BadInput if the file has another form."""
         if is_blank(data):
-            return new_document({**self.document, _HOOKS: {event: [one] for event, one in self.entries.items()}})
+            return new_document({**self.document, _HOOKS: self._wanted(self.program)})
         assert data is not None
         document = open_json(data)
         for key, value in self.document.items():
             if document.value.setdefault(key, value) != value:
                 raise BadInput(f"{key} is {document.value[key]!r}; only {value!r} is supported")
         hooks = self._hooks(document)
-        if hooks is not None and self._is_current(hooks):
+        present = next((_split(command)[0] for command in hook_commands(document.value)), "")
+        wanted = self._wanted(present if present and shutil.which(present) else self.program)
+        if hooks is not None and _own_entries(hooks) == wanted:
             return data
         document = open_json(data)
         for key, value in self.document.items():
             if key not in document.value:
                 document.set((), key, value)
         if hooks is None:
-            document.set((), _HOOKS, {event: [entry] for event, entry in self.entries.items()})
+            document.set((), _HOOKS, wanted)
             return document.encode()
         self._remove(document)
-        for event, entry in self.entries.items():
+        for event, entries in wanted.items():
             if event in document.value[_HOOKS]:
-                document.append((_HOOKS, event), entry)
+                document.append((_HOOKS, event), entries[0])
             else:
-                document.set((_HOOKS,), event, [entry])
+                document.set((_HOOKS,), event, entries)
         return document.encode()
 
     def strip(self, data: bytes, original: bytes | None = None) -> bytes:
@@ -85,11 +95,9 @@ class HookEntries(Struct, frozen=True):
                 raise BadInput(f"{_HOOKS}.{event} is not a list")
         return hooks
 
-    def _is_current(self, hooks: Mapping[str, Any]) -> bool:
-        found: dict[str, list[Any]] = {}
-        for event, index, _ in _own_hooks(hooks):
-            found.setdefault(event, []).append(hooks[event][index])
-        return found == {event: [entry] for event, entry in self.entries.items()}
+    def _wanted(self, program: str) -> dict[str, list[Any]]:
+        command = f"{shlex.quote(program)} {self.arguments}"
+        return {event: [fill(entry, hook=command)] for event, entry in self.entries.items()}
 
     def _remove(self, document: JsonText) -> list[str]:
         """Remove the entries of ralphdeck; returns the events that had one."""
@@ -105,28 +113,31 @@ class HookEntries(Struct, frozen=True):
 
 
 class McpEntry(Struct, frozen=True):
-    """The MCP server in the object `key` of a JSON file."""
+    """The MCP server in the object `key` of a JSON file, with `{program}` in its entry; see `HookEntries`."""
 
     key: str
     entry: Mapping[str, Any]
     document: Mapping[str, Any]
+    program: str
 
     def merge(self, data: bytes | None) -> bytes:
         """Add the server, or bring it up to date; keys that others added to it stay."""
+        wanted = fill(self.entry, program=self.program)
         if is_blank(data):
-            return new_document({**self.document, self.key: {SERVER: self.entry}})
+            return new_document({**self.document, self.key: {SERVER: wanted}})
         assert data is not None
         document = open_json(data)
         servers = self._servers(document)
         if servers is None:
-            document.set((), self.key, {SERVER: self.entry})
+            document.set((), self.key, {SERVER: wanted})
             return document.encode()
         present = servers.get(SERVER)
-        if isinstance(present, dict) and all(present.get(key) == value for key, value in self.entry.items()):
-            return data
-        if SERVER in servers and not _is_own_server(present):
+        if SERVER in servers and not is_own_server(present):
             raise BadInput(f"{self.key}.{SERVER} exists and is another server; rename it")
-        document.set((self.key,), SERVER, {**_object(present), **self.entry})
+        wanted = fill(self.entry, program=usable_program(present, self.program))
+        if isinstance(present, dict) and all(present.get(key) == value for key, value in wanted.items()):
+            return data
+        document.set((self.key,), SERVER, {**_object(present), **wanted})
         return document.encode()
 
     def strip(self, data: bytes, original: bytes | None = None) -> bytes:
@@ -135,7 +146,7 @@ class McpEntry(Struct, frozen=True):
             return data
         document = open_json(data)
         servers = self._servers(document)
-        if servers is None or not _is_own_server(servers.get(SERVER)):
+        if servers is None or not is_own_server(servers.get(SERVER)):
             return data
         document.remove((self.key, SERVER))
         if not document.value[self.key] and self.key not in _parsed(original):
@@ -175,8 +186,16 @@ def is_blank(data: bytes | None) -> bool:
 
 
 def new_document(value: Mapping[str, Any]) -> bytes:
-    """Write a new JSON file."""
-    return f"{json.dumps(value, indent=2, ensure_ascii=False)}\n".encode()
+    """Write a new JSON file, with one line for each hook or server."""
+    return f"{_dump(value, 2)}\n".encode()
+
+
+def _dump(value: Any, levels: int, indent: str = "") -> str:
+    if not levels or not isinstance(value, Mapping):
+        return json.dumps(value, ensure_ascii=False)
+    inner = f"{indent}  "
+    members = (f"{inner}{json.dumps(key)}: {_dump(item, levels - 1, inner)}" for key, item in value.items())
+    return "{\n" + ",\n".join(members) + f"\n{indent}}}"
 
 
 def is_hook_command(entry: Mapping[str, Any]) -> bool:
@@ -214,10 +233,27 @@ def _own_hooks(hooks: Mapping[str, Any]) -> Iterator[tuple[str, int, int | None]
                     yield event, index, number
 
 
-def _is_own_server(entry: Any) -> bool:
+def _own_entries(hooks: Mapping[str, Any]) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for event, index, _ in _own_hooks(hooks):
+        found.setdefault(event, []).append(hooks[event][index])
+    return found
+
+
+def is_own_server(entry: Any) -> bool:
+    """Return whether the entry of an MCP server starts ralphdeck."""
+    return PurePath(_server_program(entry)).name == _PROGRAM
+
+
+def usable_program(entry: Any, program: str) -> str:
+    """Return the program of an MCP server if it exists, else `program`."""
+    present = _server_program(entry)
+    return present if present and shutil.which(present) else program
+
+
+def _server_program(entry: Any) -> str:
     command = _object(entry).get("command")
-    words = [command] if isinstance(command, str) else _texts(command)
-    return bool(words) and PurePath(words[0]).name == _PROGRAM
+    return command if isinstance(command, str) else next(iter(_texts(command)), "")
 
 
 def _comment_line(data: bytes) -> int:

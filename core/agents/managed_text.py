@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, Final
 
 from msgspec import Struct
 
+from core.agents.connection_table import fill
+from core.agents.json_entries import SERVER, usable_program
 from core.base.errors import BadInput
 
 _VERSION: Final = "v1"
@@ -35,7 +38,7 @@ class Block(Struct, frozen=True):
         content = decode_text(data or b"")
         newline = "\r\n" if "\r\n" in content else "\n"
         wanted = self._written().replace("\n", newline)
-        found = self._find(content)
+        found = self.find(content)
         if found is None:
             lead = newline if content and not content.endswith("\n") else ""
             gap = newline if content.strip() else ""
@@ -47,7 +50,7 @@ class Block(Struct, frozen=True):
     def strip(self, data: bytes, _original: bytes | None = None) -> bytes:
         """Remove the block, and the empty line before it if nothing follows."""
         content = decode_text(data)
-        found = self._find(content)
+        found = self.find(content)
         if found is None:
             return data
         before, after = content[: found[0].start()], content[found[0].end() :]
@@ -60,7 +63,7 @@ class Block(Struct, frozen=True):
         begin = f"{self.opening}BEGIN ralphdeck {_VERSION} hash:{text_digest(text)}{self.closing}"
         return f"{begin}\n{text}\n{self.opening}END ralphdeck{self.closing}\n"
 
-    def _find(self, content: str) -> tuple[re.Match[str], str | None, str] | None:
+    def find(self, content: str) -> tuple[re.Match[str], str | None, str] | None:
         """Return the block with its hash and text; BadInput if its marks are not one pair."""
         opening, closing = re.escape(self.opening), re.escape(self.closing)
         begin = rf"^{opening}BEGIN ralphdeck\b[^\r\n]*{closing}\r?$"
@@ -108,33 +111,31 @@ class TomlTable(Struct, frozen=True):
     """A table of a TOML file, in a marked block at its end; tomllib checks the file before and after."""
 
     key: str
-    entry: dict[str, Any]
-    name: str = "ralphdeck"
+    entry: Mapping[str, Any]  # with `{program}`
+    program: str
 
     def merge(self, data: bytes | None) -> bytes:
         """Add the block, or bring it up to date; BadInput if the file is invalid or has another such table."""
         before = parse_toml(data or b"")
-        present = before.get(self.key, {})
-        if not isinstance(present, dict):
+        servers = before.get(self.key, {})
+        if not isinstance(servers, dict):
             raise BadInput(f"{self.key} is not a table")
-        if self.name in present and not self._block().has_block(data or b""):
-            if present[self.name] == self.entry:
-                return data or b""
-            raise BadInput(f"[{self.key}.{self.name}] exists and was not written by ralphdeck; remove it")
-        if present.get(self.name) == self.entry:
-            return data or b""
-        merged = self._block().merge(self.strip(data) if data else data)
-        after = parse_toml(merged)
-        expected = {**before, self.key: {**present, self.name: self.entry}}
-        if after != expected:
-            raise BadInput(f"[{self.key}.{self.name}] cannot be added without changing other tables")
+        present = servers.get(SERVER)
+        wanted = fill(self.entry, program=usable_program(present, self.program))
+        if data is not None and present == wanted:
+            return data
+        if SERVER in servers and self.strip(data or b"") == data:
+            raise BadInput(f"{self._header()} exists and was not written by ralphdeck; remove it")
+        merged = self._block(wanted).merge(self.strip(data) if data else data)
+        if parse_toml(merged) != {**before, self.key: {**servers, SERVER: wanted}}:
+            raise BadInput(f"{self._header()} cannot be added without changing other tables")
         return merged
 
     def strip(self, data: bytes, _original: bytes | None = None) -> bytes:
         """Remove the lines of the block; tables that the agent wrote between its marks stay."""
         parse_toml(data)
         content = decode_text(data)
-        found = self._block()._find(content)
+        found = _TOML_MARKS.find(content)
         if found is None:
             return data
         block = found[0]
@@ -146,22 +147,20 @@ class TomlTable(Struct, frozen=True):
             end = next((n for n in range(header + 1, len(lines)) if lines[n].lstrip().startswith("[")), len(lines))
             others = "".join([*lines[:header], *lines[end:]])
         if not others.strip():
-            return self._block().strip(data)
+            return _TOML_MARKS.strip(data)
         stripped = (content[: block.start()] + others + content[block.end() :]).encode()
         parse_toml(stripped)
         return stripped
 
     def _header(self) -> str:
-        return f"[{self.key}.{self.name}]"
+        return f"[{self.key}.{SERVER}]"
 
-    def _block(self) -> _TomlBlock:
-        lines = [f"{name} = {_toml_value(value)}" for name, value in self.entry.items()]
-        return _TomlBlock("\n".join((self._header(), *lines)), "# ", "")
+    def _block(self, entry: Mapping[str, Any]) -> Block:
+        lines = [f"{name} = {_toml_value(value)}" for name, value in entry.items()]
+        return Block("\n".join((self._header(), *lines)), "# ", "")
 
 
-class _TomlBlock(Block, frozen=True):
-    def has_block(self, data: bytes) -> bool:
-        return self._find(decode_text(data)) is not None
+_TOML_MARKS: Final = Block("", "# ", "")
 
 
 def decode_text(data: bytes) -> str:

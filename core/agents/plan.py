@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 import stat
 from collections.abc import Iterable, Iterator, Mapping
@@ -68,7 +67,7 @@ class AgentPlan(NamedTuple):
     agent: str
     changes: tuple[FileChange, ...] = ()
     problem: str = ""
-    is_connected: bool = False  # whether any file has something of ralphdeck for this agent
+    is_connected: bool = False  # whether the agent's files have hooks or the MCP server of ralphdeck
     notes: tuple[str, ...] = ()
 
 
@@ -79,9 +78,6 @@ class Target(Struct, frozen=True):
     program: str = "ralphdeck"  # as an agent's shell finds it
     is_global: bool = False
     has_mcp: bool = True  # without it, MCP entries are left as they are
-
-    def hook_command(self, agent: str) -> str:
-        return f"{shlex.quote(self.program)} hook --agent {agent}"
 
 
 def detect(project: Path) -> Iterator[str]:
@@ -102,12 +98,13 @@ def parts_of(agent: str, target: Target) -> list[Part]:
     parts = []
     if connection.hooks is not None:
         file = connection.hooks
-        command = target.hook_command(agent)
-        entries = {event: fill(file.entries.get(event, file.entry), hook=command) for event in AGENTS[agent].events}
-        parts.append(_part("hooks", file, connection, target, HookEntries(entries, file.document)))
+        entries = {event: file.entries.get(event, file.entry) for event in AGENTS[agent].events}
+        hooks = HookEntries(entries, file.document, target.program, f"hook --agent {agent}")
+        parts.append(_part("hooks", file, connection, target, hooks))
     mcp = connection.mcp
-    entry = fill(mcp.entry, program=target.program)
-    editor = TomlTable(mcp.key, entry) if mcp.project.endswith(".toml") else McpEntry(mcp.key, entry, mcp.document)
+    editor: Editor = McpEntry(mcp.key, mcp.entry, mcp.document, target.program)
+    if mcp.project.endswith(".toml"):
+        editor = TomlTable(mcp.key, mcp.entry, target.program)
     parts.append(_part("mcp", mcp, connection, target, editor))
     if not target.is_global:
         parts += _instructions(connection, target)
@@ -127,12 +124,12 @@ def plan_connect(agents: Iterable[str], target: Target, points: Mapping[str, Res
         local = Contents(pending)
         try:
             parts = _wanted_parts(agent, target, local, notes)
-            changes, has_own = _merge_all(parts, local, points)
+            changes = _merge_all(parts, local, points)
         except BadInput as error:
             plans.append(AgentPlan(agent, problem=str(error)))
             continue
         pending = local
-        plans.append(AgentPlan(agent, changes, "", has_own, tuple(notes)))
+        plans.append(AgentPlan(agent, changes, "", is_connected(agent, target), tuple(notes)))
     return plans
 
 
@@ -272,17 +269,13 @@ def _orphaned(agent: str, removed: Iterable[str], target: Target) -> tuple[str, 
     )
 
 
-def _merge_all(
-    parts: Iterable[Part], contents: Contents, points: Mapping[str, RestorePoint]
-) -> tuple[tuple[FileChange, ...], bool]:
-    """Merge all parts into `contents`; returns the changes, and whether a file already had a part."""
-    listed = list(parts)
-    before, has_own = Contents(), False
+def _merge_all(parts: Iterable[Part], contents: Contents, points: Mapping[str, RestorePoint]) -> tuple[FileChange, ...]:
+    """Merge all parts into `contents`; returns the changes."""
+    listed, before = list(parts), Contents()
     for part in listed:
         with _named(part):
             data = contents[part.path] if part.path in contents else read_part(part.path, part.root)
             before.setdefault(part.path, data)
-            has_own |= data is not None and part.editor.strip(data) != data
             if part.is_wanted:
                 contents[part.path] = part.editor.merge(data)
             else:
@@ -302,7 +295,7 @@ def _merge_all(
                 for part in own:
                     original = None if original is None else part.editor.strip(original)
         changes.append(FileChange(path, own[0].shown, old, contents[path], original))
-    return tuple(changes), has_own
+    return tuple(changes)
 
 
 def _strip_all(

@@ -18,6 +18,7 @@ from core.base.errors import ProjectNotFound, RalphdeckError
 from core.base.text import plural, visible_line
 from core.cli.groups import Program
 from core.cli.render.output import Column, end, line, print_table, remark, respond
+from core.cli.support.connection_checks import ERROR, NOTE, OK, WARNING, Found, check_connections
 from core.cli.support.options import ReadingCommand, invocation
 from core.cli.support.project import chosen_project, configured_decider, open_project, read_configuration
 from core.records.findings import Finding, Severity
@@ -31,10 +32,6 @@ if TYPE_CHECKING:
     from core.sources.configuration import Configuration, SettingValue
     from core.state.project_state import ProjectState
 
-OK: Final = "ok"
-NOTE: Final = "note"
-WARNING: Final = "warning"
-ERROR: Final = "error"
 _COLOURS: Final = {OK: "green", WARNING: "yellow", ERROR: "red"}
 _INOTIFY: Final = Path("/proc/sys/fs/inotify")
 _PACKAGES: Final = ("textual", "rich", "click", "watchdog", "tinydb", "msgspec", "numpy", "scipy", "google-re2")
@@ -51,12 +48,9 @@ class Check(NamedTuple):
     text: str
 
 
-Found = tuple[str, str, str]  # Name, status and text of a check.
-
-
 @click.command(cls=ReadingCommand)
 def doctor() -> None:
-    """Check the files of a project, the terminal and the file watcher; print all paths and settings.
+    """Check the files of a project, connected agents, the terminal and the file watcher; print all paths and settings.
 
     The source of each setting is shown: aiwg.yml, .aiwg/config.yml or the default. Only the first of the two files that
     has settings is read. The dashboard reads the settings when it starts.
@@ -94,6 +88,7 @@ def doctor() -> None:
             ("evidence", (*_evidence(view, doubts), _metrics(paths, view))),
             ("semantic search", _vectors(project)),
             ("curation", _curation(paths, view.snapshot, view.settings)),
+            ("agents", check_connections(paths)),
             ("watch", _watch(paths)),
             ("settings", _settings(configuration)),
             ("files", [_file("cache", cache_file(paths.project))]),

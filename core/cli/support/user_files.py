@@ -1,4 +1,4 @@
-"""Files of ralphdeck outside of projects: state and keymap, and the path of the log."""
+"""Files of ralphdeck outside of projects: state, keymap, restore points of agents' files, and the path of the log."""
 
 from __future__ import annotations
 
@@ -30,6 +30,10 @@ def last_visit(project: Path) -> datetime | None:
 
 def keymap_file() -> Path:
     return platformdirs.user_config_path(APP) / "keymap.toml"
+
+
+def restore_points_file() -> Path:
+    return platformdirs.user_state_path(APP) / "connections.json"
 
 
 def log_file() -> Path:

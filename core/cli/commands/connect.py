@@ -1,0 +1,271 @@
+"""`ralphdeck connect`: add hooks, MCP server, skill and instructions to the files of coding agents."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from core.agents.agent_table import AGENTS
+from core.base.errors import RalphdeckError, ReadOnly
+from core.base.text import plural
+from core.cli.render.output import STRICT_EXIT, line, remark, respond
+from core.cli.support.options import Command, invocation
+from core.cli.support.project import chosen_project, is_readonly
+from core.cli.support.user_files import restore_points_file
+
+if TYPE_CHECKING:
+    from core.agents.checks import Answer
+    from core.agents.plan import AgentPlan, Target
+
+_STALE_EXIT: Final = 1
+_CURRENT: Final = "current"
+_STALE: Final = "stale"
+_ABSENT: Final = "absent"
+_BROKEN: Final = "broken"
+_COLOURS: Final = {_CURRENT: "green", _STALE: "yellow", _ABSENT: "yellow", _BROKEN: "red"}
+
+
+@click.command(cls=Command)
+@click.argument("agents", metavar="[AGENT]...", nargs=-1, type=click.Choice([*AGENTS, "all"]))
+@click.option("--check", is_flag=True, help="Only check: exit code 0 up to date, 1 missing or outdated, 3 broken.")
+@click.option("--remove", is_flag=True, help="Remove everything that was added; restores the files.")
+@click.option("--print", "prints", is_flag=True, help="Print the entries, to add them by hand; write nothing.")
+@click.option("--global", "is_global", is_flag=True, help="Use the user's files instead of those of the project.")
+@click.option("--yes", is_flag=True, help="Write without a question.")
+@click.option("--no-mcp", is_flag=True, help="Leave the MCP server out. It is left out without the extra mcp too.")
+def connect(
+    agents: Sequence[str], check: bool, remove: bool, prints: bool, is_global: bool, yes: bool, no_mcp: bool
+) -> None:
+    """Connect coding agents to the project, so that they get lessons and their sessions are recorded.
+
+    Shows the change of each file, asks once, writes, and runs the hook with a sample event. Everything else in the
+    files stays as it is. A file that cannot be changed safely is reported, and then no file of that agent is changed.
+    Without AGENT, connects the agents that are in use; --check and --remove take the connected ones.
+
+    Without a terminal nothing is written unless --yes is given, and the exit code is 1 if there is something to write.
+
+    \b
+    Examples:
+      ralphdeck connect claude
+      ralphdeck connect claude codex --yes
+      ralphdeck connect --check          (in CI)
+      ralphdeck connect claude --remove
+    """
+    if check + remove + prints > 1:
+        raise click.UsageError("give only one of --check, --remove and --print")
+    from core.agents.checks import find_program, has_mcp_extra
+    from core.agents.plan import Target, plan_connect, plan_remove
+    from core.agents.restore_points import load_points
+
+    project = Path.cwd() if is_global else chosen_project().project.resolve()
+    has_mcp = not no_mcp and (has_mcp_extra() or remove)
+    program = "ralphdeck" if remove else find_program()
+    target = Target(project, program, is_global, has_mcp)
+    named = _chosen_agents(agents, target, is_connected_only=check or remove)
+    points = load_points(restore_points_file())
+    plans = plan_remove(named, target, points) if remove else plan_connect(named, target, points)
+    if prints:
+        _respond(plans, target, {}, lambda: _print_entries(named, target))
+        return
+    if check:
+        answers = {plan.agent: one for plan in plans if plan.is_connected and (one := _try(plan.agent, target))}
+        _respond(plans, target, answers, lambda: _print_checks(plans, answers))
+        click.get_current_context().exit(_check_exit(plans, answers))
+    if not has_mcp and not no_mcp:
+        plans = [plan._replace(notes=(*plan.notes, _MCP_NOTE)) for plan in plans]
+    _change(plans, target, is_removal=remove, yes=yes)
+
+
+_MCP_NOTE: Final = "The MCP server is left out; for it: pip install 'ralphdeck[mcp]', then connect again"
+
+
+def _chosen_agents(named: Sequence[str], target: Target, *, is_connected_only: bool) -> list[str]:
+    from core.agents.plan import detect, is_connected
+
+    if "all" in named:
+        return [*AGENTS]
+    if named:
+        return [*dict.fromkeys(named)]
+    if is_connected_only:
+        return [agent for agent in AGENTS if is_connected(agent, target)]
+    found = [*detect(target.project)]
+    if not invocation().as_json:
+        titles = ", ".join(AGENTS[agent].title for agent in found) or "none"
+        others = ", ".join(agent for agent in AGENTS if agent not in found)
+        remark(f"Agents in use: {titles}{f'; not found: {others}' if others else ''}")
+    return found
+
+
+def _change(plans: list[AgentPlan], target: Target, *, is_removal: bool, yes: bool) -> None:
+    """Show the changes, ask, write, and report."""
+    from core.agents.apply import apply_plan
+
+    as_json = invocation().as_json
+    count = sum(len(plan.changes) for plan in plans)
+    if not as_json:
+        for plan in plans:
+            _print_plan(plan)
+    may_write = bool(count) and (yes or (not as_json and _confirm(count)))
+    failed: list[AgentPlan] = []
+    if may_write:
+        if is_readonly():
+            raise ReadOnly("read-only: nothing is written; start without --readonly and RALPHDECK_READONLY")
+        for number, plan in enumerate(plans):
+            try:
+                apply_plan(plan, restore_points_file())
+            except RalphdeckError as error:
+                plans[number] = plan._replace(changes=(), problem=str(error))
+                failed.append(plans[number])
+    answers = {}
+    if not is_removal and (may_write or not count):
+        connected = [plan.agent for plan in plans if not plan.problem]
+        answers = {agent: one for agent in connected if (one := _try(agent, target))}
+    _respond(
+        plans, target, answers, lambda: _print_result(plans, failed, answers, is_removal, may_write), written=may_write
+    )
+    if (count and not may_write) or any(plan.problem for plan in plans) or any(one.problem for one in answers.values()):
+        click.get_current_context().exit(1)
+
+
+def _confirm(count: int) -> bool:
+    if not (sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()):
+        remark("Nothing was written, because there is no terminal to ask on; to write: --yes")
+        return False
+    if click.confirm(f"Write {plural(count, 'file')}?"):
+        return True
+    remark("Nothing was written")
+    return False
+
+
+def _try(agent: str, target: Target) -> Answer | None:
+    from core.agents.checks import installed_command, try_hook
+
+    command = installed_command(agent, target)
+    return try_hook(agent, command, target.project) if command else None
+
+
+def _print_plan(plan: AgentPlan) -> None:
+    line((AGENTS[plan.agent].title, "bold"))
+    if plan.problem:
+        line("  ", (f"not changed: {plan.problem}", "red"))
+        return
+    if not plan.changes:
+        line("  nothing to change")
+    for change in plan.changes:
+        for text in _difference(change.shown, change.before, change.after):
+            colour = {"+": "green", "-": "red", "@": "cyan"}.get(text[:1], "")
+            line("  ", (text, colour))
+
+
+def _difference(name: str, before: bytes | None, after: bytes | None) -> Iterator[str]:
+    if after is None:
+        yield from (f"--- {name}", "+++ (deleted)")
+        return
+    old, new = (data.decode(errors="replace").splitlines() if data else [] for data in (before, after))
+    from_name = name if before is not None else "(new file)"
+    lines = [*difflib.unified_diff(old, new, from_name, name, lineterm="", n=2)]
+    yield from lines or [f"--- {from_name}", f"+++ {name}"]
+
+
+def _print_result(
+    plans: Sequence[AgentPlan],
+    failed: Sequence[AgentPlan],
+    answers: dict[str, Answer],
+    is_removal: bool,
+    is_written: bool,
+) -> None:
+    from core.agents.connection_table import CONNECTIONS
+
+    for plan in failed:
+        line((f"{AGENTS[plan.agent].title} not changed: {plan.problem}", "red"))
+    if is_removal and not plans:
+        remark("No agent is connected")
+    for plan in plans:
+        title = AGENTS[plan.agent].title
+        if is_written and plan.changes:
+            line(f"{'Disconnected' if is_removal else 'Connected'} {title}: {plural(len(plan.changes), 'file')}")
+        if plan.agent in answers:
+            _print_answer(title, answers[plan.agent])
+        for note in plan.notes:
+            line(f"  {note}")
+        if not is_removal and is_written and not plan.problem:
+            for text in CONNECTIONS[plan.agent].left:
+                line(f"  Left for you: {text}")
+
+
+def _print_answer(title: str, answer: Answer) -> None:
+    if answer.problem:
+        line("  ", (f"The hook of {title} {answer.problem}", "red"))
+    else:
+        line(f"  The hook answers in {answer.seconds:.2f} s")
+
+
+def _print_entries(agents: Sequence[str], target: Target) -> None:
+    """Print what each file needs, as for a file that does not exist yet."""
+    from core.agents.plan import parts_of
+
+    for agent in agents:
+        for part in parts_of(agent, target):
+            if part.is_wanted and (part.kind != "mcp" or target.has_mcp):
+                line((f"# {AGENTS[agent].title}: {part.shown}", "bold"))
+                for text in part.editor.merge(None).decode().splitlines():
+                    line(text)
+                line("")
+
+
+def _print_checks(plans: Sequence[AgentPlan], answers: dict[str, Answer]) -> None:
+    if not plans:
+        remark("No agent is connected; to connect one: ralphdeck connect claude")
+    for plan in plans:
+        state = _state(plan, answers)
+        files = ", ".join(change.shown for change in plan.changes)
+        texts = [plan.problem, files, answers[plan.agent].problem if plan.agent in answers else ""]
+        details = "; ".join(filter(None, texts))
+        line(f"{AGENTS[plan.agent].title}: ", (state, _COLOURS[state]), f" ({details})" if details else "")
+
+
+def _state(plan: AgentPlan, answers: dict[str, Answer]) -> str:
+    if plan.problem or (plan.agent in answers and answers[plan.agent].problem):
+        return _BROKEN
+    if not plan.changes:
+        return _CURRENT
+    return _STALE if plan.is_connected else _ABSENT
+
+
+def _check_exit(plans: Sequence[AgentPlan], answers: dict[str, Answer]) -> int:
+    states = {_state(plan, answers) for plan in plans}
+    if _BROKEN in states:
+        return STRICT_EXIT
+    return 0 if states == {_CURRENT} else _STALE_EXIT
+
+
+def _respond(
+    plans: Sequence[AgentPlan], target: Target, answers: dict[str, Answer], show: Any, *, written: bool = False
+) -> None:
+    from core.agents.connection_table import CONNECTIONS
+
+    def describe(plan: AgentPlan) -> dict[str, Any]:
+        answer = answers.get(plan.agent)
+        return {
+            "name": plan.agent,
+            "title": AGENTS[plan.agent].title,
+            "state": _CURRENT if written and not plan.problem else _state(plan, answers),
+            "problem": plan.problem or (f"the hook {answer.problem}" if answer and answer.problem else ""),
+            "files": [
+                {
+                    "file": change.shown,
+                    "action": "add" if change.before is None else "delete" if change.after is None else "change",
+                }
+                for change in plan.changes
+            ],
+            "hook_seconds": round(answer.seconds, 3) if answer else None,
+            "notes": plan.notes,
+            "left": CONNECTIONS[plan.agent].left,
+        }
+
+    respond("ConnectDocument", show, agents=[describe(plan) for plan in plans], written=written)

@@ -1,0 +1,80 @@
+"""The checks of `ralphdeck doctor` on the connection of coding agents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from core.agents.agent_table import AGENTS
+from core.base.errors import BadInput
+
+if TYPE_CHECKING:
+    from core.agents.plan import Target
+    from core.config.paths import ProjectPaths
+
+OK: Final = "ok"
+NOTE: Final = "note"
+WARNING: Final = "warning"
+ERROR: Final = "error"
+
+Found = tuple[str, str, str]  # name, status and text of a check
+
+
+def check_connections(paths: ProjectPaths) -> Iterator[Found]:
+    """Check the hooks and MCP servers in the files of the project and of the user."""
+    from core.agents.checks import find_program, installed_server
+    from core.agents.plan import Target, is_connected
+
+    targets = [Target(paths.project.resolve(), is_global=is_global) for is_global in (False, True)]
+    connected = [(agent, target) for agent in AGENTS for target in targets if is_connected(agent, target)]
+    if not connected:
+        yield "connected", NOTE, "no agent; to connect one: ralphdeck connect claude"
+        return
+    try:
+        program = find_program()
+    except BadInput as error:
+        yield "program", ERROR, str(error)
+        return
+    for agent, target in connected:
+        yield from _check_agent(agent, Target(target.project, program, target.is_global))
+    servers = {installed_server(agent, target) for agent, target in connected}
+    for server in sorted(servers - {""}):
+        yield _check_server(server, paths)
+
+
+def _check_agent(agent: str, target: Target) -> Iterator[Found]:
+    from core.agents.checks import find_obstacles, installed_command, try_hook
+    from core.agents.plan import plan_connect
+
+    title = AGENTS[agent].title + (" (user)" if target.is_global else "")
+    command = f"ralphdeck connect {agent}{' --global' if target.is_global else ''}"
+    (plan,) = plan_connect([agent], target, {})
+    if plan.problem:
+        yield title, ERROR, plan.problem
+    elif plan.changes:
+        yield title, WARNING, f"not up to date: {', '.join(one.shown for one in plan.changes)}; run: {command}"
+    hook = installed_command(agent, target)
+    if hook:
+        answer = try_hook(agent, hook, target.project)
+        if answer.problem:
+            yield title, ERROR, f"the hook {answer.problem}; run: {command}"
+        else:
+            yield title, OK, f"the hook answers in {answer.seconds:.2f} s"
+    elif AGENTS[agent].events:
+        notes = "; ".join(plan.notes)
+        yield title, NOTE if notes else WARNING, notes or f"has no hooks; run: {command}"
+    else:
+        yield title, NOTE, "runs no hooks; it is connected by MCP"
+    for obstacle in find_obstacles(agent, target):
+        yield title, WARNING, obstacle
+
+
+def _check_server(program: str, paths: ProjectPaths) -> Found:
+    from core.agents.checks import has_mcp_extra, try_mcp_server
+
+    if not has_mcp_extra():
+        return "MCP server", WARNING, "the extra is not installed; run: pip install 'ralphdeck[mcp]'"
+    answer = try_mcp_server(program, paths.project)
+    if answer.problem:
+        return "MCP server", ERROR, f"{program} mcp {answer.problem}"
+    return "MCP server", OK, f"{program} mcp answers in {answer.seconds:.2f} s"
