@@ -76,12 +76,16 @@ def connect(
         answers = {plan.agent: one for plan in plans if plan.is_connected and (one := _try(plan.agent, target))}
         _respond(plans, target, answers, lambda: _print_checks(plans, answers))
         click.get_current_context().exit(_check_exit(plans, answers))
+    notes = []
     if not has_mcp and not no_mcp:
-        plans = [plan._replace(notes=(*plan.notes, _MCP_NOTE)) for plan in plans]
+        notes.append("The MCP server is left out; for it: pip install 'ralphdeck[mcp]', then connect again")
+    if Path(program).is_absolute() and not is_global:
+        notes.append(
+            "The hooks name ralphdeck by a path of this machine, because a login shell does not find it; for a team, "
+            "put it on the PATH and connect again"
+        )
+    plans = [plan._replace(notes=(*plan.notes, *notes)) for plan in plans]
     _change(plans, target, is_removal=remove, yes=yes)
-
-
-_MCP_NOTE: Final = "The MCP server is left out; for it: pip install 'ralphdeck[mcp]', then connect again"
 
 
 def _chosen_agents(named: Sequence[str], target: Target, *, is_connected_only: bool) -> list[str]:

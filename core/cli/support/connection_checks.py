@@ -35,9 +35,11 @@ def check_connections(paths: ProjectPaths) -> Iterator[Found]:
     except BadInput as error:
         yield "program", ERROR, str(error)
         return
+    servers = set()
     for agent, target in connected:
-        yield from _check_agent(agent, Target(target.project, program, target.is_global))
-    servers = {installed_server(agent, target) for agent, target in connected}
+        server = installed_server(agent, target)
+        servers.add(server)
+        yield from _check_agent(agent, Target(target.project, program, target.is_global, bool(server)))
     for server in sorted(servers - {""}):
         yield _check_server(server, paths)
 
@@ -65,6 +67,8 @@ def _check_agent(agent: str, target: Target) -> Iterator[Found]:
         yield title, NOTE if notes else WARNING, notes or f"has no hooks; run: {command}"
     else:
         yield title, NOTE, "runs no hooks; it is connected by MCP"
+    if not target.has_mcp:
+        yield title, NOTE, "has no MCP server"
     for obstacle in find_obstacles(agent, target):
         yield title, WARNING, obstacle
 

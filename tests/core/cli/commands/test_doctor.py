@@ -20,7 +20,7 @@ def test_a_sound_project(sample: Path, call: Call) -> None:
     assert {check["status"] for check in result.document["checks"]} <= {"ok", "note", "warning", "error"}
     areas = {check["area"] for check in result.document["checks"]}
     places = {"project", "files", "settings"}
-    others = {"records", "evidence", "semantic search", "curation", "watch", "terminal", "texts", "versions"}
+    others = {"records", "evidence", "semantic search", "curation", "agents", "watch", "terminal", "texts", "versions"}
     assert areas == places | others
 
 
@@ -236,3 +236,33 @@ def test_schema_violations_are_listed_with_their_place_and_counted(tmp_path: Pat
     listed = call("patterns", "list", "--json", "--project", tmp_path).document["patterns"]
     assert len(listed) == 8
     assert {one["success_rate"] for one in listed} == {None}
+
+
+def test_connected_agents_are_checked(
+    sample: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def agents() -> list[tuple[str, str, str]]:
+        checks = call("doctor", "--json", "--project", sample).document["checks"]
+        return [(check["name"], check["status"], check["text"]) for check in checks if check["area"] == "agents"]
+
+    program = tmp_path / "bin/ralphdeck"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\ncat >/dev/null\n")
+    program.chmod(0o755)
+    monkeypatch.setattr("sys.argv", [str(program)])
+    monkeypatch.setenv("SHELL", "/bin/false")
+    monkeypatch.setattr("core.agents.checks.has_mcp_extra", lambda: False)
+    assert agents() == [("connected", "note", "no agent; to connect one: ralphdeck connect claude")]
+    assert call("connect", "claude", "codex", "--yes", "--project", sample).code == 0
+    (sample / ".claude/settings.local.json").write_text('{"disableAllHooks": true}')
+    (sample / "CLAUDE.md").unlink()
+    claude, hook, no_server, switch, codex, _, trust = agents()
+    assert claude[:2] == ("Claude Code", "warning") and "not up to date: CLAUDE.md" in claude[2]
+    assert hook[:2] == ("Claude Code", "ok") and "the hook answers in" in hook[2]
+    assert no_server == ("Claude Code", "note", "has no MCP server")
+    assert switch[:2] == ("Claude Code", "warning") and "disableAllHooks" in switch[2]
+    assert codex[:2] == ("Codex", "ok") and trust[1] == "warning" and "not trusted" in trust[2]
+    program.write_text("#!/bin/sh\nexit 1\n")
+    assert [found[1] for found in agents()] == ["warning", "error", "note", "warning", "error", "note", "warning"]
+    program.unlink()
+    assert agents()[0][:2] == ("program", "error")

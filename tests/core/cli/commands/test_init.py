@@ -1,0 +1,66 @@
+"""`ralphdeck init` begins a project in a repository."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.core.cli.conftest import Call
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "shop"
+    (folder / ".git").mkdir(parents=True)
+    (folder / "src").mkdir()
+    monkeypatch.chdir(folder / "src")
+    return folder
+
+
+def test_it_begins_at_the_root_of_the_repository(repository: Path, call: Call) -> None:
+    result = call("init")
+    assert result.code == 0 and (repository / ".aiwg/ralph").is_dir()
+    assert result.out.splitlines() == [
+        f"Project in {repository}/.aiwg",
+        "Added the private files to .gitignore; commit .aiwg to share patterns and decisions with your team",
+        "Next: ralphdeck connect claude   (or codex, gemini, cursor, copilot, opencode)",
+    ]
+    ignored = (repository / ".gitignore").read_text()
+    assert "/.aiwg/ralph/sessions/" in ignored and "/actions.jsonl" in ignored and "patterns" not in ignored
+    assert call("loop", "list").code == 0
+
+
+def test_repeating_it_changes_nothing(repository: Path, call: Call) -> None:
+    (repository / ".gitignore").write_bytes(b"build/\r\n*.log")
+    call("init")
+    first = (repository / ".gitignore").read_bytes()
+    assert first.startswith(b"build/\r\n*.log\r\n\r\n# BEGIN ralphdeck")
+    result = call("init", "--json")
+    assert result.document == {"project": str(repository), "created": False, "ignored": False}
+    assert (repository / ".gitignore").read_bytes() == first
+
+
+def test_it_works_outside_of_git(tmp_path: Path, call: Call) -> None:
+    result = call("init", tmp_path)
+    assert result.code == 0 and "Not in a Git repository" in result.err
+    assert [path.name for path in tmp_path.iterdir()] == [".aiwg"]
+
+
+def test_a_git_ignore_file_that_is_a_link_is_not_followed(repository: Path, tmp_path: Path, call: Call) -> None:
+    (repository / ".gitignore").symlink_to(tmp_path / "outside")
+    result = call("init")
+    assert result.code == 1 and ".gitignore: is a link" in result.err
+    assert not (tmp_path / "outside").exists()
+
+
+@pytest.mark.parametrize("arguments", [["--readonly", "init"], ["init", "missing"]])
+def test_it_fails_without_a_folder_that_may_be_written(repository: Path, call: Call, arguments: list[str]) -> None:
+    assert call(*arguments).code == 1
+    assert not (repository / ".aiwg").exists()
+
+
+def test_a_file_in_place_of_the_folder_is_an_error(repository: Path, call: Call) -> None:
+    (repository / ".aiwg").write_text("x")
+    result = call("init")
+    assert result.code == 1 and "cannot make" in result.err
