@@ -111,10 +111,18 @@ class Changes:
         return {"effects": tuple(effects), "inverse": tuple(inverse)}
 
 
-def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern], *, unattended: bool) -> Draft:
+def extract(
+    batch: Batch,
+    extraction: Extraction,
+    patterns: Mapping[str, Pattern],
+    *,
+    unattended: bool,
+    by_agent: bool = False,
+) -> Draft:
     """Add new patterns, and uses of known patterns, from the accepted proposals.
 
-    `patterns` is the registry by ID. If `unattended`, no person has read the proposals, so Review asks about them.
+    `patterns` is the registry by ID. If `unattended`, no person has read the proposals, so Review asks about them. If
+    `by_agent`, an agent proposed them, so the patterns are not injected before a person has released them.
     """
     changes, source = Changes(), extraction.source_id
     joined: list[str] = []
@@ -142,8 +150,9 @@ def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern
     parts = [plural(len(hashes), "pattern")] if hashes else []
     parts += [f"{plural(len(set(joined)), 'further use')} of known patterns"] if joined else []
     summary = f"extracted {' and '.join(parts)} from {shorten_id(source)}"
-    after = {"patterns": [*hashes], "joined": list(dict.fromkeys(joined)), "found": found}
+    after: dict[str, Any] = {"patterns": [*hashes], "joined": list(dict.fromkeys(joined)), "found": found}
     after |= {"hashes": hashes} if unattended else {}
+    after |= {"proposed": True} if by_agent else {}
     return batch.draft(changes, Verb.EXTRACT, source, summary, after)
 
 

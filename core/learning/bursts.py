@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 UNDATED: Final = datetime.min.replace(tzinfo=UTC)  # placeholder for an unknown time
 _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 _BY: Final = "by "
+AGENT: Final = "mcp:"  # start of the name with which the MCP server signs what an agent reports
 _REPORTING: Final = frozenset({"applied", "outcome", "feedback"})
 
 
@@ -57,8 +58,11 @@ def known_time(at: datetime) -> datetime | None:
 
 
 def source_of(event: Event) -> str:
-    """Return the source of a report: its loop or attempt, or `by NAME` without one."""
-    if event.loop_id:
+    """Return the source of a report: its loop or attempt, or `by NAME` without one.
+
+    What an agent reports through the MCP server has one source, whichever loops it names.
+    """
+    if event.loop_id and not event.by.startswith(AGENT):
         return f"bead {event.loop_id}" if event.loop_id.startswith(_BY) else event.loop_id
     return f"{_BY}{event.by}"
 

@@ -128,11 +128,13 @@ class _State:
             # Quarantine asks for a new review, even of a text that was reviewed before.
             keeps_reviews = known is not None and decision.verb is not Verb.QUARANTINE
             self.arrivals[pattern_id] = UnreviewedText(
-                kind=_ARRIVALS[decision.verb],
+                kind="proposal" if decision.is_proposal else _ARRIVALS[decision.verb],
                 at=decision.at,
                 by=decision.by,
                 decision_id=decision.id,
-                blocks=decision.verb is not Verb.EXTRACT or (known is not None and known.blocks),
+                blocks=decision.verb is not Verb.EXTRACT
+                or decision.is_proposal
+                or (known is not None and known.blocks),
                 reviewed=known.reviewed if known is not None and keeps_reviews else frozenset(),
                 reason=decision.reason,
             )

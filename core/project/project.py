@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,14 +13,18 @@ from core.curation.use_counts import CountResult, record_events
 from core.metrics.derived_files import write_metrics
 from core.project.decisions import DecidingProject
 from core.records.events import INJECTED_REFLECTION, Event, injected_events
+from core.records.extractions import Extraction
 from core.sources.events import append_events
 
 if TYPE_CHECKING:
     from core.curation.decision_writer import Decided
     from core.learning.scoreboard import Scoreboard
+    from core.records.extractions import Proposal
     from core.records.snapshot import Snapshot
     from core.retrieval.injection import Injection
     from core.state.project_state import ProjectState
+
+    Check = Callable[[ProjectState], None]
 
 
 class Project(DecidingProject):
@@ -93,8 +98,27 @@ class Project(DecidingProject):
         with suppress(Refused):  # another process added them
             self._decide_any(decide)
 
-    def inject(self, loop_id: str, injection: Injection) -> Injected:
-        """Record which patterns and reflections were injected into a loop.
+    def propose(self, proposal: Proposal, source_id: str, *, by: str, reason: str, check: Check) -> Decided:
+        """Add a pattern that an agent proposed; it is not injected before a person has released it.
+
+        `by` signs it, and `reason` is shown in Review. `check` gets the newest state and may raise `Refused`.
+        """
+
+        def decide(now: datetime) -> Decided:
+            check(self._view)
+            patterns, proposed = self._view.snapshot.patterns, Extraction(source_id=source_id, proposals=(proposal,))
+            return self.curator.write_records(
+                lambda batch: record_changes.extract(batch, proposed, patterns, unattended=True, by_agent=True),
+                now=now,
+                known=self._known,
+                reason=reason,
+            )
+
+        with self._lock, self.curator.signing(by):
+            return self._decide_any(decide)
+
+    def inject(self, loop_id: str, injection: Injection, comment: str = "") -> Injected:
+        """Record which patterns and reflections were injected into a loop; the events have the `comment`.
 
         Returns the IDs that were not recorded for this loop before. Raises BadInput if an ID is not valid Unicode,
         Unwritable if the event log cannot be written, Refused if the records are not checked yet.
@@ -108,7 +132,7 @@ class Project(DecidingProject):
             known = {event.reflection_id for event in events if event.kind == INJECTED_REFLECTION}
             reflections = tuple(one.id for one in injection.reflections.chosen if one.id not in known)
             at = self._clock()
-            new = injected_events(loop_id, patterns, reflections, at=at, by=self.by)
+            new = injected_events(loop_id, patterns, reflections, at=at, by=self.by, comment=comment)
             if new:
                 append_events(self.project, *new)
                 self.apply((self.project.events,))

@@ -69,7 +69,7 @@ class AutoExtraction:
     def add_missed(self) -> None:
         """Queue the loops that ended since the last unattended extraction."""
         snapshot = self._project.view.snapshot
-        unattended = [decision.at for decision in snapshot.decisions if decision.is_unattended]
+        unattended = [one.at for one in snapshot.decisions if one.is_unattended and not one.is_proposal]
         since = max(unattended, default=None)
         for loop in snapshot.loops.values():
             if since and loop.status in FINISHED and loop.ended_at and loop.ended_at > since:

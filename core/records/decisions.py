@@ -91,8 +91,8 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `before` and `after` describe the state, for people and for undo. Keys: `state`, `computed`, `content_hash`,
     `seen_text` (keys of the record that contain the text), `successes`, `failures`, `text`, `anti_id`, `until`,
     `beyond`; for a burst `first`, `last`, `patterns`; for many patterns `patterns`, and `hashes` of unreviewed ones;
-    for an extraction `joined` (known patterns) and `found` (loop and time of each); for a merge `merged` (the other
-    pattern).
+    for an extraction `joined` (known patterns) and `found` (loop and time of each), and `proposed` if an agent proposed
+    the pattern; for a merge `merged` (the other pattern).
     """
 
     id: str
@@ -109,8 +109,13 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_unattended(self) -> bool:
-        """Whether this is an extraction that ran when a loop ended, without a person."""
+        """Whether this added patterns without a person: when a loop ended, or for an agent."""
         return self.verb is Verb.EXTRACT and "hashes" in self.after
+
+    @property
+    def is_proposal(self) -> bool:
+        """Whether an agent proposed the pattern that this added."""
+        return self.verb is Verb.EXTRACT and self.after.get("proposed") is True
 
     @property
     def act(self) -> str:
@@ -170,9 +175,9 @@ class InversionVerdict(Struct, frozen=True, kw_only=True):
 class UnreviewedText(Struct, frozen=True, kw_only=True):
     """Requirement that a person reviews the text of a pattern.
 
-    `kind` is its cause: `import`, `extraction` (unattended) or `quarantine` (by a person, for `reason`). If `blocks` is
-    set, the pattern is not injected until its text is reviewed. `reviewed` contains hashes of the reviewed texts; any
-    other text of the pattern needs a review.
+    `kind` is its cause: `import`, `extraction` (unattended), `proposal` (by an agent, with its evidence as `reason`) or
+    `quarantine` (by a person, for `reason`). If `blocks` is set, the pattern is not injected until its text is
+    reviewed. `reviewed` contains hashes of the reviewed texts; any other text of the pattern needs a review.
     """
 
     kind: str

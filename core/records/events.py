@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from typing import Annotated, Final
 
 from msgspec import Meta, Struct
@@ -112,13 +113,11 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
 
 
 def injected_events(
-    work_id: str, patterns: Iterable[str], reflections: Iterable[str], *, at: datetime, by: str
+    work_id: str, patterns: Iterable[str], reflections: Iterable[str], *, at: datetime, by: str, comment: str = ""
 ) -> list[Event]:
     """Make the events that record what a loop or attempt was given, by IDs."""
+    make = partial(Event, at=at, loop_id=work_id, by=by, text=comment)
     return [
-        *(Event(id=event_id(at), at=at, kind="injected", pattern_id=id, loop_id=work_id, by=by) for id in patterns),
-        *(
-            Event(id=event_id(at), at=at, kind=INJECTED_REFLECTION, reflection_id=id, loop_id=work_id, by=by)
-            for id in reflections
-        ),
+        *(make(id=event_id(at), kind="injected", pattern_id=id) for id in patterns),
+        *(make(id=event_id(at), kind=INJECTED_REFLECTION, reflection_id=id) for id in reflections),
     ]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from tests.reference import commands, json_output, settings
+from tests.reference import commands, json_output, mcp_server, settings
 
-GENERATORS: Final = (commands, json_output, settings)
+GENERATORS: Final = (commands, json_output, mcp_server, settings)
 
 
 def main(arguments: list[str]) -> int:

@@ -13,12 +13,14 @@ from tests.core.cli.conftest import ROOT
 from tui.cli import DashboardProgram
 
 _SCREEN: Final = {"textual", "tui.app"}
+_MCP: Final = {"mcp", "pydantic"}
 _HEAVY: Final = {"numpy", "scipy", "sqlite3", "tinydb", "watchdog", "re2", "rapidfuzz"}
 
 FORBIDDEN: Final = {
     "import tui.cli": _SCREEN | _HEAVY | {"msgspec", "yaml", "rich"},  # `--version` and `--help`
     "import core.cli.commands.task_log, core.episodes.protocol, core.episodes.tool_events": _SCREEN
     | _HEAVY
+    | _MCP
     | {"yaml", "core.learning", "core.project", "core.scanning"},
     # the first frame
     "import tui.app, tui.cli.dashboard": _HEAVY
@@ -47,8 +49,8 @@ def test_an_entry_point_leaves_out_what_it_does_not_need(statement: str) -> None
     assert not loaded(statement) & FORBIDDEN[statement]
 
 
-def test_no_help_of_a_command_imports_numpy_yaml_or_the_screen() -> None:
+def test_no_help_of_a_command_imports_numpy_yaml_mcp_or_the_screen() -> None:
     lines = command_lines()
     calls = [f"run([*{line!r}, '--help'])" for line in lines]
-    assert ["task", "log"] in lines and ["dashboard"] in lines
-    assert not loaded("\n".join(["from tui.cli import run", *calls])) & (_SCREEN | _HEAVY | {"yaml"})
+    assert ["task", "log"] in lines and ["dashboard"] in lines and ["mcp"] in lines
+    assert not loaded("\n".join(["from tui.cli import run", *calls])) & (_SCREEN | _HEAVY | _MCP | {"yaml"})

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from core.state.project_state import ProjectState
     from core.state.review_items import HeldText
 
-_ARRIVALS: Final = {"import": "imported", "extraction": "extracted automatically", "quarantine": "put into quarantine"}
+_ARRIVALS: Final = {
+    "import": "imported", "extraction": "extracted automatically", "proposal": "proposed",
+    "quarantine": "put into quarantine",
+}  # fmt: skip
 MAX_CHARS: Final = 20_000
 _MAX_LOOPS: Final = 12
 _FIELDS: Final = {

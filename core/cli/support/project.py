@@ -77,20 +77,31 @@ def open_project(*, records: bool = False, configuration: Configuration | None =
     With `records`, the command will record something, so a folder `.aiwg` must exist. Raises ProjectNotFound if
     there is no project or no such folder.
     """
+    configuration = configuration or read_configuration(registry=True)
+    opened = create_project(configuration, records=records)
+    load_project(opened)
+    return opened
+
+
+def create_project(configuration: Configuration, *, records: bool = False) -> Project:
+    """Return the chosen project without its records; see `open_project`."""
     from core.project.project import Project
 
     project = chosen_project()
     if records and not is_folder(project.aiwg):
         raise ProjectNotFound(f"no .aiwg in {project.project}; name a project with --project")
-    configuration = configuration or read_configuration(registry=True)
     settings = configuration.settings
     opened = Project(
         project, settings, by=decider(settings), clock=now, findings=configuration.findings, readonly=is_readonly()
     )
     opened.agent = os.environ.get("RALPHDECK_AGENT", "").strip()
-    opened.load()
-    _retry_incomplete(opened.library, opened.apply, settings.watch)
     return opened
+
+
+def load_project(project: Project) -> None:
+    """Read the records of a project."""
+    project.load()
+    _retry_incomplete(project.library, project.apply, project.settings.watch)
 
 
 def _retry_incomplete(library: Library, apply: Callable[[Iterable[Path]], object], settings: WatchSettings) -> None:

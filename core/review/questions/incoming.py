@@ -29,7 +29,12 @@ if TYPE_CHECKING:
 SUSPECTED: Final = 2.0  # Factor on the impact of texts with scan results, which may do harm beyond failing.
 STUCK: Final = timedelta(days=14)  # Age at which an escalation stops being urgent.
 WAITS: Final = "an agent is blocked until a person helps"  # Why an escalation comes first.
-_ARRIVED: Final = {"import": "imported", "extraction": "extracted unattended", "quarantine": "quarantined"}
+_ARRIVED: Final = {
+    "import": "imported",
+    "extraction": "extracted unattended",
+    "proposal": "proposed",
+    "quarantine": "quarantined",
+}
 
 
 def arrivals(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewItem]:
@@ -47,7 +52,7 @@ def arrivals(scales: ImpactEstimator, curation: CurationState) -> Iterator[Revie
         if board.quarantined[row]:
             kind, question, place = (
                 kinds.QUARANTINE,
-                "Release {} from quarantine?",
+                "Release {}, which an agent proposed?" if arrival.kind == "proposal" else "Release {} from quarantine?",
                 "not injected until you release its text",
             )
             is_withheld = True

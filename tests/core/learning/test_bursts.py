@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import asdict, replace
 
 from core.config.settings import LearningSettings
-from core.learning.bursts import Burst, HarmfulReport, Period, find_ignored_periods, is_within
+from core.learning.bursts import Burst, HarmfulReport, Period, find_ignored_periods, is_within, source_of
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import BurstVerdict, CurationState
 from core.records.events import Event
@@ -44,6 +45,20 @@ def test_overlapping_bursts_are_joined() -> None:
     (one,) = held(make_reports(*range(0, 120, 10)))
     assert one == Period(NOW, NOW + timedelta(minutes=110))
     assert len(held(make_reports(*range(6), *range(1000, 1006)))) == 2
+
+
+@pytest.mark.parametrize(
+    ("by", "loop_id", "source"),
+    [
+        ("ada", "", "by ada"),
+        ("ada", "ralph-a", "ralph-a"),
+        ("ada", "by eve", "bead by eve"),
+        ("mcp:codex", "", "by mcp:codex"),
+        ("mcp:codex", "ralph-a", "by mcp:codex"),
+    ],
+)
+def test_the_source_is_the_work_or_the_agent_of_the_mcp_server(by: str, loop_id: str, source: str) -> None:
+    assert source_of(make_event(1, "applied", NOW, by=by, loop_id=loop_id)) == source
 
 
 def verdict(word: str, first: datetime, last: datetime, *patterns: str) -> BurstVerdict:

@@ -1,0 +1,141 @@
+"""What the tools answer, as data; the server derives the output schemas from these classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["approach", "anti_pattern", "error_fix", "template"]
+
+
+@dataclass(frozen=True)
+class PatternRow:
+    """A pattern. `success_rate` is 0 to 1; of an anti_pattern it is how often the avoided approach failed."""
+
+    id: str
+    kind: Kind
+    state: str
+    title: str
+    success_rate: float | None
+    uses: int
+
+
+@dataclass(frozen=True)
+class LoopContext:
+    """The context for a task; `left_out` counts the matching patterns that did not fit."""
+
+    text: str
+    injection_id: str | None
+    patterns: list[PatternRow]
+    tokens: int
+    left_out: int
+
+
+@dataclass(frozen=True)
+class Fix:
+    """A fix of an error: `held` of the `seen` uses with a known result solved it."""
+
+    fix: str
+    category: str
+    seen: int
+    held: int
+    origin: str
+    match: Literal["message", "error_type", "pattern"]
+
+
+@dataclass(frozen=True)
+class KnownFixes:
+    """What solved an error before."""
+
+    known: bool
+    fixes: list[Fix]
+
+
+@dataclass(frozen=True)
+class FoundPatterns:
+    """The best matches; `total` counts all of them."""
+
+    patterns: list[PatternRow]
+    total: int
+
+
+@dataclass(frozen=True)
+class PatternDetails:
+    """One pattern: its text as a context has it, the rules behind its state, and the loops behind its rate."""
+
+    pattern: PatternRow
+    text: str
+    reasons: list[str]
+    loops: list[str]
+
+
+@dataclass(frozen=True)
+class PastTask:
+    """A similar task. `similarity` is 0 to 1; `approach` is the plan of its newest attempt."""
+
+    task: str
+    outcome: str
+    attempts: int
+    approach: str
+    learned: list[str]
+    similarity: float
+
+
+@dataclass(frozen=True)
+class PastTasks:
+    """Similar tasks, the most similar first."""
+
+    tasks: list[PastTask]
+
+
+@dataclass(frozen=True)
+class LoopRow:
+    """A loop. `state_source` is inferred if its files do not contain its status."""
+
+    id: str
+    source: str
+    status: str
+    state_source: Literal["reported", "inferred"]
+    task: str
+    iteration: int | None
+    max_iterations: int | None
+    started_at: str | None
+    last_sign: str | None
+    needs_person: bool
+
+
+@dataclass(frozen=True)
+class Loops:
+    """Loops, newest first; `running` and `waiting` count all of them."""
+
+    loops: list[LoopRow]
+    running: int
+    waiting: int
+
+
+@dataclass(frozen=True)
+class HeldMark:
+    """A mark that does not count until a person has decided."""
+
+    pattern_id: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was recorded; `score` (0 to 1) is that of the outcome."""
+
+    recorded: bool
+    duplicate: bool
+    score: float | None
+    held: list[HeldMark]
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What became of a lesson; `id` is that of the new pattern, `same_as` that of a known one."""
+
+    id: str | None
+    state: Literal["waiting_for_person", "known_already", "refused"]
+    same_as: str | None = None
+    reason: str | None = None
