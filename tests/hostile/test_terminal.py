@@ -92,9 +92,9 @@ def test_nothing_hostile_reaches_the_terminal(tmp_path: Path, write: Callable[[P
             terminal.press("escape", "escape")
             terminal.settles(0.3)  # an open input line would take the next key as text
             terminal.press("?")
-            terminal.sees("Keys in")
+            terminal.sees("Help on")
             terminal.press("escape")
-            terminal.until(lambda: "Keys in" not in terminal.screen.text, "the help to go")
+            terminal.until(lambda: "Help on" not in terminal.screen.text, "the help to go")
         for word in (MARK, "[/"):
             terminal.press(":", word, "down", "escape")
         terminal.press(":", f"{MARK}boldred", "down", "enter", "T", "A")

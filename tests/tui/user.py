@@ -23,7 +23,8 @@ from core.project.project import Project
 from tui.actions import PLACES
 from tui.app import RalphdeckApp
 from tui.engine import PAINT_SECONDS
-from tui.screens.base_screen import BaseScreen
+from tui.screens.base_screen import SEEN_SCREENS, BaseScreen
+from tui.screens.screen_table import load_tables
 from tui.state.user_state import UserState
 from tui.widgets.record_table import RecordTable
 
@@ -64,6 +65,7 @@ def make_app(
     settings = settings or Settings()
     opened = Project(project_at(project), settings, by="ana", clock=lambda: now, cache=False, readonly=readonly)
     memory = UserState(home / "state.json", "project")
+    memory.set(SEEN_SCREENS, " ".join(load_tables()))
     for name, value in kept.items():
         memory.set(name, value)
     return RalphdeckApp(

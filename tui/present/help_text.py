@@ -13,6 +13,7 @@ from tui.present.document import hanging, heading
 
 KEY_CELLS: Final = 10
 NAME_CELLS: Final = 14
+COLUMN_CELLS: Final = 14
 GAP: Final = 2  # Cells before the keys.
 
 
@@ -49,6 +50,7 @@ class Topic:
     title: str
     about: str
     sections: tuple[Section, ...]
+    columns: tuple[tuple[str, str], ...] = ()  # titles of the columns and what they show
 
 
 def help_lines(topic: Topic, search: str, width: int) -> list[Content]:
@@ -56,12 +58,17 @@ def help_lines(topic: Topic, search: str, width: int) -> list[Content]:
     words = search.lower().split()
     if not words:
         lines: list[Content] = []
+        if topic.about:
+            lines += [Content(""), *hanging(Content(" " * GAP), Content(topic.about), width)]
+        if topic.columns:
+            lines += heading("Columns")
+        for title, about in topic.columns:
+            label = Content.assemble(" " * GAP, (f"{title:<{COLUMN_CELLS}} ", "bold"))
+            lines += hanging(label, Content(about), width)
         for section in topic.sections:
             if section.lines:
                 title = visible_line(section.title, max(width - len(section.note) - 4, 20))
                 lines += [*heading(title, section.note), *_lines(section.lines, width)]
-        if topic.about:
-            lines += [*heading(topic.title), *hanging(Content(" " * GAP), Content(topic.about), width)]
         return lines[1:]
     every = [line for section in topic.sections for line in section.lines]
     exact = [line for line in every if search.strip() in line.keys.split()]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 from textual import on
 from textual.content import Content
 from textual.screen import Screen
-from textual.widgets import Input
+from textual.widgets import Input, Static
 
 from core.base.text import capitalized, visible_line
 from core.documents.markdown import record_markdown
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tui.state.back_stack import FollowedLink
 
 _MOVES: Final = frozenset({"down", "up", "first", "last", "page_down", "page_up"})
+SEEN_SCREENS: Final = "seen-screens"  # user state: the screens that were opened before
 _ALL_ROWS: Final = 10**9  # exceeds the number of rows of any list
 _Answer = TypeVar("_Answer")
 
@@ -148,6 +149,12 @@ class BaseScreen(ThreadJobs, inherit_bindings=False):
 
     def compose(self) -> ComposeResult:
         yield TopBar()
+        seen = self.services.user_state.get(SEEN_SCREENS).split()
+        if self.place not in seen:
+            self.services.user_state.set(SEEN_SCREENS, " ".join([*seen, self.place]))
+            key = self.services.shown_key("help")
+            purpose = self.TABLE.about.partition(". ")[0].removesuffix(".")
+            yield Static(Content.assemble(f"{purpose}. ", (key, "bold"), " explains this screen."), classes="purpose")
         yield from self.compose_content()
         yield KeyLine()
 

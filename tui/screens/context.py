@@ -82,7 +82,10 @@ class ContextScreen(KnobActions):
         if task:
             self.task_line.text = task
         super().on_mount()
-        (self.text if task else self.table).focus()
+        if task:
+            self.text.focus()
+        else:
+            self.task_line.focus_input()
 
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.width >= BESIDE, "-wide")
@@ -133,7 +136,10 @@ class ContextScreen(KnobActions):
     @on(FilterLine.Left)
     def _left(self, message: FilterLine.Left) -> None:
         message.stop()
-        self.text.focus()
+        self._leave_line()
+
+    def _leave_line(self) -> None:
+        (self.table if self._choices else self.text).focus()
 
     def _prepare(self) -> None:
         """Compute the context. Without a task, list the tasks of loops and recent tasks."""
@@ -167,8 +173,8 @@ class ContextScreen(KnobActions):
             enter = self.services.shown_key("open")
             self.text.show(
                 [
-                    Content("Press / to type a task, or l for the task of a running loop."),
-                    *[Content(f"Press {enter} to use the task under the cursor.")] * bool(self._choices),
+                    Content("Type a task, or press esc and l for the task of a running loop."),
+                    *[Content(f"Or press down and {enter} to use the task under the cursor.")] * bool(self._choices),
                     Content.styled("Shows the exact text that the loop would get.", "$quiet"),
                 ]
             )
@@ -333,7 +339,7 @@ class ContextScreen(KnobActions):
         if self.can_return():
             self.services.go_back()
         else:
-            self.text.focus()
+            self._leave_line()
 
     def _mover(self) -> RecordTable | TextPane:
         return self.table if self.table.has_focus else self.text

@@ -1,4 +1,4 @@
-"""The help dialog of a screen, with a search; the focused pane comes first."""
+"""The help dialog of a screen: its purpose, its columns, then its keys, with a search."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Help(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog dialog--tall help"):
-            yield Static(Content(f"Keys in {self._topic.title}"), classes="dialog--title")
+            yield Static(Content(f"Help on {self._topic.title}"), classes="dialog--title")
             yield Input(placeholder="Search for a key or a word", max_length=LONGEST)
             yield TextPane()
             keys = Content.from_markup(
@@ -106,7 +106,8 @@ def topic_of(place: BaseScreen) -> Topic:
     for group in GROUPS:
         others = tuple(_line(place, a) for a in actions if a.id not in taken and a.group == group)
         sections.append(Section({"Decide": "Undo", "Look": "View", "Go": "Screens"}.get(group, group), others))
-    return Topic(SCREENS[place.place], place.TABLE.about, tuple(sections))
+    columns = tuple((column.title or column.id, column.about) for column in place.TABLE.columns if column.about)
+    return Topic(SCREENS[place.place], place.TABLE.about, tuple(sections), columns)
 
 
 def _focus(place: BaseScreen) -> tuple[str, str]:

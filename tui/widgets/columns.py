@@ -24,6 +24,7 @@ class Column:
     keep: int = ALWAYS  # priority if space is short: low values are dropped first
     keep_end: int = 0  # characters to keep at the end when a cell is cut, for IDs
     best: int = 0  # width that shows all content; used before flexible columns grow
+    about: str = ""  # what the column shows, for the help
 
 
 def fit_columns(columns: Sequence[Column], room: int) -> tuple[tuple[Column, int], ...]:

@@ -61,7 +61,7 @@ async def test_an_empty_screen_explains_what_to_do_and_its_keys_work(sample: Pat
     async with open_dashboard(sample, home) as user:
         await user.go("context")
         await user.sees("l for the task of a running loop")
-        await user.press("l")
+        await user.press("escape", "l")
         await user.settled()
         task = next(loop.task for loop in user.app.view.snapshot.loops.values() if loop.status.active)
         assert user.place.query_one(Input).value == task
@@ -241,7 +241,7 @@ async def test_tab_cycles_through_all_panes_and_embedding_progress_is_shown(samp
 async def test_the_patterns_of_a_loops_task_go_on_its_record_once(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("context")
-        await user.press("l")
+        await user.press("escape", "l")
         await user.settled()
         task = user.place.query_one(Input).value
         loop = next(loop for loop in user.app.view.snapshot.loops.values() if loop.status.active and loop.task == task)
@@ -375,9 +375,9 @@ async def test_reflections_have_rows_and_open_in_their_screen(sample: Path, home
 async def test_running_loops_and_recent_tasks_are_offered_without_a_task(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("context")
-        await user.sees("Running loops and recent tasks", "Add rate limiting to the login endpoint", "use this task")
-        assert user.in_focus(user.table), "the cursor is where enter takes a task, not in a prompt that eats keys"
-        await user.press("j", "enter")
+        await user.sees("Running loops and recent tasks", "Add rate limiting to the login endpoint", "Or press down")
+        assert isinstance(user.place.focused, Input), "a task can be typed at once"
+        await user.press("down", "j", "enter")
         await user.settled()
         assert user.app.user_state.get_here("context-task").startswith("Fix null customer crash")
         await user.sees("by bound", "score")

@@ -11,13 +11,17 @@ from tui.screens.help import Help
 
 
 @pytest.mark.slow
-async def test_the_help_begins_with_the_focused_pane_and_is_searched_by_typing(sample: Path, home: Path) -> None:
+async def test_the_help_begins_with_the_purpose_and_is_searched_by_typing(
+    sample: Path, home: Path
+) -> None:
     async with open_dashboard(sample, home, size=(80, 24)) as user:
         await user.go("patterns")
         key = user.table.cursor_key
         assert key is not None
         await user.press("question_mark")
         assert isinstance(user.app.screen, Help)
+        await user.sees("Every pattern of the registry", "Columns", "share of its uses that succeeded")
+        await user.press("pagedown")
         await user.sees(f"On {key}", "under the cursor", "not now: It is not pinned", "now: deprecate → never")
         await user.type("budg")
         await user.sees("No help contains 'budg'")
@@ -28,11 +32,11 @@ async def test_the_help_begins_with_the_focused_pane_and_is_searched_by_typing(s
         await user.press("escape", "escape")
         assert user.place.place == "patterns"
 
-        await user.press("slash", "f1")
+        await user.press("slash", "f1", "pagedown")
         await user.sees("You are typing", "letters are text", "Go to the next pane")
         await user.press("f1", "escape", "tab")
         user.place.set_focus(user.place.query_one("#patterns-text"))
-        await user.press("question_mark")
+        await user.press("question_mark", "pagedown")
         await user.sees(f"On the text of {key}")
 
 
@@ -43,7 +47,7 @@ async def test_a_dialog_has_help_for_its_keys(sample: Path, home: Path) -> None:
         assert isinstance(user.app.screen, AskLine)
         await user.press("question_mark", "f1")
         assert isinstance(user.app.screen, Help)
-        await user.sees("Keys in this dialog", "Close without a decision")
+        await user.sees("Help on this dialog", "Close without a decision")
         await user.press("f1")
         assert isinstance(user.app.screen, AskLine)
         assert user.app.screen.query_one(Input).value == "?", "where text is typed, ? is text"
@@ -62,7 +66,6 @@ async def test_a_key_that_cannot_act_gives_a_reason_in_empty_lists_too(tmp_path:
             ("patterns", "undo", "Nothing to undo"),
             ("patterns", "redo", "Nothing to redo"),
             ("review", "go_review", "Review is already open"),
-            ("context", "page_down", "The list is empty"),
         ):
             user.app.go(place)
             await user.settled()
