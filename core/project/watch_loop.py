@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from core.state.project_state import ProjectState
 
 SETTLING_SECONDS: Final = 1.0  # time that a finished loop gets to write its last files
-REASON: Final = "unattended, when the work ended"
+REASON: Final = "when the work ended"
 REFRESH_SECONDS: Final = 10.0  # how often the activity of loops is checked when no file changes
 BATCH_BURST: Final = 60  # batches of file changes that are applied without delay after a quiet time
 BATCHES_PER_SECOND: Final = 6.0  # batches a second under a steady stream of changes: each costs a repaint

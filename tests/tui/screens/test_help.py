@@ -11,9 +11,7 @@ from tui.screens.help import Help
 
 
 @pytest.mark.slow
-async def test_the_help_begins_with_the_purpose_and_is_searched_by_typing(
-    sample: Path, home: Path
-) -> None:
+async def test_the_help_begins_with_the_purpose_and_is_searched_by_typing(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(80, 24)) as user:
         await user.go("patterns")
         key = user.table.cursor_key
