@@ -14,6 +14,7 @@ from tests.e2e.simulated_agent import make_code
 from tests.e2e.terminal import ROOT, TIMEOUT_SECONDS, environment
 from tests.e2e.tmux import Tmux
 
+MOST_SESSIONS = 5
 PROMPT = "Fix the failing test of the account title"
 
 
@@ -77,13 +78,19 @@ def test_a_lesson_of_the_first_session_is_reviewed_and_given_to_the_next_one(tmp
         tmux.until(lambda: tmux.flag("alternate_on") == "0", "the end")
 
     (pattern,) = person.patterns()
-    answers = {answer["event"]: answer["context"] for answer in person.let_agent_work("second", f"{PROMPT} for guests")}
-    assert "NoneType" in answers["UserPromptSubmit"], "the next session is given the lesson"
+    contexts = ""
+    for number in range(MOST_SESSIONS):  # on a busy machine a hook may reach its deadline
+        contexts += "".join(
+            answer["context"] for answer in person.let_agent_work(f"later-{number}", f"{PROMPT} {number}")
+        )
+        if contexts:
+            break
+    assert "object is not subscriptable" in contexts, "a later session is given the lesson"
     deadline = time.monotonic() + TIMEOUT_SECONDS  # the extraction runs in the background
     while person.patterns()[0]["usage_count"] <= pattern["usage_count"]:
         assert time.monotonic() < deadline, "its outcome counts"
     shown = person.run("ralphdeck", "task", "list")
-    assert shown.count("completed") == 2
+    assert shown.count("completed") >= 2
     person.run("ralphdeck", "connect", "--check")
     person.run("ralphdeck", "connect", "claude", "--remove", "--yes")
     assert not [name for name in (".claude", ".mcp.json", "AGENTS.md", "CLAUDE.md") if (project / name).exists()]
