@@ -9,8 +9,8 @@ import shutil
 import subprocess
 import sys
 import time
-import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -18,12 +18,13 @@ from typing import Any, Final, NamedTuple
 from core.agents.agent_table import AGENTS
 from core.agents.connection_table import CONNECTIONS, start_event
 from core.agents.json_entries import SERVER, hook_commands, is_own_server, usable_program
-from core.agents.plan import Target, parts_of, read_part
+from core.agents.plan import Target, parts_of, read_parsed, read_part
 from core.base.errors import BadInput
 from core.storage.json_reader import decode_json
 
 MAX_SECONDS: Final = 2.0  # answers that take longer delay the agent
 _TIMEOUT_SECONDS: Final = 10.0
+_MAX_ANSWER: Final = 1 << 20  # bytes
 _PROGRAM: Final = "ralphdeck"
 _SAMPLE_SESSION: Final = "ralphdeck-connection-test"
 _LOOP_PLUGINS: Final = ("ralph-loop@", "ralph-wiggum@")  # plugins whose Stop hook drives a loop
@@ -132,24 +133,37 @@ def try_mcp_server(program: str, project: Path) -> Answer:
     began = time.monotonic()
     try:
         server = subprocess.Popen(
-            [program, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=project
+            [program, "mcp"],
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=project,
         )
     except OSError as error:
         return Answer(0.0, f"cannot be started: {error.strerror}")
     with server:
         assert server.stdin is not None and server.stdout is not None
-        try:
+        with suppress(OSError):  # it has ended, perhaps after an answer
             server.stdin.write(f"{json.dumps(_INITIALIZE)}\n".encode())
-            server.stdin.flush()
-            with selectors.DefaultSelector() as selector:
-                selector.register(server.stdout, selectors.EVENT_READ)
-                line = server.stdout.readline() if selector.select(_TIMEOUT_SECONDS) else b""
-        except OSError:
-            line = b""
+        line = _read_line(server.stdout.fileno(), began + _TIMEOUT_SECONDS)
         server.kill()
     answer = decode_json(line).value if line else None
     is_answer = isinstance(answer, dict) and isinstance(answer.get("result"), dict)
     return Answer(time.monotonic() - began, "" if is_answer else "does not answer; run: ralphdeck mcp")
+
+
+def _read_line(descriptor: int, deadline: float) -> bytes:
+    """Read the first line; what there is of it after the deadline."""
+    data = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(descriptor, selectors.EVENT_READ)
+        while b"\n" not in data and len(data) < _MAX_ANSWER and selector.select(max(0.0, deadline - time.monotonic())):
+            chunk = os.read(descriptor, 1 << 16)
+            if not chunk:
+                break
+            data += chunk
+    return data.partition(b"\n")[0]
 
 
 def installed_command(agent: str, target: Target) -> str:
@@ -168,7 +182,7 @@ def installed_server(agent: str, target: Target) -> str:
     """Return the program of the MCP server in the agent's file; "" for none or an unreadable file."""
     file = CONNECTIONS[agent].mcp
     path = file.user if target.is_global else file.project
-    servers = _read(agent, path, target).get(file.key) if path else None
+    servers = read_parsed(agent, path, target).get(file.key) if path else None
     entry = servers.get(SERVER) if isinstance(servers, dict) else None
     return usable_program(entry, "") if is_own_server(entry) else ""
 
@@ -178,7 +192,7 @@ def find_obstacles(agent: str, target: Target) -> Iterator[str]:
     connection = CONNECTIONS[agent]
     for switch in connection.switches:
         for file in switch.files:
-            value: Any = _read(agent, file, target)
+            value: Any = read_parsed(agent, file, target)
             for key in switch.key.split("."):
                 value = value.get(key) if isinstance(value, dict) else None
             if value is switch.value:
@@ -187,7 +201,7 @@ def find_obstacles(agent: str, target: Target) -> Iterator[str]:
         path, _ = connection.resolve(
             connection.hooks.user if target.is_global else connection.hooks.project, target.project
         )
-        hooks = _read(agent, connection.hooks.trusted_in, target).get("hooks")
+        hooks = read_parsed(agent, connection.hooks.trusted_in, target).get("hooks")
         state = hooks.get("state") if isinstance(hooks, dict) else None
         if not any(key.startswith(f"{path}:") for key in (state if isinstance(state, dict) else ())):
             yield f"these hooks are not trusted yet. {connection.left[0]}"
@@ -198,7 +212,7 @@ def find_obstacles(agent: str, target: Target) -> Iterator[str]:
 def _block_cap(target: Target) -> Iterator[str]:
     """Yield a warning if a plugin drives loops by its Stop hook, which Claude Code overrides after 8 times in a row."""
     files = CONNECTIONS["claude"].switches[0].files
-    settings = [_read("claude", file, target) for file in files]
+    settings = [read_parsed("claude", file, target) for file in files]
     plugins = [one.get("enabledPlugins") for one in settings]
     variables = [os.environ, *(one.get("env") for one in settings)]
     if any(isinstance(one, Mapping) and _BLOCK_CAP in one for one in variables):
@@ -208,16 +222,3 @@ def _block_cap(target: Target) -> Iterator[str]:
             if is_on is True and name.startswith(_LOOP_PLUGINS):
                 yield f"the plugin {name} ends its loop after 8 turns in a row; set {_BLOCK_CAP} in env of the settings"
                 return
-
-
-def _read(agent: str, file: str, target: Target) -> dict[str, Any]:
-    """Read a JSON or TOML file of the agent; {} if it is missing or damaged."""
-    path, root = CONNECTIONS[agent].resolve(file, target.project)
-    try:
-        data = read_part(path, root)
-        if data is None:
-            return {}
-        value = tomllib.loads(data.decode()) if path.suffix == ".toml" else decode_json(data).value
-    except (BadInput, ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}

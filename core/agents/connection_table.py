@@ -48,6 +48,13 @@ class Switch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     value: bool
 
 
+class PluginList(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The files that list the plugins of the agent, and the key of the object with them."""
+
+    files: Sequence[str]
+    key: str
+
+
 class Connection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How one agent is detected and connected."""
 
@@ -63,6 +70,7 @@ class Connection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     runs_them_if: str = ""
     answer: Sequence[str] = ()  # keys that the answer to a session start may have
     switches: Sequence[Switch] = ()
+    plugin: PluginList | None = None
     left: Sequence[str] = ()  # what is left for the user
 
     def home_folder(self) -> Path:

@@ -6,20 +6,21 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from msgspec import Struct
 
 from core.agents.agent_table import AGENTS
 from core.agents.connection_table import CONNECTIONS, Connection, FilePaths, fill
 from core.agents.json_entries import HookEntries, McpEntry, open_json
-from core.agents.managed_text import Block, OwnFile, TomlTable, decode_text
+from core.agents.managed_text import Block, OwnFile, TomlTable, decode_text, parse_toml
 from core.base.errors import BadInput
 from core.storage.decoded import Problem
 from core.storage.file_reader import RawFile, read_file
+from core.storage.json_reader import decode_json
 
 if TYPE_CHECKING:
     from core.agents.restore_points import RestorePoint
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 MAX_BYTES: Final = 2 << 20  # longest file of an agent that is changed
 _SHARED: Final = "AGENTS.md"  # read by most agents, and imported by the instructions of others
 _IMPORT: Final = re.compile(r"(?:^|\s)@(?:\./)?AGENTS\.md\b")
+_HOOK_BY_HAND: Final = b"--hook claude-code"  # docs/agents.md#hooks-by-hand
 _TEXTS: Final = Path(__file__).parent
 
 Contents = dict[Path, bytes | None]
@@ -123,8 +125,10 @@ def plan_connect(agents: Iterable[str], target: Target, points: Mapping[str, Res
         notes: list[str] = []
         local = Contents(pending)
         try:
-            parts = _wanted_parts(agent, target, local, notes)
+            parts = [*_wanted_parts(agent, target, local, notes)]
             changes = _merge_all(parts, local, points)
+            if any(part.kind == "hooks" and _HOOK_BY_HAND in (local[part.path] or b"") for part in parts):
+                notes.append("There are also hooks with --hook claude-code; remove them, or contexts are given twice")
         except BadInput as error:
             plans.append(AgentPlan(agent, problem=str(error)))
             continue
@@ -191,6 +195,19 @@ def read_part(path: Path, root: Path) -> bytes | None:
     return read.data if isinstance(read, RawFile) else None
 
 
+def read_parsed(agent: str, file: str, target: Target) -> dict[str, Any]:
+    """Read a JSON or TOML file of the agent, named as in the table; {} if it is missing or damaged."""
+    path, root = CONNECTIONS[agent].resolve(file, target.project)
+    try:
+        data = read_part(path, root)
+        if data is None:
+            return {}
+        value = parse_toml(data) if path.suffix == ".toml" else decode_json(data).value
+    except BadInput:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
 def _part(kind: str, file: FilePaths, connection: Connection, target: Target, editor: Editor) -> Part | None:
     path = file.user if target.is_global else file.project
     if not path:
@@ -232,9 +249,13 @@ def _wanted_parts(agent: str, target: Target, contents: Contents, notes: list[st
     connection = CONNECTIONS[agent]
     other = connection.runs_hooks_of
     is_shared = bool(other) and not target.is_global and _has_hooks(other, target, contents)
+    if has_plugin := _has_plugin(agent, target):
+        notes.append(f"{AGENTS[agent].title} has the ralphdeck plugin, which brings hooks, MCP server and skill")
     for part in parts_of(agent, target):
         if part.kind == "mcp" and not target.has_mcp:
             continue
+        if part.kind != "instructions" and has_plugin:
+            part = part._replace(is_wanted=False)
         if part.kind == "hooks" and is_shared:
             condition = f", if {connection.runs_them_if}" if connection.runs_them_if else ""
             notes.append(
@@ -244,6 +265,17 @@ def _wanted_parts(agent: str, target: Target, contents: Contents, notes: list[st
         yield part
     if target.is_global and target.has_mcp and connection.mcp.by_hand:
         notes.append(f"For the MCP server in all projects: {fill(connection.mcp.by_hand, program=target.program)}")
+
+
+def _has_plugin(agent: str, target: Target) -> bool:
+    listed = CONNECTIONS[agent].plugin
+    for file in listed.files if listed is not None else ():
+        plugins = read_parsed(agent, file, target).get(listed.key) if listed is not None else None
+        for name, value in plugins.items() if isinstance(plugins, dict) else ():
+            is_on = value is True or (isinstance(value, dict) and value.get("enabled") is True)
+            if is_on and name.startswith("ralphdeck@"):
+                return True
+    return False
 
 
 def _has_hooks(agent: str, target: Target, contents: Contents) -> bool:
@@ -269,10 +301,10 @@ def _orphaned(agent: str, removed: Iterable[str], target: Target) -> tuple[str, 
     )
 
 
-def _merge_all(parts: Iterable[Part], contents: Contents, points: Mapping[str, RestorePoint]) -> tuple[FileChange, ...]:
+def _merge_all(parts: Sequence[Part], contents: Contents, points: Mapping[str, RestorePoint]) -> tuple[FileChange, ...]:
     """Merge all parts into `contents`; returns the changes."""
-    listed, before = list(parts), Contents()
-    for part in listed:
+    before = Contents()
+    for part in parts:
         with _named(part):
             data = contents[part.path] if part.path in contents else read_part(part.path, part.root)
             before.setdefault(part.path, data)
@@ -282,7 +314,7 @@ def _merge_all(parts: Iterable[Part], contents: Contents, points: Mapping[str, R
                 contents[part.path] = None if data is None else part.editor.strip(data)
     changes = []
     for path, old in before.items():
-        own = [part for part in listed if part.path == path]
+        own = [part for part in parts if part.path == path]
         if contents[path] == old:
             continue
         with _named(own[0]):
@@ -299,12 +331,11 @@ def _merge_all(parts: Iterable[Part], contents: Contents, points: Mapping[str, R
 
 
 def _strip_all(
-    parts: Iterable[Part], contents: Contents, points: Mapping[str, RestorePoint], connection: Connection
+    parts: Sequence[Part], contents: Contents, points: Mapping[str, RestorePoint], connection: Connection
 ) -> tuple[FileChange, ...]:
-    listed = list(parts)
     changes = []
-    for path in dict.fromkeys(part.path for part in listed):
-        own = [part for part in listed if part.path == path]
+    for path in dict.fromkeys(part.path for part in parts):
+        own = [part for part in parts if part.path == path]
         with _named(own[0]):
             old = contents[path] if path in contents else read_part(path, own[0].root)
             if old is None:

@@ -18,7 +18,7 @@ PATTERN_FILES: Final = {
     "template": "code-templates.json",
 }  # file that each pattern type is written to
 
-BEGIN_COMMAND = 'ralphdeck task init "what to do" --project'  # creates `.aiwg/ralph` in the folder that follows
+BEGIN_COMMAND = "ralphdeck init"  # creates `.aiwg/ralph` in the folder that follows
 
 
 def is_safe_id(identifier: str) -> bool:

@@ -1,1 +1,1 @@
-"""Pages of `docs/` that are generated from the code."""
+"""Pages of `docs/` and files of the plugin that are generated from the code."""

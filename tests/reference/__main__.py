@@ -1,23 +1,27 @@
-"""`python -m tests.reference [--check]`: write the generated pages of `docs/`, or report which are out of date."""
+"""`python -m tests.reference [--check]`: write the generated pages and the plugin, or report which are out of date."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Final
 
-from tests.reference import commands, json_output, mcp_server, settings
+from tests.reference import commands, json_output, mcp_server, plugin, settings
 
 GENERATORS: Final = (commands, json_output, mcp_server, settings)
+ROOT: Final = Path(__file__).parents[2]
 
 
 def main(arguments: list[str]) -> int:
-    """Write all pages; with `--check` write nothing, and return 1 if a page is out of date."""
-    outdated = [one for one in GENERATORS if not one.PAGE.exists() or one.PAGE.read_text("utf-8") != one.render_page()]
-    for one in outdated:
+    """Write all files; with `--check` write nothing, and return 1 if a file is out of date."""
+    files = {one.PAGE: one.render_page() for one in GENERATORS} | plugin.render_pages()
+    outdated = [path for path, text in files.items() if not path.exists() or path.read_text("utf-8") != text]
+    for path in outdated:
         if "--check" in arguments:
-            sys.stdout.write(f"{one.PAGE.name} is out of date; run: python -m tests.reference\n")
+            sys.stdout.write(f"{path.relative_to(ROOT)} is out of date; run: python -m tests.reference\n")
         else:
-            one.PAGE.write_text(one.render_page(), "utf-8")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(files[path], "utf-8")
     return int(bool(outdated) and "--check" in arguments)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from core.agents.agent_table import AGENTS
 from core.base.errors import BadInput
+from core.records.times import minute_of
 
 if TYPE_CHECKING:
     from core.agents.plan import Target
@@ -24,6 +25,7 @@ def check_connections(paths: ProjectPaths) -> Iterator[Found]:
     """Check the hooks and MCP servers in the files of the project and of the user."""
     from core.agents.checks import find_program, installed_server
     from core.agents.plan import Target, is_connected
+    from core.hooks.sessions import last_event
 
     targets = [Target(paths.project.resolve(), is_global=is_global) for is_global in (False, True)]
     connected = [(agent, target) for agent in AGENTS for target in targets if is_connected(agent, target)]
@@ -42,6 +44,11 @@ def check_connections(paths: ProjectPaths) -> Iterator[Found]:
         yield from _check_agent(agent, Target(target.project, program, target.is_global, bool(server)))
     for server in sorted(servers - {""}):
         yield _check_server(server, paths)
+    if newest := last_event(paths):
+        agent, at = newest
+        yield "last event", OK, f"{AGENTS[agent].title if agent in AGENTS else agent}, {minute_of(at)} UTC"
+    else:
+        yield "last event", WARNING, "none yet; start a connected agent in this project"
 
 
 def _check_agent(agent: str, target: Target) -> Iterator[Found]:

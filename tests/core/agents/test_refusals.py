@@ -168,3 +168,28 @@ def test_detection_starts_no_process_and_needs_no_program(
     (desk.project / "gemini").write_text("#!/bin/sh\n")
     (desk.project / "gemini").chmod(0o755)
     assert [*detect(desk.project)] == ["codex", "gemini", "opencode"]
+
+
+@pytest.mark.parametrize(
+    ("agent", "file", "text"),
+    [
+        ("claude", "project/.claude/settings.local.json", '{"enabledPlugins": {"ralphdeck@ralphdeck": true}}'),
+        ("codex", "home/.codex/config.toml", '[plugins."ralphdeck@ralphdeck"]\nenabled = true\n'),
+    ],
+)
+def test_with_the_plugin_only_the_instructions_are_added(desk: Desk, agent: str, file: str, text: str) -> None:
+    desk.connect(agent)
+    path = desk.project.parent / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    (plan,) = desk.connect(agent)
+    assert len(plan.changes) == 3 and "has the ralphdeck plugin" in plan.notes[0]
+    left = {name for name, data in desk.snapshot().items() if isinstance(data, bytes) and b"ralphdeck" in data}
+    assert left - {".claude/settings.local.json"} == {{"claude": "CLAUDE.md", "codex": "AGENTS.md"}[agent]}
+
+
+def test_hooks_by_hand_are_mentioned(desk: Desk) -> None:
+    hook = '{"hooks": [{"type": "command", "command": "ralphdeck loop inject --hook claude-code"}]}'
+    desk.write(SETTINGS, f'{{"hooks": {{"UserPromptSubmit": [{hook}]}}}}')
+    (plan,) = desk.connect("claude")
+    assert "contexts are given twice" in plan.notes[0]

@@ -256,13 +256,16 @@ def test_connected_agents_are_checked(
     assert call("connect", "claude", "codex", "--yes", "--project", sample).code == 0
     (sample / ".claude/settings.local.json").write_text('{"disableAllHooks": true}')
     (sample / "CLAUDE.md").unlink()
-    claude, hook, no_server, switch, codex, _, trust = agents()
+    claude, hook, no_server, switch, codex, _, trust, last = agents()
     assert claude[:2] == ("Claude Code", "warning") and "not up to date: CLAUDE.md" in claude[2]
     assert hook[:2] == ("Claude Code", "ok") and "the hook answers in" in hook[2]
     assert no_server == ("Claude Code", "note", "has no MCP server")
     assert switch[:2] == ("Claude Code", "warning") and "disableAllHooks" in switch[2]
     assert codex[:2] == ("Codex", "ok") and trust[1] == "warning" and "not trusted" in trust[2]
+    assert last == ("last event", "warning", "none yet; start a connected agent in this project")
     program.write_text("#!/bin/sh\nexit 1\n")
-    assert [found[1] for found in agents()] == ["warning", "error", "note", "warning", "error", "note", "warning"]
+    assert [found[1] for found in agents()] == [
+        *("warning", "error", "note", "warning", "error", "note", "warning", "warning")
+    ]
     program.unlink()
     assert agents()[0][:2] == ("program", "error")

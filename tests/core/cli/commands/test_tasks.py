@@ -133,9 +133,9 @@ def test_a_memory_begins_in_a_folder_that_is_named_and_nowhere_else(
     monkeypatch.chdir(folder)
     unnamed = call("task", "init", "Add OAuth")
     assert (unnamed.code, list(folder.iterdir())) == (1, [])
-    assert unnamed.err.endswith('to begin in this folder: ralphdeck task init "what to do" --project .\n')
+    assert unnamed.err.endswith("to begin in this folder: ralphdeck init .\n")
     begun_nowhere = call("task", "start", "task-001", "--project", ".")
-    assert f"begin with: ralphdeck task init \"what to do\" --project '{folder}'\n" in begun_nowhere.err
+    assert f"begin with: ralphdeck init '{folder}'\n" in begun_nowhere.err
     assert call("task", "init", "--project", ".").code == 2
     assert list(folder.iterdir()) == []
     assert call("--project", ".", "task", "init", "Add OAuth").out == "task-001\n"
