@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -70,11 +70,11 @@ def connect(
     points = load_points(restore_points_file())
     plans = plan_remove(named, target, points) if remove else plan_connect(named, target, points)
     if prints:
-        _respond(plans, target, {}, lambda: _print_entries(named, target))
+        _respond(plans, {}, lambda: _print_entries(named, target))
         return
     if check:
         answers = {plan.agent: one for plan in plans if plan.is_connected and (one := _try(plan.agent, target))}
-        _respond(plans, target, answers, lambda: _print_checks(plans, answers))
+        _respond(plans, answers, lambda: _print_checks(plans, answers))
         click.get_current_context().exit(_check_exit(plans, answers))
     notes = []
     if not has_mcp and not no_mcp:
@@ -84,8 +84,7 @@ def connect(
             "The hooks name ralphdeck by a path of this machine, because a login shell does not find it; for a team, "
             "put it on the PATH and connect again"
         )
-    plans = [plan._replace(notes=(*plan.notes, *notes)) for plan in plans]
-    _change(plans, target, is_removal=remove, yes=yes)
+    _change(plans, target, notes, is_removal=remove, yes=yes)
 
 
 def _chosen_agents(named: Sequence[str], target: Target, *, is_connected_only: bool) -> list[str]:
@@ -105,7 +104,7 @@ def _chosen_agents(named: Sequence[str], target: Target, *, is_connected_only: b
     return found
 
 
-def _change(plans: list[AgentPlan], target: Target, *, is_removal: bool, yes: bool) -> None:
+def _change(plans: list[AgentPlan], target: Target, notes: list[str], *, is_removal: bool, yes: bool) -> None:
     """Show the changes, ask, write, and report."""
     from core.agents.apply import apply_plan
 
@@ -129,9 +128,13 @@ def _change(plans: list[AgentPlan], target: Target, *, is_removal: bool, yes: bo
     if not is_removal and (may_write or not count):
         connected = [plan.agent for plan in plans if not plan.problem]
         answers = {agent: one for agent in connected if (one := _try(agent, target))}
-    _respond(
-        plans, target, answers, lambda: _print_result(plans, failed, answers, is_removal, may_write), written=may_write
-    )
+
+    def show() -> None:
+        _print_result(plans, failed, answers, is_removal, may_write)
+        for note in notes if count and not is_removal else ():
+            line(note)
+
+    _respond(plans, answers, show, written=may_write, notes=notes)
     if (count and not may_write) or any(plan.problem for plan in plans) or any(one.problem for one in answers.values()):
         click.get_current_context().exit(1)
 
@@ -249,7 +252,12 @@ def _check_exit(plans: Sequence[AgentPlan], answers: dict[str, Answer]) -> int:
 
 
 def _respond(
-    plans: Sequence[AgentPlan], target: Target, answers: dict[str, Answer], show: Any, *, written: bool = False
+    plans: Sequence[AgentPlan],
+    answers: dict[str, Answer],
+    show: Callable[[], None],
+    *,
+    written: bool = False,
+    notes: Sequence[str] = (),
 ) -> None:
     from core.agents.connection_table import CONNECTIONS
 
@@ -272,4 +280,4 @@ def _respond(
             "left": CONNECTIONS[plan.agent].left,
         }
 
-    respond("ConnectDocument", show, agents=[describe(plan) for plan in plans], written=written)
+    respond("ConnectDocument", show, agents=[describe(plan) for plan in plans], written=written, notes=notes)

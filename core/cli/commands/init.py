@@ -72,8 +72,6 @@ def _git_root(folder: Path) -> Path | None:
 
 def _make_folder(project: ProjectPaths) -> bool:
     """Make `.aiwg/ralph`; returns whether it is new."""
-    if project.aiwg.is_symlink():
-        project.inside(project.relative(project.ralph))
     is_new = not project.ralph.is_dir()
     try:
         project.ralph.mkdir(parents=True, exist_ok=True)

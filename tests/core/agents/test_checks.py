@@ -115,3 +115,9 @@ def test_the_installed_server_is_found(desk: Desk, agent: str, program: Callable
     path = program("")
     desk.connect(agent, program=path)
     assert installed_server(agent, desk.target()) == path and is_connected(agent, desk.target())
+
+
+@pytest.mark.parametrize("agent", [agent for agent in AGENTS if start_event(agent) in AGENTS[agent].context_events])
+def test_the_answers_of_the_hook_command_are_accepted(agent: str) -> None:
+    event = HookEvent(agent, start_event(agent), Moment.START, "session")
+    assert _check_answer(agent, encode_answer(event, "lessons")) == ""
