@@ -28,6 +28,13 @@ class Agent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     title: str
     events: Mapping[str, Moment]  # by the agent's name of the event; {} if the agent runs no hook commands
     context_events: tuple[str, ...] = ()  # events whose answer may add a context
+    context_key: str = ""  # key of the context in the answer, "" for the form of Claude Code
+    variable: str = ""  # environment variable of its hooks, for an agent that runs the hooks of others too
+
+
+def acting_agent(named: str, environment: Mapping[str, str]) -> str:
+    """Return the agent that runs a hook: the named one, unless another agent runs its hooks."""
+    return next((name for name, agent in AGENTS.items() if agent.variable and agent.variable in environment), named)
 
 
 AGENTS: Final[Mapping[str, Agent]] = msgspec.convert(

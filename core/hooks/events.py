@@ -186,6 +186,6 @@ def encode_answer(event: HookEvent, context: str) -> bytes:
     """Return what the agent reads on stdout to add a context; b"" if there is none."""
     if not context:
         return b""
-    if event.agent == "cursor":
-        return msgspec.json.encode({"additional_context": context})
+    if key := AGENTS[event.agent].context_key:
+        return msgspec.json.encode({key: context})
     return msgspec.json.encode({"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": context}})

@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from core.agents.agent_table import AGENTS
+from core.agents.agent_table import AGENTS, acting_agent
 from core.base.errors import ProjectNotFound
 from core.cli.render.output import remark
 from core.cli.support.hooks import HookCommand, read_stdin
@@ -46,7 +46,7 @@ def hook(agent: str, event: str) -> None:
     watchdog = threading.Timer(DEADLINE_SECONDS, os._exit, (0,))
     watchdog.daemon = True
     watchdog.start()
-    parsed = parse_event(agent, read_stdin(), event)
+    parsed = parse_event(acting_agent(agent, os.environ), read_stdin(), event)
     if parsed is None or is_readonly():
         return
     try:

@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from core.agents.agent_table import AGENTS, Moment, acting_agent
 from core.agents.checks import find_obstacles, find_program, installed_server, try_hook, try_mcp_server
+from core.agents.connection_table import start_event
 from core.agents.plan import is_connected
 from core.base.errors import BadInput
+from core.hooks.events import HookEvent, encode_answer
 from tests.core.agents.conftest import Desk
 
 ANSWER = '{"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "x"}}'
@@ -118,6 +121,14 @@ def test_the_installed_server_is_found(desk: Desk, agent: str, program: Callable
 
 
 @pytest.mark.parametrize("agent", [agent for agent in AGENTS if start_event(agent) in AGENTS[agent].context_events])
-def test_the_answers_of_the_hook_command_are_accepted(agent: str) -> None:
-    event = HookEvent(agent, start_event(agent), Moment.START, "session")
-    assert _check_answer(agent, encode_answer(event, "lessons")) == ""
+def test_the_answers_of_the_hook_command_are_accepted(
+    desk: Desk, agent: str, program: Callable[[str], str], tmp_path: Path
+) -> None:
+    event = HookEvent(agent=agent, name=start_event(agent), moment=Moment.START, session="s")
+    (tmp_path / "answer").write_bytes(encode_answer(event, "lessons"))
+    assert try_hook(agent, program(f"cat {tmp_path / 'answer'}"), desk.project).problem == ""
+
+
+def test_copilot_is_recognised_when_it_runs_the_hooks_of_claude_code() -> None:
+    assert acting_agent("claude", {"COPILOT_CLI": "1"}) == "copilot"
+    assert acting_agent("claude", {"": "", "TERM": "x"}) == "claude"
