@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
-
-import msgspec
 
 from core.base.errors import BadInput, RalphdeckError, Refused, UnknownRecord
 from core.episodes.protocol import Episodes
@@ -64,20 +63,19 @@ def report_outcome(
 ) -> Answer:
     """Record an outcome, which patterns helped, and for an attempt what its agent observed; all once."""
     with session.call(client, writes=True) as state:
-        work_id = _find_reported(state, loop, injection_id) or session.own_work_id(client)
+        named = _find_reported(state, loop, injection_id)
+        work_id = named or session.own_work_id(client)
         results = _read_marks(state, marks)
-        report = msgspec.json.encode([result, summary, injection_id, [*map(list, marks)], errors, retries])
-        given = key.encode("utf-8", "replace") if key else report
-        digest = hashlib.sha256(
-            b"\0".join((sign(client).encode(), work_id.encode("utf-8", "replace"), given))
-        ).hexdigest()
+        given = key or repr((result, summary, injection_id, [*map(tuple, marks)], errors, retries))
+        identity = repr((sign(client), named, bool(key), given)).encode("utf-8", "backslashreplace")
+        digest = hashlib.sha256(identity).hexdigest()[:24]
         now = session.project.now()
-        found = _find_report(state, digest[:24], now, has_key=bool(key))
+        found = _find_report(state, digest, now, has_key=bool(key))
         if found is None:
             start = "mcp" if key else f"{now:%Y%m%dT%H%M%S%f}"  # one ID for one key, so that it counts only once
             make = partial(Event, at=now, loop_id=work_id, by=session.project.by, agent=session.project.agent)
             outcome = make(
-                id=f"{start}-{digest[:24]}",
+                id=f"{start}-{digest}",
                 kind="outcome",
                 success=result == "success",
                 text=mask_secrets(summary),
@@ -87,7 +85,7 @@ def report_outcome(
             )
             uses = [
                 make(
-                    id=f"{start}-{digest[:24]}-{number}",
+                    id=f"{start}-{digest}-{number}",
                     kind="applied",
                     pattern_id=pattern_id,
                     success=helped,
@@ -98,7 +96,7 @@ def report_outcome(
             session.project.record(outcome, *uses)
             _reflect(session, state, work_id, summary)
         state = session.project.view
-        scored = state.board.outcome(work_id)
+        scored = state.board.outcome(found.loop_id if found is not None else work_id)
         score = None if scored is None else round(scored[1].raw, 2)
         held = _held_marks(state, results, session.project.by)
         data = Report(recorded=found is None, duplicate=found is not None, score=score, held=held)
@@ -135,13 +133,10 @@ def _read_marks(state: ProjectState, marks: Sequence[Mark]) -> dict[str, bool]:
 
 
 def _find_report(state: ProjectState, digest: str, now: datetime, *, has_key: bool) -> Event | None:
-    """Return the outcome that an earlier call recorded."""
-    for event in reversed(state.snapshot.events):
-        if not has_key and event.at <= now - _REPEATED:
-            break
-        if event.kind == "outcome" and event.id.endswith(f"-{digest}"):
-            return event
-    return None
+    """Return the outcome that an earlier call recorded: with a key at any time, else within the hour."""
+    events = state.snapshot.events
+    recent = events if has_key else takewhile(lambda event: event.at > now - _REPEATED, reversed(events))
+    return next((event for event in recent if event.kind == "outcome" and event.id.endswith(digest)), None)
 
 
 def _reflect(session: Session, state: ProjectState, work_id: str, summary: str) -> None:

@@ -15,6 +15,8 @@ from core.learning.bursts import AGENT
 from core.state.findings import ledger_error
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from core.project.project import Project
     from core.state.project_state import ProjectState
 
@@ -39,7 +41,8 @@ class Session:
     def __init__(self, project: Project, load: Callable[[], object], *, clock: Callable[[], float] = monotonic) -> None:
         self.project = project
         self.is_readonly = project.is_readonly
-        self.injections: dict[tuple[str, str], str] = {}  # IDs of injections by work item and digest of the task
+        self.injections: dict[tuple[str, str], tuple[str, datetime]] = {}
+        """IDs and times of the injections of the last hour, by work item and digest of the task."""
         self._started = project.now()
         self._load = load
         self._clock = clock

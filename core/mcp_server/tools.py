@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -13,6 +14,7 @@ import msgspec
 
 from core.base.errors import BadInput, RalphdeckError
 from core.base.text import plural
+from core.config.paths import relative_to_project
 from core.debug_memory.escalations import find_escalation
 from core.episodes.similar_tasks import SimilarTask, embeddable_work, find_similar_tasks
 from core.mcp_server.results import (
@@ -65,9 +67,11 @@ TYPES: Final = {
 """The settings of the words of `types`; what earlier work decided is in its reflections."""
 WAITING: Final = frozenset({LoopStatus.WAITING, LoopStatus.PAUSED})
 _SAME_INJECTION: Final = timedelta(hours=1)  # in which the same task of a loop gets the same ID
+_INJECTED: Final = re.compile(r"\d{8}T\d{6}-[0-9a-f]{8}")  # end of the ID of an injection
 _NOTHING: Final = "No lesson of earlier work matches this task."
 _MAX_LOOPS: Final = 20  # loops that explain the rate of a pattern
 _MAX_LEARNED: Final = 5
+_MAX_LINE: Final = 200  # characters of a text in a list
 
 
 class Answer(NamedTuple):
@@ -123,24 +127,24 @@ def _record(session: Session, state: ProjectState, work_id: str, task: str, inje
     """Record the injection, and return its ID: the work item, the time, and a digest of the task."""
     digest = hashlib.sha256(task.strip().encode("utf-8", "replace")).hexdigest()[:8]
     now = session.project.now()
-    known = session.injections.get((work_id, digest)) or _find_injection(state, work_id, digest, now)
-    at, _, _ = (known or "").rpartition("@")[2].partition("-")
-    if not known or datetime.strptime(f"{at}+0000", "%Y%m%dT%H%M%S%z") <= now - _SAME_INJECTION:
-        known = f"{work_id}@{now:%Y%m%dT%H%M%S}-{digest}"
-    session.injections[work_id, digest] = known
-    session.project.inject(work_id, injection, comment=known)
-    return known
+    recent = {key: one for key, one in session.injections.items() if one[1] > now - _SAME_INJECTION}
+    known = recent.get((work_id, digest)) or _find_injection(state, work_id, digest, now)
+    found, _ = recent[work_id, digest] = known or (f"{work_id}@{now:%Y%m%dT%H%M%S}-{digest}", now)
+    session.injections = recent
+    session.project.inject(work_id, injection, comment=found)
+    return found
 
 
-def _find_injection(state: ProjectState, work_id: str, digest: str, now: datetime) -> str:
-    """Return the ID of an injection that another server recorded within the hour, or ""."""
+def _find_injection(state: ProjectState, work_id: str, digest: str, now: datetime) -> tuple[str, datetime] | None:
+    """Return the ID and time of an injection that another server recorded within the hour."""
     for event in reversed(state.snapshot.events):
         if event.at <= now - _SAME_INJECTION:
             break
         start, _, end = event.text.rpartition("@")
-        if event.kind.startswith("injected") and event.loop_id == start == work_id and end.endswith(f"-{digest}"):
-            return event.text
-    return ""
+        is_injection = event.kind.startswith("injected") and event.loop_id == start == work_id
+        if is_injection and _INJECTED.fullmatch(end) and end.endswith(digest):
+            return event.text, event.at
+    return None
 
 
 def find_work(state: ProjectState, loop: str) -> str:
@@ -157,7 +161,7 @@ def known_fix(
     """Return what solved an error before: fixes of debug sessions, and error patterns."""
     with session.call(client) as state:
         _require(message, "message")
-        advice = on_failure(state, Failure(error_type=error_type, message=message, file=file), most=limit)
+        advice = on_failure(state, _failure(session, message, error_type, file), most=limit)
         fixes = [_fix(state, one) for one in advice.fixes]
         fixes += [
             Fix(
@@ -172,6 +176,11 @@ def known_fix(
         ]
         text = as_data(advice.text or "No fix of this error is known.")
         return Answer(fit(text), KnownFixes(bool(advice.text), fixes[:limit]))
+
+
+def _failure(session: Session, message: str, error_type: str, file: str) -> Failure:
+    root = str(session.project.project.project)
+    return Failure(error_type=error_type, message=message, file=relative_to_project(file, root))
 
 
 def _fix(state: ProjectState, fix: KnownFix) -> Fix:
@@ -221,7 +230,7 @@ def explain_pattern(session: Session, pattern_id: str, *, client: str = "") -> A
     with session.call(client) as state:
         pattern = state.find_pattern(pattern_id)
         row, body, found = pattern_row(state, pattern), pattern_text(state, pattern), explain_state(state, pattern.id)
-        reasons = [quote(state, f"{line.label}: {line.text}") for line in found.lines]
+        reasons = [quote(state, f"{line.label}: {line.text}", _MAX_LINE) for line in found.lines]
         results = [(one.loop_id, one.helpful, one.harmful) for one in found.loops[:_MAX_LOOPS]]
         loops = [f"{quote(state, id, 200)}: {good:.2f} helpful, {bad:.2f} harmful" for id, good, bad in results]
         data = PatternDetails(row, fit(body), reasons, loops)
@@ -257,11 +266,11 @@ def _past_task(state: ProjectState, found: SimilarTask) -> PastTask:
         (one for one in state.snapshot.attempts.values() if one.task_id == found.task_id), key=lambda one: one.number
     )
     return PastTask(
-        task=quote(state, f"{found.task_id}: {found.description}"),
+        task=quote(state, f"{found.task_id}: {found.description}", _MAX_LINE),
         outcome=found.outcome.value,
         attempts=len(attempts),
-        approach=quote(state, attempts[-1].plan) if attempts else "",
-        learned=[quote(state, one.text) for one in found.learnings[:_MAX_LEARNED]],
+        approach=quote(state, attempts[-1].plan, _MAX_LINE) if attempts else "",
+        learned=[quote(state, one.text, _MAX_LINE) for one in found.learnings[:_MAX_LEARNED]],
         similarity=round(found.score, 2),
     )
 
@@ -306,7 +315,7 @@ def loop_row(state: ProjectState, loop: Loop, stuck: set[str]) -> LoopRow:
         source="aiwg external" if is_external else "aiwg",
         status="stale" if loop.liveness is Liveness.STALE else loop.status.value,
         state_source="inferred" if is_inferred else "reported",
-        task=quote(state, loop.task),
+        task=quote(state, loop.task, _MAX_LINE),
         iteration=loop.iteration,
         max_iterations=loop.max_iterations,
         started_at=iso(loop.started_at),

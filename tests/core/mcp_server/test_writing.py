@@ -73,6 +73,15 @@ async def test_a_repeated_report_counts_once(server: Server, folder: Path) -> No
     assert len(events_of(other, "outcome")) == 3
 
 
+async def test_a_key_is_safe_after_a_restart_of_the_server(server: Server, folder: Path) -> None:
+    other = Server(folder)
+    other.wait(days=1)
+    for one in (server, other):
+        async with one.client() as agent:
+            await agent.data("report_outcome", result="success", summary="done", key="k")
+    assert len(events_of(other, "outcome")) == 1
+
+
 async def test_reports_at_once_with_one_key_count_once(server: Server, folder: Path) -> None:
     servers = [server, Server(folder)]
     for one in servers:
@@ -264,6 +273,15 @@ async def test_a_proposal_can_be_undone_but_is_never_the_newest_decision_of_a_pe
     assert proposal.is_proposal and proposal.is_unattended
     server.project.decide(Undo(decision_id=proposal.id))
     assert data["id"] not in server.project.view.snapshot.patterns
+
+
+async def test_the_first_lesson_of_an_empty_project_waits(tmp_path: Path) -> None:
+    (tmp_path / ".aiwg").mkdir()
+    server = Server(tmp_path)
+    async with server.client() as agent:
+        data = await agent.data("propose_lesson", **LESSON)
+        again = await agent.data("propose_lesson", **LESSON)
+    assert data["state"] == "waiting_for_person" and data == again
 
 
 async def test_calls_of_many_clients_at_once_are_all_answered(server: Server) -> None:
