@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.context import Context  # noqa: TC002 (the SDK reads the annotations)
-from mcp.server.mcpserver.exceptions import ResourceError, ToolError
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
 from mcp.server.mcpserver.tools.base import Tool
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from core import __version__
-from core.base.errors import RalphdeckError
+from core.base.errors import RalphdeckError, UnknownRecord
 from core.base.text import visible
 from core.mcp_server import pages, reports, results, tools
 
@@ -216,6 +216,8 @@ def _add_resources(server: MCPServer, session: Session) -> None:
     def read(page: Callable[..., str], *given: str) -> str:
         try:
             return page(session, *given)
+        except UnknownRecord as error:
+            raise ResourceNotFoundError(visible(str(error), 1000)) from None
         except (RalphdeckError, OSError) as error:
             raise ResourceError(visible(str(error), 1000)) from None
 

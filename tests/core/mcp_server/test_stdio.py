@@ -30,14 +30,14 @@ class Raw:
         self.meta: dict[str, Any] = {}
 
     def send(self, method: str, **params: Any) -> None:
-        self._write({"jsonrpc": "2.0", "method": method, "params": params})
+        self.write(json.dumps({"jsonrpc": "2.0", "method": method, "params": params}))
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
         """Send a request and return the answer to it."""
         self._id += 1
         if self.meta:
             params["_meta"] = self.meta
-        self._write({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params})
+        self.write(json.dumps({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params}))
         assert self._process.stdout is not None
         for line in self._process.stdout:
             answer: dict[str, Any] = json.loads(line)
@@ -45,9 +45,9 @@ class Raw:
                 return answer
         raise AssertionError("the server ended")
 
-    def _write(self, message: dict[str, Any]) -> None:
+    def write(self, line: str) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(message) + "\n")
+        self._process.stdin.write(f"{line}\n")
         self._process.stdin.flush()
 
 
@@ -124,6 +124,23 @@ def test_a_client_of_2026_discovers_and_calls_without_a_session(folder: Path, tm
     assert len(called["result"]["structuredContent"]["loops"]) == 3
     assert page["result"]["contents"][0]["mimeType"] == "text/markdown"
     assert last_event(folder)["by"] == "mcp:codex"
+
+
+def test_noise_on_stdin_does_not_end_the_server(folder: Path, tmp_path: Path) -> None:
+    with serve(folder, tmp_path) as raw:
+        raw.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "x", "version": "1"})
+        raw.send("notifications/initialized")
+        for line in ("", "not json", "{}", "[]", "[" * 100_000, '{"id": 9, "method": "\\ud800"}', "\x00\x1b[31m"):
+            raw.write(line)
+        huge = raw.ask("tools/call", name="loop_context", arguments={"task": "x" * 2_000_000})
+        wrong = raw.ask("tools/call", name="loop_context", arguments="task")
+        missing = raw.ask("resources/read", uri="ralphdeck://loops/no-such-loop")
+        outside = raw.ask("resources/read", uri="ralphdeck://patterns/..%2f..%2fetc%2fpasswd")
+        alive = raw.ask("tools/call", name="list_loops", arguments={})
+    assert huge["result"]["isError"] and len(json.dumps(huge)) < 2000
+    assert "error" in wrong and "error" in outside
+    assert missing["error"]["code"] == -32602 and "no loop 'no-such-loop'" in missing["error"]["message"]
+    assert alive["result"]["isError"] is False
 
 
 @pytest.mark.parametrize("options", [(), ("--readonly",)])
