@@ -25,6 +25,8 @@ DEADLINE_SECONDS: Final = 2.0  # then the process ends, so that no agent waits l
 class _AnswerCommand(Command, HookCommand):
     """A command that always answers a hook."""
 
+    standard = ("--project",)
+
 
 @click.command(cls=_AnswerCommand, skipped="hook does nothing", always=True)
 @click.option("--agent", type=click.Choice([*AGENTS]), required=True, help="The agent that sends the event.")
