@@ -202,7 +202,7 @@ def make_assessment(
         "helpful": float(successes),
         "harmful": float(failures),
         "rate": None,
-        "interval": (0.0, 1.0),
+        "known_interval": (0.0, 1.0),
         "computed": computed,
         "state": computed,
         "faded": False,

@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from core.learning.evidence import round_half_up
+from core.learning.statistics import jeffreys_interval
 from core.records.decisions import Pin
 from core.records.patterns import Maturity
 
@@ -32,7 +33,6 @@ class Assessment(Struct, frozen=True, kw_only=True):
     helpful: float  # decayed sums
     harmful: float
     rate: float | None  # success rate used for display and ranking, 0..1; None if unknown
-    interval: tuple[float, float]  # (low, high) of the Jeffreys interval of the rate, 0..1
     computed: Maturity  # state by the rules alone
     state: Maturity  # state in effect: the pin; candidate if the pin is stale or in quarantine; else `computed`
     faded: bool  # `computed` is candidate only because the evidence is old
@@ -50,6 +50,13 @@ class Assessment(Struct, frozen=True, kw_only=True):
     claimed_rate: float | None = None  # recorded rate that the counts do not confirm, 0..1
     held: bool = False  # quarantined only because the text gives unapproved orders; docs/safety.md#held-texts
     blocked: bool = False  # blocked by the safety scan: releasing or promoting it needs a reason
+    level: float = 0.9  # probability of the interval, 0..1
+    known_interval: tuple[float, float] | None = None  # `interval`, if it was computed for all patterns
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """(low, high) of the Jeffreys interval of the rate, 0..1."""
+        return self.known_interval or jeffreys_interval(self.successes, self.failures, self.level)
 
     @property
     def is_claimed(self) -> bool:

@@ -271,6 +271,7 @@ class Scoreboard(Scores):
 
     def _assess(self, pattern_id: str) -> Assessment:
         row, columns = self.row(pattern_id), self._columns
+        known = self.__dict__.get("interval")  # scipy, which computes intervals, takes 0.1 s to import
         rate, last_used = float(self.rate[row]), float(self.last_used[row])
         decided_by = INVERSION if columns.inversion_pending[row] else RULE
         if self._is_pinned(row):
@@ -281,7 +282,8 @@ class Scoreboard(Scores):
             pattern_id=pattern_id,
             rate=None if math.isnan(rate) else rate,
             claimed_rate=claimed_rate(self._patterns[pattern_id].recorded_counts),
-            interval=(float(self.interval[0][row]), float(self.interval[1][row])),
+            level=self.settings.interval_level,
+            known_interval=(float(known[0][row]), float(known[1][row])) if known is not None else None,
             computed=STATES[self.computed_codes[row]],
             state=STATES[self.state_codes[row]],
             decided_by=decided_by,

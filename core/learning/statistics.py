@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -38,6 +39,7 @@ def jeffreys_intervals(
     return low[inverse], high[inverse]
 
 
+@lru_cache(4096)
 def jeffreys_interval(successes: int, failures: int, level: float) -> tuple[float, float]:
     """Return the Jeffreys interval of one pattern: (low, high), 0..1."""
     import numpy as np

@@ -15,6 +15,7 @@ from msgspec import Struct
 from core.base.formatting import format_decimal
 from core.base.text import visible_line
 from core.learning.assessment import INVERSION, Assessment
+from core.learning.statistics import jeffreys_interval
 from core.records.patterns import DECOMPOSITION_TAG, Maturity, Pattern, PatternType
 from core.records.times import day_of
 from core.retrieval.decomposition import RELEVANCE, STRATEGY_PART, Strategies, find_strategy_rows
@@ -56,7 +57,14 @@ class ChosenPattern(Struct, frozen=True, kw_only=True):
     effectiveness: float  # success rate as shown, 0..1
     multiplier: float  # of the state
     parts: dict[str, float]  # contributions to the relevance; with `meaning`, vectors were compared
-    lower_bound: float  # the score with the lower end of the interval of the success rate
+    successes: int  # numbers of uses with a result
+    failures: int
+    level: float  # probability of the interval of the success rate, 0..1
+
+    @property
+    def lower_bound(self) -> float:
+        """The score with the lower end of the interval of the success rate."""
+        return self.relevance * jeffreys_interval(self.successes, self.failures, self.level)[0] * self.multiplier
 
 
 class OmittedPattern(Struct, frozen=True, kw_only=True):
@@ -141,7 +149,9 @@ class Ranking:
             effectiveness=effectiveness,
             multiplier=multiplier,
             parts=parts,
-            lower_bound=relevance * float(board.interval[0][row]) * multiplier,
+            successes=int(board.successes[row]),
+            failures=int(board.failures[row]),
+            level=board.settings.interval_level,
         )
 
     def omitted(self, named: set[str]) -> list[OmittedPattern]:

@@ -53,6 +53,8 @@ ROWS: Final = (
     Row("start", "`ralphdeck --help`", starting.help_of_all, 120, PYTHON),
     Row("start", "`COMMAND --help`, the slowest of all", starting.help_of_one, 120, PYTHON),
     Row("start", "`task log`", starting.task_log, 80, PYTHON),
+    Row("start", "`hook`, a tool call is logged", _new("starting.hook_tool_call"), 150, PYTHON),
+    Row("start", "`hook`, a prompt gets its context", _new("starting.hook_prompt"), 300, PYTHON),
     Row("screen", BARE, showing.bare_frame),
     Row("screen", SWEEP, showing.stat_sweep),
     Row("screen", "all lists, opened for the first time", showing.all_from_nothing, 3000, SWEEP),

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Final
 
+from core.demo.sample import copy_sample
 from tests.bench.measured import Measured, processor_seconds
 from tests.bench.place import Place
 
 ROOT: Final = Path(__file__).parents[2]
 _RUNS: Final = 7
+_HOOK: Final = ("-m", "tui", "hook", "--agent", "claude")
 _SLOWEST: Final = 5
 _LIST: Final = """
 from core.cli.command_table import SECTIONS, GroupPlace
@@ -60,12 +65,45 @@ def task_log(place: Place) -> Measured:
     return _run("-m", "tui", "task", "log", "bench", *action, "--project", str(project))
 
 
-def _run(*arguments: str, runs: int = _RUNS) -> Measured:
-    """Median of complete runs of `python ARGUMENTS`."""
-    walls, cpus = [], []
+def hook_tool_call(place: Place) -> Measured:
+    """Log a tool call of an agent by its hook, in the sample project."""
+    _answer(place, "UserPromptSubmit", prompt="Fix the login")
+    _answer(place, "PostToolUse", tool_use_id="first", tool_name="Bash", tool_input={"command": "make"})  # opens a task
+    calls = (
+        _event(place, "PostToolUse", tool_use_id=os.urandom(8).hex(), tool_name="Bash", tool_input={"command": "make"})
+        for _ in range(_RUNS)
+    )
+    return _run(*_HOOK, given=calls)
+
+
+def hook_prompt(place: Place) -> Measured:
+    """Give the context for a prompt by the hook, in the sample project."""
+    prompts = (
+        _event(place, "UserPromptSubmit", prompt=f"Fix TypeScript type errors {os.urandom(8).hex()}")
+        for _ in range(_RUNS)
+    )
+    return _run(*_HOOK, given=prompts)
+
+
+def _event(place: Place, name: str, **fields: object) -> bytes:
+    project = place.folder / "hooked"
+    if not project.exists():
+        copy_sample(project, datetime.now(UTC))
+    return json.dumps({"hook_event_name": name, "session_id": "bench", "cwd": str(project), **fields}).encode()
+
+
+def _answer(place: Place, name: str, **fields: object) -> None:
+    given = _event(place, name, **fields)
+    subprocess.run([sys.executable, *_HOOK], cwd=ROOT, input=given, stdout=subprocess.DEVNULL, check=True)
+
+
+def _run(*arguments: str, runs: int = _RUNS, given: Iterable[bytes] = ()) -> Measured:
+    """Median of complete runs of `python ARGUMENTS`, each with the next input of `given` if there is one."""
+    walls, cpus, inputs = [], [], iter(given)
     for _ in range(runs):
+        command, sent = [sys.executable, *arguments], next(inputs, b"")
         begin, cpu = time.perf_counter(), processor_seconds()
-        subprocess.run([sys.executable, *arguments], cwd=ROOT, env=os.environ, stdout=subprocess.DEVNULL, check=True)
+        subprocess.run(command, cwd=ROOT, env=os.environ, input=sent, stdout=subprocess.DEVNULL, check=True)
         walls.append((time.perf_counter() - begin) * 1000)
         cpus.append((processor_seconds() - cpu) * 1000)
     return Measured(median(walls), cpu=median(cpus))

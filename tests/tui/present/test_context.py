@@ -44,7 +44,9 @@ def chosen(pattern_id: str, **parts: float) -> ChosenPattern:
         effectiveness=0.94,
         multiplier=1.5,
         parts=parts,
-        lower_bound=0.7,
+        successes=17,
+        failures=1,
+        level=0.9,
     )
 
 
