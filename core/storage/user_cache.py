@@ -26,9 +26,11 @@ def code_digest(packages: Iterable[str]) -> bytes:
     while folders:
         with os.scandir(folders.pop(0)) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
+                if entry.name == "__pycache__":
+                    continue
                 if entry.is_dir():
                     folders.append(entry.path)
-                elif entry.name.endswith((".py", ".yaml")):
+                else:
                     status = entry.stat()
                     digest.update(f"{entry.name} {status.st_size} {status.st_mtime_ns}\n".encode())
     return digest.digest()
