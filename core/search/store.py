@@ -13,7 +13,7 @@ import msgspec
 
 from core.storage import cache_database
 from core.storage.cache_database import DamagedError, is_damage, remove
-from core.storage.user_cache import code_digest
+from core.storage.user_cache import code_version
 
 _PACKAGES: Final = ("records", "base", "redaction", "storage", "sources", "episodes", "search")
 """Packages that affect the texts of records; after a change in them, the index is built again."""
@@ -39,8 +39,7 @@ _Result = TypeVar("_Result")
 
 def connect(file: Path) -> sqlite3.Connection:
     """Open the index; a missing one is created empty. Raises as `cache_database.connect`."""
-    version = int.from_bytes(code_digest(_PACKAGES)[:4]) >> 1
-    return cache_database.connect(file, version, _SETTINGS, _TABLES)
+    return cache_database.connect(file, code_version(_PACKAGES), _SETTINGS, _TABLES)
 
 
 class Access:

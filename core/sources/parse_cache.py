@@ -19,7 +19,7 @@ import msgspec
 
 from core.sources.parsed_file import ParsedFile
 from core.storage import cache_database
-from core.storage.user_cache import cache_path, code_digest
+from core.storage.user_cache import cache_path, code_version
 
 if TYPE_CHECKING:
     from core.storage.file_reader import Stamp
@@ -68,7 +68,7 @@ class ParseCache:
     def __init__(self, file: Path) -> None:
         self._file = file
         self._lock = threading.Lock()
-        self._version = int.from_bytes(code_digest(_PACKAGES)[:4]) >> 1
+        self._version = code_version(_PACKAGES)
 
     def load(self, stamps: Mapping[str, Stamp]) -> dict[str, bytes]:
         """Load files with unchanged stamps by path, still encoded; see `decode_cached`."""

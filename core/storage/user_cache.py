@@ -34,3 +34,8 @@ def code_digest(packages: Iterable[str]) -> bytes:
                     status = entry.stat()
                     digest.update(f"{entry.name} {status.st_size} {status.st_mtime_ns}\n".encode())
     return digest.digest()
+
+
+def code_version(packages: Iterable[str]) -> int:
+    """Return `code_digest` as a version number of a database, 31 bits."""
+    return int.from_bytes(code_digest(packages)[:4]) >> 1
