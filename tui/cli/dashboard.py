@@ -15,7 +15,7 @@ import click
 from core.base.errors import ProjectNotFound, RalphdeckError
 from core.base.text import visible
 from core.cli.render.output import line, respond
-from core.cli.support.options import OfflineCommand, invocation, project_option, readonly_option
+from core.cli.support.options import NumberRange, OfflineCommand, invocation, project_option, readonly_option
 from core.cli.support.project import configured_decider, guarded, is_readonly, named_project, now
 from core.config.paths import ProjectPaths, find_project, project_at
 from tui.cli.theme_option import THEME, chosen_theme, theme_option
@@ -44,7 +44,7 @@ def dashboard(path: Path | None) -> None:
 
 @click.command(cls=OfflineCommand)
 @click.option("--check", is_flag=True, help="Play and watch without a screen, print a report, and exit.")
-@click.option("--seconds", type=click.FloatRange(0.1, 3600), metavar="S", help="How long --check plays.  [default: 2]")
+@click.option("--seconds", type=NumberRange(0.1, 3600), metavar="S", help="How long --check plays.  [default: 2]")
 @theme_option
 def demo(check: bool, seconds: float | None) -> None:
     """Open the dashboard on a sample project in which loops run while you watch.
