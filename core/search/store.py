@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar, Final, TypeVar
-
-import msgspec
+from typing import Final, TypeVar
 
 from core.storage import cache_database
-from core.storage.cache_database import DamagedError, is_damage, remove
+from core.storage.cache_database import DamagedError
 from core.storage.user_cache import code_version
 
 _PACKAGES: Final = ("records", "base", "redaction", "storage", "sources", "episodes", "search")
@@ -45,16 +43,14 @@ def connect(file: Path) -> sqlite3.Connection:
 class Access:
     """A connection that is opened when it is needed, for one thread at a time.
 
-    If the index turns out to be damaged, its file is deleted, and every other `Access` to it opens the new one.
+    If the file was removed, as a damaged one is, the next call opens the new one.
     """
-
-    _removals: ClassVar[Counter[Path]] = Counter()  # of files, in this process
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
-        self._number = 0
+        self._opened: os.stat_result | None = None  # the file of the connection
 
     def close(self) -> None:
         with self._lock:
@@ -65,23 +61,24 @@ class Access:
     def run(self, act: Callable[[sqlite3.Connection, bytes], _Result]) -> _Result | None:
         """Call `act` with the connection and the identity of the file; None if the index cannot be used."""
         with self._lock:
-            for is_last in (False, True):
-                try:
-                    if self._number != self._removals[self._file]:
-                        self.close()
-                    if self._connection is None:
-                        self._number = self._removals[self._file]
-                        self._connection = connect(self._file)
-                    return act(self._connection, _identity(self._connection))
-                except (OSError, sqlite3.Error, DamagedError, msgspec.MsgspecError, TypeError, ValueError) as error:
-                    self.close()
-                    if not is_damage(error):
-                        return None
-                    remove(self._file)
-                    self._removals[self._file] += 1
-                    if is_last:
-                        return None
-        return None
+            return cache_database.use(self._file, lambda: self._open_and(act))
+
+    def _open_and(self, act: Callable[[sqlite3.Connection, bytes], _Result]) -> _Result:
+        try:
+            if self._connection is None or not self._is_current():
+                self.close()
+                self._connection = connect(self._file)
+                self._opened = self._file.stat()
+            return act(self._connection, _identity(self._connection))
+        except BaseException:
+            self.close()
+            raise
+
+    def _is_current(self) -> bool:
+        try:
+            return self._opened is not None and os.path.samestat(self._opened, self._file.stat())
+        except OSError:
+            return False
 
 
 def list_terms(connection: sqlite3.Connection, start: str) -> list[str]:

@@ -104,15 +104,11 @@ class ParseCache:
     def _run(self, act: Callable[[sqlite3.Connection], _Result]) -> _Result | None:
         """Call `act` with the open cache, again if it was damaged; None if it cannot be used."""
         with self._lock:
-            for _ in range(2):
-                try:
-                    with contextlib.closing(cache_database.connect(self._file, self._version, (), _TABLES)) as opened:
-                        return act(opened)
-                except (OSError, sqlite3.Error, cache_database.DamagedError) as error:
-                    if not cache_database.is_damage(error):
-                        break
-                    cache_database.remove(self._file)
-        return None
+            return cache_database.use(self._file, lambda: self._open_and(act))
+
+    def _open_and(self, act: Callable[[sqlite3.Connection], _Result]) -> _Result:
+        with contextlib.closing(cache_database.connect(self._file, self._version, (), _TABLES)) as opened:
+            return act(opened)
 
 
 def _checksum(path: str, stamp: bytes, value: object) -> int | None:
