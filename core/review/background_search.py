@@ -153,9 +153,7 @@ class HeldTexts:
             self._begin(view)
         if not self._waiting:
             return None
-        if not all(lazy.prepare(_STEP_SECONDS) for lazy in (view.lazy_learnings, view.lazy_past_tasks)):
-            return False
-        if not self._has_vectors(view):
+        if not view.lazy_learnings.prepare(_STEP_SECONDS) or not self._has_vectors(view):
             return False
         reader, limit = self._waiting.pop(), view.settings.injection.max_field_chars
 
