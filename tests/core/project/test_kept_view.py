@@ -11,7 +11,7 @@ import sys
 import weakref
 from collections.abc import Callable
 from dataclasses import fields, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path
 
@@ -395,9 +395,9 @@ def test_the_file_is_private_and_drafts_of_killed_processes_go(project: Path) ->
     first.keep_view()
     file = next(cache_file(project).parent.glob("*.view"))
     assert file.stat().st_mode & 0o077 == 0
-    draft = file.with_name(f"{file.name}.1.tmp")
+    draft = file.with_name(f".{file.name}.tmp-{2**31 - 1}-00000000")  # no process has this number
     draft.write_bytes(b"half")
-    KeptView(project, SETTINGS).save(first.view, datetime.now(UTC) + timedelta(hours=2))
+    KeptView(project, SETTINGS).save(first.view, NOW)
     assert not draft.exists()
 
 
