@@ -225,7 +225,7 @@ class TextBlock:
             rows[known[word] :] if known else rows for word in words if len(rows := self.postings.get(word, _NONE))
         ]
         if sum(map(len, lists)) > _MAX_READ:
-            found = np.concatenate((_NONE, *self._bands.find(text, row + 1)))
+            found = np.concatenate((_NONE, *self._bands.find(text, row)))
             return _Candidates(*np.unique(found, return_counts=True), _MAX_HASHED)
         if not lists:
             return _Candidates(np.empty(0, np.intp), np.empty(0, np.intp), 0)
