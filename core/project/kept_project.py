@@ -40,9 +40,11 @@ class KeptProject:
 
     @classmethod
     def open(cls, project: ProjectPaths, settings: Settings, by: str, clock: Callable[[], datetime]) -> Self | None:
-        """Return the project as it was in the last run; None if no view is kept."""
+        """Return the project as it was in the last run; None if no usable view is kept."""
         kept = KeptView(project.project, settings).load()
-        return cls(project, KeptProjectState.of(kept, settings, clock()), by, clock) if kept is not None else None
+        with suppress(Exception):  # any value of any type may be in a file that another program wrote
+            return cls(project, KeptProjectState.of(kept, settings, clock()), by, clock) if kept is not None else None
+        return None
 
     def story(self, loop_id: str) -> LoopDetails:
         """Read the details of one loop from disk; raises UnknownRecord."""

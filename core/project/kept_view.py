@@ -81,12 +81,6 @@ class _Block(NamedTuple):
     checksum: int
 
 
-def forget_view(project: Path) -> None:
-    """Delete the kept view of a project."""
-    with contextlib.suppress(OSError):
-        cache_path(project, "view").unlink()
-
-
 class KeptView:
     """Saves and loads the state of one project with these settings."""
 

@@ -5,11 +5,13 @@ import json
 import shutil
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from textual import events
 from textual.command import CommandPalette
 from textual.widgets import Input
@@ -22,6 +24,7 @@ from core.curation.curator import Curator
 from core.curation.decision_writer import Decided
 from core.demo.sample import copy_sample
 from core.project.kept_project import KeptProject
+from core.project.kept_view import KeptView
 from core.project.project import Project
 from core.records.patterns import Maturity
 from core.records.snapshot import UNCHECKED, Snapshot
@@ -30,6 +33,7 @@ from core.storage.locks import protect, release
 from tests.factories import decide
 from tests.tui.user import NOW, User, make_app, open_dashboard
 from tui.actions import PLACES, actions_of
+from tui.app import RalphdeckApp, run
 from tui.present import frame
 from tui.present.glyphs import ASCII
 from tui.present.memory import task_key
@@ -215,6 +219,41 @@ async def test_what_the_last_run_showed_is_drawn_until_it_is_checked(
         await user.press("2")
         await user.decides("p")
         assert app.view.snapshot.decisions
+
+
+async def test_a_view_of_the_last_run_that_cannot_be_drawn_ends_the_app(
+    sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+    app = make_app(sample, home, place="loops")
+    state = app.open_project().load()
+    forged = {
+        id: structs.replace(loop, last_activity=datetime(2026, 1, 1))  # noqa: DTZ001 (no time zone)
+        for id, loop in state.snapshot.loops.items()
+    }
+    KeptView(sample, Settings()).save(replace(state, snapshot=replace(state.snapshot, loops=forged)), NOW)
+    app.open_kept = lambda: KeptProject.open(ProjectPaths(sample), Settings(), "ana", lambda: NOW)
+    monkeypatch.setattr("tui.app.DRAW_SECONDS", 30.0)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await User(app, pilot).until(lambda: app.is_view_unusable, "an error of the view")
+    assert (app.return_code, app.opening_error) == (0, None)
+
+
+@pytest.mark.parametrize(("is_unusable", "views"), [(False, ["kept"]), (True, ["kept", None])])
+def test_the_app_starts_again_without_a_view_that_is_unusable(
+    sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch, is_unusable: bool, views: list[str | None]
+) -> None:
+    shown: list[Any] = []
+
+    def show(app: RalphdeckApp) -> None:
+        shown.append(app.open_kept())
+        app.is_view_unusable = is_unusable and len(shown) == 1
+
+    monkeypatch.setattr(RalphdeckApp, "run", show)
+    files: Any = {"state_file": home / "state.json", "keymap_file": home / "keymap.toml"}
+    kept: Any = "kept"
+    assert run(lambda: pytest.fail(), ProjectPaths(sample), open_kept=lambda: kept, remembered_as="a", **files) == 0
+    assert shown == views
 
 
 async def test_quitting_during_the_load_does_not_wait(sample: Path, home: Path) -> None:

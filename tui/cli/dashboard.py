@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from core.sources.configuration import Configuration
 
 CHECK_SECONDS: Final = 2.0  # default duration of `demo --check`
-_ERROR: Final = 1  # exit code after an unexpected error
 
 
 @click.command(hidden=True)
@@ -155,23 +154,16 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
     start_logging()
     name = str(project.project) if cache else "demo"
     opening = _Opening(project, invocation().by, readonly=is_readonly(), cache=cache)
-    code = _ERROR
-    try:
-        code = run(
-            opening.project,
-            project,
-            open_kept=opening.kept,
-            state_file=state_file(),
-            keymap_file=keymap_file(),
-            remembered_as=name,
-            is_fresh=not cache,
-            theme=theme,
-        )
-    finally:
-        if code == _ERROR:  # perhaps because of what the kept view contains
-            from core.project.kept_view import forget_view
-
-            forget_view(project.project)
+    code = run(
+        opening.project,
+        project,
+        open_kept=opening.kept,
+        state_file=state_file(),
+        keymap_file=keymap_file(),
+        remembered_as=name,
+        is_fresh=not cache,
+        theme=theme,
+    )
     click.get_current_context().exit(code)
 
 

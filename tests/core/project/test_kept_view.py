@@ -298,6 +298,16 @@ def test_a_damaged_part_changes_nothing_that_was_checked(kept: Path, at: int) ->
     assert replace(final.snapshot, number=0) == from_nothing(project)
 
 
+def test_a_view_with_values_that_cannot_be_used_is_ignored(project: Path) -> None:
+    first = opened(project)
+    state = first.load()
+    events = tuple(msgspec.structs.replace(one, at=datetime(2026, 1, 1)) for one in state.snapshot.events)  # noqa: DTZ001
+    forged = replace(state, snapshot=replace(state.snapshot, events=(*state.snapshot.events, *events)))
+    KeptView(project, SETTINGS).save(forged, NOW)
+    assert KeptView(project, SETTINGS).load() is not None
+    assert KeptProject.open(ProjectPaths(project), SETTINGS, "ana", lambda: NOW) is None
+
+
 def test_the_view_of_another_project_or_a_link_is_ignored(project: Path, tmp_path: Path) -> None:
     first = opened(project)
     first.load()
