@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from textual import events, on
 from textual.containers import Container, Vertical
 from textual.content import Content
-from textual.widgets import Input
+from textual.widgets import Input, Static
 
 from core.base.text import visible_line
 from core.documents.markdown import record_markdown
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from tui.present.glyphs import Cells
 
 WIDE: Final = 150  # cells of the screen from which list and details are side by side
+NOTE_CHARS: Final = 1500  # longest problem of a filter that is shown
 SLOW_TICKS: Final = 10  # seconds between two redraws of a list without running clocks
 YOUNG: Final = timedelta(minutes=2)  # how long after the last activity of a record its clock is redrawn every second
 
@@ -60,6 +61,7 @@ class FilteredList(BaseScreen):
         self._ticks = 0
         self._framed: str | None = None  # the row under the cursor when the key line was drawn
         self._board: Scoreboard | None = None  # the evidence that is shown
+        self._note = ""  # the problem of the filter that is shown
         self._is_loading = True  # whether the shown records are not all, or not checked yet
         self._deciding: frozenset[str] = frozenset()
         """Keys of records whose decision is being written. The cursor does not follow them when they move."""
@@ -136,6 +138,7 @@ class FilteredList(BaseScreen):
 
     def compose_content(self) -> ComposeResult:
         yield FilterLine(self.TABLE.hint)
+        yield Static(Content(""), classes="filter-note")
         with Container(classes="body"):
             yield RecordTable(self.TABLE.columns, self.cells, self._nothing, below=self.below, id=f"{self.place}-table")
             with Vertical(classes="detail"):
@@ -192,8 +195,7 @@ class FilteredList(BaseScreen):
     def _count(self) -> None:
         shown, total = self.matching(len(self.table.keys)), self.total(self.view)
         parts: list[str | tuple[str, str]] = []
-        if note := self.filter_note():
-            parts.append((visible_line(note, 60) + "  ", "$warning"))
+        self._show_note(self.filter_note())
         if marked := len(self.table.marked):
             parts.append((f"{marked:,} selected  ", "$accent"))
         snapshot = self.view.snapshot
@@ -204,6 +206,14 @@ class FilteredList(BaseScreen):
             title = next((known.title for known in self.TABLE.columns if known.id == column), "") or column
             parts.append(order_text(column, title, descending=descending))
         self.filter_line.count(Content.assemble(*parts))
+
+    def _show_note(self, note: str) -> None:
+        """Show the problem of the filter in its own lines, as long as it is."""
+        if note != self._note:
+            self._note = note
+            line = self.query_one(".filter-note", Static)
+            line.update(Content(visible_line(note, NOTE_CHARS)))
+            line.display = bool(note)
 
     def _nothing(self) -> Content:
         if self.services.progress is not None:
