@@ -264,7 +264,7 @@ class Library:
         outcome = parser.outcome(file, earlier.patterns)
         if outcome is None:
             return False
-        if earlier.patterns:
+        if earlier.patterns.records:
             self._earlier[file] = earlier
         parsed = outcome.parsed or outcome.problem
         if parsed is None:

@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Struct
 
 from core.sources.parsed_file import ParsedFile, condense_in_file, parse_file
-from core.sources.patterns import CachedPatterns, PatternPart, PatternReader, join_parts
+from core.sources.patterns import EarlierPatterns, PatternPart, PatternReader, join_parts
 from core.sources.record_kinds import PATTERN_COPIES, PATTERNS, Format, kind_of
 from core.storage.decoded import Problem
 from core.storage.file_reader import Stamp, read_file
@@ -151,7 +151,7 @@ class ParallelParser:
         """Return whether this parses the file, so that `outcome` has to be called."""
         return file in self._units
 
-    def outcome(self, file: str, known: CachedPatterns) -> Outcome | None:
+    def outcome(self, file: str, known: EarlierPatterns) -> Outcome | None:
         """Return the outcome of the next file; None if it changed meanwhile and must be read as a whole.
 
         `known` receives the records of a pattern file.
