@@ -244,7 +244,7 @@ class RalphdeckApp(GlobalActionApp, inherit_bindings=False):
     def _progressed(self, message: Engine.Progress) -> None:
         self.progress, self.records = (message.done, message.total), message.records
         if place := self._front():
-            for table in place.query(RecordTable) if message.records is not None else ():
+            for table in place.query(RecordTable):
                 if not table.keys:
                     table.redraw()
             place.refresh_top()

@@ -193,7 +193,7 @@ class Engine(WatchLoop):
         def progress(done: int, total: int) -> None:
             nonlocal files
             files = done, total
-            if is_due() or done == total:
+            if is_due() or 0 < done == total:
                 self._target.post_message(self.Progress(done, total))
 
         def records(file: str, done: int, total: int) -> None:

@@ -119,8 +119,8 @@ class Library:
     ) -> Snapshot:
         """Read all files, first those that lists show, newest first; with `publish`, some loops even before the sweep.
 
-        `progress` is called with (files done, files in all), `publish` with partial snapshots (not `complete`), which
-        contain the loops whose state or registry entry is read. With `publish`, call `save` when the result is shown.
+        `progress` is called with (files done, files in all), in the sweep with (files found, 0); `publish` with partial
+        snapshots (not `complete`) of loops whose state or registry entry is read: call `save` when the result is shown.
         """
         with self._lock, collector_off(), ExitStack() as stack:
             next_publish = monotonic() + _PUBLISH_SECONDS
@@ -128,7 +128,7 @@ class Library:
                 self._update(newest, ())
                 self._join(complete=False)
                 publish(self._snapshot)
-            stamps = self._scan()
+            stamps = self._scan((lambda found: progress(found, 0)) if progress is not None else None)
             cached = self._cache.load(stamps) if self._cache else {}
             for file in self._known.keys() - stamps.keys():
                 self._forget(file)
@@ -209,13 +209,13 @@ class Library:
             return None
         return name if name == ".aiwg" or name.startswith(".aiwg/") else None
 
-    def _scan(self) -> dict[str, Stamp]:
+    def _scan(self, progress: Callable[[int], None] | None = None) -> dict[str, Stamp]:
         self._closed.clear()
         self._scans += 1
         if self._scans % _LISTED_EVERY == 0:
             self._listings.clear()
         begun = thread_time()
-        found = scan(self._paths, self._closed, self._listings)
+        found = scan(self._paths, self._closed, self._listings, progress)
         self.scan_seconds = thread_time() - begun
         return found
 

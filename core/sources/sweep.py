@@ -6,7 +6,7 @@ import contextlib
 import os
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -47,20 +47,26 @@ def can_contain_records(folder: str) -> bool:
 
 
 def scan(
-    paths: ProjectPaths, unreadable: dict[str, Problem] | None = None, listings: dict[str, Listing] | None = None
+    paths: ProjectPaths,
+    unreadable: dict[str, Problem] | None = None,
+    listings: dict[str, Listing] | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> dict[str, Stamp]:
     """Return the stamps of all record files by project-relative path.
 
     Links to files inside `.aiwg` are followed; other links and all links to folders are not. `unreadable` receives the
     problem of each folder that cannot be listed. `listings` are those of the scan before, to list only folders that
-    have changed, and are replaced by those of this scan.
+    have changed, and are replaced by those of this scan. `progress` is called for each folder with the number of files
+    found before it.
     """
     found: dict[str, Stamp] = {}
     listings = {} if listings is None else listings
     before = listings.copy()
     listings.clear()
     for root in _ROOTS:
-        _scan_folder(paths, f".aiwg/{root}", found, {} if unreadable is None else unreadable, before, listings)
+        _scan_folder(
+            paths, f".aiwg/{root}", found, {} if unreadable is None else unreadable, before, listings, progress
+        )
     return found
 
 
@@ -140,12 +146,15 @@ def _scan_folder(
     unreadable: dict[str, Problem],
     before: Mapping[str, Listing],
     listings: dict[str, Listing],
+    progress: Callable[[int], None] | None = None,
 ) -> None:
     # Strings instead of `Path`: 60,000 objects would take longer than the stat calls.
     project = f"{paths.project}/"
     pending = [top]
     while pending:
         folder = pending.pop()
+        if progress is not None:
+            progress(len(found))
         try:
             status = (paths.project / top).stat() if folder == top else os.lstat(project + folder)
             if not stat.S_ISDIR(status.st_mode):

@@ -68,7 +68,7 @@ async def test_the_first_frame_is_drawn_before_the_project_is_opened(sample: Pat
     app.open_project = watched
     async with app.run_test(size=(120, 40)) as pilot:
         user = User(app, pilot)
-        await user.sees("acme-api", "2 Patterns", "reading…")
+        await user.sees("acme-api", "2 Patterns", "opening…")
         await user.until(lambda: bool(drawn), "the project to be opened")
         assert "acme-api" in drawn[0], "the frame stood before"
         app.post_message(events.Key("2", "2"))
@@ -106,10 +106,10 @@ async def test_the_progress_of_the_load_is_shown(sample: Path, home: Path) -> No
     project.load = watched  # type: ignore[method-assign]
     async with app.run_test(size=(120, 40)) as pilot:
         user = User(app, pilot)
-        await user.sees("acme-api", "2 Patterns", "Reading…", "▮▮▮▯▯▯▯▯▯▯ 300/900")
+        await user.sees("acme-api", "2 Patterns", "opening 300/900", "opening: 300 of 900 files")
         go_on.set()
         await user.sees("4 loops running", "live")
-        assert "Reading…" not in user.text()
+        assert "opening" not in user.text()
 
 
 async def test_records_read_first_are_shown_before_the_rest(sample: Path, home: Path) -> None:
@@ -203,7 +203,7 @@ async def test_what_the_last_run_showed_is_drawn_until_it_is_checked(
         await pilot.click(TopBar, offset=spot(user, TopBar, "Patterns"))
         go_on.set()
         await user.until(lambda: app.is_open, "the project to be open")
-        await user.sees("as of 21:00, checking 33 %")
+        await user.sees("as of 21:00, checking: 300 of 900 files")
         assert user.place.place == "loops", "clicks wait until the project is open"
         await user.press("2", "p")
         await user.press("p")

@@ -18,7 +18,7 @@ from core.queries.filter_parser import Fields, Query, parse_query
 from core.state.findings import all_findings
 from tui.present.document import document_lines
 from tui.present.findings import unreadable
-from tui.present.frame import reading_text
+from tui.present.frame import progress_texts, reading_text
 from tui.screens.base_screen import BaseScreen
 from tui.state.saved_views import order_text
 from tui.widgets.bars import ItemLine, TabLine
@@ -216,9 +216,10 @@ class FilteredList(BaseScreen):
             line.display = bool(note)
 
     def _nothing(self) -> Content:
-        if self.services.progress is not None:
+        if (progress := self.services.progress) is not None:
             records = self.services.records
-            return Content.styled("Reading…" if records is None else reading_text(records), "$quiet")
+            text = progress_texts("opening", *progress)[0] if records is None else reading_text(records)
+            return Content.styled(text, "$quiet")
         if self._query.terms:
             does = "returns" if self.can_return() else "clears the filter"
             return Content.styled(f"No matches. Esc {does}.", "$quiet")
