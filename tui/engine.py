@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from textual.message import Message
 
 from core.base.errors import RalphdeckError
+from core.base.memory import release_memory
 from core.project.watch_loop import WatchLoop, is_wanted
 from core.records.snapshot import Delta
 from tui.messages import NewestMessage
@@ -255,8 +256,13 @@ class Engine(WatchLoop):
 
     def _keep_view(self) -> None:
         """Save the records for the next start in a thread of its own; the process may end meanwhile."""
+
+        def keep() -> None:
+            self.project.keep_view()
+            release_memory()
+
         self._kept_at = monotonic()
-        threading.Thread(target=self.project.keep_view, name="ralphdeck-keep", daemon=True).start()
+        threading.Thread(target=keep, name="ralphdeck-keep", daemon=True).start()
 
     def _exclude_from_collections(self, older_generations: tuple[int, int]) -> None:
         """Exclude all present data from garbage collections, which would stop the screen."""

@@ -31,6 +31,7 @@ from core.sources.parse_cache import CachedFile, ParseCache, cache_file, decode_
 from core.sources.parsed_file import EarlierParse, ParsedFile, condense, kind_across_files, parse_file, parse_folder
 from core.sources.record_collections import ProjectRecords
 from core.sources.record_kinds import FOLDER, LEDGER, LISTED, kind_of
+from core.sources.shared_values import SharedValues
 from core.sources.sweep import Listing, can_contain_records, newest_states, scan, scan_path
 from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_PATTERN_BYTES, RawFile, Stamp, read_file
@@ -111,8 +112,7 @@ class Library:
 
     def is_record(self, path: Path) -> bool:
         """Whether a path may be that of a file with records."""
-        name = self._name(path)
-        return name is not None and kind_of(name) is not None
+        return (name := self._name(path)) is not None and kind_of(name) is not None
 
     def load(
         self, progress: Callable[[int, int], None] | None = None, publish: Callable[[Snapshot], None] | None = None
@@ -136,10 +136,11 @@ class Library:
             order = sorted((kind.load_order if kind else LISTED, -stamp.mtime_ns, file) for file, stamp, kind in kinds)
             listed = sum(load_order <= LISTED for load_order, _, _ in order)
             new = {file: stamps[file] for _, _, file in order if file not in cached}
-            parser = stack.enter_context(ParallelParser(self._paths.project, new, self.on_records))
+            values = SharedValues()
+            parser = stack.enter_context(ParallelParser(self._paths.project, new, values, self.on_records))
             for done, (_, _, file) in enumerate(order, start=1):
                 stored = cached.pop(file, None)
-                parsed = decode_cached(stored) if stored is not None else None
+                parsed = decode_cached(stored, values) if stored is not None else None
                 if parsed is not None:
                     self._take(file, CachedFile(stamps[file], parsed))
                 elif not (parser.parses(file) and self._take_parsed(file, stamps[file], parser)):
@@ -266,8 +267,7 @@ class Library:
             return False
         if earlier.patterns.records:
             self._earlier[file] = earlier
-        parsed = outcome.parsed or outcome.problem
-        if parsed is None:
+        if (parsed := outcome.parsed or outcome.problem) is None:
             self._forget(file)
         else:
             self._take_new(file, stamp, outcome.stamp or stamp, parsed)

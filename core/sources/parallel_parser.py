@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Final, NamedTuple
+from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -27,6 +27,9 @@ from core.sources.patterns import EarlierPatterns, PatternPart, PatternReader, j
 from core.sources.record_kinds import PATTERN_COPIES, PATTERNS, Format, kind_of
 from core.storage.decoded import Problem
 from core.storage.file_reader import Stamp, read_file
+
+if TYPE_CHECKING:
+    from core.sources.shared_values import SharedValues
 
 MIN_BYTES: Final = 3 << 20  # files that together have fewer bytes take less time than the start of a worker
 _MAX_WORKERS: Final = 3
@@ -113,14 +116,18 @@ class ParallelParser:
     """Parses `files` (with their stamps) in this process and in workers.
 
     Small totals start no worker; then it parses nothing. `outcome` has to be called for each file for which `parses` is
-    True, in the order of `files`. `on_records` is called with file, number of records read and their total after each
-    part of a large pattern file.
+    True, in the order of `files`. The records share `values`. `on_records` is called with file, number of records read
+    and their total after each part of a large pattern file.
     """
 
     def __init__(
-        self, project: Path, files: Mapping[str, Stamp], on_records: Callable[[str, int, int], None] | None = None
+        self,
+        project: Path,
+        files: Mapping[str, Stamp],
+        values: SharedValues,
+        on_records: Callable[[str, int, int], None] | None = None,
     ) -> None:
-        self._project, self._files = str(project), files
+        self._project, self._files, self._values = str(project), files, values
         self._on_records = on_records
         units = {file: found for file, stamp in files.items() if (found := _units(file, stamp))}
         workers = count_workers(sum(files[file].size for file in units))
@@ -170,9 +177,11 @@ class ParallelParser:
         if any((one.stamp, one.problem) != (first.stamp, first.problem) for one in outcomes):
             return None
         if first.part is None:
+            if first.parsed is not None:
+                self._values.share(first.parsed)
             return first
         joined = join_parts((one.part for one in outcomes if one.part is not None), known)
-        parsed = ParsedFile(patterns=joined.patterns, findings=joined.findings)
+        parsed = self._values.share(ParsedFile(patterns=joined.patterns, findings=joined.findings))
         return Outcome(first.stamp, parsed=condense_in_file(file, parsed))
 
     def _in_order(self) -> Iterator[Outcome]:

@@ -22,6 +22,7 @@ from core.storage import cache_database
 from core.storage.user_cache import cache_path, code_version
 
 if TYPE_CHECKING:
+    from core.sources.shared_values import SharedValues
     from core.storage.file_reader import Stamp
 
 _PACKAGES: Final = ("records", "base", "redaction", "scanning", "storage", "sources", "ledger", "project")
@@ -46,10 +47,10 @@ def cache_file(project: Path) -> Path:
     return cache_path(project, "sqlite3")
 
 
-def decode_cached(value: bytes) -> ParsedFile | None:
+def decode_cached(value: bytes, values: SharedValues) -> ParsedFile | None:
     """Decode one value of `ParseCache.load`; None if it is damaged."""
     try:
-        return _decoder.decode(value)
+        return values.share(_decoder.decode(value))
     except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError):
         return None
 
@@ -86,17 +87,17 @@ class ParseCache:
 
     def save(self, changed: Mapping[str, CachedFile], removed: Iterable[str]) -> None:
         """Save `changed`, and delete `removed` and files that cannot be encoded."""
-        rows = [
-            (path, stamp, value, _checksum(path, stamp, value))
-            for path, cached in changed.items()
-            if (value := _encode(cached.parsed)) and (stamp := _encoder.encode(cached.stamp))
-        ]
-        deleted = [(path,) for path in (*removed, *(changed.keys() - {row[0] for row in rows}))]
+        deleted = [(path,) for path in (*removed, *changed)]
 
         def save(connection: sqlite3.Connection) -> None:
+            rows = (  # encoded one by one, since together they take as much memory as the records
+                (path, stamp, value, _checksum(path, stamp, value))
+                for path, cached in changed.items()
+                if (value := _encode(cached.parsed)) and (stamp := _encoder.encode(cached.stamp))
+            )
             connection.execute("BEGIN IMMEDIATE")
             connection.executemany("DELETE FROM contribution WHERE path = ?", deleted)
-            connection.executemany("REPLACE INTO contribution VALUES (?, ?, ?, ?)", rows)
+            connection.executemany("INSERT INTO contribution VALUES (?, ?, ?, ?)", rows)
             connection.execute("COMMIT")
 
         self._run(save)

@@ -54,7 +54,7 @@ def prepare_task_injection(
 
 
 def task_relevance(state: ProjectState, task: str, learnings: tuple[LearningMatch, ...] | None = None) -> Relevance:
-    """Measure the relevance of patterns and learnings to a task; ignores states.
+    """Measure the relevance of patterns and learnings to a task, without its parts; ignores states.
 
     `learnings` are those that fit the task, if they are known.
     """
@@ -63,7 +63,7 @@ def task_relevance(state: ProjectState, task: str, learnings: tuple[LearningMatc
     weights = state.word_weights.by_type
     found = measure_relevance(profile, state.index, state.snapshot.patterns, close, past, weights)
     learnings = _match_learnings(state, profile) if learnings is None else learnings
-    return replace(found, learnings=learnings, decomposition=profile.decomposition)
+    return replace(found.without_parts(), learnings=learnings, decomposition=profile.decomposition)
 
 
 def task_context(state: ProjectState, found: Relevance) -> InjectedContext:

@@ -30,6 +30,7 @@ from core.records.snapshot import Snapshot
 from core.sources import parallel_parser, patterns
 from core.sources.parallel_parser import MIN_BYTES, ParallelParser, count_workers
 from core.sources.pattern_text import open_document
+from core.sources.shared_values import SharedValues
 from core.sources.sweep import scan
 from core.storage.file_reader import Stamp
 
@@ -180,7 +181,7 @@ class TestResults:
         self, project: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         stamps = scan(ProjectPaths(project))
-        with ParallelParser(project, stamps) as parser:
+        with ParallelParser(project, stamps, SharedValues()) as parser:
             files = [file for file in stamps if parser.parses(file)]
             shutil.rmtree(project)
             outcomes = [parser.outcome(file, {}) for file in files]
@@ -311,7 +312,8 @@ class TestFailures:
             return True
 
         monkeypatch.setattr(threading.Condition, "wait_for", wait_for)
-        ParallelParser(tmp_path, {".aiwg/ralph/shared/patterns/error-patterns.json": Stamp(1, size, 0, 0)})._wait(0)
+        stamps = {".aiwg/ralph/shared/patterns/error-patterns.json": Stamp(1, size, 0, 0)}
+        ParallelParser(tmp_path, stamps, SharedValues())._wait(0)
         assert list(map(int, limits)) == [seconds]
 
     def test_a_worker_that_cannot_start_changes_nothing(

@@ -19,6 +19,7 @@ from core.sources import parse_cache as cache_module
 from core.sources.loop_facts import LoopFact
 from core.sources.parse_cache import CachedFile, ParseCache, cache_file, decode_cached
 from core.sources.parsed_file import ParsedFile
+from core.sources.shared_values import SharedValues
 from core.storage import cache_database
 from core.storage.file_reader import Stamp
 
@@ -49,7 +50,7 @@ def file(tmp_path: Path) -> Path:
 
 def load_all(cache: ParseCache, stamps: dict[str, Stamp]) -> dict[str, CachedFile]:
     """Decode everything that the cache returns for these stamps."""
-    found = {path: decode_cached(value) for path, value in cache.load(stamps).items()}
+    found = {path: decode_cached(value, SharedValues()) for path, value in cache.load(stamps).items()}
     return {
         path: CachedFile(stamps[path], parsed_file) for path, parsed_file in found.items() if parsed_file is not None
     }
