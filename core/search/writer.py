@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from core.search.stamps import Freshness
     from core.search.words import SearchHit
 
-_BLOCK_CHARS: Final = (
-    8_000  # characters of the texts in a block: small blocks compress badly, large ones take longer to search
-)
+_BLOCK_CHARS: Final = 8_000  # of texts in a block: small blocks compress badly, large ones take longer to search
 _SETTLED_NS: Final = 50_000_000  # time in which a file may change again without another time stamp
 
 
