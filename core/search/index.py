@@ -58,9 +58,12 @@ class SearchIndex:
         return self._readers.run(lambda _, identity: identity)
 
     def check(self) -> Freshness | None:
-        """Compare the index with all files; None if it cannot be used."""
-        entries = list_entries(self._paths.tasks)
+        """Compare the index with all files; None if it cannot be used, or the tasks cannot be listed."""
+        errors: list[OSError] = []
+        entries = list_entries(self._paths.tasks, errors)
         tasks = {entry.name for entry in entries if entry.is_dir(follow_symlinks=False)}
+        if errors:
+            return None
         return self._readers.run(lambda connection, identity: self._check(connection, Freshness(identity), tasks))
 
     def check_again(self, fresh: Freshness, task_ids: Collection[str]) -> bool:

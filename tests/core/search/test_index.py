@@ -200,6 +200,36 @@ def test_a_file_that_could_not_be_read_is_indexed_later(
         same(paths, made, query)
 
 
+@pytest.mark.parametrize("name", ["", "task-001/attempts", "task-001/attempts/003/results"])
+def test_a_folder_that_cannot_be_listed_for_a_moment_hides_nothing_later(
+    paths: ProjectPaths, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = paths.tasks / name
+    (paths.tasks / "task-001/attempts/003/results").mkdir(exist_ok=True)
+    (paths.tasks / "task-001/attempts/003/results/report.txt").write_text("oauth exit 1")
+    made, indexed = (SearchIndex(paths, tmp_path / f"{one}.sqlite3", clock=later) for one in ("new", "complete"))
+    update(indexed)
+    real = os.scandir
+
+    def refuse(path: str | Path) -> Any:
+        if Path(path) == folder:
+            raise OSError(24, "Too many open files")
+        return real(path)
+
+    for index in (made, indexed):
+        (paths.tasks / "task-001/metadata.json").touch()
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "scandir", refuse)
+            fresh = index.check()
+            assert (fresh is None) is (name == "")
+            assert fresh is None or (index.update(fresh) and not fresh.is_complete)
+        for query in QUERIES:
+            same(paths, index, query)
+        update(index)
+        for query in QUERIES:
+            same(paths, index, query)
+
+
 @pytest.mark.parametrize("name", [LOG, "task-001/metadata.json", "task-001/attempts/003/attempt.json"])
 def test_the_target_of_a_link_that_led_nowhere_is_indexed(paths: ProjectPaths, tmp_path: Path, name: str) -> None:
     file, target = paths.tasks / name, paths.aiwg / "ralph" / "elsewhere"
