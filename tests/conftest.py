@@ -17,6 +17,8 @@ LONGEST = "tests/hostile/test_terminal.py"
 MEMORY_FOLDER = "/dev/shm"
 MIN_FREE_BYTES = 2 << 30
 """Free bytes that a folder needs; all tests together write a small part of that."""
+LONGEST_ID = 200
+"""Characters of a parameter that become part of the name of a test, which workers send to each other many times."""
 FOLDER_MARKERS = {"e2e": ("e2e", "slow"), "crash": ("crash", "slow"), "hostile": ("slow",)}
 """Markers of all tests below a folder of `tests/`."""
 
@@ -44,6 +46,11 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # The same examples in every run; to search for others: pytest --hypothesis-profile=default
 settings.register_profile("same", derandomize=True, database=None, deadline=None)
 settings.load_profile("same")
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name long parameters by their length."""
+    return f"{argname}-of-{len(val)}" if isinstance(val, (str, bytes)) and len(val) > LONGEST_ID else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -2,12 +2,20 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
 
 from core.demo.sample import copy_sample
 from tests.tui.user import NOW, set_times
+
+
+IDLE_SECONDS = 0.005
+"""Time without work after which a Pilot takes the app for idle; Textual's own is 0.02, twice for each key."""
 
 
 class NoProcesses:
@@ -28,6 +36,24 @@ def _same_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.delenv("TMUX", raising=False)
     time.tzset()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _fast() -> Iterator[None]:
+    """Waits of a Pilot are short, and all apps with the same theme share the rules parsed from style sheets."""
+    parse = Stylesheet._parse_rules
+    parsed: dict[tuple[Any, ...], list[RuleSet]] = {}
+
+    def parse_once(sheet: Stylesheet, *source: Any, **more: Any) -> list[RuleSet]:
+        key = (source, tuple(more.items()), tuple(sheet._variables.items()))
+        if key not in parsed:
+            parsed[key] = parse(sheet, *source, **more)
+        return parsed[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("textual._wait.SLEEP_GRANULARITY", IDLE_SECONDS)
+        patch.setattr(Stylesheet, "_parse_rules", parse_once)
+        yield
 
 
 @pytest.fixture(scope="session")
