@@ -6,7 +6,6 @@ import gc
 import os
 import sys
 import tempfile
-from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -55,12 +54,11 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark tests by folder, and start the longest ones first, so that no worker waits for them at the end."""
-    root = config.rootpath / "tests"
+    root = f"{config.rootpath / 'tests'}{os.sep}"
     for item in items:
-        if Path(item.path).is_relative_to(root):
-            folder = Path(item.path).relative_to(root).parts[0]
-            for marker in FOLDER_MARKERS.get(folder, ()):
-                item.add_marker(marker)
+        folder = str(item.path).removeprefix(root).partition(os.sep)[0]
+        for marker in FOLDER_MARKERS.get(folder, ()):
+            item.add_marker(marker)
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import shutil
 import time
 from collections.abc import Iterator
@@ -13,9 +14,8 @@ from textual.css.stylesheet import Stylesheet
 from core.demo.sample import copy_sample
 from tests.tui.user import NOW, set_times
 
-
 IDLE_SECONDS = 0.005
-"""Time without work after which a Pilot takes the app for idle; Textual's own is 0.02, twice for each key."""
+"""Time almost without work after which a key has acted; Textual waits for 0.02, twice for each key."""
 
 
 class NoProcesses:
@@ -40,7 +40,7 @@ def _same_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _fast() -> Iterator[None]:
-    """Waits of a Pilot are short, and all apps with the same theme share the rules parsed from style sheets."""
+    """Waits for keys are short, and all apps with the same theme share the rules parsed from style sheets."""
     parse = Stylesheet._parse_rules
     parsed: dict[tuple[Any, ...], list[RuleSet]] = {}
 
@@ -50,8 +50,15 @@ def _fast() -> Iterator[None]:
             parsed[key] = parse(sheet, *source, **more)
         return parsed[key]
 
+    async def wait_for_idle(_: float) -> None:
+        for _step in range(200):
+            start = time.process_time()
+            await asyncio.sleep(IDLE_SECONDS)
+            if time.process_time() - start < IDLE_SECONDS / 5:
+                break
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("textual._wait.SLEEP_GRANULARITY", IDLE_SECONDS)
+        patch.setattr("textual.app.wait_for_idle", wait_for_idle)
         patch.setattr(Stylesheet, "_parse_rules", parse_once)
         yield
 

@@ -26,6 +26,7 @@ from core.sources import sweep
 from core.sources.sweep import scan
 from core.storage import file_reader
 from core.storage.file_reader import RawFile, Stamp
+from tests.factories import record_calls
 
 TREES = Path(__file__).parents[2] / "trees"
 NOW = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
@@ -554,14 +555,7 @@ def test_calls_from_many_threads_leave_it_consistent(project: Project) -> None:
 def test_one_sweep_in_ten_lists_folders_without_a_new_time(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project.state()
     monkeypatch.setattr("time.time_ns", lambda: 2**62)
-    listed: list[str] = []
-    real = sweep._list_folder
-
-    def list_folder(start: str, folder: str, stamp: Stamp) -> sweep.Listing:
-        listed.append(folder)
-        return real(start, folder, stamp)
-
-    monkeypatch.setattr(sweep, "_list_folder", list_folder)
+    listed = record_calls(monkeypatch, sweep, "_list_folder")
     project.library.load()
     counts = []
     for _ in range(10):

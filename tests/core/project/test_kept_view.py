@@ -35,6 +35,7 @@ from core.records.snapshot import UNCHECKED, Snapshot
 from core.sources.parse_cache import cache_file
 from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
+from tests.factories import record_calls
 
 TREES = Path(__file__).parents[2] / "trees"
 SETTINGS = Settings()
@@ -255,14 +256,7 @@ def test_no_more_blocks_are_looked_for_than_the_header_states(
 ) -> None:
     file = next(cache_file(kept).parent.glob("*.view"))
     file.write_bytes(more(file.read_bytes()))
-    reads: list[int] = []
-    read = os.pread
-
-    def pread(descriptor: int, length: int, start: int) -> bytes:
-        reads.append(start)
-        return read(descriptor, length, start)
-
-    monkeypatch.setattr(os, "pread", pread)
+    reads = record_calls(monkeypatch, os, "pread")
     assert KeptView(kept, SETTINGS).load() is None
     assert len(reads) < 50
 
