@@ -11,12 +11,13 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from core.base.collector import collector_off
 from core.debug_memory.escalations import find_escalation
 from core.debug_memory.index import LazyDebugIndex
 from core.episodes.similar_tasks import embeddable_work
 from core.learning.scoreboard import Scoreboard
 from core.ledger.ledger import Ledger
-from core.project.index import Library, collector_off
+from core.project.index import Library
 from core.project.kept_view import KeptView
 from core.records.extractions import ALL_TYPES, Extraction
 from core.records.snapshot import Delta, Snapshot

@@ -19,7 +19,7 @@ import msgspec
 
 from core.sources.parsed_file import ParsedFile
 from core.storage import cache_database
-from core.storage.user_cache import cache_path, code_version
+from core.storage.user_cache import code_version
 
 if TYPE_CHECKING:
     from core.sources.shared_values import SharedValues
@@ -40,11 +40,6 @@ class CachedFile(NamedTuple):
 
     stamp: Stamp
     parsed: ParsedFile
-
-
-def cache_file(project: Path) -> Path:
-    """Return the cache file of a project, in the user's cache folder."""
-    return cache_path(project, "sqlite3")
 
 
 def decode_cached(value: bytes, values: SharedValues) -> ParsedFile | None:

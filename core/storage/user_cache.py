@@ -19,6 +19,11 @@ def cache_path(project: Path, ending: str) -> Path:
     return platformdirs.user_cache_path("ralphdeck") / f"{name}.{ending}"
 
 
+def parse_cache_file(project: Path) -> Path:
+    """Return the file of the parse cache of a project."""
+    return cache_path(project, "sqlite3")
+
+
 def code_digest(packages: Iterable[str]) -> bytes:
     """Return a digest that changes with the installed code of these packages of `core`."""
     digest = hashlib.sha256()

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from core.project.kept_project import KeptProject
     from core.project.project import Project
     from core.sources.configuration import Configuration
+    from core.sources.worker_process import EarlySweep
 
 CHECK_SECONDS: Final = 2.0  # default duration of `demo --check`
 
@@ -146,6 +147,7 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
     """
     need_terminal()
     theme = chosen_theme()
+    early = _start_early(project) if cache else None
     gc.disable()  # the app enables it when the project is open: nearly everything created until then stays
     from core.cli.support.logs import start_logging
     from core.cli.support.user_files import keymap_file, state_file
@@ -153,7 +155,7 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
 
     start_logging()
     name = str(project.project) if cache else "demo"
-    opening = _Opening(project, invocation().by, readonly=is_readonly(), cache=cache)
+    opening = _Opening(project, invocation().by, readonly=is_readonly(), cache=cache, early=early)
     code = run(
         opening.project,
         project,
@@ -167,14 +169,26 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
     click.get_current_context().exit(code)
 
 
+def _start_early(project: ProjectPaths) -> EarlySweep | None:
+    """Start a worker for a project that is opened for the first time."""
+    from core.sources.worker_process import start_early
+    from core.storage.user_cache import parse_cache_file
+
+    is_first = project.aiwg.is_dir() and not parse_cache_file(project.project).exists()
+    return start_early(project.project) if is_first else None
+
+
 class _Opening:
     """Opens the project of the dashboard. Used in a thread, which has no context of click."""
 
-    def __init__(self, paths: ProjectPaths, by: str | None, *, readonly: bool, cache: bool) -> None:
+    def __init__(
+        self, paths: ProjectPaths, by: str | None, *, readonly: bool, cache: bool, early: EarlySweep | None
+    ) -> None:
         self._paths = paths
         self._by = by
         self._readonly = readonly
         self._cache = cache
+        self._early = early
 
     @cached_property
     def _configuration(self) -> Configuration:
@@ -197,7 +211,7 @@ class _Opening:
     def project(self) -> Project:
         from core.project.project import Project  # imports most of the program
 
-        return Project(
+        project = Project(
             self._paths,
             self._configuration.settings,
             by=self._signer,
@@ -206,6 +220,8 @@ class _Opening:
             findings=self._configuration.findings,
             readonly=self._readonly,
         )
+        project.library.early = self._early
+        return project
 
 
 def need_terminal() -> None:

@@ -70,8 +70,8 @@ def doctor() -> None:
       ralphdeck doctor --strict --json    (in CI: exit code 3 if a file cannot be used)
     """
     from core.cli.support.user_files import keymap_file, log_file, state_file
-    from core.sources.parse_cache import cache_file
     from core.state.findings import all_findings
+    from core.storage.user_cache import parse_cache_file
 
     missing: ProjectNotFound | None = None
     findings: tuple[Finding, ...] = ()
@@ -96,7 +96,7 @@ def doctor() -> None:
             ("curation", _curation(paths, view.snapshot, view.settings)),
             ("watch", _watch(paths)),
             ("settings", _settings(configuration)),
-            ("files", [_file("cache", cache_file(paths.project))]),
+            ("files", [_file("cache", parse_cache_file(paths.project))]),
         ):
             checks += (Check(area, *one) for one in found)
     except ProjectNotFound as error:

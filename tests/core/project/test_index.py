@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import os
 import shutil
@@ -168,10 +169,16 @@ class TestLoading:
         name = ".aiwg/ralph/shared/patterns/error-patterns.json"
         assert progress == [(name, done, 900) for done in (200, 400, 600, 800)]
 
-    def test_the_lists_come_before_the_reflections_are_read(self, project: Project) -> None:
+    def test_the_lists_come_before_the_reflections_are_read_if_these_take_long(
+        self, project: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         project.state()
         project.patterns(PATTERN)
-        project.write("ralph/loops/ralph-a-00000001/reflections/reflection-1.json", {"content": "x", "iteration": 1})
+        for number in range(1, 9):
+            reflection = {"content": f"x{number}", "iteration": number}
+            project.write(f"ralph/loops/ralph-a-00000001/reflections/reflection-{number}.json", reflection)
+        clock = itertools.count()
+        monkeypatch.setattr(core.project.index, "monotonic", lambda: next(clock))  # each file takes a second
         partial: list[Snapshot] = []
         snapshot = project.library.load(publish=partial.append)
         assert (partial[-1].loops, partial[-1].patterns) == (snapshot.loops, snapshot.patterns)

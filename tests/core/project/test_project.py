@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -108,7 +109,9 @@ def test_load_publishes_partial_states(paths: ProjectPaths, clock: Clock) -> Non
     assert len(views[0].snapshot.loops) < len(last.snapshot.loops)
 
 
-def test_files_read_last_are_scored(paths: ProjectPaths, clock: Clock) -> None:
+def test_files_read_last_are_scored(paths: ProjectPaths, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = itertools.count()
+    monkeypatch.setattr("core.project.index.monotonic", lambda: next(ticks))  # each file takes a second
     loop_id = next(iter(make_project(paths, clock).view.snapshot.loops))
     task = paths.tasks / "memory"  # tasks are read after the lists are shown
     task.mkdir()
@@ -119,7 +122,7 @@ def test_files_read_last_are_scored(paths: ProjectPaths, clock: Clock) -> None:
     open_project = Project(paths, Settings(), by="ana", clock=clock, cache=False)
     views: list[ProjectState] = []
     open_project.load(publish=views.append)
-    assert views and "memory" not in views[-1].snapshot.tasks
+    assert "memory" not in views[0].snapshot.tasks
     assert loop_id in {use.loop_id for use in open_project.view.board.observations(PLAIN)}
 
 

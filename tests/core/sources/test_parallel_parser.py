@@ -27,11 +27,12 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.project.index import Library
 from core.records.snapshot import Snapshot
-from core.sources import parallel_parser, patterns
+from core.sources import parallel_parser, patterns, worker_process
 from core.sources.parallel_parser import MIN_BYTES, ParallelParser, count_workers
 from core.sources.pattern_text import open_document
 from core.sources.shared_values import SharedValues
 from core.sources.sweep import scan
+from core.sources.worker_process import start_early
 from core.storage.file_reader import Stamp
 
 NOW = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
@@ -102,7 +103,7 @@ def alone(project: Path) -> Snapshot:
 
 
 def replace_worker(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
-    monkeypatch.setattr(parallel_parser, "_COMMAND", code)
+    monkeypatch.setattr(worker_process, "COMMAND", code)
 
 
 def same_but_number(one: Snapshot, other: Snapshot) -> bool:
@@ -341,11 +342,72 @@ class TestFailures:
         assert all(process.returncode is not None for process in started)
 
 
+class TestEarlyWorker:
+    @pytest.fixture
+    def library(self, project: Path) -> Library:
+        return Library(ProjectPaths(project), Settings(), clock=lambda: NOW, cache=False)
+
+    @pytest.fixture
+    def sweeps(self, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+        """The sweeps of this process."""
+        found: list[object] = []
+
+        def scan_here(paths: ProjectPaths, *arguments: Any) -> dict[str, Stamp]:
+            found.append(paths)
+            return scan(paths, *arguments)
+
+        monkeypatch.setattr("core.project.index.scan", scan_here)
+        return found
+
+    @pytest.mark.usefixtures("workers")
+    def test_it_sweeps_and_parses_with_the_same_result(
+        self, project: Path, alone: Snapshot, library: Library, sweeps: list[object]
+    ) -> None:
+        library.early = start_early(project)
+        assert same_but_number(library.load(), alone)
+        assert not sweeps
+        assert not library.apply(None)[1]
+        assert len(sweeps) == 1
+
+    @pytest.mark.parametrize(
+        "code",
+        [
+            pytest.param("", id="it ends"),
+            pytest.param("import sys; sys.stdout.buffer.write(bytes(11) + bytes([3]) + b'abc')", id="nonsense"),
+            pytest.param("import os, signal; os.write(1, bytes(4)); os.kill(os.getpid(), signal.SIGSTOP)", id="hangs"),
+        ],
+    )
+    def test_without_its_answer_this_process_sweeps(
+        self,
+        project: Path,
+        alone: Snapshot,
+        library: Library,
+        sweeps: list[object],
+        monkeypatch: pytest.MonkeyPatch,
+        code: str,
+    ) -> None:
+        replace_worker(monkeypatch, code)
+        monkeypatch.setattr(parallel_parser, "_SWEEP_SECONDS", 0.2)
+        library.early = early = start_early(project)
+        assert same_but_number(library.load(), alone)
+        assert len(sweeps) == 1
+        assert early is not None and early.worker.process.returncode is not None
+
+    def test_it_ends_with_the_load_of_a_small_project(self, project: Path, library: Library) -> None:
+        library.early = early = start_early(project)
+        library.load()
+        assert early is not None and early.worker.process.returncode is not None
+
+    def test_one_processor_gets_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(worker_process, "count_cores", lambda: 1)
+        assert start_early(Path("/")) is None
+
+
 class TestWorkers:
     def test_a_worker_ends_when_its_input_ends(self) -> None:
         setup = json.dumps(["/", *(str(Path(entry).absolute()) for entry in sys.path)])
         ended = subprocess.run(
-            [sys.executable, "-I", "-B", "-c", parallel_parser._COMMAND],
+            [sys.executable, "-I", "-B", "-c", worker_process.COMMAND],
             input=setup.encode() + b"\n",
             capture_output=True,
             timeout=60,
@@ -357,11 +419,11 @@ class TestWorkers:
     def test_a_stopped_worker_ends_when_its_parent_is_killed(self) -> None:
         code = (
             "import os, signal\n"
-            "from core.sources.parallel_parser import _start_worker\n"
-            "with _start_worker('/') as (process, _, _):\n"
-            "    process.send_signal(signal.SIGSTOP)\n"
-            "    os.waitid(os.P_PID, process.pid, os.WSTOPPED)\n"
-            "    print(process.pid, flush=True)\n"
+            "from core.sources.worker_process import WorkerProcess\n"
+            "with WorkerProcess('/') as worker:\n"
+            "    worker.process.send_signal(signal.SIGSTOP)\n"
+            "    os.waitid(os.P_PID, worker.process.pid, os.WSTOPPED)\n"
+            "    print(worker.process.pid, flush=True)\n"
             "    input()\n"
         )
         with subprocess.Popen(
@@ -388,8 +450,8 @@ class TestWorkers:
         monkeypatch.setenv("API_TOKEN", "secret")
         monkeypatch.setenv("LANG", "C.UTF-8")
         replace_worker(monkeypatch, "import os, sys; sys.stdout.write(repr(dict(os.environ)))")
-        with parallel_parser._start_worker("/") as (_, _, output):
-            shown = output.read().decode()
+        with worker_process.WorkerProcess("/") as worker:
+            shown = worker.replies.read().decode()
         assert "'LANG': 'C.UTF-8'" in shown
         assert "secret" not in shown
 
@@ -422,10 +484,10 @@ def test_requests_and_replies_are_messages_with_a_length(project: Path) -> None:
     stamps = scan(ProjectPaths(project))
     file = next(file for file in stamps if file.endswith("error-patterns.json"))
     units = [(file, 1, 4), (".aiwg/ralph/loops/x/state.json", 0, 1)]
-    with parallel_parser._start_worker(str(project)) as (_, requests, replies):
-        assert parallel_parser._receive(replies) == b""  # it is ready
-        parallel_parser._send(requests, msgspec.msgpack.encode(units))
-        reply = msgspec.msgpack.decode(parallel_parser._receive(replies), type=list[bytes])
+    with worker_process.WorkerProcess(str(project)) as worker:
+        assert worker.receive() == b""  # it is ready
+        worker.send(msgspec.msgpack.encode(units))
+        reply = msgspec.msgpack.decode(worker.receive(), type=list[bytes])
     part, missing = (msgspec.msgpack.decode(one, type=parallel_parser.Outcome) for one in reply)
     assert part.stamp == stamps[file]
     assert part.count == 500

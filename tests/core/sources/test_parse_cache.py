@@ -17,11 +17,12 @@ from core.records.patterns import Pattern, PatternType, RecordedCounts, SourceLo
 from core.records.reflections import Reflection
 from core.sources import parse_cache as cache_module
 from core.sources.loop_facts import LoopFact
-from core.sources.parse_cache import CachedFile, ParseCache, cache_file, decode_cached
+from core.sources.parse_cache import CachedFile, ParseCache, decode_cached
 from core.sources.parsed_file import ParsedFile
 from core.sources.shared_values import SharedValues
 from core.storage import cache_database
 from core.storage.file_reader import Stamp
+from core.storage.user_cache import parse_cache_file
 
 AT = datetime(2026, 5, 3, 10, tzinfo=UTC)
 STAMP = Stamp(2**64 - 1, 2, 3, 4)
@@ -227,4 +228,4 @@ def test_values_that_cannot_be_encoded_are_left_out(file: Path, at: datetime, va
 
 
 def test_each_project_has_its_own_cache(tmp_path: Path) -> None:
-    assert cache_file(tmp_path / "a") != cache_file(tmp_path / "b")
+    assert parse_cache_file(tmp_path / "a") != parse_cache_file(tmp_path / "b")
