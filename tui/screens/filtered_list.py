@@ -61,6 +61,7 @@ class FilteredList(BaseScreen):
         self._ticks = 0
         self._framed: str | None = None  # the row under the cursor when the key line was drawn
         self._board: Scoreboard | None = None  # the evidence that is shown
+        self._first = 0  # the first matching row of the filter of the last run, while files are read
         self._note = ""  # the problem of the filter that is shown
         self._is_loading = True  # whether the shown records are not all, or not checked yet
         self._deciding: frozenset[str] = frozenset()
@@ -187,9 +188,12 @@ class FilteredList(BaseScreen):
 
     def _select(self, view: ProjectState, changed: Collection[str] | None = None) -> None:
         keys = self.select(view, self._query, self._sort) if changed is None else self.select_again(view, changed)
-        stays = self.table.cursor_key in self._deciding or (self._is_loading and self.table.cursor == 0)
+        is_unmoved = self._is_loading and self.table.cursor in (0, self._first)
+        stays = self.table.cursor_key in self._deciding or is_unmoved
         self._is_loading = not view.snapshot.complete or view.snapshot.as_of is not None
         self.table.show(keys, sorted_by=self._sort, keep_row=stays, changed=changed)
+        if is_unmoved and self._query.terms:  # a filter of the last run
+            self.table.cursor = self._first = self.first_match()
         self._count()
 
     def _count(self) -> None:
