@@ -150,7 +150,7 @@ class SearchIndex:
                     seen.add(unit)
                     blocks = connection.execute("SELECT data, checksum FROM block WHERE unit = ? ORDER BY id", (unit,))
                 found = [hit for block in blocks for hit in unpack(*block, path, task, words, kinds)]
-                for hit in reversed(found if attempt is not None else list(drop_copies(found))):
+                for hit in drop_copies(found) if attempt is None else reversed(found):  # of a log, the newest first
                     if is_wanted(hit, filters, owner_of):
                         if len(hits) == most:
                             return hits, True

@@ -104,9 +104,9 @@ def _join(request: _Request, fresh: Freshness | None, indexed: list[SearchHit], 
     return SearchResult(placed, total, (*tasks.findings, *errors.findings), not is_cut)
 
 
-def _newest_first(hit: SearchHit) -> tuple[float, str, int, int, HitKind, str, str]:
+def _newest_first(hit: SearchHit) -> tuple[float, str, int, int]:
     newest = -hit.at.timestamp() if hit.at is not None else 0.0
-    return newest, hit.task_id, hit.attempt or 0, hit.action or 0, hit.kind, hit.file, hit.pointer
+    return newest, hit.task_id, hit.attempt or 0, hit.action or 0
 
 
 def _scan(request: _Request, fresh: Freshness | None, tasks: TaskRecords, errors: ErrorRecords) -> Iterator[SearchHit]:
