@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from textual.message import Message
 
 from core.base.errors import RalphdeckError
-from core.base.memory import release_memory
+from core.base.memory import limit_free_memory, release_memory
 from core.project.watch_loop import WatchLoop, is_wanted
 from core.records.snapshot import Delta
 from tui.messages import NewestMessage
@@ -176,6 +176,7 @@ class Engine(WatchLoop):
 
     def prepare(self) -> None:
         """Load the project and post messages about the progress."""
+        limit_free_memory()
 
         def publish(view: ProjectState) -> None:
             self._target.post_message(self.Changed())
