@@ -8,6 +8,9 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
+from zlib import crc32
+
+import msgspec
 
 from core.storage import cache_database
 from core.storage.cache_database import DamagedError
@@ -18,8 +21,9 @@ _PACKAGES: Final = ("records", "base", "redaction", "storage", "sources", "episo
 _LAST: Final = "\U0010ffff"
 _SETTINGS: Final = ("page_size = 16384", "journal_mode = WAL")  # several blocks fit into a page
 _TABLES: Final = (
-    "CREATE TABLE identity (value BLOB)",
-    "INSERT INTO identity VALUES (randomblob(16))",
+    # `words` is the checksum of the word index; NULL from the first change until the end of an update.
+    "CREATE TABLE identity (value BLOB, words INTEGER)",
+    "INSERT INTO identity VALUES (randomblob(16), NULL)",
     "CREATE TABLE unit (id INTEGER PRIMARY KEY, path TEXT UNIQUE, task TEXT, attempt INTEGER, stamps BLOB, owner BLOB,"
     " end INTEGER, lines INTEGER, actions INTEGER, checksum INTEGER)",
     "CREATE INDEX of_task ON unit (task)",
@@ -33,6 +37,8 @@ _TABLES: Final = (
 )
 
 _Result = TypeVar("_Result")
+
+_encode: Final = msgspec.msgpack.Encoder().encode
 
 
 def connect(file: Path) -> sqlite3.Connection:
@@ -79,6 +85,37 @@ class Access:
             return self._opened is not None and os.path.samestat(self._opened, self._file.stat())
         except OSError:
             return False
+
+
+def begin_update(connection: sqlite3.Connection) -> None:
+    """Begin a transaction that may change the word index."""
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("UPDATE identity SET words = NULL")
+
+
+def end_update(connection: sqlite3.Connection) -> None:
+    """Commit the last transaction of an update, and store the checksum of the word index."""
+    connection.execute("COMMIT")  # only now does FTS5 write all that it has
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("UPDATE identity SET words = ?", (_words_checksum(connection),))
+    connection.execute("COMMIT")
+
+
+def check_words(connection: sqlite3.Connection) -> None:
+    """Raise DamagedError if the word index is not as written; SQLite would just find less in it."""
+    connection.execute("BEGIN")
+    [(known,)] = connection.execute("SELECT words FROM identity")
+    if known is not None and known != _words_checksum(connection):
+        raise DamagedError("the word index differs from its checksum")
+    connection.execute("COMMIT")
+
+
+def _words_checksum(connection: sqlite3.Connection) -> int:
+    checksum = 0
+    for sql in ("SELECT id, block FROM words_data", "SELECT segid, term, pgno FROM words_idx"):
+        for row in connection.execute(sql):
+            checksum = crc32(_encode(row), checksum)
+    return checksum
 
 
 def list_terms(connection: sqlite3.Connection, start: str) -> list[str]:
