@@ -11,7 +11,7 @@ import gc
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -159,6 +159,7 @@ class ParallelParser:
         with self._condition:
             self._unclaimed.clear()
         self._kill()
+        self._outcomes.close()  # it refers to this object, which is not collected after loading
         for thread in self._threads:
             thread.join()
 
@@ -192,7 +193,7 @@ class ParallelParser:
         parsed = self._values.share(ParsedFile(patterns=joined.patterns, findings=joined.findings))
         return Outcome(first.stamp, parsed=condense_in_file(file, parsed))
 
-    def _in_order(self) -> Iterator[Outcome]:
+    def _in_order(self) -> Generator[Outcome, None, None]:
         """Parse all batches; those that workers did not claim in this process.
 
         After a part with a problem, the other parts of its file are left out.

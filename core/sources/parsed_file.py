@@ -51,7 +51,7 @@ MAX_FINDINGS: Final = 200  # Maximum findings of one file, so that it does not h
 Progress = Callable[[int, int], None]  # Called with the number of records that were read, and their total.
 
 
-class ParsedFile(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ParsedFile(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The records of one file, in its order (`places`: see `DecisionLog`)."""
 
     patterns: tuple[Pattern, ...] = ()

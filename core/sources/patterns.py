@@ -42,7 +42,7 @@ class PatternFile(Struct, frozen=True):
     problem: Problem | None = None
 
 
-class ReadRecord(Struct, frozen=True, array_like=True):
+class ReadRecord(Struct, frozen=True, array_like=True, gc=False):
     """What one record of a file gave; with a `digest`, the next read of the file can use it again."""
 
     digest: bytes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import select
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -494,3 +496,14 @@ def test_requests_and_replies_are_messages_with_a_length(project: Path) -> None:
     assert part.part is not None
     assert len(part.part.records) == 125
     assert missing == parallel_parser.Outcome()
+
+
+def test_a_parser_is_freed_without_the_garbage_collector(tmp_path: Path) -> None:
+    gc.disable()
+    try:
+        with ParallelParser(tmp_path, {}, SharedValues()) as parser:
+            left = weakref.ref(parser)
+        del parser
+        assert left() is None
+    finally:
+        gc.enable()
