@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from core.base.collector import collector_off
+from core.base.steps import Steps, Work, run_all
 from core.debug_memory.escalations import find_escalation
 from core.debug_memory.index import LazyDebugIndex
 from core.episodes.similar_tasks import embeddable_work
@@ -27,9 +28,10 @@ from core.retrieval.learned_weights import LearnedWeights
 from core.retrieval.learnings import LazyLearnings
 from core.retrieval.past_tasks import LazyPastTasks
 from core.retrieval.similarity import LazySimilarity
+from core.retrieval.task import analyse_task
 from core.review.background_search import BackgroundSearch, HeldTexts
 from core.review.incremental_checks import IncrementalChecks
-from core.review.queue import Found, review_queue
+from core.review.queue import Found, review_queue_in_steps
 from core.state.project_state import ProjectState
 from core.storage.locks import protect
 
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 
 _QUEUE_AGE: Final = timedelta(minutes=1)  # maximum age of the review queue if only time has passed
 _QUEUE_PAUSE: Final = timedelta(seconds=0.3)  # minimum age of the review queue before found questions are added
+_STEP_SECONDS: Final = 0.01  # time in which the review queue is made at once while searching
 _EVIDENCE: Final = attrgetter(
     *("events", "curation", "loops", "tasks", "attempts", "debug_sessions", "escalations", "patterns")
 )  # what the scores depend on
@@ -91,6 +94,7 @@ class ProjectReader:
         self._queue_at = clock()
         self._questions: Questions = {}
         self._is_queue_due = False  # whether a search found something that the queue lacks
+        self._next_queue: tuple[ProjectState, Work[tuple[ReviewItem, ...]]] | None = None  # with the state it is for
         self._is_searched = False  # whether the searches for questions have ended once
         self._earlier_count = 0
         self._imports: threading.Thread | None = None
@@ -152,7 +156,8 @@ class ProjectReader:
         """
         with self._lock:
             view = self._view
-            if self._is_queue_due and abs(self._clock() - self._queue_at) >= _QUEUE_PAUSE:
+            is_due = self._is_queue_due and abs(self._clock() - self._queue_at) >= _QUEUE_PAUSE
+            if is_due or self._next_queue is not None:
                 return self._add_found()
             prepare = partial(self._prepare_extraction, view)
             changed = self._background_search.look(view.snapshot, view.lazy_similarity, self.extraction, prepare)
@@ -172,9 +177,14 @@ class ProjectReader:
             return self._add_found() if self._is_queue_due or view.earlier_count else None
 
     def _add_found(self) -> Delta:
-        """Make the queue with the questions that were found."""
-        self._is_queue_due, view = False, self._view
-        queue = self._queue(view.snapshot, view.board, self._clock())
+        """Work on the queue with the questions that were found; starts again if the state has changed."""
+        view = self._view
+        if self._next_queue is None or self._next_queue[0] is not view:
+            self._next_queue = view, Work(self._queue_in_steps(view.snapshot, view.board, self._clock()))
+        queue = self._next_queue[1].run_for(_STEP_SECONDS)
+        if queue is None:
+            return Delta()
+        self._is_queue_due, self._next_queue = False, None
         offers, count = self._background_search.offers, self._earlier_count
         self._view = replace(view, queue=queue, offers=offers, earlier_count=count)
         return Delta(decisions=True)
@@ -194,6 +204,7 @@ class ProjectReader:
         from core.scanning.engine import get_engine
 
         get_engine()
+        analyse_task("")  # compiles its expressions
         _ = self._offers
 
     def search_all(self) -> ProjectState:
@@ -319,9 +330,12 @@ class ProjectReader:
         return abs(now - self._queue_at) >= _QUEUE_AGE
 
     def _queue(self, snapshot: Snapshot, board: Scoreboard, now: datetime) -> tuple[ReviewItem, ...]:
+        return run_all(self._queue_in_steps(snapshot, board, now))
+
+    def _queue_in_steps(self, snapshot: Snapshot, board: Scoreboard, now: datetime) -> Steps[tuple[ReviewItem, ...]]:
         self._queue_at = now
         search, probes = self._background_search, self._incremental_checks
-        return review_queue(
+        return review_queue_in_steps(
             snapshot.patterns,
             board,
             snapshot.curation,

@@ -208,9 +208,9 @@ class TextBlock:
         every = list(self.rows.values())
         for rows in (every[start : start + _AT_ONCE] for start in range(0, len(every), _AT_ONCE)):
             frequent = []
-            pairs: list[tuple[int, int]] = []
             for row in rows:
-                words = number_words(self.texts[row])
+                text = self.texts[row]
+                words = number_words(text)
                 for word in words:
                     left[word] -= 1
                 if sum(map(left.__getitem__, words)) > _MAX_READ:
@@ -218,14 +218,19 @@ class TextBlock:
                     continue
                 lists = [self.postings[word][-count:] for word in words if (count := left[word])]
                 chosen = self._find_sharing(len(words), lists, threshold, row + 1).choose()
-                pairs += zip(repeat(row), chosen.tolist())
-            for row, candidates in self._find_hashed(np.array(frequent, np.int32)):
-                pairs += zip(repeat(row), candidates.choose().tolist())
-            texts = [self.texts[row] for row, _ in pairs], [self.texts[row] for _, row in pairs]
-            for (row, other), ratio in zip(pairs, _pairwise_ratios(*texts, threshold), strict=True):
-                if ratio > threshold:
-                    one, two = self.ids[row], self.ids[other]
-                    yield min(one, two), max(one, two), ratio
+                for other, ratio in self._compare(text, chosen, threshold):
+                    yield min(self.ids[row], other), max(self.ids[row], other), ratio
+            yield from self._compare_hashed(frequent, threshold)
+
+    def _compare_hashed(self, rows: list[int], threshold: float) -> Iterator[tuple[str, str, float]]:
+        pairs: list[tuple[int, int]] = []
+        for row, candidates in self._find_hashed(np.array(rows, np.int32)):
+            pairs += zip(repeat(row), candidates.choose().tolist())
+        texts = [self.texts[row] for row, _ in pairs], [self.texts[row] for _, row in pairs]
+        for (row, other), ratio in zip(pairs, _pairwise_ratios(*texts, threshold), strict=True):
+            if ratio > threshold:
+                one, two = self.ids[row], self.ids[other]
+                yield min(one, two), max(one, two), ratio
 
     def _find_candidates(self, text: str, threshold: float, row: int = -1) -> _Candidates:
         """Find rows that share enough with a text, which may be that of a row."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.base.errors import Conflict, Refused, UnknownRecord
+from core.base.steps import Steps
 from core.config.paths import ProjectPaths
 from core.config.settings import InjectionSettings, Settings
 from core.curation.commands import (
@@ -221,11 +222,12 @@ def test_a_file_without_news_leaves_the_queue_until_it_is_old(
 ) -> None:
     built = []
 
-    def build(*_args: object) -> tuple[ReviewItem, ...]:
+    def build(*_args: object) -> Steps[tuple[ReviewItem, ...]]:
         built.append(clock.now)
+        yield
         return ()
 
-    monkeypatch.setattr(reader, "review_queue", build)
+    monkeypatch.setattr(reader, "review_queue_in_steps", build)
     before = open_project.view
     clock.now += timedelta(seconds=30)
     view, delta = open_project.apply([paths.ralph / "notes.txt"])
@@ -325,6 +327,15 @@ def test_recurring_learnings_found_in_steps_equal_those_found_at_once(
     assert pieces == [cluster.id for cluster in at_once.recurring()]
     assert looks > len(open_project.view.snapshot.reflections)
     assert [item.subject for item in open_project.view.queue if item.subject in pieces]
+
+
+def test_the_queue_made_in_steps_equals_one_made_at_once(
+    open_project: Project, paths: ProjectPaths, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once = make_project(paths, clock, by="bob").search_all().queue
+    monkeypatch.setattr(reader, "_STEP_SECONDS", 0)
+    before = open_project.view.queue
+    assert open_project.search_all().queue == at_once != before
 
 
 def test_decision_is_refused_if_the_state_changed(open_project: Project, paths: ProjectPaths, clock: Clock) -> None:
