@@ -39,6 +39,7 @@ _WHILE_BUILDING: Final = (5, 200)
 PROGRESS_SECONDS: Final = 0.1
 PREPARE_SECONDS: Final = 0.01  # Seconds in which indexes for contexts are built at once.
 KEEP_SECONDS: Final = 60.0  # Seconds between two savings of the kept view.
+RELEASE_SECONDS: Final = 10.0  # Seconds between two returns of freed memory to the system, each of up to 40 ms.
 SEARCH_SHOWN_SECONDS: Final = 0.5  # Seconds of background search before the screen shows it; most searches end sooner.
 
 
@@ -109,6 +110,7 @@ class Engine(WatchLoop):
         self._pause = PAUSE_SECONDS
         self._searches = False
         self._kept_at = 0.0
+        self._released_at = 0.0
         self.on_files: Callable[[FileChanges], None] = lambda changes: None
         """Called with every batch of possibly changed files, in the thread of the watcher."""
         self.has_searched_once = not searches
@@ -227,6 +229,9 @@ class Engine(WatchLoop):
 
     def idle(self) -> None:
         """Search for one more question; if there is none, update times and scores."""
+        if monotonic() - self._released_at > RELEASE_SECONDS:
+            self._released_at = monotonic()
+            release_memory()
         if self._searches:
             self._search()
             return
@@ -258,12 +263,8 @@ class Engine(WatchLoop):
     def _keep_view(self) -> None:
         """Save the records for the next start in a thread of its own; the process may end meanwhile."""
 
-        def keep() -> None:
-            self.project.keep_view()
-            release_memory()
-
         self._kept_at = monotonic()
-        threading.Thread(target=keep, name="ralphdeck-keep", daemon=True).start()
+        threading.Thread(target=self.project.keep_view, name="ralphdeck-keep", daemon=True).start()
 
     def _exclude_from_collections(self, older_generations: tuple[int, int]) -> None:
         """Exclude all present data from garbage collections, which would stop the screen."""
