@@ -123,7 +123,6 @@ class ImpactEstimator:
             priority=priority(impact, read, self.settings),
             impact=impact,
             seconds=read,
-            position_reason=place,
             **more,
         )
 

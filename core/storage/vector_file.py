@@ -41,7 +41,6 @@ class VectorFile:
     def __init__(self, paths: ProjectPaths, file: str, model: str, dimensions: int) -> None:
         self.path = paths.ralph / file
         self._paths = paths
-        self._dimensions = dimensions
         self._header = f"ralphdeck vectors 1 {model} {dimensions}\n".encode()
         self._record = _HASH_BYTES + dimensions + _CHECK_BYTES
 

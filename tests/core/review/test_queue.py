@@ -321,7 +321,6 @@ def test_a_state_that_one_more_result_changes_is_asked_about() -> None:
         "41% likely that its true success rate is below 70%"
     )
     assert item.evidence == 14
-    assert item.reason.endswith(item.position_reason)
 
 
 def test_pattern_deprecated_by_a_small_margin_is_asked_about() -> None:

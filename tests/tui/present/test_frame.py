@@ -34,7 +34,7 @@ def drawn(width: int, *, here: str, snapshot: Snapshot, watch: WatchState | None
 @pytest.mark.parametrize("here", PLACES)
 @pytest.mark.parametrize("mode", ["events", "polling", "waiting"])
 def test_all_screens_are_named_at_80_columns(here: str, mode: WatchMode) -> None:
-    watch = WatchState(mode, "", 0, None)
+    watch = WatchState(mode, "", 0)
     for snapshot in (Snapshot(), BROKEN):
         for is_readonly in (False, True):
             bar = drawn(80, here=here, snapshot=snapshot, watch=watch, is_readonly=is_readonly)
