@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property, partial
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -49,9 +48,8 @@ if TYPE_CHECKING:
 _QUEUE_AGE: Final = timedelta(minutes=1)  # maximum age of the review queue if only time has passed
 _QUEUE_PAUSE: Final = timedelta(seconds=0.3)  # minimum age of the review queue before found questions are added
 _STEP_SECONDS: Final = 0.01  # time in which the review queue is made at once while searching
-_EVIDENCE: Final = attrgetter(
-    *("events", "curation", "loops", "tasks", "attempts", "debug_sessions", "escalations", "patterns")
-)  # what the scores depend on
+_EVIDENCE: Final = ("loops", "tasks", "attempts", "debug_sessions", "escalations", "patterns")
+"""Collections that the scores depend on."""
 
 
 class ProjectReader:
@@ -119,7 +117,7 @@ class ProjectReader:
         """
 
         def published(snapshot: Snapshot) -> None:
-            self._view = self._scored(snapshot)
+            self._view = self._scored(snapshot, board=self._loaded_board(snapshot))
             if publish is not None:
                 publish(self._view)
 
@@ -131,10 +129,18 @@ class ProjectReader:
                 self._earlier_count = 0
                 self._view = self._scored(Snapshot())
                 raise
-            # The published scores may still be valid: reflections are read last and are not evidence.
-            is_same = not is_kept and _EVIDENCE(snapshot) == _EVIDENCE(self._view.snapshot)
-            self._view = self._scored(snapshot, Delta() if is_same else None)
+            self._view = self._scored(snapshot, board=None if is_kept else self._loaded_board(snapshot))
             return self._view
+
+    def _loaded_board(self, snapshot: Snapshot) -> Scoreboard:
+        """Score the next state of a load; of those of the last one, what is the same is used again."""
+        before, now = self._view.snapshot, self._clock()
+        changed = {name: _changed_ids(before, snapshot, name) for name in _EVIDENCE}
+        has_events, has_decisions = before.events is not snapshot.events, before.curation is not snapshot.curation
+        delta = Delta(**changed, events=has_events, decisions=has_decisions, findings=False)
+        if len(delta.patterns) + len(delta.loops) > len(snapshot.patterns) // 2:
+            return Scoreboard.build(snapshot, now, self.settings)
+        return self._view.board.updated(snapshot, delta, now)
 
     def show(self, kept: ProjectState) -> None:
         """Show the state of the last run until `load` has checked the records."""
@@ -275,10 +281,11 @@ class ProjectReader:
         self._view = replace(self._view, snapshot=snapshot, board=board, queue=queue, now=now)
         return self._view, delta
 
-    def _scored(self, snapshot: Snapshot, delta: Delta | None = None) -> ProjectState:
+    def _scored(self, snapshot: Snapshot, delta: Delta | None = None, board: Scoreboard | None = None) -> ProjectState:
+        """Make the next state; without `delta` from nothing but `board`."""
         now = self._clock()
         if delta is None:
-            board = Scoreboard.build(snapshot, now, self.settings)
+            board = board or Scoreboard.build(snapshot, now, self.settings)
             index = LazyPatternIndex(snapshot.patterns)
             similarity = LazySimilarity(snapshot.patterns)
             debug = LazyDebugIndex(snapshot.debug_sessions)
@@ -352,3 +359,10 @@ class ProjectReader:
             [found for one in snapshot.debug_sessions.values() if (found := find_escalation(one, snapshot))],
             self._questions,
         )
+
+
+def _changed_ids(before: Snapshot, after: Snapshot, name: str) -> frozenset[str]:
+    """Return the IDs of a collection whose records are not the same objects."""
+    old, new = getattr(before, name), getattr(after, name)
+    changed = {id for id, record in new.items() if old.get(id) is not record}
+    return frozenset(changed | old.keys() - new.keys() if len(old) + len(changed) != len(new) else changed)

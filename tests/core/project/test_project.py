@@ -125,6 +125,10 @@ def test_files_read_last_are_scored(paths: ProjectPaths, clock: Clock, monkeypat
     open_project.load(publish=views.append)
     assert "memory" not in views[0].snapshot.tasks
     assert loop_id in {use.loop_id for use in open_project.view.board.observations(PLAIN)}
+    at_once = Project(paths, Settings(), by="ana", clock=clock, cache=False).load()
+    for id in at_once.snapshot.patterns:
+        assert open_project.view.board.assessment(id) == at_once.board.assessment(id)
+    assert open_project.view.queue == at_once.queue
 
 
 def test_records_are_found_by_id_alias_and_beginning(open_project: Project) -> None:
