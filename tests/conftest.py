@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import sys
 import tempfile
+from collections.abc import Callable
+from datetime import datetime
+from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -20,6 +25,9 @@ LONGEST_ID = 200
 """Characters of a parameter that become part of the name of a test, which workers send to each other many times."""
 FOLDER_MARKERS = {"e2e": ("e2e", "slow"), "crash": ("crash", "slow"), "hostile": ("slow",)}
 """Markers of all tests below a folder of `tests/`."""
+
+
+WriteSample = Callable[[Path, datetime], None]
 
 
 def _is_usable(folder: str) -> bool:
@@ -45,6 +53,23 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # The same examples in every run; to search for others: pytest --hypothesis-profile=default
 settings.register_profile("same", derandomize=True, database=None, deadline=None)
 settings.load_profile("same")
+
+
+@pytest.fixture(scope="session")
+def write_sample(tmp_path_factory: pytest.TempPathFactory) -> WriteSample:
+    """Write the sample project as of a time; it is made once for each time and then copied."""
+    from core.demo.sample import copy_sample
+
+    @cache
+    def make(now: datetime) -> Path:
+        folder = tmp_path_factory.mktemp("sample")
+        copy_sample(folder, now)
+        return folder
+
+    def write(target: Path, now: datetime) -> None:
+        shutil.copytree(make(now), target, dirs_exist_ok=True)
+
+    return write
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -10,14 +10,13 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from core.cli.program import run
-from core.demo.sample import copy_sample
+from tests.conftest import WriteSample
 
 ROOT = Path(__file__).parents[3]
 TREES = ROOT / "tests" / "trees"
@@ -93,15 +92,9 @@ def examples(tmp_path: Path) -> Path:
     return Path(shutil.copytree(TREES / "spec-examples", tmp_path / "examples", symlinks=True))
 
 
-@cache
-def _sample(factory: pytest.TempPathFactory, now: datetime) -> Path:
-    folder = factory.mktemp("sample")
-    copy_sample(folder, now)
-    return folder
-
-
 @pytest.fixture
-def sample(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sample(tmp_path: Path, write_sample: WriteSample) -> Path:
     """The sample project as of this minute: patterns in all states, two of them due for inversion."""
-    made = _sample(tmp_path_factory, datetime.now(UTC).replace(second=0, microsecond=0))
-    return Path(shutil.copytree(made, tmp_path / "acme-api"))
+    folder = tmp_path / "acme-api"
+    write_sample(folder, datetime.now(UTC).replace(second=0, microsecond=0))
+    return folder

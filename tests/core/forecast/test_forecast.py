@@ -36,6 +36,7 @@ from core.state.review_items import (
     STALE_PIN,
     ReviewItem,
 )
+from tests.conftest import WriteSample
 from tests.core.meaning import meaning
 from tests.factories import forecast, record_calls
 
@@ -44,8 +45,8 @@ EXAMPLES = settings(max_examples=20)
 
 
 @pytest.fixture
-def open_project(tmp_path: Path) -> Project:
-    copy_sample(tmp_path, NOW)
+def open_project(tmp_path: Path, write_sample: WriteSample) -> Project:
+    write_sample(tmp_path, NOW)
     return opened(tmp_path)
 
 

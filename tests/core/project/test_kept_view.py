@@ -24,7 +24,6 @@ from core.base.errors import Refused
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation import commands
-from core.demo.sample import copy_sample
 from core.learning.scoreboard import SavedScores
 from core.project.index import Library
 from core.project.kept_project import KeptProject, KeptProjectState
@@ -35,6 +34,7 @@ from core.records.snapshot import UNCHECKED, Snapshot
 from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
 from core.storage.user_cache import parse_cache_file
+from tests.conftest import WriteSample
 from tests.factories import record_calls
 
 TREES = Path(__file__).parents[2] / "trees"
@@ -57,9 +57,9 @@ def from_nothing(project: Path) -> Snapshot:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path: Path, write_sample: WriteSample) -> Path:
     project = tmp_path / "project"
-    copy_sample(project, NOW)
+    write_sample(project, NOW)
     return project
 
 

@@ -28,7 +28,6 @@ from core.curation.commands import (
     Undo,
     bulk,
 )
-from core.demo.sample import copy_sample
 from core.project import reader
 from core.project.project import Project
 from core.records.decisions import Verb
@@ -38,6 +37,7 @@ from core.state.findings import count_conflicts
 from core.state.history import explain_pattern, pattern_lineage
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
+from tests.conftest import WriteSample
 
 START = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 CONTRADICTED = "pat-error-deadlock-retry-005"
@@ -62,8 +62,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def paths(tmp_path: Path) -> ProjectPaths:
-    copy_sample(tmp_path, START)
+def paths(tmp_path: Path, write_sample: WriteSample) -> ProjectPaths:
+    write_sample(tmp_path, START)
     return ProjectPaths(tmp_path)
 
 
