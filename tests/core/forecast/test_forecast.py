@@ -371,6 +371,7 @@ def test_merge_matches_its_forecast(open_project: Project, action: str) -> None:
 
 
 def test_relevance_is_computed_once_for_equal_texts(open_project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_project.view.prepare()  # as the dashboard does before it forecasts
     calls = record_calls(monkeypatch, context_recipients, "task_relevance")
     forecaster = Forecaster(open_project)
     item = question(open_project.view, CONTRADICTED)
