@@ -246,25 +246,26 @@ class Embeddings(Generic[Record]):
         Raises ModelUnusable if the model cannot be loaded, Unwritable if the file cannot be written or another process
         is writing it.
         """
-        if not self.missing(records):
+        if not is_available() or next(self._without_vector(records), None) is None:
             return 0
         with self._file.writing({self._subject.key(record) for record in records.values()}) as append:
             with self._lock:
                 self._read = Vectors.of(*self._file.read())
-            missing = list(self.missing(records).items())
-            made = 0
-            while made < len(missing) and not (stop and stop()):
+            missing = list(dict(self._without_vector(records)).items())
+            made, total = 0, len(missing)
+            missing.reverse()
+            while missing and not (stop and stop()):
                 if progress:
-                    progress(made, len(missing))
-                hashes, texts = zip(*missing[made : made + _BATCH], strict=True)
-                codes = encode_vectors(self._embedder.embed(texts))
+                    progress(made, total)
+                hashes, few = zip(*(missing.pop() for _ in range(min(_BATCH, len(missing)))), strict=True)
+                codes = encode_vectors(self._embedder.embed(list(map(self._subject.text, few))))
                 append(hashes, codes)
                 with self._lock:
                     self._read = self._read.extended(hashes, codes)
                 self._rows, self._compared = (), None  # they keep the vectors before
                 made += len(hashes)
             if progress:
-                progress(made, len(missing))
+                progress(made, total)
             return made
 
     def closeness(self, text: str, ids: Sequence[str], records: Mapping[str, Record]) -> Closeness | None:

@@ -88,6 +88,7 @@ class VectorFile:
             with self._as_unwritable():
                 remove_drafts(folder)
                 self._remove_unused(wanted)
+                del wanted  # a large project has 20 MB of hashes
                 handle = open_regular(self.path, os.O_RDWR | os.O_APPEND)
 
             def append(hashes: Sequence[str], vectors: NDArray[np.int8]) -> None:
