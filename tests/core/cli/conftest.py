@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from core.cli.program import run
-from tests.conftest import WriteSample
+from core.demo.sample import copy_sample
 
 ROOT = Path(__file__).parents[3]
 TREES = ROOT / "tests" / "trees"
@@ -93,8 +93,8 @@ def examples(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def sample(tmp_path: Path, write_sample: WriteSample) -> Path:
-    """The sample project as of this minute: patterns in all states, two of them due for inversion."""
+def sample(tmp_path: Path) -> Path:
+    """The sample project as of now: patterns in all states, two of them due for inversion."""
     folder = tmp_path / "acme-api"
-    write_sample(folder, datetime.now(UTC).replace(second=0, microsecond=0))
+    copy_sample(folder, datetime.now(UTC))
     return folder

@@ -32,6 +32,7 @@ from core.records.snapshot import Snapshot
 from core.sources import parallel_parser, patterns, worker_process
 from core.sources.parallel_parser import MIN_BYTES, ParallelParser, count_workers
 from core.sources.pattern_text import open_document
+from core.sources.patterns import EarlierPatterns
 from core.sources.shared_values import SharedValues
 from core.sources.sweep import scan
 from core.sources.worker_process import start_early
@@ -187,7 +188,7 @@ class TestResults:
         with ParallelParser(project, stamps, SharedValues()) as parser:
             files = [file for file in stamps if parser.parses(file)]
             shutil.rmtree(project)
-            outcomes = [parser.outcome(file, {}) for file in files]
+            outcomes = [parser.outcome(file, EarlierPatterns()) for file in files]
         assert outcomes[-1] == parallel_parser.Outcome()
 
 
