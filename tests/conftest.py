@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import sys
 import tempfile
+from collections.abc import Callable
+from datetime import datetime
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,8 +21,13 @@ LONGEST = "tests/hostile/test_terminal.py"
 MEMORY_FOLDER = "/dev/shm"
 MIN_FREE_BYTES = 2 << 30
 """Free bytes that a folder needs; all tests together write a small part of that."""
+LONGEST_ID = 200
+"""Characters of a parameter that become part of the name of a test, which workers send to each other many times."""
 FOLDER_MARKERS = {"e2e": ("e2e", "slow"), "crash": ("crash", "slow"), "hostile": ("slow",)}
 """Markers of all tests below a folder of `tests/`."""
+
+
+WriteSample = Callable[[Path, datetime], None]
 
 
 def _is_usable(folder: str) -> bool:
@@ -46,14 +55,35 @@ settings.register_profile("same", derandomize=True, database=None, deadline=None
 settings.load_profile("same")
 
 
+@pytest.fixture(scope="session")
+def write_sample(tmp_path_factory: pytest.TempPathFactory) -> WriteSample:
+    """Write the sample project as of a time; it is made once for each time and then copied."""
+    from core.demo.sample import copy_sample
+
+    @cache
+    def make(now: datetime) -> Path:
+        folder = tmp_path_factory.mktemp("sample")
+        copy_sample(folder, now)
+        return folder
+
+    def write(target: Path, now: datetime) -> None:
+        shutil.copytree(make(now), target, dirs_exist_ok=True)
+
+    return write
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name long parameters by their length."""
+    return f"{argname}-of-{len(val)}" if isinstance(val, (str, bytes)) and len(val) > LONGEST_ID else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark tests by folder, and start the longest ones first, so that no worker waits for them at the end."""
-    root = config.rootpath / "tests"
+    root = f"{config.rootpath / 'tests'}{os.sep}"
     for item in items:
-        if Path(item.path).is_relative_to(root):
-            folder = Path(item.path).relative_to(root).parts[0]
-            for marker in FOLDER_MARKERS.get(folder, ()):
-                item.add_marker(marker)
+        folder = str(item.path).removeprefix(root).partition(os.sep)[0]
+        for marker in FOLDER_MARKERS.get(folder, ()):
+            item.add_marker(marker)
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 

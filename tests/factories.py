@@ -245,6 +245,19 @@ def make_failing_assessment() -> Assessment:
     return make_assessment(2, 5, Maturity.DEPRECATED)
 
 
+def record_calls(patch: pytest.MonkeyPatch, owner: object, name: str) -> list[tuple[Any, ...]]:
+    """The positional arguments of each call of a function from now on, in a list that grows."""
+    function = getattr(owner, name)
+    calls: list[tuple[Any, ...]] = []
+
+    def recorder(*args: Any, **options: Any) -> Any:
+        calls.append(args)
+        return function(*args, **options)
+
+    patch.setattr(owner, name, recorder)
+    return calls
+
+
 def make_project(folder: Path, *ids: str) -> ProjectPaths:
     """A project whose error file holds a plain record for each id."""
     paths = ProjectPaths(folder)

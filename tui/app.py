@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import logging
-import os
 import signal
 import sys
 import threading
@@ -32,7 +31,7 @@ from tui.screens.opening import OpeningScreen
 from tui.search_worker import SearchWorker
 from tui.state.key_queue import KeyQueue
 from tui.state.user_state import UserState
-from tui.terminal.driver import ResilientDriver
+from tui.terminal.driver import ResilientDriver, flush_output
 from tui.widgets.bars import Item, TopBar
 from tui.widgets.record_table import RecordTable
 
@@ -111,6 +110,7 @@ class RalphdeckApp(GlobalActionApp, inherit_bindings=False):
         self.open_kept = open_kept
         self._is_shown = False
         self._is_drawn = threading.Event()
+        self.is_view_unusable = False  # whether the app ended because of what `open_kept` returned
         self.opening_error: Exception | None = None
         self._paths = paths
         self._searches, self._extracts = searches, extracts
@@ -189,6 +189,14 @@ class RalphdeckApp(GlobalActionApp, inherit_bindings=False):
         await self.switch_mode(self._first_place())
         self.screen.call_after_refresh(self._is_drawn.set)
 
+    def _handle_exception(self, error: Exception) -> None:
+        """End after an error before the files are checked, because the view of the last run may be its reason."""
+        if not self._exit and self._is_shown and self.view.snapshot.as_of is not None:
+            self.is_view_unusable = True
+            self._is_drawn.set()
+            self.exit()
+        super()._handle_exception(error)
+
     @on(Opened)
     def _opened(self, message: Opened) -> None:
         """Show the first screen and start the threads that load the project."""
@@ -236,7 +244,7 @@ class RalphdeckApp(GlobalActionApp, inherit_bindings=False):
     def _progressed(self, message: Engine.Progress) -> None:
         self.progress, self.records = (message.done, message.total), message.records
         if place := self._front():
-            for table in place.query(RecordTable) if message.records is not None else ():
+            for table in place.query(RecordTable):
                 if not table.keys:
                     table.redraw()
             place.refresh_top()
@@ -379,21 +387,13 @@ def run(
     user_state.load()
     if is_fresh:
         user_state.forget_here()
-    app = RalphdeckApp(open_project, paths, user_state, keymap_file, open_kept=open_kept, extracts=True, theme=theme)
     sys.setswitchinterval(SWITCH_SECONDS)
-    app.run()
-    _flush_output()
+    for kept in (open_kept, lambda: None):
+        app = RalphdeckApp(open_project, paths, user_state, keymap_file, open_kept=kept, extracts=True, theme=theme)
+        app.run()
+        if not app.is_view_unusable:
+            break
+    flush_output()
     if app.opening_error is not None:
         raise app.opening_error
     return app.return_code or 0
-
-
-def _flush_output() -> None:
-    """Redirect output to /dev/null if the terminal is closed, to keep the exit code."""
-    for stream in (sys.__stdout__, sys.__stderr__):
-        if stream is None:
-            continue
-        try:
-            stream.flush()
-        except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

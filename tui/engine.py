@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from textual.message import Message
 
 from core.base.errors import RalphdeckError
+from core.base.memory import limit_free_memory, release_memory
 from core.project.watch_loop import WatchLoop, is_wanted
 from core.records.snapshot import Delta
 from tui.messages import NewestMessage
@@ -38,6 +39,7 @@ _WHILE_BUILDING: Final = (5, 200)
 PROGRESS_SECONDS: Final = 0.1
 PREPARE_SECONDS: Final = 0.01  # Seconds in which indexes for contexts are built at once.
 KEEP_SECONDS: Final = 60.0  # Seconds between two savings of the kept view.
+RELEASE_SECONDS: Final = 10.0  # Seconds between two returns of freed memory to the system, each of up to 40 ms.
 SEARCH_SHOWN_SECONDS: Final = 0.5  # Seconds of background search before the screen shows it; most searches end sooner.
 
 
@@ -108,6 +110,7 @@ class Engine(WatchLoop):
         self._pause = PAUSE_SECONDS
         self._searches = False
         self._kept_at = 0.0
+        self._released_at = 0.0
         self.on_files: Callable[[FileChanges], None] = lambda changes: None
         """Called with every batch of possibly changed files, in the thread of the watcher."""
         self.has_searched_once = not searches
@@ -175,6 +178,7 @@ class Engine(WatchLoop):
 
     def prepare(self) -> None:
         """Load the project and post messages about the progress."""
+        limit_free_memory()
 
         def publish(view: ProjectState) -> None:
             self._target.post_message(self.Changed())
@@ -193,7 +197,7 @@ class Engine(WatchLoop):
         def progress(done: int, total: int) -> None:
             nonlocal files
             files = done, total
-            if is_due() or done == total:
+            if is_due() or 0 < done == total:
                 self._target.post_message(self.Progress(done, total))
 
         def records(file: str, done: int, total: int) -> None:
@@ -225,6 +229,9 @@ class Engine(WatchLoop):
 
     def idle(self) -> None:
         """Search for one more question; if there is none, update times and scores."""
+        if monotonic() - self._released_at > RELEASE_SECONDS:
+            self._released_at = monotonic()
+            release_memory()
         if self._searches:
             self._search()
             return
@@ -255,6 +262,7 @@ class Engine(WatchLoop):
 
     def _keep_view(self) -> None:
         """Save the records for the next start in a thread of its own; the process may end meanwhile."""
+
         self._kept_at = monotonic()
         threading.Thread(target=self.project.keep_view, name="ralphdeck-keep", daemon=True).start()
 

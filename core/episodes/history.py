@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -23,7 +24,7 @@ from core.sources.episodes import TRAJECTORY, join_attempts
 from core.sources.fields import Fields, document
 from core.sources.reflections import join_reflections, read_reflections
 from core.storage.decoded import Problem
-from core.storage.file_reader import RawFile, read_file
+from core.storage.file_reader import UNREADABLE, RawFile, read_file
 from core.storage.json_reader import decode_json, decode_jsonl
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class TaskFiles:
     @cached_property
     def numbers(self) -> dict[int, str]:
         """Names of attempt folders by number."""
-        entries = list_entries(self._paths.project / self._name / sources.ATTEMPTS)
+        entries = self._list(self.path(sources.ATTEMPTS))
         names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
         selected = sources.select_attempt_folders(names)
         for name in sources.skipped_attempt_folders(names, selected)[:MAX_NAMED]:
@@ -122,11 +123,12 @@ class TaskFiles:
 
     def results(self, number: int) -> tuple[str, ...]:
         """Return the paths of result files, relative to `results/` of an attempt."""
-        top = self._paths.project / self.path(sources.RESULTS, number)
+        top = self.path(sources.RESULTS, number)
         found: list[str] = []
-        for entry in islice(list_entries(top), MAX_RESULTS):
+        for entry in islice(self._list(top), MAX_RESULTS):
             if entry.is_dir(follow_symlinks=False):
-                found += (f"{entry.name}/{inner.name}" for inner in islice(list_entries(top / entry.name), MAX_RESULTS))
+                inside = islice(self._list(f"{top}/{entry.name}"), MAX_RESULTS)
+                found += (f"{entry.name}/{inner.name}" for inner in inside)
             else:
                 found.append(entry.name)
         return tuple(sorted(found)[:MAX_RESULTS])
@@ -149,6 +151,11 @@ class TaskFiles:
 
     def _attempt_file(self, number: int, name: str) -> str:
         return f"{sources.ATTEMPTS}/{self.numbers.get(number, f'{number:03d}')}/{name}"
+
+    def _list(self, folder: str) -> Iterator[os.DirEntry[str]]:
+        errors: list[OSError] = []
+        yield from list_entries(self._paths.project / folder, errors)
+        self._note(folder, [Problem(UNREADABLE, f"cannot be listed: {error.strerror}") for error in errors])
 
     def _read(self, file: str) -> RawFile | None:
         raw = read_file(self._paths.project / file, self._paths.aiwg)

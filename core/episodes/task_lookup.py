@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -64,7 +65,9 @@ def ambiguous_task_error(name: str, found: Sequence[str]) -> UnknownRecord:
 
 def is_task(paths: ProjectPaths, name: str) -> bool:
     """Whether `name` is the complete ID of a task; does not list all tasks."""
-    return SAFE_ID.fullmatch(name) is not None and (paths.tasks / name).is_dir()
+    with suppress(OSError):
+        return SAFE_ID.fullmatch(name) is not None and (paths.tasks / name).is_dir()
+    return False
 
 
 def _name_ids(ids: Sequence[str]) -> str:
@@ -73,12 +76,17 @@ def _name_ids(ids: Sequence[str]) -> str:
     return f"{names} and {plural(more, 'other')}" if more > 0 else names
 
 
-def list_entries(folder: Path) -> Iterator[os.DirEntry[str]]:
-    """Yield the entries of a folder; none if it does not exist or is a link."""
-    if folder.is_symlink():
-        return
+def list_entries(folder: Path, errors: list[OSError] | None = None) -> Iterator[os.DirEntry[str]]:
+    """Yield the entries of a folder; none if it does not exist or is a link.
+
+    Any other error ends the list, and is added to `errors`.
+    """
     try:
-        with os.scandir(folder) as entries:
-            yield from (entry for entry in entries if is_text(entry.name))
-    except OSError:
+        if not folder.is_symlink():
+            with os.scandir(folder) as entries:
+                yield from (entry for entry in entries if is_text(entry.name))
+    except (FileNotFoundError, NotADirectoryError):
         return
+    except OSError as error:
+        if errors is not None:
+            errors.append(error)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from operator import attrgetter
@@ -15,6 +14,7 @@ from time import monotonic, thread_time
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from core.base.collector import collector_off
 from core.base.errors import UnknownRecord
 from core.base.text import visible_line
 from core.ledger.decision_log import DecisionLog
@@ -26,14 +26,16 @@ from core.records.snapshot import Delta, Snapshot
 from core.sources.liveness import Processes, system_processes
 from core.sources.loop_details import read_loop_details
 from core.sources.loop_facts import loop_directory
-from core.sources.parallel_parser import ParallelParser
-from core.sources.parse_cache import CachedFile, ParseCache, cache_file, decode_cached
+from core.sources.parallel_parser import ParallelParser, take_sweep
+from core.sources.parse_cache import CachedFile, ParseCache, decode_cached
 from core.sources.parsed_file import EarlierParse, ParsedFile, condense, kind_across_files, parse_file, parse_folder
 from core.sources.record_collections import ProjectRecords
-from core.sources.record_kinds import FOLDER, LEDGER, LISTED, kind_of
+from core.sources.record_kinds import FOLDER, LEDGER, LISTED, kind_of, load_order_of
+from core.sources.shared_values import SharedValues
 from core.sources.sweep import Listing, can_contain_records, newest_states, scan, scan_path
 from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_PATTERN_BYTES, RawFile, Stamp, read_file
+from core.storage.user_cache import parse_cache_file
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
@@ -43,14 +45,16 @@ if TYPE_CHECKING:
     from core.records.loops import LoopDetails
     from core.records.patterns import Pattern
     from core.sources.record_kinds import RecordKind
+    from core.sources.worker_process import EarlySweep, WorkerProcess
 
 UNREADABLE_AFTER: Final = timedelta(seconds=1)  # when a torn file is reported; most are complete in 1 ms
 _FIRST_PUBLISH: Final = 100  # states of loops before the first partial snapshot: more than a screen has lines
-_PUBLISH_SECONDS: Final = 2.0  # time until the next partial snapshot
+_PUBLISH_SECONDS: Final = 2.0  # time until the next partial snapshot; none is worth its time if less is left
 _PUBLISH_SHARE: Final = 8  # at most one in this number of parts of the time goes into partial snapshots
 _SWEEP_FROM: Final = 1000  # with more changed paths than this a sweep is faster
 _LISTED_EVERY: Final = 10  # sweeps, of which one lists all folders: some network drives keep no times of folders
 _NOTHING: Final = ParsedFile()
+_Count = Callable[[int], None] | None
 
 
 class Library:
@@ -76,13 +80,15 @@ class Library:
         self._settings = settings
         self._clock = clock
         self._processes = processes or system_processes()
-        self._cache = ParseCache(cache_file(paths.project)) if cache else None
+        self._cache = ParseCache(parse_cache_file(paths.project)) if cache else None
         self._ledger_log = ledger.log if ledger is not None else DecisionLog()
         self._lock = threading.RLock()
         self._snapshot = Snapshot()
         self._known: dict[str, CachedFile] = {}
         self.on_records: Callable[[str, int, int], None] | None = None
         """Called while a big file is read: its project-relative name, records read, records in all."""
+        self.early: EarlySweep | None = None
+        """A worker that sweeps this project; `load` uses it once."""
         self._unsaved: set[str] = set()
         self._torn: dict[str, tuple[datetime, Problem]] = {}
         self._closed: dict[str, Problem] = {}
@@ -111,44 +117,44 @@ class Library:
 
     def is_record(self, path: Path) -> bool:
         """Whether a path may be that of a file with records."""
-        name = self._name(path)
-        return name is not None and kind_of(name) is not None
+        return bool((name := self._name(path)) and kind_of(name))
 
     def load(
         self, progress: Callable[[int, int], None] | None = None, publish: Callable[[Snapshot], None] | None = None
     ) -> Snapshot:
         """Read all files, first those that lists show, newest first; with `publish`, some loops even before the sweep.
 
-        `progress` is called with (files done, files in all), `publish` with partial snapshots (not `complete`), which
-        contain the loops whose state or registry entry is read. With `publish`, call `save` when the result is shown.
+        `progress` is called with (files done, files in all), in the sweep with (files found, 0); `publish` with partial
+        snapshots (not `complete`) of loops whose state or registry entry is read: call `save` when the result is shown.
         """
         with self._lock, collector_off(), ExitStack() as stack:
-            next_publish = monotonic() + _PUBLISH_SECONDS
+            next_publish = (started := monotonic()) + _PUBLISH_SECONDS
             if publish is not None and (newest := newest_states(self._paths, _FIRST_PUBLISH)):
                 self._update(newest, ())
                 self._join(complete=False)
                 publish(self._snapshot)
-            stamps = self._scan()
+            stamps, worker = self._take_early(stack, (lambda found: progress(found, 0)) if progress else None)
             cached = self._cache.load(stamps) if self._cache else {}
             for file in self._known.keys() - stamps.keys():
                 self._forget(file)
-            kinds = ((file, stamp, kind_of(file)) for file, stamp in stamps.items())
-            order = sorted((kind.load_order if kind else LISTED, -stamp.mtime_ns, file) for file, stamp, kind in kinds)
-            listed = sum(load_order <= LISTED for load_order, _, _ in order)
-            new = {file: stamps[file] for _, _, file in order if file not in cached}
-            parser = stack.enter_context(ParallelParser(self._paths.project, new, self.on_records))
-            for done, (_, _, file) in enumerate(order, start=1):
+            ranks = sorted((load_order_of(file), -stamp.mtime_ns, file) for file, stamp in stamps.items())
+            order = [file for _, _, file in ranks]
+            listed = sum(load_order <= LISTED for load_order, _, _ in ranks)
+            new = {file: stamps[file] for file in order if file not in cached}
+            values = SharedValues()
+            parser = stack.enter_context(ParallelParser(self._paths.project, new, values, self.on_records, worker))
+            for done, file in enumerate(order, start=1):
                 stored = cached.pop(file, None)
-                parsed = decode_cached(stored) if stored is not None else None
+                parsed = decode_cached(stored, values) if stored is not None else None
                 if parsed is not None:
                     self._take(file, CachedFile(stamps[file], parsed))
                 elif not (parser.parses(file) and self._take_parsed(file, stamps[file], parser)):
                     self._read(file, stamps[file])
                 if progress is not None and (done % 100 == 0 or done == len(order)):
                     progress(done, len(order))
-                due = done == listed < len(order) or (done < listed and monotonic() > next_publish)
-                if publish is not None and due:
-                    begun = monotonic()
+                begun = monotonic()
+                left = (begun - started) * (len(order) - done) / done
+                if publish and left > _PUBLISH_SECONDS and (done == listed or begun > next_publish):
                     self._join(complete=False)
                     publish(self._snapshot)
                     next_publish = monotonic() + max(_PUBLISH_SECONDS, _PUBLISH_SHARE * (monotonic() - begun))
@@ -209,13 +215,23 @@ class Library:
             return None
         return name if name == ".aiwg" or name.startswith(".aiwg/") else None
 
-    def _scan(self) -> dict[str, Stamp]:
+    def _take_early(self, stack: ExitStack, progress: _Count) -> tuple[dict[str, Stamp], WorkerProcess | None]:
+        """Return what the early worker found, and the worker; without one, sweep here."""
+        early, self.early = self.early, None
+        if early is not None:
+            stack.enter_context(early.worker)
+            if (sweep := take_sweep(early, progress)) is not None:
+                self._closed, self._listings = sweep.unreadable, sweep.listings
+                return sweep.stamps, early.worker
+        return self._scan(progress), None
+
+    def _scan(self, progress: _Count = None) -> dict[str, Stamp]:
         self._closed.clear()
         self._scans += 1
         if self._scans % _LISTED_EVERY == 0:
             self._listings.clear()
         begun = thread_time()
-        found = scan(self._paths, self._closed, self._listings)
+        found = scan(self._paths, self._closed, self._listings, progress)
         self.scan_seconds = thread_time() - begun
         return found
 
@@ -261,13 +277,11 @@ class Library:
     def _take_parsed(self, file: str, stamp: Stamp, parser: ParallelParser) -> bool:
         """Take the next outcome of a parser; returns False if the file must be read as a whole."""
         earlier = EarlierParse()
-        outcome = parser.outcome(file, earlier.patterns)
-        if outcome is None:
+        if (outcome := parser.outcome(file, earlier.patterns)) is None:
             return False
-        if earlier.patterns:
+        if earlier.patterns.records:
             self._earlier[file] = earlier
-        parsed = outcome.parsed or outcome.problem
-        if parsed is None:
+        if (parsed := outcome.parsed or outcome.problem) is None:
             self._forget(file)
         else:
             self._take_new(file, stamp, outcome.stamp or stamp, parsed)
@@ -324,8 +338,7 @@ class Library:
 
     def _join(self, now: datetime | None = None, *, complete: bool = True, anew: bool = False) -> Delta:
         """Publish the next snapshot if anything changed; unchanged mappings are reused."""
-        now = now or self._clock()
-        before = self._snapshot
+        now, before = now or self._clock(), self._snapshot
         changed = self._records.join(
             now, self._settings.watch, self._processes, force_liveness=anew, with_reflections=complete
         )
@@ -385,16 +398,3 @@ class Library:
             yield self._torn[file][1].finding(file)
         for folder, problem in self._closed.items():
             yield problem.finding(folder)
-
-
-@contextmanager
-def collector_off() -> Iterator[None]:
-    """Disable the garbage collector while loading: 1.5 to 4 times as fast."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-            gc.freeze()  # what was loaded stays in memory

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -18,16 +19,12 @@ from core.state.project_state import ProjectState
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
-    from core.debug_memory.index import LazyDebugIndex
     from core.learning.recorded_uses import LoopPatterns
     from core.learning.scoreboard import Scoreboard
     from core.records.loops import LoopDetails
-    from core.retrieval.index import LazyPatternIndex
-    from core.retrieval.learned_weights import LearnedWeights
-    from core.retrieval.learnings import LazyLearnings
-    from core.retrieval.past_tasks import LazyPastTasks
-    from core.retrieval.similarity import LazySimilarity
     from core.state.review_items import ReviewItem
+
+_MADE: Final = frozenset(one.name for one in fields(ProjectState))
 
 
 class KeptProject:
@@ -43,9 +40,11 @@ class KeptProject:
 
     @classmethod
     def open(cls, project: ProjectPaths, settings: Settings, by: str, clock: Callable[[], datetime]) -> Self | None:
-        """Return the project as it was in the last run; None if no view is kept."""
+        """Return the project as it was in the last run; None if no usable view is kept."""
         kept = KeptView(project.project, settings).load()
-        return cls(project, KeptProjectState.of(kept, settings, clock()), by, clock) if kept is not None else None
+        with suppress(Exception):  # any value of any type may be in a file that another program wrote
+            return cls(project, KeptProjectState.of(kept, settings, clock()), by, clock) if kept is not None else None
+        return None
 
     def story(self, loop_id: str) -> LoopDetails:
         """Read the details of one loop from disk; raises UnknownRecord."""
@@ -83,7 +82,9 @@ class KeptProjectState(ProjectState):
         """Make a field that has no value yet."""
         if name not in _MADE:
             raise AttributeError(name)
-        object.__setattr__(self, name, value := _MADE[name](self))
+        makers = {"board": self._restore_board, "queue": self._restore_queue}
+        value = (makers if name in makers else _index_makers(self))[name]()
+        object.__setattr__(self, name, value)
         return value
 
     @property
@@ -101,7 +102,7 @@ class KeptProjectState(ProjectState):
     def loop_patterns(self, loop_id: str) -> LoopPatterns:
         return self._inputs.loop_patterns(loop_id)
 
-    def restored_board(self) -> Scoreboard:
+    def _restore_board(self) -> Scoreboard:
         from core.learning.scoreboard import Scoreboard
 
         saved = self._kept.scores()
@@ -110,54 +111,26 @@ class KeptProjectState(ProjectState):
                 return Scoreboard.restore(saved, self._inputs, self.now, self.settings)
         return Scoreboard.build(self.snapshot, self.now, self.settings)
 
-    def queue_of_last_run(self) -> tuple[ReviewItem, ...]:
+    def _restore_queue(self) -> tuple[ReviewItem, ...]:
         board = self.board
         return tuple(item for item in self._kept.queue(board.proposal) if item.propose is None or item.subject in board)
 
 
-def _index(state: KeptProjectState) -> LazyPatternIndex:
+def _index_makers(state: KeptProjectState) -> dict[str, Callable[[], Any]]:
+    """Return what makes each index; imports more than the first rows need."""
+    from core.debug_memory.index import LazyDebugIndex
     from core.retrieval.index import LazyPatternIndex
-
-    return LazyPatternIndex(state.snapshot.patterns)
-
-
-def _similarity(state: KeptProjectState) -> LazySimilarity:
+    from core.retrieval.learned_weights import LearnedWeights
+    from core.retrieval.learnings import LazyLearnings
+    from core.retrieval.past_tasks import LazyPastTasks
     from core.retrieval.similarity import LazySimilarity
 
-    return LazySimilarity(state.snapshot.patterns)
-
-
-def _debug(state: KeptProjectState) -> LazyDebugIndex:
-    from core.debug_memory.index import LazyDebugIndex
-
-    return LazyDebugIndex(state.snapshot.debug_sessions)
-
-
-def _learnings(state: KeptProjectState) -> LazyLearnings:
-    from core.retrieval.learnings import LazyLearnings
-
-    return LazyLearnings(state.snapshot)
-
-
-def _past_tasks(state: KeptProjectState) -> LazyPastTasks:
-    from core.retrieval.past_tasks import LazyPastTasks
-
-    return LazyPastTasks(state.snapshot, state.board)
-
-
-def _learned_weights(_state: KeptProjectState) -> LearnedWeights:
-    from core.retrieval.learned_weights import LearnedWeights
-
-    return LearnedWeights()
-
-
-_MADE: Final[dict[str, Callable[[KeptProjectState], Any]]] = {
-    "board": KeptProjectState.restored_board,
-    "queue": KeptProjectState.queue_of_last_run,
-    "lazy_index": _index,
-    "lazy_similarity": _similarity,
-    "lazy_debug": _debug,
-    "lazy_learnings": _learnings,
-    "lazy_past_tasks": _past_tasks,
-    "learned_weights": _learned_weights,
-}
+    snapshot = state.snapshot
+    return {
+        "lazy_index": lambda: LazyPatternIndex(snapshot.patterns),
+        "lazy_similarity": lambda: LazySimilarity(snapshot.patterns),
+        "lazy_debug": lambda: LazyDebugIndex(snapshot.debug_sessions),
+        "lazy_learnings": lambda: LazyLearnings(snapshot),
+        "lazy_past_tasks": lambda: LazyPastTasks(snapshot, state.board),
+        "learned_weights": LearnedWeights,
+    }

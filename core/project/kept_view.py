@@ -11,7 +11,7 @@ import os
 import weakref
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
@@ -30,6 +30,7 @@ from core.records.loops import Loop
 from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask, Reflection
 from core.records.snapshot import Snapshot
+from core.storage.locks import make_draft_path, open_regular, remove_drafts
 from core.storage.user_cache import cache_path, code_digest
 
 if TYPE_CHECKING:
@@ -61,8 +62,6 @@ _QUEUE: Final = "queue"
 _PARTS: Final = (*_RECORDS, _SCORES, _QUEUE)
 _CHUNK: Final = 1000  # records that are encoded at once: a long call would stop the screen
 _PREFIX_BYTES: Final = 12  # before each block: its length (8) and CRC-32 (4)
-_DRAFT_AGE: Final = timedelta(hours=1)  # drafts of processes that were killed are removed at this age
-_SAFE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _UNUSABLE: Final = (OSError, msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError, KeyError)
 
 
@@ -80,12 +79,6 @@ class _Block(NamedTuple):
     start: int
     length: int
     checksum: int
-
-
-def forget_view(project: Path) -> None:
-    """Delete the kept view of a project."""
-    with contextlib.suppress(OSError):
-        cache_path(project, "view").unlink()
 
 
 class KeptView:
@@ -108,11 +101,11 @@ class KeptView:
 
         Without effect if the cache folder cannot be written or a value cannot be encoded.
         """
-        draft = self._file.with_name(f"{self._file.name}.{os.getpid()}.tmp")
+        draft = make_draft_path(self._file)
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._remove_old_drafts(now)
-            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _SAFE, 0o600)
+            remove_drafts(self._file.parent)
+            descriptor = open_regular(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with open(descriptor, "wb") as file:  # noqa: PTH123 (a descriptor)
                 for block in self._blocks(state, now, is_searched):
                     file.write(len(block).to_bytes(8) + zlib.crc32(block).to_bytes(4) + block)
@@ -123,6 +116,10 @@ class KeptView:
             with contextlib.suppress(OSError):
                 draft.unlink()
 
+    def _owner(self) -> tuple[bytes, bytes, str]:
+        """Return the first fields of the header: only the same program shows the view, with the same settings."""
+        return code_digest(("",)), msgspec.msgpack.encode(self._settings), self._project
+
     def _blocks(self, state: ProjectState, now: datetime, is_searched: bool) -> Iterator[bytes]:
         from core.project.kept_queue import encode_queue
 
@@ -130,8 +127,7 @@ class KeptView:
         parts = {name: tuple(getattr(state.snapshot, name).values()) for name in _BY_ID}
         parts |= {name: getattr(state.snapshot, name) for name in _LISTS}
         counts = {name: -(-len(records) // _CHUNK) for name, records in parts.items()} | {_SCORES: 1, _QUEUE: 1}
-        owner = code_digest(("",)), encode(self._settings), self._project
-        yield encode(_Header(*owner, now, state.pending_count, is_searched, counts))
+        yield encode(_Header(*self._owner(), now, state.pending_count, is_searched, counts))
         for records in parts.values():
             remaining = iter(records)
             while chunk := tuple(islice(remaining, _CHUNK)):
@@ -140,26 +136,19 @@ class KeptView:
         yield encode_queue(state.queue)
 
     def _read(self) -> KeptState | None:
-        kept = KeptState(os.open(self._file, os.O_RDONLY | _SAFE))
+        kept = KeptState(open_regular(self._file, os.O_RDONLY))
         blocks = _find_blocks(kept.descriptor)
         [first] = islice(blocks, 1)
         header = msgspec.msgpack.decode(_read_block(kept.descriptor, first), type=_Header)
-        expected = code_digest(("",)), msgspec.msgpack.encode(self._settings), self._project, _PARTS
         known = header.code, header.settings, header.project, tuple(header.counts)
         is_own = os.fstat(kept.descriptor).st_uid == os.geteuid()
-        if not is_own or known != expected:
+        if not is_own or known != (*self._owner(), _PARTS):
             return None
         kept.parts = {name: tuple(islice(blocks, count)) for name, count in header.counts.items()}
         if any(len(kept.parts[name]) != count for name, count in header.counts.items()) or any(True for _ in blocks):
             return None
         kept.as_of, kept.questions, kept.is_searched = header.as_of, header.questions, header.is_searched
         return kept
-
-    def _remove_old_drafts(self, now: datetime) -> None:
-        for draft in self._file.parent.glob(f"{self._file.name}.*.tmp"):
-            with contextlib.suppress(OSError):
-                if now - datetime.fromtimestamp(draft.stat().st_mtime, UTC) > _DRAFT_AGE:
-                    draft.unlink()
 
 
 class KeptState:

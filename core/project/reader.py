@@ -7,16 +7,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property, partial
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from core.base.collector import collector_off
+from core.base.steps import Steps, Work, run_all
 from core.debug_memory.escalations import find_escalation
 from core.debug_memory.index import LazyDebugIndex
 from core.episodes.similar_tasks import embeddable_work
 from core.learning.scoreboard import Scoreboard
 from core.ledger.ledger import Ledger
-from core.project.index import Library, collector_off
+from core.project.index import Library
 from core.project.kept_view import KeptView
 from core.records.extractions import ALL_TYPES, Extraction
 from core.records.snapshot import Delta, Snapshot
@@ -26,9 +27,10 @@ from core.retrieval.learned_weights import LearnedWeights
 from core.retrieval.learnings import LazyLearnings
 from core.retrieval.past_tasks import LazyPastTasks
 from core.retrieval.similarity import LazySimilarity
+from core.retrieval.task import analyse_task
 from core.review.background_search import BackgroundSearch, HeldTexts
 from core.review.incremental_checks import IncrementalChecks
-from core.review.queue import Found, review_queue
+from core.review.queue import Found, review_queue_in_steps
 from core.state.project_state import ProjectState
 from core.storage.locks import protect
 
@@ -45,9 +47,9 @@ if TYPE_CHECKING:
 
 _QUEUE_AGE: Final = timedelta(minutes=1)  # maximum age of the review queue if only time has passed
 _QUEUE_PAUSE: Final = timedelta(seconds=0.3)  # minimum age of the review queue before found questions are added
-_EVIDENCE: Final = attrgetter(
-    *("events", "curation", "loops", "tasks", "attempts", "debug_sessions", "escalations", "patterns")
-)  # what the scores depend on
+_STEP_SECONDS: Final = 0.01  # time in which the review queue is made at once while searching
+_EVIDENCE: Final = ("loops", "tasks", "attempts", "debug_sessions", "escalations", "patterns")
+"""Collections that the scores depend on."""
 
 
 class ProjectReader:
@@ -90,6 +92,7 @@ class ProjectReader:
         self._queue_at = clock()
         self._questions: Questions = {}
         self._is_queue_due = False  # whether a search found something that the queue lacks
+        self._next_queue: tuple[ProjectState, Work[tuple[ReviewItem, ...]]] | None = None  # with the state it is for
         self._is_searched = False  # whether the searches for questions have ended once
         self._earlier_count = 0
         self._imports: threading.Thread | None = None
@@ -114,7 +117,7 @@ class ProjectReader:
         """
 
         def published(snapshot: Snapshot) -> None:
-            self._view = self._scored(snapshot)
+            self._view = self._scored(snapshot, board=self._loaded_board(snapshot))
             if publish is not None:
                 publish(self._view)
 
@@ -126,10 +129,18 @@ class ProjectReader:
                 self._earlier_count = 0
                 self._view = self._scored(Snapshot())
                 raise
-            # The published scores may still be valid: reflections are read last and are not evidence.
-            is_same = not is_kept and _EVIDENCE(snapshot) == _EVIDENCE(self._view.snapshot)
-            self._view = self._scored(snapshot, Delta() if is_same else None)
+            self._view = self._scored(snapshot, board=None if is_kept else self._loaded_board(snapshot))
             return self._view
+
+    def _loaded_board(self, snapshot: Snapshot) -> Scoreboard:
+        """Score the next state of a load; of those of the last one, what is the same is used again."""
+        before, now = self._view.snapshot, self._clock()
+        changed = {name: _changed_ids(before, snapshot, name) for name in _EVIDENCE}
+        has_events, has_decisions = before.events is not snapshot.events, before.curation is not snapshot.curation
+        delta = Delta(**changed, events=has_events, decisions=has_decisions, findings=False)
+        if len(delta.patterns) + len(delta.loops) > len(snapshot.patterns) // 2:
+            return Scoreboard.build(snapshot, now, self.settings)
+        return self._view.board.updated(snapshot, delta, now)
 
     def show(self, kept: ProjectState) -> None:
         """Show the state of the last run until `load` has checked the records."""
@@ -151,7 +162,8 @@ class ProjectReader:
         """
         with self._lock:
             view = self._view
-            if self._is_queue_due and abs(self._clock() - self._queue_at) >= _QUEUE_PAUSE:
+            is_due = self._is_queue_due and abs(self._clock() - self._queue_at) >= _QUEUE_PAUSE
+            if is_due or self._next_queue is not None:
                 return self._add_found()
             prepare = partial(self._prepare_extraction, view)
             changed = self._background_search.look(view.snapshot, view.lazy_similarity, self.extraction, prepare)
@@ -171,9 +183,14 @@ class ProjectReader:
             return self._add_found() if self._is_queue_due or view.earlier_count else None
 
     def _add_found(self) -> Delta:
-        """Make the queue with the questions that were found."""
-        self._is_queue_due, view = False, self._view
-        queue = self._queue(view.snapshot, view.board, self._clock())
+        """Work on the queue with the questions that were found; starts again if the state has changed."""
+        view = self._view
+        if self._next_queue is None or self._next_queue[0] is not view:
+            self._next_queue = view, Work(self._queue_in_steps(view.snapshot, view.board, self._clock()))
+        queue = self._next_queue[1].run_for(_STEP_SECONDS)
+        if queue is None:
+            return Delta()
+        self._is_queue_due, self._next_queue = False, None
         offers, count = self._background_search.offers, self._earlier_count
         self._view = replace(view, queue=queue, offers=offers, earlier_count=count)
         return Delta(decisions=True)
@@ -193,6 +210,7 @@ class ProjectReader:
         from core.scanning.engine import get_engine
 
         get_engine()
+        analyse_task("")  # compiles its expressions
         _ = self._offers
 
     def search_all(self) -> ProjectState:
@@ -263,10 +281,11 @@ class ProjectReader:
         self._view = replace(self._view, snapshot=snapshot, board=board, queue=queue, now=now)
         return self._view, delta
 
-    def _scored(self, snapshot: Snapshot, delta: Delta | None = None) -> ProjectState:
+    def _scored(self, snapshot: Snapshot, delta: Delta | None = None, board: Scoreboard | None = None) -> ProjectState:
+        """Make the next state; without `delta` from nothing but `board`."""
         now = self._clock()
         if delta is None:
-            board = Scoreboard.build(snapshot, now, self.settings)
+            board = board or Scoreboard.build(snapshot, now, self.settings)
             index = LazyPatternIndex(snapshot.patterns)
             similarity = LazySimilarity(snapshot.patterns)
             debug = LazyDebugIndex(snapshot.debug_sessions)
@@ -318,9 +337,12 @@ class ProjectReader:
         return abs(now - self._queue_at) >= _QUEUE_AGE
 
     def _queue(self, snapshot: Snapshot, board: Scoreboard, now: datetime) -> tuple[ReviewItem, ...]:
+        return run_all(self._queue_in_steps(snapshot, board, now))
+
+    def _queue_in_steps(self, snapshot: Snapshot, board: Scoreboard, now: datetime) -> Steps[tuple[ReviewItem, ...]]:
         self._queue_at = now
         search, probes = self._background_search, self._incremental_checks
-        return review_queue(
+        return review_queue_in_steps(
             snapshot.patterns,
             board,
             snapshot.curation,
@@ -337,3 +359,10 @@ class ProjectReader:
             [found for one in snapshot.debug_sessions.values() if (found := find_escalation(one, snapshot))],
             self._questions,
         )
+
+
+def _changed_ids(before: Snapshot, after: Snapshot, name: str) -> frozenset[str]:
+    """Return the IDs of a collection whose records are not the same objects."""
+    old, new = getattr(before, name), getattr(after, name)
+    changed = {id for id, record in new.items() if old.get(id) is not record}
+    return frozenset(changed | old.keys() - new.keys() if len(old) + len(changed) != len(new) else changed)

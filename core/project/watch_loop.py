@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Final
@@ -215,8 +214,7 @@ class WatchLoop:
         jobs, changed, sweep = self._next_work()
         if self._stopped and not jobs:
             return
-        state = replace(watcher.state, last_event_at=None)  # every event would be a change of the mode
-        if state != self._watch_state:
+        if (state := watcher.state) != self._watch_state:
             self._watch_state = state
             self.watching(state)
         idle = not (jobs or changed or sweep)

@@ -74,7 +74,8 @@ def parse_query(text: str, fields: Fields) -> Query:
         value = raw.strip('"').lower()
         name = field.lower()
         if name and name not in fields:
-            problems.append(f"unknown field {visible_line(name, 20)!r}; use {_names(fields)}")
+            shown, term = visible_line(name, MAX_QUERY), visible_line(f"{field}:{raw}", MAX_QUERY)
+            problems.append(f"unknown field {shown!r} in {term}; use {_names(fields)}")
             name, value = "", f"{name}:{value}"
         elif not name and value.endswith(":") and value[:-1] in fields:
             continue

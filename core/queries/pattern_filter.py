@@ -73,7 +73,6 @@ class PatternCatalog:
         self._pins, self._me = pins or {}, me.lower()
         self._records = [patterns[key] for key in board.ids]
         self._texts = [_search_text(pattern) for pattern in self._records]
-        self._tags = [_tag_text(pattern) for pattern in self._records]
         self._ids = np.array(board.ids, dtype=object)
         self._orders: dict[tuple[str, bool], Rows] = {}
 
@@ -89,12 +88,11 @@ class PatternCatalog:
             return PatternCatalog(patterns, board, pins, self._me)
         newer = copy(self)
         newer._board, newer._pins, newer._orders = board, pins or {}, {}
-        newer._records, newer._texts, newer._tags = self._records.copy(), self._texts.copy(), self._tags.copy()
+        newer._records, newer._texts = self._records.copy(), self._texts.copy()
         for key in patterns.keys() & changed:
             row, pattern = board.row(key), patterns[key]
             newer._records[row] = pattern
             newer._texts[row] = _search_text(pattern)
-            newer._tags[row] = _tag_text(pattern)
         return newer
 
     def select(self, query: Query, sort: str = "score", descending: bool = True) -> list[str]:
@@ -131,8 +129,8 @@ class PatternCatalog:
                 if term.field == "last":
                     ages = board.now.timestamp() - board.last_used[rows]
                     return np.asarray(compare(ages, age.total_seconds()) & np.isfinite(ages), dtype=np.bool_)
-                found = (p.first_discovered for p in self._take(self._records, rows))
-                return _mask(at is not None and bool(compare(board.now - at, age)) for at in found)
+                times = (p.first_discovered for p in self._take(self._records, rows))
+                return _mask(at is not None and bool(compare(board.now - at, age)) for at in times)
             case "by":
                 names = {key: pin.by.lower() for key, pin in self._pins.items()}
                 pinned = {key for key, name in names.items() if (name == self._me if value == "me" else value in name)}
@@ -155,7 +153,8 @@ class PatternCatalog:
                 types = tuple(kind for kind in PatternType if kind.value.startswith(value))
                 return _mask(p.type in types for p in self._take(self._records, rows))
             case "tag":
-                return _mask(value in tags for tags in self._take(self._tags, rows))
+                found = zip(self._take(self._texts, rows), self._take(self._records, rows), strict=True)
+                return _mask(value in text and any(value in tag.lower() for tag in p.tags) for text, p in found)
             case "loop":
                 records = self._take(self._records, rows)
                 return _mask(any(value in loop.loop_id.lower() for loop in p.source_loops) for p in records)
@@ -196,7 +195,3 @@ def _mask(values: Iterable[Any]) -> Mask:
 def _search_text(pattern: Pattern) -> str:
     parts = (pattern.id, pattern.title, pattern.description, pattern.use_case, pattern.category, pattern.error_pattern)
     return "\n".join((*parts, *pattern.tags)).lower()
-
-
-def _tag_text(pattern: Pattern) -> str:
-    return "\n".join(pattern.tags).lower()

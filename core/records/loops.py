@@ -76,7 +76,7 @@ class Outcome(StrEnum):
         return "" if self is Outcome.UNKNOWN else self.value
 
 
-class Iteration(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Iteration(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One iteration; its `number` is a label that may start at 0 and be duplicated."""
 
     number: int | None = None
@@ -173,7 +173,7 @@ class LoopValues(Struct, frozen=True, kw_only=True, omit_defaults=True):
     directory: str = ""
 
 
-class Loop(LoopValues, frozen=True, kw_only=True, omit_defaults=True):
+class Loop(LoopValues, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One loop, joined from all files about it (docs/file-formats.md#joining-loops).
 
     `id` is the name of its directory, or the ID in a file, which must be checked before it is used as a path.

@@ -44,7 +44,7 @@ class Maturity(StrEnum):
     DEPRECATED = "deprecated"
 
 
-class SourceLoop(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SourceLoop(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One entry of `source_loops`: a loop that contributed to the pattern."""
 
     loop_id: str
@@ -54,7 +54,7 @@ class SourceLoop(Struct, frozen=True, kw_only=True, omit_defaults=True):
     iteration: int | None = None  # `failure_iteration` of an anti-pattern, `iterations_required` of a success pattern.
 
 
-class TrendPoint(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TrendPoint(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Point of `effectiveness_trend`: rate (0..1) of the `sample_size` uses up to `at`."""
 
     at: datetime | None = None
@@ -109,7 +109,7 @@ class PatternCopy(Struct, frozen=True, kw_only=True, gc=False):
     differs: bool
 
 
-class Pattern(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Pattern(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A pattern of any type; fields that its type does not have keep their default.
 
     `id` is `pattern_id` or `template_id` from the file. The following texts are for error patterns, success patterns,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from core.base.shared_map import with_changes
 from core.base.text import plural
 from core.records.episodes import Task
 from core.records.loops import Loop
@@ -80,7 +81,7 @@ class Vectors:
 
     def extended(self, hashes: Sequence[str], codes: Codes) -> Vectors:
         more = {hash: place for place, hash in enumerate(hashes, len(self.codes))}
-        return Vectors(np.concatenate((self.codes, codes)), {**self.places, **more})
+        return Vectors(np.concatenate((self.codes, codes)), with_changes(self.places, more))
 
     @cached_property
     def _lengths(self) -> Floats32:
@@ -194,13 +195,16 @@ class Embeddings(Generic[Record]):
         """Return the texts without a vector by key; empty if the model is not available."""
         if not is_available():
             return {}
+        return {key: self._subject.text(record) for key, record in self._without_vector(records)}
+
+    def _without_vector(self, records: Mapping[str, Record]) -> Iterator[tuple[str, Record]]:
         known = self.vectors.places
         keyed = ((self._subject.key(record), record) for record in records.values())
-        return {key: self._subject.text(record) for key, record in keyed if key and key not in known}
+        return ((key, record) for key, record in keyed if key and key not in known)
 
     def coverage(self, records: Mapping[str, Record]) -> Coverage | None:
         """Return the coverage of the records; None if complete, or without the model."""
-        missing = len(self.missing(records))
+        missing = len({key for key, _ in self._without_vector(records)}) if is_available() else 0
         if not missing:
             return None
         made = self.count(records)
@@ -242,24 +246,26 @@ class Embeddings(Generic[Record]):
         Raises ModelUnusable if the model cannot be loaded, Unwritable if the file cannot be written or another process
         is writing it.
         """
-        if not self.missing(records):
+        if not is_available() or next(self._without_vector(records), None) is None:
             return 0
         with self._file.writing({self._subject.key(record) for record in records.values()}) as append:
             with self._lock:
                 self._read = Vectors.of(*self._file.read())
-            missing = list(self.missing(records).items())
-            made = 0
-            while made < len(missing) and not (stop and stop()):
+            missing = list(dict(self._without_vector(records)).items())
+            made, total = 0, len(missing)
+            missing.reverse()
+            while missing and not (stop and stop()):
                 if progress:
-                    progress(made, len(missing))
-                hashes, texts = zip(*missing[made : made + _BATCH], strict=True)
-                codes = encode_vectors(self._embedder.embed(texts))
+                    progress(made, total)
+                hashes, few = zip(*(missing.pop() for _ in range(min(_BATCH, len(missing)))), strict=True)
+                codes = encode_vectors(self._embedder.embed(list(map(self._subject.text, few))))
                 append(hashes, codes)
                 with self._lock:
                     self._read = self._read.extended(hashes, codes)
+                self._rows, self._compared = (), None  # they keep the vectors before
                 made += len(hashes)
             if progress:
-                progress(made, len(missing))
+                progress(made, total)
             return made
 
     def closeness(self, text: str, ids: Sequence[str], records: Mapping[str, Record]) -> Closeness | None:

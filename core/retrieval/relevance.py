@@ -70,7 +70,7 @@ class Relevance:
 
     rows: NDArray[np.int64]  # rows of the relevant patterns in the index
     values: Floats  # relevance of each, 0..1
-    parts: Mapping[str, Floats]  # parts of the relevance by name, each 0..1 before its weight
+    parts: Mapping[str, Floats]  # parts of the relevance by name, each 0..1 before its weight; see `without_parts`
     is_semantic: NDArray[np.bool_]  # whether each has a vector
     weights: Mapping[PatternType, Mapping[str, float]]  # for patterns without a vector
     learnings: tuple[LearningMatch, ...] = ()  # learnings that fit the task
@@ -83,8 +83,14 @@ class Relevance:
         values, is_semantic = self.values[kept], self.is_semantic[kept]
         return replace(self, rows=self.rows[kept], values=values, parts=parts, is_semantic=is_semantic)
 
+    def without_parts(self) -> Relevance:
+        """Return the same with a fifth of the memory, which is enough for a context."""
+        return replace(self, parts={})
+
     def parts_of(self, place: int, kind: PatternType) -> dict[str, float]:
-        """Return what each part adds to the relevance of the pattern at `place`."""
+        """Return what each part adds to the relevance of the pattern at `place`; empty if they were dropped."""
+        if not self.parts:
+            return {}
         weights = (SEMANTIC_WEIGHTS if self.is_semantic[place] else self.weights)[kind]
         added = {name: float(self.parts[name][place] * weight) for name, weight in weights.items()}
         past = float(self.parts[PAST_TASKS][place])

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -35,6 +35,7 @@ _SLACK: Final = 0.25  # the share of equal words may be below the threshold by t
 _MAX_READ: Final = 49_152  # rows of words that are read to find candidates; if there are more, min-hashes are used
 _MAX_CANDIDATES: Final = 256  # candidates compared with one text, by the number of shared words
 _MAX_HASHED: Final = 32  # the same for candidates with equal min-hashes
+_AT_ONCE: Final = 256  # texts compared at once with others
 _MAX_LIST: Final = 32  # steps of a pattern that are compared
 _MAX_POSTINGS: Final = 4_096  # entries of word lists that are read to find candidates in a text pool
 _MAX_COMPARED: Final = 64  # candidates compared with one text, by the number of shared words
@@ -203,38 +204,65 @@ class TextBlock:
 
     def pairs(self, threshold: float) -> Iterator[tuple[str, str, float]]:
         """Yield all pairs above `threshold`, each once, the lower ID first."""
-        known: Counter[str] = Counter()
-        for id, row in self.rows.items():
-            text = self.texts[row]
-            candidates = self._find_candidates(text, threshold, row, known)
-            for other, ratio in self._compare(text, candidates.choose(), threshold):
-                yield min(id, other), max(id, other), ratio
+        left = {word: len(rows) for word, rows in self.postings.items()}  # rows behind the present one
+        every = list(self.rows.values())
+        for rows in (every[start : start + _AT_ONCE] for start in range(0, len(every), _AT_ONCE)):
+            frequent = []
+            for row in rows:
+                text = self.texts[row]
+                words = number_words(text)
+                for word in words:
+                    left[word] -= 1
+                if sum(map(left.__getitem__, words)) > _MAX_READ:
+                    frequent.append(row)
+                    continue
+                lists = [self.postings[word][-count:] for word in words if (count := left[word])]
+                chosen = self._find_sharing(len(words), lists, threshold, row + 1).choose()
+                for other, ratio in self._compare(text, chosen, threshold):
+                    yield min(self.ids[row], other), max(self.ids[row], other), ratio
+            yield from self._compare_hashed(frequent, threshold)
 
-    def _find_candidates(
-        self, text: str, threshold: float, row: int = -1, known: Counter[str] | None = None
-    ) -> _Candidates:
-        """Find rows that share enough with a text, which may be that of a row.
+    def _compare_hashed(self, rows: list[int], threshold: float) -> Iterator[tuple[str, str, float]]:
+        pairs: list[tuple[int, int]] = []
+        for row, candidates in self._find_hashed(np.array(rows, np.int32)):
+            pairs += zip(repeat(row), candidates.choose().tolist())
+        texts = [self.texts[row] for row, _ in pairs], [self.texts[row] for _, row in pairs]
+        for (row, other), ratio in zip(pairs, _pairwise_ratios(*texts, threshold), strict=True):
+            if ratio > threshold:
+                one, two = self.ids[row], self.ids[other]
+                yield min(one, two), max(one, two), ratio
 
-        With `known`, which counts the rows up to this one by word, only the rows behind it are found.
-        """
+    def _find_candidates(self, text: str, threshold: float, row: int = -1) -> _Candidates:
+        """Find rows that share enough with a text, which may be that of a row."""
         words = number_words(text)
-        first = 0 if known is None else row + 1
-        if known is not None:
-            known.update(words)
-        lists = [
-            rows[known[word] :] if known else rows for word in words if len(rows := self.postings.get(word, _NONE))
-        ]
-        if sum(map(len, lists)) > _MAX_READ:
-            found = np.concatenate((_NONE, *self._bands.find(text, row + 1)))
-            return _Candidates(*np.unique(found, return_counts=True), _MAX_HASHED)
+        lists = [rows for word in words if len(rows := self.postings.get(word, _NONE))]
+        if sum(map(len, lists)) <= _MAX_READ:
+            return self._find_sharing(len(words), lists, threshold)
+        if row < 0:
+            return _Candidates(*np.unique(self._bands.find(text), return_counts=True), _MAX_HASHED)
+        return next(found for _, found in self._find_hashed(np.array([row], np.int32)))
+
+    def _find_sharing(self, size: int, lists: list[Rows], threshold: float, first: int = 0) -> _Candidates:
+        """Find rows from `first` on that are often enough in the lists of a text with `size` words."""
         if not lists:
             return _Candidates(np.empty(0, np.intp), np.empty(0, np.intp), 0)
         counts = np.bincount(np.concatenate(lists) - first, minlength=len(self.sizes) - first)
-        needed = (threshold - _SLACK) / 2 * (self.sizes[first:] + len(words)) - 1
+        needed = (threshold - _SLACK) / 2 * (self.sizes[first:] + size) - 1
         if len(self.ids) <= _MAX_CANDIDATES:  # few enough to compare all that share a word
             needed = np.ones_like(needed)
         enough = np.flatnonzero(counts >= np.maximum(needed, 1))
         return _Candidates(enough + first, counts[enough], _MAX_CANDIDATES)
+
+    def _find_hashed(self, rows: Rows) -> Iterator[tuple[int, _Candidates]]:
+        """Find for each row the rows behind it with equal min-hashes."""
+        if not len(rows):
+            return
+        found, owners = self._bands.find_next(rows)
+        codes, counts = np.unique(owners * np.int64(len(self.ids)) + found, return_counts=True)
+        owners, found = np.divmod(codes, len(self.ids))
+        ends = owners.searchsorted(np.arange(len(rows)), "right").tolist()
+        for row, start, end in zip(rows.tolist(), [0, *ends], ends, strict=False):
+            yield row, _Candidates(found[start:end], counts[start:end], _MAX_HASHED)
 
     @cached_property
     def _bands(self) -> Bands:
@@ -296,6 +324,15 @@ def _ratios(text: str, others: list[str], threshold: float) -> list[float]:
 
     found = process.cdist([text], others, scorer=fuzz.ratio, score_cutoff=threshold * 100, dtype=np.float64)
     return [float(ratio) for ratio in found[0] / 100]
+
+
+def _pairwise_ratios(ones: list[str], others: list[str], threshold: float) -> list[float]:
+    """Return `_ratios` of the first texts of both lists, of the second ones, and so on."""
+    from rapidfuzz import fuzz, process
+
+    found = process.cpdist(ones, others, scorer=fuzz.ratio, score_cutoff=threshold * 100, dtype=np.float64)
+    ratios: list[float] = (found / 100).tolist()
+    return ratios
 
 
 def _text(pattern: Pattern) -> str:

@@ -16,10 +16,11 @@ from core.records.extractions import Extraction
 from core.retrieval.embedding import is_available
 from core.review.context_recipients import Recipient, list_recipients
 from core.scanning.messages import find_withhold_reason
-from core.state.contexts import held_reflections
+from core.state.contexts import held_reflections_in_steps
 from core.state.review_items import HeldText
 
 if TYPE_CHECKING:
+    from core.base.steps import Steps
     from core.config.settings import ExtractionSettings
     from core.records.loops import Loop
     from core.records.patterns import Pattern
@@ -145,35 +146,41 @@ class HeldTexts:
         self._begun: datetime | None = None
         self._waiting: list[Recipient] = []
         self._next: dict[str, HeldText] = {}
+        self._searching: Steps[None] | None = None  # for the last one that is waiting
         self._embedding: threading.Thread | None = None  # compares the tasks, so that their vectors are known
 
     def look(self, view: ProjectState) -> bool | None:
-        """Search one more task; whether `found` changed, None if no task was left."""
+        """Do one step of the search for one more task; whether `found` changed, None if no task was left."""
         if not self._waiting:
             self._begin(view)
         if not self._waiting:
             return None
-        if not all(lazy.prepare(_STEP_SECONDS) for lazy in (view.lazy_learnings, view.lazy_past_tasks)):
+        if not view.lazy_learnings.prepare(_STEP_SECONDS) or not self._has_vectors(view):
             return False
-        if not self._has_vectors(view):
+        self._searching = self._searching or self._search(view, self._waiting[-1])
+        if next(self._searching, True) is None:
             return False
-        reader, limit = self._waiting.pop(), view.settings.injection.max_field_chars
+        self._searching = None
+        self._waiting.pop()
+        if self._waiting:
+            return False
+        found = tuple(self._next.values())[:MAX_TEXTS]
+        changed, self.found = found != self.found, found
+        return changed
+
+    def _search(self, view: ProjectState, reader: Recipient) -> Steps[None]:
+        limit = view.settings.injection.max_field_chars
 
         def shown(text: str) -> str:
             return visible_line(text.strip(), limit)
 
-        for one in held_reflections(view, reader.task):
+        for one in (yield from held_reflections_in_steps(view, reader.task)):
             known = self._next.get(one.id)
             readers = (*(known.readers if known is not None else ()), reader.id)
             does = find_withhold_reason(one.text, shown)
             self._next[one.id] = HeldText(
                 id=one.id, text=one.text, does=does, title=one.title, sources=one.sources, readers=readers
             )
-        if self._waiting:
-            return False
-        found = tuple(self._next.values())[:MAX_TEXTS]
-        changed, self.found = found != self.found, found
-        return changed
 
     def _has_vectors(self, view: ProjectState) -> bool:
         """Return whether the tasks can be compared at once; a thread waits for the embedding model, which needs 1 s."""

@@ -41,7 +41,7 @@ _MOST_CHARS: Final = 4000  # Maximum number of characters of a text that are rea
 class ImpactEstimator:
     """Estimates the impact of questions about the patterns of one board.
 
-    `known` are the questions of an earlier queue with the same settings, `asked` those that `ask` returned.
+    `known` are the questions of an earlier queue with the same settings, and those that `ask` returned: `asked`.
     """
 
     patterns: Mapping[str, Pattern]
@@ -71,7 +71,7 @@ class ImpactEstimator:
             item = make()
         if item.impact != impact or propose is not None:
             item = item.with_impact(impact, priority(impact, item.seconds, self.settings), propose)
-        self.asked[key] = facts, item
+        self.asked[key] = self.known[key] = facts, item
         return item
 
     @cached_property
@@ -123,7 +123,6 @@ class ImpactEstimator:
             priority=priority(impact, read, self.settings),
             impact=impact,
             seconds=read,
-            position_reason=place,
             **more,
         )
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from core.base.steps import Steps, run_all
 from core.review.impact import net
 from core.review.priority import ImpactEstimator, Questions
 from core.review.questions.incoming import arrivals, bursts, escalations, held_texts, offered, recurring, suspected
@@ -48,29 +50,33 @@ def review_queue(
     escalated: Iterable[EscalatedSession] = (),
     known: Questions | None = None,
 ) -> tuple[ReviewItem, ...]:
-    """Return all questions that are pending at `now`, highest priority first.
+    """Return all questions that are pending at `now`, highest priority first; see `review_queue_in_steps`."""
+    return run_all(review_queue_in_steps(patterns, board, curation, now, settings, found, escalated, known))
+
+
+def review_queue_in_steps(
+    patterns: Mapping[str, Pattern],
+    board: Scoreboard,
+    curation: CurationState,
+    now: datetime,
+    settings: Settings,
+    found: Found = NOTHING_FOUND,
+    escalated: Iterable[EscalatedSession] = (),
+    known: Questions | None = None,
+) -> Steps[tuple[ReviewItem, ...]]:
+    """Do `review_queue` step by step.
 
     `known` has the questions of an earlier queue with the same settings; those of unchanged patterns are not made
-    again. It is replaced by those of this queue.
+    again. It receives those of this queue at once, and in the end has no others.
 
     Blocked agents always come first. The others are sorted by `core.review.impact.net`, then by kind and subject. Of
     several questions with the same key, only the first is asked.
     """
-    scales = ImpactEstimator(patterns, board, settings, dict(known or {}))
-    items = [*inversions(scales, curation), *pins(scales, curation)]
-    items += [*arrivals(scales, curation), *suspected(scales, curation)]
-    asked = {item.subject for item in items}
-    items += [
-        *(item for item in borderline(scales, asked) if net(item.impact, item.seconds, settings) > 0),
-        *bursts(scales),
-        *duplicates(scales, found.alike),
-        *offered(scales, found.offers),
-        *recurring(scales, found.recurring),
-        *held_texts(scales, curation, found.held),
-        *broad(scales, curation, found.broad),
-        *unreconciled(scales, found.unreconciled),
-        *escalations(scales, escalated, now),
-    ]
+    scales = ImpactEstimator(patterns, board, settings, {} if known is None else known)
+    items = []
+    for item in _questions(scales, curation, now, found, escalated):
+        items.append(item)
+        yield
     others = [item for item in items if not item.is_urgent]
     others.sort(key=lambda item: (-net(item.impact, item.seconds, settings), item.kind, item.subject))
     items = [*(item for item in items if item.is_urgent), *others]
@@ -79,6 +85,31 @@ def review_queue(
         known.update(scales.asked)
     first = {item.question_key: item for item in reversed(items)}
     return tuple(item for item in _pending(items, curation, now) if first[item.question_key] is item)
+
+
+def _questions(
+    scales: ImpactEstimator,
+    curation: CurationState,
+    now: datetime,
+    found: Found,
+    escalated: Iterable[EscalatedSession],
+) -> Iterator[ReviewItem]:
+    asked = set()
+    of_decisions = inversions(scales, curation), pins(scales, curation)
+    for item in chain(*of_decisions, arrivals(scales, curation), suspected(scales, curation)):
+        asked.add(item.subject)
+        yield item
+    for item in borderline(scales, asked):
+        if net(item.impact, item.seconds, scales.settings) > 0:
+            yield item
+    yield from bursts(scales)
+    yield from duplicates(scales, found.alike)
+    yield from offered(scales, found.offers)
+    yield from recurring(scales, found.recurring)
+    yield from held_texts(scales, curation, found.held)
+    yield from broad(scales, curation, found.broad)
+    yield from unreconciled(scales, found.unreconciled)
+    yield from escalations(scales, escalated, now)
 
 
 def _pending(items: Iterable[ReviewItem], curation: CurationState, now: datetime) -> Iterator[ReviewItem]:

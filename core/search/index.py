@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Set
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -58,10 +58,18 @@ class SearchIndex:
         return self._readers.run(lambda _, identity: identity)
 
     def check(self) -> Freshness | None:
-        """Compare the index with all files; None if it cannot be used."""
-        entries = list_entries(self._paths.tasks)
+        """Compare the index with all files; None if it cannot be used, or the tasks cannot be listed."""
+        errors: list[OSError] = []
+        entries = list_entries(self._paths.tasks, errors)
         tasks = {entry.name for entry in entries if entry.is_dir(follow_symlinks=False)}
-        return self._readers.run(lambda connection, identity: self._check(connection, Freshness(identity), tasks))
+        if errors:
+            return None
+
+        def check(connection: sqlite3.Connection, identity: bytes) -> Freshness:
+            store.check_words(connection)
+            return self._check(connection, Freshness(identity), tasks)
+
+        return self._readers.run(check)
 
     def check_again(self, fresh: Freshness, task_ids: Collection[str]) -> bool:
         """Compare some tasks with their files, and update `fresh`; return whether nothing has changed."""
@@ -147,7 +155,7 @@ class SearchIndex:
                     seen.add(unit)
                     blocks = connection.execute("SELECT data, checksum FROM block WHERE unit = ? ORDER BY id", (unit,))
                 found = [hit for block in blocks for hit in unpack(*block, path, task, words, kinds)]
-                for hit in reversed(found if attempt is not None else list(drop_copies(found))):
+                for hit in drop_copies(found) if attempt is None else reversed(found):  # of a log, the newest first
                     if is_wanted(hit, filters, owner_of):
                         if len(hits) == most:
                             return hits, True
@@ -171,7 +179,7 @@ class SearchIndex:
 
     def _steps(self, connection: sqlite3.Connection, fresh: Freshness) -> Generator[bool, None, None]:
         """Write the index in steps, each with whether it is committed: every few seconds, and at the end."""
-        connection.execute("BEGIN IMMEDIATE")
+        store.begin_update(connection)
         try:
             committed = begun = time.monotonic()
             for _ in IndexWriter(connection, self._paths, self._clock).write(fresh):
@@ -180,13 +188,14 @@ class SearchIndex:
                     continue
                 if is_saved := now - committed > _COMMIT_SECONDS:
                     connection.execute("COMMIT")
-                    connection.execute("BEGIN IMMEDIATE")
+                    store.begin_update(connection)
                     committed = now
                 yield is_saved
                 begun = time.monotonic()
-        finally:
-            with suppress(sqlite3.Error):
-                connection.execute("COMMIT")
+        except GeneratorExit:  # the caller stops here
+            store.end_update(connection)
+            raise
+        store.end_update(connection)
 
 
 def _query(expression: str, filters: SearchFilters, kinds: int) -> tuple[str, list[Any]]:

@@ -105,19 +105,4 @@ def read_stamp(folder: str, name: str) -> NamedStamp | None:
 
 def are_current(folder: str, stamps: Sequence[NamedStamp]) -> bool:
     """Return whether nothing has changed since the stamps were read."""
-    if not stamps:
-        return False
-    stat = os.stat
-    for stamp in stamps:
-        name, inode, size, modified, changed = stamp
-        try:
-            now = stat(f"{folder}/{name}")
-        except (OSError, ValueError):
-            if read_stamp(folder, name) != stamp:
-                return False
-            continue
-        if now.st_ctime_ns != changed or now.st_mtime_ns != modified:
-            return False
-        if now.st_size != size or now.st_ino != inode:
-            return False
-    return True
+    return bool(stamps) and all(read_stamp(folder, stamp[0]) == stamp for stamp in stamps)

@@ -110,12 +110,11 @@ class TaskRecords(SearchReader):
             return
         parts: list[Attempt] = []
         steps: list[str] = []
-        for file in raws.keys() - {paths[2]}:
+        for file in [file for file in paths[:2] if file in raws]:
             value = self._decode(file, raws[file].data)
             parts += sources.parse_attempts(file, value)[0] if isinstance(value, dict) else ()
             steps += _collect_texts(value["plan"]) if isinstance(value, dict) and "plan" in value else ()
         plan = raws.get(paths[2])
-        parts.sort(key=lambda part: part.file)
         self.read[1].extend(parts)
         written = plan.data.decode("utf-8", "replace")[:MAX_TEXT] if plan else ""
         if text := self._match((*_attempt_texts(parts), *steps, written, name)):

@@ -22,12 +22,11 @@ from core.storage.file_reader import MAX_PATTERN_BYTES, UNREADABLE, RawFile, rea
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
+    from core.records.findings import Finding
     from core.search.stamps import Freshness
     from core.search.words import SearchHit
 
-_BLOCK_CHARS: Final = (
-    8_000  # characters of the texts in a block: small blocks compress badly, large ones take longer to search
-)
+_BLOCK_CHARS: Final = 8_000  # of texts in a block: small blocks compress badly, large ones take longer to search
 _SETTLED_NS: Final = 50_000_000  # time in which a file may change again without another time stamp
 
 
@@ -70,6 +69,8 @@ class IndexWriter:
         path = f"{self._tasks}/{task_id}"
         files = TaskFiles(self._paths, task_id)
         stamps = read_stamps(f"{self._project}/{path}", files)
+        if not _are_readable(files.findings):  # its attempts are unknown
+            return
         records = TaskRecords(self._paths)
         unit = self._begin(path, task_id, None)
         yield from self._insert(unit, records.documents(files))
@@ -77,8 +78,7 @@ class IndexWriter:
         attempts = {attempt.number: attempt for attempt in join_attempts(parts).values()}
         owner = msgspec.msgpack.encode(make_owner(task, attempts))
         self._connection.execute("UPDATE unit SET owner = ? WHERE id = ?", (owner, unit))
-        has_all = all(finding.code != UNREADABLE for finding in (*records.findings, *files.findings))
-        is_settled = has_all and self._finish(unit, stamps, begin)
+        is_settled = _are_readable([*records.findings, *files.findings]) and self._finish(unit, stamps, begin)
         logs = {files.path(sources.ACTIONS, number): number for number in files.numbers}
         outdated = [unit for unit, path in self._units(task_id, logs=True) if path not in logs]
         self._remove((unit, "") for unit in outdated)
@@ -152,6 +152,10 @@ class IndexWriter:
             number = self._connection.execute(sql, (unit, *block)).lastrowid
             self._connection.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (number, text))
             yield
+
+
+def _are_readable(findings: Iterable[Finding]) -> bool:
+    return all(finding.code != UNREADABLE for finding in findings)
 
 
 def _batches(hits: Iterator[SearchHit]) -> Iterator[list[SearchHit]]:

@@ -35,7 +35,7 @@ _HOMES: Final = {
 HOME_FOLDERS: Final = frozenset(_HOMES)  # Folders that contain one subfolder per loop.
 
 
-class LoopFact(LoopValues, frozen=True, kw_only=True, omit_defaults=True):
+class LoopFact(LoopValues, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The information about a loop in one file, registry entry or loop folder.
 
     `source` is the kind of file. Facts from `DETAILS` add details to a loop, but do not show that one exists, unless

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -52,7 +53,7 @@ class LoopCollection:
         self.records: dict[str, Loop] = {}
         self.aliases: dict[str, str] = {}
         self.findings: tuple[Finding, ...] = ()
-        self._keys: dict[str, frozenset[str]] = {}
+        self._keys: dict[str, tuple[str, ...]] = {}
         self._groups: dict[str, dict[str, tuple[LoopFact, ...]]] = {}
         self._external: dict[str, list[LoopFact]] = {}
         self._joined: dict[str, _Joined] = {}
@@ -66,7 +67,7 @@ class LoopCollection:
     def replace(self, file: str, facts: Sequence[LoopFact]) -> None:
         """Replace all facts of `file`; the path of a loop folder ends in `/`."""
         groups = group_pairs((key, fact) for fact in facts for key in _keys(fact))
-        for key in self._keys.get(file, frozenset()) - groups.keys():
+        for key in set(self._keys.get(file, ())) - groups.keys():
             del self._groups[key][file]
             self._dirty.add(key)
         for key, found in groups.items():
@@ -75,7 +76,7 @@ class LoopCollection:
                 group[file] = tuple(found)
                 self._dirty.add(key)
         if groups:
-            self._keys[file] = frozenset(groups)
+            self._keys[file] = tuple(groups)
         else:
             self._keys.pop(file, None)
 
@@ -188,9 +189,8 @@ def _keys(fact: LoopFact) -> tuple[str, ...]:
         return (_REGISTRY,)
     if fact.file.startswith(_EXTERNAL_TREE):
         return (_EXTERNAL,)
-    if fact.source in _DETAILS_BY_UUID and _UUID.fullmatch(fact.loop_id):
-        return (_LOOP + fact.loop_id, _EXTERNAL)
-    return (_LOOP + fact.loop_id,)
+    key = sys.intern(_LOOP + fact.loop_id)  # several files of each loop have it
+    return (key, _EXTERNAL) if fact.source in _DETAILS_BY_UUID and _UUID.fullmatch(fact.loop_id) else (key,)
 
 
 def group_by_loop(facts: Iterable[LoopFact]) -> dict[str, list[LoopFact]]:

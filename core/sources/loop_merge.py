@@ -150,7 +150,10 @@ def _precedence(fact: LoopFact) -> tuple[int, bool, str]:
 
 
 def _first(facts: Sequence[LoopFact], name: str) -> Any:
-    return next((value for fact in facts if (value := getattr(fact, name))), None)
+    for fact in facts:
+        if value := getattr(fact, name):
+            return value
+    return None
 
 
 def _status_source(main: Sequence[LoopFact]) -> LoopFact | None:

@@ -8,42 +8,40 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import json
-import os
-import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
+from core.config.paths import ProjectPaths
 from core.sources.parsed_file import ParsedFile, condense_in_file, parse_file
-from core.sources.patterns import CachedPatterns, PatternPart, PatternReader, join_parts
+from core.sources.patterns import EarlierPatterns, PatternPart, PatternReader, join_parts
 from core.sources.record_kinds import PATTERN_COPIES, PATTERNS, Format, kind_of
+from core.sources.sweep import Listing, scan
+from core.sources.worker_process import SWEEP, EarlySweep, WorkerProcess, count_cores, receive, send
 from core.storage.decoded import Problem
 from core.storage.file_reader import Stamp, read_file
+
+if TYPE_CHECKING:
+    from core.sources.shared_values import SharedValues
 
 MIN_BYTES: Final = 3 << 20  # files that together have fewer bytes take less time than the start of a worker
 _MAX_WORKERS: Final = 3
 _BATCH_BYTES: Final = 128 << 10  # about 20 ms of work
 _BATCH_FILES: Final = 100
 _BATCHES_AHEAD: Final = 3  # batches that a worker has got, so that it need not wait for this process
-_MAX_REPLY: Final = 1 << 30
-_PIPE_BYTES: Final = 1 << 20
 _HUNG_SECONDS: Final = 3.0  # a worker that answers nothing longer than this and the time for its files is ended
+_SWEEP_SECONDS: Final = 15.0  # an early sweep that finds nothing for longer than this is ended
+_COUNTED_FILES: Final = 100  # files of a sweep between two counts
 _SLOW_BYTES: Final = 20 << 20  # per second, of a slow disk
 _FORMATS: Final = frozenset({Format.DOCUMENT, Format.PATTERNS, Format.CRASH_LOG})
-_LENGTH: Final = 4  # bytes of the length before a message
-_ENVIRONMENT: Final = ("LANG", "LC_", "LD_", "DYLD_")  # names of the variables that a worker gets start with these
-_COMMAND: Final = (
-    "import json, sys; project, *sys.path[:] = json.loads(sys.stdin.buffer.readline()); "
-    "from core.sources.parallel_parser import serve; serve(project)"
-)
 _ERRORS: Final = (OSError, EOFError, msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError)
 
 
@@ -66,6 +64,14 @@ class Outcome(Struct, frozen=True, array_like=True):
     parsed: ParsedFile | None = None
     part: PatternPart | None = None
     count: int = 0
+
+
+class Sweep(Struct, frozen=True, array_like=True):
+    """What `scan` found in a project."""
+
+    stamps: dict[str, Stamp]
+    unreadable: dict[str, Problem]
+    listings: dict[str, Listing]
 
 
 class UnitParser:
@@ -107,20 +113,26 @@ _encoder: Final = msgspec.msgpack.Encoder()
 _unit_decoder: Final = msgspec.msgpack.Decoder(list[_Unit])
 _reply_decoder: Final = msgspec.msgpack.Decoder(list[bytes])
 _outcome_decoder: Final = msgspec.msgpack.Decoder(Outcome)
+_sweep_decoder: Final = msgspec.msgpack.Decoder(Sweep)
 
 
 class ParallelParser:
     """Parses `files` (with their stamps) in this process and in workers.
 
     Small totals start no worker; then it parses nothing. `outcome` has to be called for each file for which `parses` is
-    True, in the order of `files`. `on_records` is called with file, number of records read and their total after each
-    part of a large pattern file.
+    True, in the order of `files`. The records share `values`. `on_records` is called with file, number of records read
+    and their total after each part of a large pattern file. `running` is a worker that is ready.
     """
 
     def __init__(
-        self, project: Path, files: Mapping[str, Stamp], on_records: Callable[[str, int, int], None] | None = None
+        self,
+        project: Path,
+        files: Mapping[str, Stamp],
+        values: SharedValues,
+        on_records: Callable[[str, int, int], None] | None = None,
+        running: WorkerProcess | None = None,
     ) -> None:
-        self._project, self._files = str(project), files
+        self._project, self._files, self._values = str(project), files, values
         self._on_records = on_records
         units = {file: found for file, stamp in files.items() if (found := _units(file, stamp))}
         workers = count_workers(sum(files[file].size for file in units))
@@ -130,10 +142,13 @@ class ParallelParser:
         self._failed: set[str] = set()  # divided files whose other parts are not parsed
         self._found: dict[int, bytes | list[Outcome]] = {}
         self._condition = threading.Condition()
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._workers: list[WorkerProcess] = []
         self._parser = UnitParser(self._project)
         self._outcomes = self._in_order()
-        self._threads = [threading.Thread(target=self._feed_worker, daemon=True) for _ in range(workers)]
+        self._threads = [
+            threading.Thread(target=self._feed_worker, args=[running if number == 0 else None], daemon=True)
+            for number in range(workers)
+        ]
 
     def __enter__(self) -> ParallelParser:
         for thread in self._threads:
@@ -144,6 +159,7 @@ class ParallelParser:
         with self._condition:
             self._unclaimed.clear()
         self._kill()
+        self._outcomes.close()  # it refers to this object, which is not collected after loading
         for thread in self._threads:
             thread.join()
 
@@ -151,7 +167,7 @@ class ParallelParser:
         """Return whether this parses the file, so that `outcome` has to be called."""
         return file in self._units
 
-    def outcome(self, file: str, known: CachedPatterns) -> Outcome | None:
+    def outcome(self, file: str, known: EarlierPatterns) -> Outcome | None:
         """Return the outcome of the next file; None if it changed meanwhile and must be read as a whole.
 
         `known` receives the records of a pattern file.
@@ -170,12 +186,14 @@ class ParallelParser:
         if any((one.stamp, one.problem) != (first.stamp, first.problem) for one in outcomes):
             return None
         if first.part is None:
+            if first.parsed is not None:
+                self._values.share(first.parsed)
             return first
         joined = join_parts((one.part for one in outcomes if one.part is not None), known)
-        parsed = ParsedFile(patterns=joined.patterns, findings=joined.findings)
+        parsed = self._values.share(ParsedFile(patterns=joined.patterns, findings=joined.findings))
         return Outcome(first.stamp, parsed=condense_in_file(file, parsed))
 
-    def _in_order(self) -> Iterator[Outcome]:
+    def _in_order(self) -> Generator[Outcome, None, None]:
         """Parse all batches; those that workers did not claim in this process.
 
         After a part with a problem, the other parts of its file are left out.
@@ -237,22 +255,23 @@ class ParallelParser:
                 self._kill()
 
     def _kill(self) -> None:
-        for process in self._processes:
-            process.kill()
+        for worker in self._workers:
+            worker.kill()
 
-    def _feed_worker(self) -> None:
+    def _feed_worker(self, running: WorkerProcess | None) -> None:
         """Give batches to one worker until none is left or it fails; its unfinished ones are free again."""
         claimed: deque[int] = deque()
-        with contextlib.suppress(*_ERRORS), _start_worker(self._project) as (process, requests, replies):
-            self._processes.append(process)
-            _receive(replies)  # it is ready; until then it gets nothing that this process could parse
+        with contextlib.suppress(*_ERRORS), running or WorkerProcess(self._project) as worker:
+            self._workers.append(worker)
+            if running is None:
+                worker.receive()  # it is ready; until then it gets nothing that this process could parse
             while True:
                 while len(claimed) < _BATCHES_AHEAD and (number := self._claim()) is not None:
                     claimed.append(number)
-                    _send(requests, _encoder.encode(self._batches[number]))
+                    worker.send(_encoder.encode(self._batches[number]))
                 if not claimed:
                     break
-                found = _receive(replies)
+                found = worker.receive()
                 self._put(claimed.popleft(), found)
         with self._condition:
             self._unclaimed.extendleft(reversed(claimed))
@@ -261,8 +280,7 @@ class ParallelParser:
 
 def count_workers(size: int) -> int:
     """Return the number of workers for files of this size: this process has a processor of its own."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores - 1, _MAX_WORKERS) if size >= MIN_BYTES and sys.executable else 0
+    return min(count_cores() - 1, _MAX_WORKERS) if size >= MIN_BYTES and sys.executable else 0
 
 
 def _units(file: str, stamp: Stamp) -> list[_Unit]:
@@ -288,70 +306,51 @@ def _batches(units: Iterable[list[_Unit]], files: Mapping[str, Stamp]) -> Iterat
         yield batch
 
 
-@contextlib.contextmanager
-def _start_worker(project: str) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes], IO[bytes]]]:
-    """Start a worker; it is killed at the end. Gives the process, its input and its output."""
-    process = subprocess.Popen(
-        [sys.executable, "-I", "-B", "-c", _COMMAND],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        cwd=os.sep,
-        env={name: value for name, value in os.environ.items() if name.startswith(_ENVIRONMENT)},
-        process_group=0,  # an interrupt in the terminal is not for it, and a stopped one ends when its parent is killed
-    )
-    assert process.stdin is not None and process.stdout is not None
-    with process:
-        try:
-            with contextlib.suppress(ImportError, AttributeError, OSError):  # only Linux has larger pipes
-                import fcntl
-
-                fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-            setup = [project, *(str(Path(entry).absolute()) for entry in sys.path)]
-            process.stdin.write(json.dumps(setup).encode() + b"\n")
-            process.stdin.flush()
-            yield process, process.stdin, process.stdout
-        finally:
-            process.kill()
-
-
 def serve(project: str) -> None:
     """Answer the requests of another process until it ends or closes the input."""
     gc.disable()  # nothing that a request leaves refers to itself
     parser = UnitParser(project)
     requests, replies = sys.stdin.buffer, sys.stdout.buffer
-    _send(replies, b"")
+    send(replies, b"")
     while True:
         try:
-            batch = _unit_decoder.decode(_receive(requests))
+            request = receive(requests)
         except EOFError:
             return
-        _send(replies, _encoder.encode([_encode(parser.parse(unit)) for unit in batch]))
+        if request == SWEEP:
+            send(replies, _encode(_sweep(project, partial(send, replies))))
+        else:
+            batch = _unit_decoder.decode(request)
+            send(replies, _encoder.encode([_encode(parser.parse(unit)) for unit in batch]))
 
 
-def _encode(outcome: Outcome) -> bytes:
-    """Encode an outcome; empty if MessagePack cannot (as with 30-digit integers)."""
+def _sweep(project: str, send_count: Callable[[bytes], None]) -> Sweep:
+    """Sweep a project; sends the number of files found at intervals, and an empty message at the end."""
+    counts = [0]
+
+    def count(found: int) -> None:
+        if found >= counts[-1] + _COUNTED_FILES:
+            counts.append(found)
+            send_count(found.to_bytes(8))
+
+    unreadable: dict[str, Problem] = {}
+    listings: dict[str, Listing] = {}
+    found = scan(ProjectPaths(Path(project)), unreadable, listings, count)
+    send_count(b"")
+    return Sweep(found, unreadable, listings)
+
+
+def take_sweep(early: EarlySweep, progress: Callable[[int], None] | None = None) -> Sweep | None:
+    """Return the result of an early sweep; None if it gave none. `progress` gets the number of files found."""
     try:
-        return _encoder.encode(outcome)
+        return _sweep_decoder.decode(early.reply(_SWEEP_SECONDS, progress))
+    except _ERRORS:
+        return None
+
+
+def _encode(reply: Outcome | Sweep) -> bytes:
+    """Encode a reply; empty if MessagePack cannot (as with 30-digit integers)."""
+    try:
+        return _encoder.encode(reply)
     except _ERRORS:
         return b""
-
-
-def _send(stream: IO[bytes], message: bytes) -> None:
-    stream.write(len(message).to_bytes(_LENGTH) + message)
-    stream.flush()
-
-
-def _receive(stream: IO[bytes]) -> bytes:
-    """Read one message; raises EOFError at the end, ValueError if it is too large to be one."""
-    size = int.from_bytes(_read(stream, _LENGTH))
-    if size > _MAX_REPLY:
-        raise ValueError
-    return _read(stream, size)
-
-
-def _read(stream: IO[bytes], size: int) -> bytes:
-    data = stream.read(size)
-    if len(data) < size:
-        raise EOFError
-    return data

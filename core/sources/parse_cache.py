@@ -19,9 +19,10 @@ import msgspec
 
 from core.sources.parsed_file import ParsedFile
 from core.storage import cache_database
-from core.storage.user_cache import cache_path, code_digest
+from core.storage.user_cache import code_version
 
 if TYPE_CHECKING:
+    from core.sources.shared_values import SharedValues
     from core.storage.file_reader import Stamp
 
 _PACKAGES: Final = ("records", "base", "redaction", "scanning", "storage", "sources", "ledger", "project")
@@ -41,15 +42,10 @@ class CachedFile(NamedTuple):
     parsed: ParsedFile
 
 
-def cache_file(project: Path) -> Path:
-    """Return the cache file of a project, in the user's cache folder."""
-    return cache_path(project, "sqlite3")
-
-
-def decode_cached(value: bytes) -> ParsedFile | None:
+def decode_cached(value: bytes, values: SharedValues) -> ParsedFile | None:
     """Decode one value of `ParseCache.load`; None if it is damaged."""
     try:
-        return _decoder.decode(value)
+        return values.share(_decoder.decode(value))
     except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError):
         return None
 
@@ -68,7 +64,7 @@ class ParseCache:
     def __init__(self, file: Path) -> None:
         self._file = file
         self._lock = threading.Lock()
-        self._version = int.from_bytes(code_digest(_PACKAGES)[:4]) >> 1
+        self._version = code_version(_PACKAGES)
 
     def load(self, stamps: Mapping[str, Stamp]) -> dict[str, bytes]:
         """Load files with unchanged stamps by path, still encoded; see `decode_cached`."""
@@ -86,17 +82,17 @@ class ParseCache:
 
     def save(self, changed: Mapping[str, CachedFile], removed: Iterable[str]) -> None:
         """Save `changed`, and delete `removed` and files that cannot be encoded."""
-        rows = [
-            (path, stamp, value, _checksum(path, stamp, value))
-            for path, cached in changed.items()
-            if (value := _encode(cached.parsed)) and (stamp := _encoder.encode(cached.stamp))
-        ]
-        deleted = [(path,) for path in (*removed, *(changed.keys() - {row[0] for row in rows}))]
+        deleted = [(path,) for path in (*removed, *changed)]
 
         def save(connection: sqlite3.Connection) -> None:
+            rows = (  # encoded one by one, since together they take as much memory as the records
+                (path, stamp, value, _checksum(path, stamp, value))
+                for path, cached in changed.items()
+                if (value := _encode(cached.parsed)) and (stamp := _encoder.encode(cached.stamp))
+            )
             connection.execute("BEGIN IMMEDIATE")
             connection.executemany("DELETE FROM contribution WHERE path = ?", deleted)
-            connection.executemany("REPLACE INTO contribution VALUES (?, ?, ?, ?)", rows)
+            connection.executemany("INSERT INTO contribution VALUES (?, ?, ?, ?)", rows)
             connection.execute("COMMIT")
 
         self._run(save)
@@ -104,15 +100,11 @@ class ParseCache:
     def _run(self, act: Callable[[sqlite3.Connection], _Result]) -> _Result | None:
         """Call `act` with the open cache, again if it was damaged; None if it cannot be used."""
         with self._lock:
-            for _ in range(2):
-                try:
-                    with contextlib.closing(cache_database.connect(self._file, self._version, (), _TABLES)) as opened:
-                        return act(opened)
-                except (OSError, sqlite3.Error, cache_database.DamagedError) as error:
-                    if not cache_database.is_damage(error):
-                        break
-                    cache_database.remove(self._file)
-        return None
+            return cache_database.use(self._file, lambda: self._open_and(act))
+
+    def _open_and(self, act: Callable[[sqlite3.Connection], _Result]) -> _Result:
+        with contextlib.closing(cache_database.connect(self._file, self._version, (), _TABLES)) as opened:
+            return act(opened)
 
 
 def _checksum(path: str, stamp: bytes, value: object) -> int | None:

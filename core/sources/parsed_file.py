@@ -29,7 +29,7 @@ from core.sources.episodes import ActionTally, parse_attempts, parse_tasks
 from core.sources.events import EventLog
 from core.sources.loop_facts import LoopFact, directory_fact
 from core.sources.loops import read_crash_log, read_loops
-from core.sources.patterns import CachedPatterns, read_patterns
+from core.sources.patterns import EarlierPatterns, read_patterns
 from core.sources.record_kinds import PATTERN_COPIES, PATTERNS, Format, RecordKind
 from core.sources.reflections import read_reflections
 from core.sources.validation import check_records, normalize_keys, restore_key_style
@@ -51,7 +51,7 @@ MAX_FINDINGS: Final = 200  # Maximum findings of one file, so that it does not h
 Progress = Callable[[int, int], None]  # Called with the number of records that were read, and their total.
 
 
-class ParsedFile(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ParsedFile(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The records of one file, in its order (`places`: see `DecisionLog`)."""
 
     patterns: tuple[Pattern, ...] = ()
@@ -73,7 +73,7 @@ class EarlierParse:
     """State of the last parse of a file, which makes the next one faster."""
 
     def __init__(self) -> None:
-        self.patterns: CachedPatterns = {}
+        self.patterns = EarlierPatterns()
         self.events: EventLog | None = None
         self.decisions: DecisionLog | None = None
         self.actions: ActionTally | None = None

@@ -6,8 +6,10 @@ A file is split into records before any record is decoded, so that a defective r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from itertools import chain
+from operator import attrgetter
 from typing import Any, Final
 
 from msgspec import Raw, Struct
@@ -17,6 +19,7 @@ from core.records.findings import MISSING, Finding, Severity
 from core.records.patterns import Pattern, PatternType
 from core.sources.fields import Fields, quote_value
 from core.sources.key_style import SNAKE, is_camel, respell, snake_keys
+from core.sources.pattern_blocks import PatternBlocks
 from core.sources.pattern_record import id_key_of, read_pattern
 from core.sources.pattern_text import PatternItem, decode_node, id_of, open_document, split_items
 from core.sources.schema import PATTERNS, SCHEMAS
@@ -26,9 +29,6 @@ from core.storage.file_reader import convert_to_utf8
 from core.storage.json_reader import decode_json
 
 _PROGRESS_RECORDS: Final = 200  # Number of records between two calls of `progress`.
-
-CachedPatterns = dict[tuple[bytes, PatternType | None], tuple[Pattern, tuple[Finding, ...]]]
-"""Patterns and their findings, by digest of the record and the type suggested by its place."""
 
 
 class PatternFile(Struct, frozen=True):
@@ -42,7 +42,7 @@ class PatternFile(Struct, frozen=True):
     problem: Problem | None = None
 
 
-class ReadRecord(Struct, frozen=True, array_like=True):
+class ReadRecord(Struct, frozen=True, array_like=True, gc=False):
     """What one record of a file gave; with a `digest`, the next read of the file can use it again."""
 
     digest: bytes
@@ -62,48 +62,97 @@ class PatternPart(Struct, frozen=True, array_like=True):
     after: tuple[Finding, ...] = ()
 
 
+class EarlierPatterns:
+    """The last read of a pattern file, which makes the next one faster.
+
+    `blocks` are those of a file read before in which each record is a pattern in one list, with its own ID.
+    """
+
+    def __init__(self) -> None:
+        self.records: tuple[ReadRecord, ...] = ()
+        self.patterns: tuple[Pattern, ...] = ()
+        self.blocks: PatternBlocks | None = None
+
+
 def read_patterns(
     file: str,
     data: bytes,
     copy_folder: str = "",
-    known: CachedPatterns | None = None,
+    known: EarlierPatterns | None = None,
     *,
     with_schema: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> PatternFile:
     """Read all patterns of a pattern file (see `PatternReader`).
 
-    `known` has the records of the last read of this file and is updated. Unchanged records are not decoded again, which
-    is five times as fast if one of 10,000 records changed. `progress` is called at intervals with the number of records
-    read so far and their total.
+    `known` has the last read of this file and is updated. Unchanged records are not decoded again, and from the second
+    change on only some records near changed ones are looked at. `progress` is called at intervals with the number of
+    records read so far and their total.
     """
+    if known is not None and (found := _read_change(file, data, known, with_schema=with_schema)) is not None:
+        return found
     reader = PatternReader(file, data, copy_folder, with_schema=with_schema)
     if reader.problem is not None:
         return PatternFile(problem=reader.problem)
-    return join_parts([reader.read(known=known, progress=progress)], known)
+    is_read_again = known is not None and bool(known.records)
+    part = reader.read(known=known.records if known is not None else (), progress=progress)
+    found = join_parts([part], known)
+    if known is not None and is_read_again and not (copy_folder or part.before or part.after):
+        known.blocks = reader.blocks(data, part.records)
+    return found
 
 
-def join_parts(parts: Iterable[PatternPart], known: CachedPatterns | None = None) -> PatternFile:
+def _read_change(file: str, data: bytes, known: EarlierPatterns, *, with_schema: bool) -> PatternFile | None:
+    """Read a file of which only some records have changed; None if it must be read as a whole."""
+    change = known.blocks.find_change(data) if known.blocks is not None else None
+    if change is None:
+        return None
+    before, changed, after = (known.records[place] for place in change.places)
+    others = known.patterns[change.places[0]], known.patterns[change.places[2]]
+    if len(change.nodes) != len(changed) and after:
+        return None  # the pointers of all records behind are different
+    list_pointer = known.patterns[0].pointer.rpartition("/")[0]
+    items = [
+        PatternItem((), f"{list_pointer}/{index}", node, type=known.records[0].type)
+        for index, node in enumerate(change.nodes, change.start)
+    ]
+    new = tuple(_read_items(items, file, "", False if with_schema else None, changed))
+    if not all(map(_is_plain, new)):
+        return None
+    known.records = before + new + after
+    known.patterns = (*others[0], *(record.pattern for record in new if record.pattern is not None), *others[1])
+    known.blocks = change.blocks
+    return PatternFile(known.patterns, tuple(chain.from_iterable(map(_findings, known.records))))
+
+
+_findings: Final = attrgetter("findings")
+
+
+def _is_plain(record: ReadRecord) -> bool:
+    return bool(record.digest) and record.pattern is not None and not record.pattern.is_unnamed
+
+
+def join_parts(parts: Iterable[PatternPart], known: EarlierPatterns | None = None) -> PatternFile:
     """Join all parts of a file; makes the provisional IDs of records without one unique. `known` is updated."""
     patterns: list[Pattern] = []
     findings: list[Finding] = []
     unnamed: Counter[str] = Counter()
-    if known is not None:
-        known.clear()
+    records: list[ReadRecord] = []
     for part in parts:
+        records += part.records
         findings += part.before
         for record in part.records:
             findings += record.findings
             if (pattern := record.pattern) is None:
                 continue
-            if record.digest and known is not None:
-                known[record.digest, record.type] = pattern, record.findings
             if pattern.is_unnamed:
                 unnamed[pattern.id] += 1
                 if unnamed[pattern.id] > 1:
                     pattern = replace(pattern, id=f"{pattern.id}-{unnamed[pattern.id]}")
             patterns.append(pattern)
         findings += part.after
+    if known is not None:
+        known.records, known.patterns, known.blocks = tuple(records), tuple(patterns), None
     return PatternFile(tuple(patterns), tuple(findings))
 
 
@@ -141,29 +190,51 @@ class PatternReader:
         self,
         part: int = 0,
         parts: int = 1,
-        known: CachedPatterns | None = None,
+        known: Iterable[ReadRecord] = (),
         progress: Callable[[int, int], None] | None = None,
     ) -> PatternPart:
         """Read one of equal parts, counted from 0; `known` and `progress`: see `read_patterns`."""
         items = self._items[len(self._items) * part // parts : len(self._items) * (part + 1) // parts]
-        records = []
-        for number, item in enumerate(items):
-            if progress is not None and number % _PROGRESS_RECORDS == 0 and number:
-                progress(number, len(items))
-            is_keyed = isinstance(item.node, Raw) and not item.key
-            digest = blake2b(item.node, digest_size=16).digest() if is_keyed else b""
-            pattern, wrong = (known.get((digest, item.type)) if known and digest else None) or (None, ())
-            if pattern is not None and pattern.pointer != item.pointer:
-                old = pattern.pointer
-                wrong = tuple(replace(one, pointer=item.pointer + one.pointer.removeprefix(old)) for one in wrong)
-                pattern = replace(pattern, pointer=item.pointer)
-            if pattern is None:
-                pattern, wrong = _read_item(self._file, item, self._copy_folder, self._is_yaml)
-            records.append(ReadRecord(digest, item.type, pattern, wrong))
+        records = _read_items(items, self._file, self._copy_folder, self._is_yaml, known, progress)
         is_last = part == parts - 1
         return PatternPart(
             tuple(records), tuple(self._before) if part == 0 else (), tuple(self._after) if is_last else ()
         )
+
+    def blocks(self, data: bytes, records: Sequence[ReadRecord]) -> PatternBlocks | None:
+        """Return the blocks of a file if all its records are patterns of one list, each with its own ID."""
+        is_one_list = len({item.path[:-1] for item in self._items}) == 1
+        if not (is_one_list and all(map(_is_plain, records))):
+            return None
+        return PatternBlocks.of(data, [item.node for item in self._items])
+
+
+def _read_items(
+    items: Sequence[PatternItem],
+    file: str,
+    copy_folder: str,
+    is_yaml: bool | None,
+    known: Iterable[ReadRecord],
+    progress: Callable[[int, int], None] | None = None,
+) -> Iterator[ReadRecord]:
+    earlier = {(one.digest, one.type): one for one in known if one.digest and one.pattern is not None}
+    for number, item in enumerate(items):
+        if progress is not None and number % _PROGRESS_RECORDS == 0 and number:
+            progress(number, len(items))
+        is_keyed = isinstance(item.node, Raw) and not item.key
+        digest = blake2b(item.node, digest_size=16).digest() if is_keyed else b""
+        record = earlier.get((digest, item.type)) if digest else None
+        if record is None or record.pattern is None:
+            record = ReadRecord(digest, item.type, *_read_item(file, item, copy_folder, is_yaml))
+        elif record.pattern.pointer != item.pointer:
+            record = _move(record, record.pattern, item.pointer)
+        yield record
+
+
+def _move(record: ReadRecord, pattern: Pattern, pointer: str) -> ReadRecord:
+    """Return the same record at another place of the file."""
+    moved = (replace(one, pointer=pointer + one.pointer.removeprefix(pattern.pointer)) for one in record.findings)
+    return ReadRecord(record.digest, record.type, replace(pattern, pointer=pointer), tuple(moved))
 
 
 def _read_item(

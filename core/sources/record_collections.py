@@ -87,7 +87,8 @@ class PatternCollection:
         self._dangling: dict[str, tuple[Finding, ...]] = {}
         self._referrers: dict[str, set[str]] = defaultdict(set)
         self._files: dict[str, tuple[Pattern, ...]] = {}
-        self._copies: dict[str, tuple[Pattern, ...]] = {}
+        self._copies: dict[str, Pattern | tuple[Pattern, ...]] = {}
+        """The only record of an ID, or all its records by precedence."""
         self._touched: dict[str, None] = {}
 
     def replace(self, file: str, patterns: Sequence[Pattern]) -> None:
@@ -98,7 +99,7 @@ class PatternCollection:
             # The common case while loading, the first read of a file: there is nothing to remove.
             changed = dict.fromkeys(pattern.id for pattern in patterns)
             if len(changed) == len(patterns):
-                self._copies.update((pattern.id, (pattern,)) for pattern in patterns)
+                self._copies.update((pattern.id, pattern) for pattern in patterns)
                 self._touched |= changed
                 return
         # Unchanged records are identical objects: comparing 100,000 of them by value would be slow.
@@ -106,10 +107,10 @@ class PatternCollection:
         old, new = (group_pairs((pattern.id, pattern) for pattern in found) for found in (removed, added))
         left = set(map(id, removed))
         for pattern_id in {**old, **new}:
-            others = (copy for copy in self._copies.get(pattern_id, ()) if id(copy) not in left)
+            others = (copy for copy in self.copies(pattern_id) if id(copy) not in left)
             copies = tuple(sorted((*others, *new.get(pattern_id, ())), key=_precedence))
             if copies:
-                self._copies[pattern_id] = copies
+                self._copies[pattern_id] = copies if len(copies) > 1 else copies[0]
             else:
                 del self._copies[pattern_id]
             if old.get(pattern_id) != new.get(pattern_id):
@@ -123,7 +124,7 @@ class PatternCollection:
         added_or_removed = set()
         patterns = dict(self.records)
         for pattern_id in self._touched:
-            copies = self._copies.get(pattern_id, ())
+            copies = self.copies(pattern_id)
             _set_findings(self._duplicates, pattern_id, _duplicate_findings(copies))
             before, after = patterns.get(pattern_id), join_copies(copies)
             if before == after:
@@ -149,7 +150,8 @@ class PatternCollection:
 
     def copies(self, pattern_id: str) -> tuple[Pattern, ...]:
         """Return all records with an ID, the one with precedence first."""
-        return self._copies.get(pattern_id, ())
+        found = self._copies.get(pattern_id, ())
+        return found if isinstance(found, tuple) else (found,)
 
     @property
     def findings(self) -> Iterator[Finding]:

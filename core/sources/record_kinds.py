@@ -126,6 +126,12 @@ def kind_of(file: str) -> RecordKind | None:
     return _ORDERED[match.lastindex - 1]
 
 
+def load_order_of(file: str) -> int:
+    """Return the load order of a project-relative file."""
+    kind = kind_of(file)
+    return kind.load_order if kind is not None else LISTED
+
+
 def can_contain_sessions(file: str) -> bool:
     """Whether a project-relative file is of a kind that contains debug sessions."""
     kind = kind_of(file)

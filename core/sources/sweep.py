@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -27,11 +28,11 @@ _MAX_PARTS: Final = 7  # Maximum number of parts in a path; `.aiwg/ralph/loops/<
 
 
 class Listing(Struct, frozen=True, gc=False):
-    """What a folder contains: project-relative paths. It is valid as long as the folder has this stamp."""
+    """What a folder contains, by name. It is valid as long as the folder has this stamp."""
 
     stamp: Stamp
     folders: tuple[str, ...]
-    files: tuple[str, ...]  # those with the name of a record file
+    files: tuple[str, ...]  # those that are record files
 
 
 def can_contain_records(folder: str) -> bool:
@@ -47,20 +48,26 @@ def can_contain_records(folder: str) -> bool:
 
 
 def scan(
-    paths: ProjectPaths, unreadable: dict[str, Problem] | None = None, listings: dict[str, Listing] | None = None
+    paths: ProjectPaths,
+    unreadable: dict[str, Problem] | None = None,
+    listings: dict[str, Listing] | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> dict[str, Stamp]:
     """Return the stamps of all record files by project-relative path.
 
     Links to files inside `.aiwg` are followed; other links and all links to folders are not. `unreadable` receives the
     problem of each folder that cannot be listed. `listings` are those of the scan before, to list only folders that
-    have changed, and are replaced by those of this scan.
+    have changed, and are replaced by those of this scan. `progress` is called for each folder with the number of files
+    found before it.
     """
     found: dict[str, Stamp] = {}
     listings = {} if listings is None else listings
     before = listings.copy()
     listings.clear()
     for root in _ROOTS:
-        _scan_folder(paths, f".aiwg/{root}", found, {} if unreadable is None else unreadable, before, listings)
+        _scan_folder(
+            paths, f".aiwg/{root}", found, {} if unreadable is None else unreadable, before, listings, progress
+        )
     return found
 
 
@@ -140,12 +147,15 @@ def _scan_folder(
     unreadable: dict[str, Problem],
     before: Mapping[str, Listing],
     listings: dict[str, Listing],
+    progress: Callable[[int], None] | None = None,
 ) -> None:
     # Strings instead of `Path`: 60,000 objects would take longer than the stat calls.
     project = f"{paths.project}/"
     pending = [top]
     while pending:
         folder = pending.pop()
+        if progress is not None:
+            progress(len(found))
         try:
             status = (paths.project / top).stat() if folder == top else os.lstat(project + folder)
             if not stat.S_ISDIR(status.st_mode):
@@ -165,8 +175,9 @@ def _scan_folder(
             continue
         if folder != top and folder.rpartition("/")[0] in HOME_FOLDERS and kind_of(f"{folder}/"):
             found[f"{folder}/"] = stamp
-        pending += listing.folders
-        for file in listing.files:
+        pending += (f"{folder}/{name}" for name in listing.folders)
+        for name in listing.files:
+            file = f"{folder}/{name}"
             try:
                 status = os.lstat(project + file)
             except FileNotFoundError:
@@ -186,12 +197,12 @@ def _list_folder(project: str, folder: str, stamp: Stamp) -> Listing:
     is_deepest, is_named_by_id = folder.count("/") + 2 > _MAX_PARTS, folder in NAMED_BY_ID
     with os.scandir(project + folder) as entries:
         for entry in entries:
-            relative = f"{folder}/{entry.name}"
+            name = sys.intern(entry.name)  # the same in the folder of each loop
             if entry.is_dir(follow_symlinks=False):
-                if not is_deepest and (is_named_by_id or entry.name not in IGNORED_FOLDERS):
-                    folders.append(relative)
-            elif kind_of(relative) is not None:
-                files.append(relative)
+                if not is_deepest and (is_named_by_id or name not in IGNORED_FOLDERS):
+                    folders.append(name)
+            elif kind_of(f"{folder}/{name}") is not None:
+                files.append(name)
     return Listing(stamp, tuple(folders), tuple(files))
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from core.base.steps import Steps
     from core.config.settings import InjectionSettings
     from core.retrieval.embeddings import Closeness, Floats
     from core.retrieval.learnings import LearningMatch
@@ -54,7 +55,7 @@ def prepare_task_injection(
 
 
 def task_relevance(state: ProjectState, task: str, learnings: tuple[LearningMatch, ...] | None = None) -> Relevance:
-    """Measure the relevance of patterns and learnings to a task; ignores states.
+    """Measure the relevance of patterns and learnings to a task, without its parts; ignores states.
 
     `learnings` are those that fit the task, if they are known.
     """
@@ -63,7 +64,7 @@ def task_relevance(state: ProjectState, task: str, learnings: tuple[LearningMatc
     weights = state.word_weights.by_type
     found = measure_relevance(profile, state.index, state.snapshot.patterns, close, past, weights)
     learnings = _match_learnings(state, profile) if learnings is None else learnings
-    return replace(found, learnings=learnings, decomposition=profile.decomposition)
+    return replace(found.without_parts(), learnings=learnings, decomposition=profile.decomposition)
 
 
 def task_context(state: ProjectState, found: Relevance) -> InjectedContext:
@@ -91,9 +92,11 @@ def may_change_context(
     return any(rank >= given.least for rank in ranks if rank > -math.inf)
 
 
-def held_reflections(state: ProjectState, task: str) -> tuple[ChosenReflection, ...]:
-    """Return the held reflections that a task would get if approved, best first."""
-    return _choose_reflections(state, _match_learnings(state, analyse_task(task)), _effective(state, None)).held
+def held_reflections_in_steps(state: ProjectState, task: str) -> Steps[tuple[ChosenReflection, ...]]:
+    """Find the held reflections that a task would get if approved, best first, in two steps."""
+    matches = _match_learnings(state, analyse_task(task))
+    yield
+    return _choose_reflections(state, matches, _effective(state, None)).held
 
 
 def _with_strategies(

@@ -68,8 +68,8 @@ class ReviewItem:
 
     `kind` is one of `KINDS`; see docs/curation.md#review. `subject` is the ID of the pattern, or of the loop of an
     offer, the debug session of an escalation, the recurring learning, or the source of a burst. `question` and `reason`
-    have one line. `asks` is the question without the name of its subject. `position_reason`, the end of `reason`,
-    explains its position in the queue.
+    have one line. `asks` is the question without the name of its subject. The end of `reason` explains its
+    position in the queue.
 
     `priority` is 0..1, from `impact` minus the cost of `seconds`, the estimated time to read and decide (see
     `core.review.impact.priority`). `impact` is the failures a week that a good decision is expected to prevent; 0 if it
@@ -89,7 +89,6 @@ class ReviewItem:
     is_urgent: bool = False
     asks: str = ""
     seconds: float = 0.0
-    position_reason: str = ""
     evidence: int = 0
     propose: Callable[[], Inversion] | None = field(default=None, compare=False, repr=False)
     burst: Burst | None = None

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
+
+import msgspec
 
 _APPLICATION: Final = 0x72616C70
 _BUSY_SECONDS: Final = 0.2
@@ -16,12 +18,29 @@ _PASSING: Final = frozenset(
     getattr(sqlite3, f"SQLITE_{name}") for name in ("BUSY", "LOCKED", "FULL", "IOERR", "CANTOPEN", "READONLY", "NOMEM")
 )  # primary error codes that do not mean that the file is damaged
 
+_Result = TypeVar("_Result")
+
 
 class DamagedError(Exception):
     """The file contains something that this version of the program did not write."""
 
 
-def is_damage(error: Exception) -> bool:
+def use(file: Path, act: Callable[[], _Result]) -> _Result | None:
+    """Call `act`, which opens and closes the database; again if the file is damaged, which removes it.
+
+    None if the database cannot be used.
+    """
+    for _ in range(2):
+        try:
+            return act()
+        except (OSError, sqlite3.Error, DamagedError, msgspec.MsgspecError, TypeError, ValueError) as error:
+            if not _is_damage(error):
+                return None
+            remove(file)
+    return None
+
+
+def _is_damage(error: Exception) -> bool:
     """Return whether an error means that the file must be written again."""
     code = getattr(error, "sqlite_errorcode", None)
     return not isinstance(error, OSError) and (code is None or code & 0xFF not in _PASSING)

@@ -187,7 +187,7 @@ def _read(descriptor: int, limit: int, start: int) -> RawFile | Problem:
     chunks = []
     left = limit + 1 - start
     # One byte more than the size, so that usually one read is enough.
-    wanted = min(max(status.st_size - start, 0) + 1, 1 << 24)
+    wanted = min(max(status.st_size - start, 0) + 1, 1 << 26)
     while left > 0 and (chunk := os.read(descriptor, min(left, wanted))):
         chunks.append(chunk)
         left -= len(chunk)

@@ -32,15 +32,15 @@ _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _DRAFT: Final = re.compile(r"\..+\.tmp-([0-9]{1,10})-[0-9a-f]{8}")  # names made by `make_draft_path`
 
 
-def open_regular(path: Path, flags: int) -> int:
-    """Open a regular file; returns its descriptor.
+def open_regular(path: Path, flags: int, mode: int = 0o666) -> int:
+    """Open a regular file; returns its descriptor. `mode` is that of a new file.
 
     Raises OSError if it cannot be opened, or is a link, a pipe or a device; ReadOnly if it is opened for writing in a
     read-only folder.
     """
     if flags & _WRITING:
         check_writable(path)
-    handle = os.open(path, flags | _SAFE, 0o666)
+    handle = os.open(path, flags | _SAFE, mode)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise OSError(errno.EINVAL, "not a regular file", str(path))

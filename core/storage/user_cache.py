@@ -19,6 +19,11 @@ def cache_path(project: Path, ending: str) -> Path:
     return platformdirs.user_cache_path("ralphdeck") / f"{name}.{ending}"
 
 
+def parse_cache_file(project: Path) -> Path:
+    """Return the file of the parse cache of a project."""
+    return cache_path(project, "sqlite3")
+
+
 def code_digest(packages: Iterable[str]) -> bytes:
     """Return a digest that changes with the installed code of these packages of `core`."""
     digest = hashlib.sha256()
@@ -26,9 +31,16 @@ def code_digest(packages: Iterable[str]) -> bytes:
     while folders:
         with os.scandir(folders.pop(0)) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
+                if entry.name == "__pycache__":
+                    continue
                 if entry.is_dir():
                     folders.append(entry.path)
-                elif entry.name.endswith((".py", ".yaml")):
+                else:
                     status = entry.stat()
                     digest.update(f"{entry.name} {status.st_size} {status.st_mtime_ns}\n".encode())
     return digest.digest()
+
+
+def code_version(packages: Iterable[str]) -> int:
+    """Return `code_digest` as a version number of a database, 31 bits."""
+    return int.from_bytes(code_digest(packages)[:4]) >> 1

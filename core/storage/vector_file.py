@@ -41,7 +41,6 @@ class VectorFile:
     def __init__(self, paths: ProjectPaths, file: str, model: str, dimensions: int) -> None:
         self.path = paths.ralph / file
         self._paths = paths
-        self._dimensions = dimensions
         self._header = f"ralphdeck vectors 1 {model} {dimensions}\n".encode()
         self._record = _HASH_BYTES + dimensions + _CHECK_BYTES
 
@@ -89,6 +88,7 @@ class VectorFile:
             with self._as_unwritable():
                 remove_drafts(folder)
                 self._remove_unused(wanted)
+                del wanted  # a large project has 20 MB of hashes
                 handle = open_regular(self.path, os.O_RDWR | os.O_APPEND)
 
             def append(hashes: Sequence[str], vectors: NDArray[np.int8]) -> None:

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
@@ -52,7 +51,6 @@ class WatchState:
     mode: WatchMode  # polling if the system refuses events, waiting if no folder exists yet
     reason: str  # why the mode is not `events`, one line; else ""
     watches: int  # number of watches in use, 0 unless `events`
-    last_event_at: datetime | None  # time of the newest event, UTC
 
 
 class Watcher:
@@ -72,13 +70,11 @@ class Watcher:
         on_change: Callable[[FileChanges], None],
         *,
         is_record: Callable[[Path], bool] = lambda path: True,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._folders = (paths.ralph, paths.external)
         self._settings = settings
         self._on_change = on_change
         self._is_record = is_record
-        self._clock = clock
         self._thread: threading.Thread | None = None
         self._events: FolderEvents | None = None
         self._watched: tuple[_Identity, ...] = ()
@@ -97,12 +93,11 @@ class Watcher:
         self._refusal: OSError | None = None
         self._retries: list[tuple[float, Path]] = []
         self._attempts: dict[Path, int] = {}
-        self._last_event_at: datetime | None = None
 
     @property
     def state(self) -> WatchState:
         events = self._events
-        return WatchState(*self._mode, 0 if events is None else events.watches, self._last_event_at)
+        return WatchState(*self._mode, 0 if events is None else events.watches)
 
     def start(self) -> None:
         """Start watching in a thread; a watcher starts only once."""
@@ -154,7 +149,6 @@ class Watcher:
         is_ready = whole and self._is_record(path)
         with self._wake:
             now, batch = time.monotonic(), self._settings.batch_seconds
-            self._last_event_at = self._clock()
             self._attempts.pop(path, None)
             self._dirty.add(path)
             if len(self._dirty) > _MAX_PATHS:

@@ -67,6 +67,7 @@ ROWS: Final = (
     Row("many", "all lists with many patterns, opened for the first time", showing.all_of_many_from_nothing, 8000),
     Row("many", "key to paint with many patterns, p95", showing.key_to_paint, 30),
     Row("many", "memory with many patterns", showing.memory, 600),
+    Row("many", "memory with many patterns, all screens opened", showing.memory_after_all_screens, 600, slow=True),
     Row("loaded", "everything read again from the cache, without a screen", loaded.load_again, None, SWEEP),
     Row("loaded", "file written to changed state, without a screen, p99", loaded.write_to_state),
     Row("loaded", "details of a loop, p95", loaded.details, 50),

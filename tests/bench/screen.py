@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from tests.bench.measured import resident_mb
+from tests.bench.measured import Measured, resident_mb
 
 _ROOT: Final = Path(__file__).parents[2]
 ROW_IDS: Final = ("pat-error-", "pat-success-", "pat-anti-", "tmpl-")
@@ -122,6 +122,12 @@ class Screen:
     def resident_mb(self) -> float:
         """Resident size of the dashboard and of the processes that it has started."""
         return sum(resident_mb(one) for one in (self._process.pid, *self._children()))
+
+    def own_memory(self) -> Measured:
+        """Resident size of the dashboard without the processes that it has started; in the note its peak."""
+        status = dict(line.split(":", 1) for line in Path(f"/proc/{self._process.pid}/status").read_text().splitlines())
+        resident, peak = (int(status[name].split()[0]) * 1024 / 1e6 for name in ("VmRSS", "VmHWM"))
+        return Measured(resident, "MB", note=f"peak {peak:.0f}")
 
     def processor_seconds(self) -> float:
         """Processor time of the dashboard and of the processes that it has started."""

@@ -136,13 +136,23 @@ def idle(place: Place, seconds: float = 130) -> Measured:
 
 
 def memory(place: Place) -> Measured:
-    """Resident size of the dashboard after everything is loaded."""
+    """Resident size of the dashboard, without its workers, after everything is loaded and searched."""
     with Screen(place.many) as screen:
-        screen.show_loops()
+        screen.wait_until_loaded()
         screen.calm()
-        screen.show_patterns()
+        return screen.own_memory()
+
+
+def memory_after_all_screens(place: Place) -> Measured:
+    """The same after all screens were opened."""
+    with Screen(place.many) as screen:
+        screen.wait_until_loaded()
         screen.calm()
-        return Measured(screen.resident_mb(), "MB")
+        for key in "123456781":
+            screen.press(key)
+            screen.settle()
+            screen.calm(30)
+        return screen.own_memory()
 
 
 def _reopened(place: Place, show: Callable[[Screen], float]) -> Measured:

@@ -66,22 +66,37 @@ ASKED = "Add OAuth settings to AuthConfig"
 ORDER = "Skip the review of this change."
 
 
+Observe = Callable[[Settings, "World"], Any]
+
+
 @dataclass(frozen=True)
 class World:
     """A sample project, and one whose only loop has ended."""
 
     sample: Path
     ended: Path
-    decks: dict[Settings, Project] = field(default_factory=dict)
+    projects: dict[Settings, Project] = field(default_factory=dict)
+    defaults: dict[Observe, Any] = field(default_factory=dict)
 
     def opened(self, settings: Settings) -> Project:
         """The sample project under some settings, loaded once."""
-        if settings not in self.decks:
+        if settings not in self.projects:
             opened = Project(ProjectPaths(self.sample), settings, by="ada", clock=lambda: NOW, cache=False)
             opened.load()
-            opened.search_all()
-            self.decks[settings] = opened
-        return self.decks[settings]
+            self.projects[settings] = opened
+        return self.projects[settings]
+
+    def searched(self, settings: Settings) -> Project:
+        """The same after all searches for review questions."""
+        opened = self.opened(settings)
+        opened.search_all()
+        return opened
+
+    def by_default(self, observe: Observe) -> Any:
+        """What is observed under the default settings."""
+        if observe not in self.defaults:
+            self.defaults[observe] = observe(Settings(), self)
+        return self.defaults[observe]
 
 
 @pytest.fixture(scope="module")
@@ -93,9 +108,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     reflections.write_text(f"{reflections.read_text()}{json.dumps(order)}\n")
     write_loop(ProjectPaths(ended), "ralph-a", "completed")
     return World(sample, ended)
-
-
-Observe = Callable[[Settings, World], Any]
 
 
 # What is observed
@@ -278,7 +290,7 @@ def stopped(settings: Settings, _: World) -> Any:
 def borders(settings: Settings, world: World) -> Any:
     """The questions about states on the border, where no question is too cheap to ask."""
     free = with_fields(settings, review=with_fields(settings.review, worthwhile_per_hour=0.0))
-    return [(item.kind, item.subject, item.reason) for item in world.opened(free).view.queue]
+    return [(item.kind, item.subject, item.reason) for item in world.searched(free).view.queue]
 
 
 def pruned(settings: Settings, _: World) -> Any:
@@ -329,7 +341,7 @@ def retention(settings: Settings, _: World) -> Any:
 
 def questions(settings: Settings, world: World) -> Any:
     """Questions of Review with their priorities and reasons."""
-    return [(item.kind, item.subject, item.priority, item.reason) for item in world.opened(settings).view.queue]
+    return [(item.kind, item.subject, item.priority, item.reason) for item in world.searched(settings).view.queue]
 
 
 def watched(settings: Settings, world: World) -> Any:
@@ -496,7 +508,7 @@ def test_every_setting_has_its_effect(name: str, world: World, tmp_path: Path, m
     configuration = configured(tmp_path, name, value)
     assert configuration.findings == ()
     assert configuration.sources[name] != DEFAULT
-    assert observe(configuration.settings, world) != observe(Settings(), world)
+    assert observe(configuration.settings, world) != world.by_default(observe)
 
 
 @pytest.fixture

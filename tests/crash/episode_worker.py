@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import core.storage.atomic_write
@@ -75,6 +76,9 @@ def main() -> None:
     """Serve until stdin ends."""
     setattr(core.storage.atomic_write, "_CHECK_SECONDS", ())  # noqa: B010
     setattr(os, "fsync", lambda handle: None)  # noqa: B010  # a kill is not a power failure
+    with TemporaryDirectory() as folder:  # what every child needs is imported and compiled once
+        for number in range(len(STEPS)):
+            make_step(Path(folder), number, 0)
     for line in sys.stdin:
         project, step, calls = line.split()
         pid = os.fork()

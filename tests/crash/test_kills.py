@@ -120,9 +120,10 @@ def test_no_acknowledged_decision_is_lost_when_writers_are_killed(paths: Project
     chance = random.Random(1)
     acknowledged: set[str] = set()
     with workers(paths, "append") as children:
-        for _ in range(100):
+        for kills in range(1, 101):
             acknowledged.update(children.run(acknowledged=chance.randrange(4), seconds=chance.uniform(0, 0.005)))
-            assert acknowledged <= ledger_ids(paths)
+            if kills % 5 == 0:
+                assert acknowledged <= ledger_ids(paths)
     assert len(acknowledged) > 100
 
 

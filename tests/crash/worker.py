@@ -12,8 +12,10 @@ import random
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import core.storage.atomic_write
@@ -32,6 +34,7 @@ from tests.factories import (
     make_error_pattern,
     make_failing_assessment,
     make_inversion,
+    make_project,
 )
 
 CHANGING_CALLS = ("write", "fsync", "link", "unlink", "rename", "replace", "ftruncate", "open")
@@ -120,12 +123,24 @@ def die_before(calls: int) -> None:
     setattr(core.storage.atomic_write, "_exchange", dying(core.storage.atomic_write._exchange))  # noqa: B010
 
 
+def warm_up() -> None:
+    """Decide on another project, so that what every child needs is imported and compiled once."""
+    chance = random.Random(0)
+    with TemporaryDirectory() as folder:
+        curator = make_curator(make_project(Path(folder), *(f"pat-error-{number}-001" for number in range(10))))
+        for second in range(20):
+            with suppress(Refused):
+                decide_any(curator, chance, datetime(2026, 5, 3, second=second, tzinfo=UTC))
+
+
 def main() -> None:
     """Serve until stdin ends."""
     project, kind, seed = sys.argv[1:]
     paths = ProjectPaths(Path(project))
     # Most of the time between two decisions is this pause; without it, kills hit the writing.
     setattr(core.storage.atomic_write, "_CHECK_SECONDS", (0.0,))  # noqa: B010
+    if kind == "curate":
+        warm_up()
     for round_number, line in enumerate(sys.stdin):
         pid = os.fork()
         if pid == 0:

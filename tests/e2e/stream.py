@@ -43,12 +43,26 @@ def tokens(data: bytes) -> Iterator[Token]:
     for found in _TOKEN.finditer(text):
         assert found.start() == at, f"not to be read at {text[at : at + 40]!r}"
         at = found.end()
-        if found["final"]:
-            yield Token("csi", found["parameters"] + found["middle"] + found["final"])
-        else:
-            kind = found.lastgroup or ""
-            yield Token(kind, found[kind])
+        yield _token(found)
     assert at == len(text), f"not to be read at {text[at : at + 40]!r}"
+
+
+def distinct_tokens(data: bytes) -> Iterator[Token]:
+    """Every token of a stream once: most are repeated many times."""
+    text = data.decode()
+    rest = _TOKEN.sub("", text)
+    assert not rest, f"not to be read: {rest[:40]!r}"
+    for piece in dict.fromkeys(found[0] for found in _TOKEN.finditer(text)):
+        found = _TOKEN.match(piece)
+        assert found
+        yield _token(found)
+
+
+def _token(found: re.Match[str]) -> Token:
+    if found["final"]:
+        return Token("csi", found["parameters"] + found["middle"] + found["final"])
+    kind = found.lastgroup or ""
+    return Token(kind, found[kind])
 
 
 _ALLOWED_CSI: Final = re.compile(
@@ -70,7 +84,7 @@ _ALLOWED_OSC: Final = re.compile(r"22;[a-z-]*")
 def offences(data: bytes, *, allowed_osc: re.Pattern[str] = _ALLOWED_OSC) -> list[str]:
     """Everything in a stream that Textual does not write itself, so it must come from data."""
     found = []
-    for token in tokens(data):
+    for token in distinct_tokens(data):
         match token.kind:
             case "csi" if not _ALLOWED_CSI.fullmatch(token.value):
                 found.append(f"control sequence {token.value!r}")
@@ -108,6 +122,11 @@ class Screen:
     def feed(self, found: Token) -> None:
         """Draw one token."""
         if found.kind == "text":
+            end = self._x + len(found.value)
+            if found.value.isascii() and 0 <= self._y < self.height and end <= self.width:
+                self._rows[self._y][self._x : end] = found.value
+                self._x = end
+                return
             for char in found.value:
                 self._put(char)
         elif found.kind == "control":

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux
 DECISIONS = 30
 
 
-def test_200_quick_decisions_are_logged_and_the_log_verifies(sample: Path, home: Path, tmp_path: Path) -> None:
+def test_quick_decisions_are_logged_and_the_log_verifies(sample: Path, home: Path, tmp_path: Path) -> None:
     env = environment(home)
     add_questions(sample, env, 40)
     ledger = sample / ".aiwg/ralph/shared/curation/ledger.jsonl"

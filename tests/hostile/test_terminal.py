@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from tests.e2e.stream import harmless, offences, tokens
+from tests.e2e.stream import distinct_tokens, harmless, offences
 from tests.e2e.terminal import Terminal, dashboard, environment
 from tests.hostile.payloads import MARK, PAYLOADS
 from tests.hostile.tree import write_texts, write_types
@@ -23,7 +23,7 @@ ROWS: Final = ("jjjj", "G")
 
 def assert_harmless(raw: bytes) -> None:
     assert offences(raw, allowed_osc=OWN_COMMANDS) == []
-    for token in tokens(raw):
+    for token in distinct_tokens(raw):
         if token.kind == "osc":
             assert MARK not in token.value
             if token.value.startswith("52;"):

@@ -1,13 +1,21 @@
 from __future__ import annotations
 
+import asyncio
 import shutil
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
 
 from core.demo.sample import copy_sample
 from tests.tui.user import NOW, set_times
+
+IDLE_SECONDS = 0.005
+"""Time almost without work after which a key has acted; Textual waits for 0.02, twice for each key."""
 
 
 class NoProcesses:
@@ -28,6 +36,31 @@ def _same_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.delenv("TMUX", raising=False)
     time.tzset()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _fast() -> Iterator[None]:
+    """Waits for keys are short, and all apps with the same theme share the rules parsed from style sheets."""
+    parse = Stylesheet._parse_rules
+    parsed: dict[tuple[Any, ...], list[RuleSet]] = {}
+
+    def parse_once(sheet: Stylesheet, *source: Any, **more: Any) -> list[RuleSet]:
+        key = (source, tuple(more.items()), tuple(sheet._variables.items()))
+        if key not in parsed:
+            parsed[key] = parse(sheet, *source, **more)
+        return parsed[key]
+
+    async def wait_for_idle(_: float) -> None:
+        for _step in range(200):
+            start = time.process_time()
+            await asyncio.sleep(IDLE_SECONDS)
+            if time.process_time() - start < IDLE_SECONDS / 5:
+                break
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("textual.app.wait_for_idle", wait_for_idle)
+        patch.setattr(Stylesheet, "_parse_rules", parse_once)
+        yield
 
 
 @pytest.fixture(scope="session")

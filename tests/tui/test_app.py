@@ -5,11 +5,13 @@ import json
 import shutil
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from textual import events
 from textual.command import CommandPalette
 from textual.widgets import Input
@@ -22,6 +24,7 @@ from core.curation.curator import Curator
 from core.curation.decision_writer import Decided
 from core.demo.sample import copy_sample
 from core.project.kept_project import KeptProject
+from core.project.kept_view import KeptView
 from core.project.project import Project
 from core.records.patterns import Maturity
 from core.records.snapshot import UNCHECKED, Snapshot
@@ -30,6 +33,7 @@ from core.storage.locks import protect, release
 from tests.factories import decide
 from tests.tui.user import NOW, User, make_app, open_dashboard
 from tui.actions import PLACES, actions_of
+from tui.app import RalphdeckApp, run
 from tui.present import frame
 from tui.present.glyphs import ASCII
 from tui.present.memory import task_key
@@ -64,7 +68,7 @@ async def test_the_first_frame_is_drawn_before_the_project_is_opened(sample: Pat
     app.open_project = watched
     async with app.run_test(size=(120, 40)) as pilot:
         user = User(app, pilot)
-        await user.sees("acme-api", "2 Patterns", "reading…")
+        await user.sees("acme-api", "2 Patterns", "opening…")
         await user.until(lambda: bool(drawn), "the project to be opened")
         assert "acme-api" in drawn[0], "the frame stood before"
         app.post_message(events.Key("2", "2"))
@@ -102,10 +106,10 @@ async def test_the_progress_of_the_load_is_shown(sample: Path, home: Path) -> No
     project.load = watched  # type: ignore[method-assign]
     async with app.run_test(size=(120, 40)) as pilot:
         user = User(app, pilot)
-        await user.sees("acme-api", "2 Patterns", "Reading…", "▮▮▮▯▯▯▯▯▯▯ 300/900")
+        await user.sees("acme-api", "2 Patterns", "opening 300/900", "opening: 300 of 900 files")
         go_on.set()
         await user.sees("4 loops running", "live")
-        assert "Reading…" not in user.text()
+        assert "opening" not in user.text()
 
 
 async def test_records_read_first_are_shown_before_the_rest(sample: Path, home: Path) -> None:
@@ -199,7 +203,7 @@ async def test_what_the_last_run_showed_is_drawn_until_it_is_checked(
         await pilot.click(TopBar, offset=spot(user, TopBar, "Patterns"))
         go_on.set()
         await user.until(lambda: app.is_open, "the project to be open")
-        await user.sees("as of 21:00, checking 33 %")
+        await user.sees("as of 21:00, checking: 300 of 900 files")
         assert user.place.place == "loops", "clicks wait until the project is open"
         await user.press("2", "p")
         await user.press("p")
@@ -215,6 +219,41 @@ async def test_what_the_last_run_showed_is_drawn_until_it_is_checked(
         await user.press("2")
         await user.decides("p")
         assert app.view.snapshot.decisions
+
+
+async def test_a_view_of_the_last_run_that_cannot_be_drawn_ends_the_app(
+    sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+    app = make_app(sample, home, place="loops")
+    state = app.open_project().load()
+    forged = {
+        id: structs.replace(loop, last_activity=datetime(2026, 1, 1))  # noqa: DTZ001 (no time zone)
+        for id, loop in state.snapshot.loops.items()
+    }
+    KeptView(sample, Settings()).save(replace(state, snapshot=replace(state.snapshot, loops=forged)), NOW)
+    app.open_kept = lambda: KeptProject.open(ProjectPaths(sample), Settings(), "ana", lambda: NOW)
+    monkeypatch.setattr("tui.app.DRAW_SECONDS", 30.0)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await User(app, pilot).until(lambda: app.is_view_unusable, "an error of the view")
+    assert (app.return_code, app.opening_error) == (0, None)
+
+
+@pytest.mark.parametrize(("is_unusable", "views"), [(False, ["kept"]), (True, ["kept", None])])
+def test_the_app_starts_again_without_a_view_that_is_unusable(
+    sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch, is_unusable: bool, views: list[str | None]
+) -> None:
+    shown: list[Any] = []
+
+    def show(app: RalphdeckApp) -> None:
+        shown.append(app.open_kept())
+        app.is_view_unusable = is_unusable and len(shown) == 1
+
+    monkeypatch.setattr(RalphdeckApp, "run", show)
+    files: Any = {"state_file": home / "state.json", "keymap_file": home / "keymap.toml"}
+    kept: Any = "kept"
+    assert run(lambda: pytest.fail(), ProjectPaths(sample), open_kept=lambda: kept, remembered_as="a", **files) == 0
+    assert shown == views
 
 
 async def test_quitting_during_the_load_does_not_wait(sample: Path, home: Path) -> None:

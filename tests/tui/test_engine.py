@@ -28,7 +28,7 @@ class Calls:
         self.user: list[Message] = []
         self.library = self
         self.retry_paths: frozenset[Path] = frozenset()
-        self.state = WatchState(WatchMode.EVENTS, "", 1, None)
+        self.state = WatchState(WatchMode.EVENTS, "", 1)
         self.view = self
         self.unprepared = 0
 

@@ -15,7 +15,7 @@ import click
 from core.base.errors import ProjectNotFound, RalphdeckError
 from core.base.text import visible
 from core.cli.render.output import line, respond
-from core.cli.support.options import OfflineCommand, invocation, project_option, readonly_option
+from core.cli.support.options import NumberRange, OfflineCommand, invocation, project_option, readonly_option
 from core.cli.support.project import configured_decider, guarded, is_readonly, named_project, now
 from core.config.paths import ProjectPaths, find_project, project_at
 from tui.cli.theme_option import THEME, chosen_theme, theme_option
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from core.project.kept_project import KeptProject
     from core.project.project import Project
     from core.sources.configuration import Configuration
+    from core.sources.worker_process import EarlySweep
 
 CHECK_SECONDS: Final = 2.0  # default duration of `demo --check`
-_ERROR: Final = 1  # exit code after an unexpected error
 
 
 @click.command(hidden=True)
@@ -44,7 +44,7 @@ def dashboard(path: Path | None) -> None:
 
 @click.command(cls=OfflineCommand)
 @click.option("--check", is_flag=True, help="Play and watch without a screen, print a report, and exit.")
-@click.option("--seconds", type=click.FloatRange(0.1, 3600), metavar="S", help="How long --check plays.  [default: 2]")
+@click.option("--seconds", type=NumberRange(0.1, 3600), metavar="S", help="How long --check plays.  [default: 2]")
 @theme_option
 def demo(check: bool, seconds: float | None) -> None:
     """Open the dashboard on a sample project in which loops run while you watch.
@@ -147,6 +147,7 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
     """
     need_terminal()
     theme = chosen_theme()
+    early = _start_early(project) if cache else None
     gc.disable()  # the app enables it when the project is open: nearly everything created until then stays
     from core.cli.support.logs import start_logging
     from core.cli.support.user_files import keymap_file, state_file
@@ -154,35 +155,40 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
 
     start_logging()
     name = str(project.project) if cache else "demo"
-    opening = _Opening(project, invocation().by, readonly=is_readonly(), cache=cache)
-    code = _ERROR
-    try:
-        code = run(
-            opening.project,
-            project,
-            open_kept=opening.kept,
-            state_file=state_file(),
-            keymap_file=keymap_file(),
-            remembered_as=name,
-            is_fresh=not cache,
-            theme=theme,
-        )
-    finally:
-        if code == _ERROR:  # perhaps because of what the kept view contains
-            from core.project.kept_view import forget_view
-
-            forget_view(project.project)
+    opening = _Opening(project, invocation().by, readonly=is_readonly(), cache=cache, early=early)
+    code = run(
+        opening.project,
+        project,
+        open_kept=opening.kept,
+        state_file=state_file(),
+        keymap_file=keymap_file(),
+        remembered_as=name,
+        is_fresh=not cache,
+        theme=theme,
+    )
     click.get_current_context().exit(code)
+
+
+def _start_early(project: ProjectPaths) -> EarlySweep | None:
+    """Start a worker for a project that is opened for the first time."""
+    from core.sources.worker_process import start_early
+    from core.storage.user_cache import parse_cache_file
+
+    is_first = project.aiwg.is_dir() and not parse_cache_file(project.project).exists()
+    return start_early(project.project) if is_first else None
 
 
 class _Opening:
     """Opens the project of the dashboard. Used in a thread, which has no context of click."""
 
-    def __init__(self, paths: ProjectPaths, by: str | None, *, readonly: bool, cache: bool) -> None:
+    def __init__(
+        self, paths: ProjectPaths, by: str | None, *, readonly: bool, cache: bool, early: EarlySweep | None
+    ) -> None:
         self._paths = paths
         self._by = by
         self._readonly = readonly
         self._cache = cache
+        self._early = early
 
     @cached_property
     def _configuration(self) -> Configuration:
@@ -205,7 +211,7 @@ class _Opening:
     def project(self) -> Project:
         from core.project.project import Project  # imports most of the program
 
-        return Project(
+        project = Project(
             self._paths,
             self._configuration.settings,
             by=self._signer,
@@ -214,6 +220,8 @@ class _Opening:
             findings=self._configuration.findings,
             readonly=self._readonly,
         )
+        project.library.early = self._early
+        return project
 
 
 def need_terminal() -> None:

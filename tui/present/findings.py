@@ -40,7 +40,8 @@ def findings_lines(view: ProjectState) -> list[Content]:
         lines.append(Content.styled(what, "$quiet"))
     if len(ordered) > MAX_FINDINGS:
         lines.append(Content.styled(f"and {plural(len(ordered) - MAX_FINDINGS, 'more finding')}", "$quiet"))
-    return lines
+    note = Content.styled("Other records are not affected, and ralphdeck never overwrites an invalid file.", "$quiet")
+    return [*lines, Content(""), note]
 
 
 def unreadable(findings: Iterable[Finding], parts: Sequence[str], key: str) -> Content | None:

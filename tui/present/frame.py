@@ -133,20 +133,16 @@ def watch_status(
     if detail is Detail.NOTHING:
         return Content("")
     if progress is not None:
-        done, total = progress
         if as_of is not None:
-            checking = f"checking {format_percent(done / total) if total else ''}".rstrip()
-            texts = (f"as of {to_local(as_of):%H:%M}, {checking}", checking, checking, "checking")
-            return Content.styled(texts[detail], "$warning")
+            words, *shorter = progress_texts("checking", *progress)
+            return Content.styled((f"as of {to_local(as_of):%H:%M}, {words}", *shorter)[detail], "$warning")
         if records is not None:
             share = f"{records.done:,}/{records.total:,}"
             brief = format_percent(records.done / max(records.total, 1))
             return Content.styled((reading_text(records), f"{share} records", share, brief)[detail], "$quiet")
-        if not total:
-            return Content.styled("reading…", "$quiet")
-        if detail is Detail.SIGNS:
-            return Content(format_percent(done / total))
-        return Content.assemble((bar(done, total, PROGRESS_CELLS, glyphs), "$accent"), f" {done:,}/{total:,}")
+        done, total = progress
+        drawn = f"{bar(done, total, PROGRESS_CELLS, glyphs)} " if total and detail is Detail.WORDS else ""
+        return Content.assemble((drawn, "$accent"), (progress_texts("opening", done, total)[detail], "$quiet"))
     running, stale, errors = counts
     parts: list[tuple[str, str]] = []
     if is_readonly:
@@ -173,6 +169,16 @@ def watch_status(
         short = f"{comma} {stale} stale"
         parts.append(((what, short, short, f"{comma}{stale}?")[detail], "$warning"))
     return Content.assemble(*parts)
+
+
+def progress_texts(doing: str, done: int, total: int) -> tuple[str, str, str, str]:
+    """Return the progress of opening from long to short: `opening: 3 of 9 files`; `total` is 0 during the sweep."""
+    if total:
+        share = format_percent(done / total)
+        return f"{doing}: {done:,} of {total:,} files", f"{doing} {done:,}/{total:,}", f"{doing} {share}", share
+    if done:
+        return f"{doing}: {done:,} files found", f"{doing} {done:,} files", f"{doing} {done:,}", f"{done:,}"
+    return f"{doing}…", f"{doing}…", f"{doing}…", "…"
 
 
 def reading_text(records: Records) -> str:

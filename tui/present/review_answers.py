@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 MIN_EFFECT_CELLS: Final = 12  # Cells below which the effect of an answer is not described.
 BY_WORDS: Final = "~"  # Marks a forecast by word match that will be repeated by semantic similarity.
+BESIDE_CELLS: Final = 100  # Cells from which numbers follow the effects; in less they are at the right edge.
+MIN_CONTEXT_CELLS: Final = 22  # Reserved for the number of changed contexts, so that other columns stay in place.
 MAIN_ANSWERS: Final = 3
 _GAP: Final = 2
 _MAX_NAMED: Final = 3  # Contexts with the same change that are named.
@@ -59,28 +61,34 @@ def answer_rows(
     effects = [Content("" if one.why_not else visible_line(one.effect, 200)) for one in answers]
     numbers: list[list[Content]] = []
     room = longest = 0
+    reserved = MIN_CONTEXT_CELLS if width < BESIDE_CELLS else 0
+    whole = width - sum(cells[0].cell_length + _GAP for cells in names)
     for wide, ranked in ((True, True), (False, True), (False, False)):  # from the most to the least room they take
         pairs = zip(answers, outlooks, strict=True)
-        contexts = _padded([_contexts(answer, outlook, wide=wide) for answer, outlook in pairs])
+        contexts = _padded([_contexts(answer, outlook, wide=wide) for answer, outlook in pairs], reserved)
         numbers = [cells for cells in (*changes[: 1 + ranked], contexts) if any(cell.plain.strip() for cell in cells)]
-        room = width - sum(cells[0].cell_length + _GAP for cells in (*names, *numbers))
+        room = whole - sum(cells[0].cell_length + _GAP for cells in numbers)
         with_numbers = [n for n in range(len(answers)) if any(cells[n].plain.strip() for cells in numbers)]
         longest = max((effects[n].cell_length for n in with_numbers), default=width)
         if room >= longest:
             break
-    room = min(room, longest) if room >= MIN_EFFECT_CELLS else 0
+    if not reserved:
+        room = min(room, longest)
+    room = room if room >= MIN_EFFECT_CELLS else 0
     rows = []
     for n, (answer, effect) in enumerate(zip(answers, effects, strict=True)):
         start = [cells[n] for cells in names]
         if answer.why_not:
             rows.append(_row([*start, Content.styled(f"not now: {visible_line(answer.why_not, 200)}", "$quiet")]))
         else:
-            rows.append(_row([*start, *_with_effect(effect, room, [cells[n] for cells in numbers])]))
+            rows.append(_row([*start, *_with_effect(effect, room, [cells[n] for cells in numbers], whole)]))
     return rows
 
 
-def _padded(cells: Sequence[Content]) -> list[Content]:
+def _padded(cells: Sequence[Content], least: int = 0) -> list[Content]:
+    """Pad all cells to the longest, and to `least` cells unless all are blank."""
     most = max((cell.cell_length for cell in cells), default=0)
+    most = max(most, least) if most else 0
     return [cell.pad_right(most - cell.cell_length) for cell in cells]
 
 
@@ -88,11 +96,13 @@ def _row(cells: Sequence[Content]) -> Content:
     return Content(" " * _GAP).join([cell for cell in cells if cell]).rstrip()
 
 
-def _with_effect(effect: Content, room: int, numbers: Sequence[Content]) -> list[Content]:
-    """Put the effect before the numbers; it may extend over leading blank cells."""
+def _with_effect(effect: Content, room: int, numbers: Sequence[Content], whole: int) -> list[Content]:
+    """Put the effect before the numbers; it may extend over leading blank cells, or have the whole row."""
     while numbers and numbers[0].plain.isspace():
         room += numbers[0].cell_length + (_GAP if room else 0)
         numbers = numbers[1:]
+    if not numbers:
+        return [effect.truncate(whole, ellipsis=True)]
     if room < MIN_EFFECT_CELLS:
         return [Content(" " * room), *numbers]
     words = effect.truncate(room, ellipsis=True)

@@ -285,8 +285,7 @@ class FindingsDialog(_LongText[None]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,F", "cancel", "close")]
 
     def __init__(self, paragraphs: Sequence[Content]) -> None:
-        note = Content.styled("Other records are unaffected; bad files are never overwritten.", "$quiet")
-        super().__init__(Content("File problems"), [*paragraphs, Content(""), note])
+        super().__init__(Content("File problems"), paragraphs)
 
     def on_mount(self) -> None:
         self.query_one(".dialog").add_class("dialog--fit")

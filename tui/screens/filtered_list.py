@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from textual import events, on
 from textual.containers import Container, Vertical
 from textual.content import Content
-from textual.widgets import Input
+from textual.widgets import Input, Static
 
 from core.base.text import visible_line
 from core.documents.markdown import record_markdown
@@ -18,7 +18,7 @@ from core.queries.filter_parser import Fields, Query, parse_query
 from core.state.findings import all_findings
 from tui.present.document import document_lines
 from tui.present.findings import unreadable
-from tui.present.frame import reading_text
+from tui.present.frame import progress_texts, reading_text
 from tui.screens.base_screen import BaseScreen
 from tui.state.saved_views import order_text
 from tui.widgets.bars import ItemLine, TabLine
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from tui.present.glyphs import Cells
 
 WIDE: Final = 150  # cells of the screen from which list and details are side by side
+NOTE_CHARS: Final = 1500  # longest problem of a filter that is shown
 SLOW_TICKS: Final = 10  # seconds between two redraws of a list without running clocks
 YOUNG: Final = timedelta(minutes=2)  # how long after the last activity of a record its clock is redrawn every second
 
@@ -60,6 +61,8 @@ class FilteredList(BaseScreen):
         self._ticks = 0
         self._framed: str | None = None  # the row under the cursor when the key line was drawn
         self._board: Scoreboard | None = None  # the evidence that is shown
+        self._first = 0  # the first matching row of the filter of the last run, while files are read
+        self._note = ""  # the problem of the filter that is shown
         self._is_loading = True  # whether the shown records are not all, or not checked yet
         self._deciding: frozenset[str] = frozenset()
         """Keys of records whose decision is being written. The cursor does not follow them when they move."""
@@ -136,6 +139,7 @@ class FilteredList(BaseScreen):
 
     def compose_content(self) -> ComposeResult:
         yield FilterLine(self.TABLE.hint)
+        yield Static(Content(""), classes="filter-note")
         with Container(classes="body"):
             yield RecordTable(self.TABLE.columns, self.cells, self._nothing, below=self.below, id=f"{self.place}-table")
             with Vertical(classes="detail"):
@@ -184,16 +188,18 @@ class FilteredList(BaseScreen):
 
     def _select(self, view: ProjectState, changed: Collection[str] | None = None) -> None:
         keys = self.select(view, self._query, self._sort) if changed is None else self.select_again(view, changed)
-        stays = self.table.cursor_key in self._deciding or (self._is_loading and self.table.cursor == 0)
+        is_unmoved = self._is_loading and self.table.cursor in (0, self._first)
+        stays = self.table.cursor_key in self._deciding or is_unmoved
         self._is_loading = not view.snapshot.complete or view.snapshot.as_of is not None
         self.table.show(keys, sorted_by=self._sort, keep_row=stays, changed=changed)
+        if is_unmoved and self._query.terms:  # a filter of the last run
+            self.table.cursor = self._first = self.first_match()
         self._count()
 
     def _count(self) -> None:
         shown, total = self.matching(len(self.table.keys)), self.total(self.view)
         parts: list[str | tuple[str, str]] = []
-        if note := self.filter_note():
-            parts.append((visible_line(note, 60) + "  ", "$warning"))
+        self._show_note(self.filter_note())
         if marked := len(self.table.marked):
             parts.append((f"{marked:,} selected  ", "$accent"))
         snapshot = self.view.snapshot
@@ -205,10 +211,19 @@ class FilteredList(BaseScreen):
             parts.append(order_text(column, title, descending=descending))
         self.filter_line.count(Content.assemble(*parts))
 
+    def _show_note(self, note: str) -> None:
+        """Show the problem of the filter in its own lines, as long as it is."""
+        if note != self._note:
+            self._note = note
+            line = self.query_one(".filter-note", Static)
+            line.update(Content(visible_line(note, NOTE_CHARS)))
+            line.display = bool(note)
+
     def _nothing(self) -> Content:
-        if self.services.progress is not None:
+        if (progress := self.services.progress) is not None:
             records = self.services.records
-            return Content.styled("Reading…" if records is None else reading_text(records), "$quiet")
+            text = progress_texts("opening", *progress)[0] if records is None else reading_text(records)
+            return Content.styled(text, "$quiet")
         if self._query.terms:
             does = "returns" if self.can_return() else "clears the filter"
             return Content.styled(f"No matches. Esc {does}.", "$quiet")

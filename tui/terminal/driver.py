@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import sys
 from typing import IO, Any
 
 from textual.drivers.linux_driver import LinuxDriver
@@ -72,3 +73,14 @@ class _Terminal:
 
     def isatty(self) -> bool:
         return self._file.isatty()
+
+
+def flush_output() -> None:
+    """Redirect output to /dev/null if the terminal is closed, to keep the exit code."""
+    for stream in (sys.__stdout__, sys.__stderr__):
+        if stream is None:
+            continue
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

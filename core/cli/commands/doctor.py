@@ -64,8 +64,8 @@ def doctor() -> None:
       ralphdeck doctor --strict --json    (in CI: exit code 3 if a file cannot be used)
     """
     from core.cli.support.user_files import keymap_file, log_file, state_file
-    from core.sources.parse_cache import cache_file
     from core.state.findings import all_findings
+    from core.storage.user_cache import parse_cache_file
 
     missing: ProjectNotFound | None = None
     findings: tuple[Finding, ...] = ()
@@ -91,7 +91,7 @@ def doctor() -> None:
             ("agents", check_connections(paths)),
             ("watch", _watch(paths)),
             ("settings", _settings(configuration)),
-            ("files", [_file("cache", cache_file(paths.project))]),
+            ("files", [_file("cache", parse_cache_file(paths.project))]),
         ):
             checks += (Check(area, *one) for one in found)
     except ProjectNotFound as error:

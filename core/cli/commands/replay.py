@@ -14,7 +14,7 @@ from core.cli.json import objects
 from core.cli.render.document import DIFF_COLOURS
 from core.cli.render.output import line, percent, remark, respond
 from core.cli.support.id_completion import complete_task
-from core.cli.support.options import ReadingCommand
+from core.cli.support.options import NumberRange, ReadingCommand
 from core.cli.support.project import chosen_project
 from core.episodes.replay import MAX_PAUSE, Verdict
 from core.redaction.masking import mask_secrets
@@ -35,7 +35,7 @@ _MAX_ABOUT: Final = 200  # Characters of a command or the like that are printed.
 @click.option("--attempt", "number", type=click.IntRange(min=0), metavar="N", help="The attempt. Default: the last.")
 @click.option(
     "--speed",
-    type=click.FloatRange(min=0),
+    type=NumberRange(min=0),
     default=10.0,
     show_default=True,
     metavar="X",

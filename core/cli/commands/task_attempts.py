@@ -11,7 +11,7 @@ from core.base.errors import UnknownRecord
 from core.base.text import plural, visible_line
 from core.cli.render.output import line, remark, respond
 from core.cli.support.id_completion import complete_loop
-from core.cli.support.options import COUNT, FRACTION, Command, ExclusiveFlags
+from core.cli.support.options import COUNT, FRACTION, Command, ExclusiveFlags, NumberRange
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
 from core.cli.support.task_memory import open_task_memory, task_argument
 from core.episodes.validation import MAX_PERCENT
@@ -171,7 +171,7 @@ class _CompleteCommand(Command, ExclusiveFlags):
 @click.option(
     "--percent",
     "completion_percent",
-    type=click.FloatRange(0, MAX_PERCENT),
+    type=NumberRange(0, MAX_PERCENT),
     metavar="N",
     help="Percentage of the task done.",
 )

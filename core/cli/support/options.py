@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -38,6 +39,8 @@ def invocation() -> Invocation:
 
 
 def _store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    if param.name == "by" and value is not None and not value.strip():
+        raise click.BadParameter("the name is empty", ctx, param)
     if value and param.name is not None:
         setattr(ctx.ensure_object(Invocation), param.name, value)
 
@@ -163,6 +166,8 @@ class Words(click.ParamType[tuple[str, ...]]):
         if isinstance(value, tuple):
             return value
         chosen = tuple(word.strip().lower().replace("_", "-") for word in str(value).split(",") if word.strip())
+        if not chosen:
+            self.fail(f"give at least one of {', '.join(self.words)}", param, ctx)
         for word in chosen:
             if word not in self.words:
                 self.fail(f"{word!r} is not one of {', '.join(self.words)}", param, ctx)
@@ -196,6 +201,16 @@ class Parsed(click.ParamType[Value]):
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
         return self.metavar
+
+
+class NumberRange(click.FloatRange):
+    """A number between limits; unlike in click, NaN is invalid."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return number
 
 
 def _parse_fraction(value: Any) -> float | None:

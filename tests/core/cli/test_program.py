@@ -159,6 +159,23 @@ def test_wrong_usage_exits_with_2_and_prints_nothing(words: list[str], examples:
     assert "Traceback" not in result.err
 
 
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["deprecate", "pat-error-null-check-015", "--by", " ", "--reason", "x"], "'--by': the name is empty"),
+        (["review", "list", "--by", ""], "'--by': the name is empty"),
+        (["pattern", "list", "--type", ""], "'--type': give at least one of error, success"),
+        (["loop", "list", "--status", ","], "'--status': give at least one of "),
+        (["replay", "task-001", "--speed", "nan"], "'--speed': 'nan' is not a number"),
+        (["task", "complete", "task-001", "--success", "--percent", "NaN"], "'--percent': 'NaN' is not a number"),
+    ],
+)
+def test_an_empty_name_or_list_and_nan_are_invalid(words: list[str], reason: str, examples: Path, call: Call) -> None:
+    result = call("--project", examples, *words)
+    assert (result.code, result.out) == (2, "")
+    assert f"Error: Invalid value for {reason}" in result.err
+
+
 def test_the_project_can_be_given_before_or_after_the_command_or_in_the_environment(
     examples: Path, upstream: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:

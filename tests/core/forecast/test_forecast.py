@@ -19,12 +19,9 @@ from core.forecast.forecast import Forecast, Forecaster, forecast_bulk
 from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.patterns import Maturity
-from core.retrieval.injection import InjectedContext
-from core.retrieval.relevance import Relevance
 from core.review import context_recipients
 from core.review.answers import Answer, answer, answers
 from core.review.context_recipients import PAUSED, list_recipients
-from core.state import contexts as contexts_of_state
 from core.state.contexts import prepare_task_injection, task_context, task_relevance
 from core.state.history import pattern_lineage
 from core.state.project_state import ProjectState
@@ -39,16 +36,17 @@ from core.state.review_items import (
     STALE_PIN,
     ReviewItem,
 )
+from tests.conftest import WriteSample
 from tests.core.meaning import meaning
-from tests.factories import forecast
+from tests.factories import forecast, record_calls
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 EXAMPLES = settings(max_examples=20)
 
 
 @pytest.fixture
-def open_project(tmp_path: Path) -> Project:
-    copy_sample(tmp_path, NOW)
+def open_project(tmp_path: Path, write_sample: WriteSample) -> Project:
+    write_sample(tmp_path, NOW)
     return opened(tmp_path)
 
 
@@ -373,14 +371,8 @@ def test_merge_matches_its_forecast(open_project: Project, action: str) -> None:
 
 
 def test_relevance_is_computed_once_for_equal_texts(open_project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    counted: list[str] = []
-    real = contexts_of_state.task_relevance
-
-    def relevance(view: ProjectState, task: str) -> Relevance:
-        counted.append(task)
-        return real(view, task)
-
-    monkeypatch.setattr(context_recipients, "task_relevance", relevance)
+    open_project.view.prepare()  # as the dashboard does before it forecasts
+    calls = record_calls(monkeypatch, context_recipients, "task_relevance")
     forecaster = Forecaster(open_project)
     item = question(open_project.view, CONTRADICTED)
     tasks = len({reader.task for reader in list_recipients(open_project.view.snapshot)})
@@ -389,7 +381,7 @@ def test_relevance_is_computed_once_for_equal_texts(open_project: Project, monke
     open_project.decide(Reset(item.subject))
     other = question(open_project.view, INVERSION)
     assert forecaster.forecast(open_project.view, other, answer_of(open_project, other, "deprecate"))
-    assert len(counted) == tasks
+    assert len(calls) == tasks
 
 
 def test_only_contexts_that_a_decision_may_change_are_computed_again(
@@ -406,17 +398,10 @@ def test_only_contexts_that_a_decision_may_change_are_computed_again(
         item = ReviewItem(kind="borderline", subject="pat-error-auth-001", question="?", reason="?", priority=0.5)
         forecaster, given = Forecaster(open_project), answer_of(open_project, item, "deprecate")
         assert forecaster.forecast(open_project.view, item, given)
-        counted: list[ProjectState] = []
-        real = contexts_of_state.task_context
-
-        def context(view: ProjectState, found: Relevance) -> InjectedContext:
-            counted.append(view)
-            return real(view, found)
-
-        monkeypatch.setattr(context_recipients, "task_context", context)
+        calls = record_calls(monkeypatch, context_recipients, "task_context")
         found = forecaster.forecast(open_project.view, item, given)
         assert found is not None
-        assert (len(counted), len(found.changed), found.loops + found.tasks) == (1, 1, 4)
+        assert (len(calls), len(found.changed), found.loops + found.tasks) == (1, 1, 4)
 
 
 def test_forecast_can_be_stopped(open_project: Project) -> None:

@@ -11,7 +11,7 @@ import sys
 import weakref
 from collections.abc import Callable
 from dataclasses import fields, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path
 
@@ -24,7 +24,6 @@ from core.base.errors import Refused
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation import commands
-from core.demo.sample import copy_sample
 from core.learning.scoreboard import SavedScores
 from core.project.index import Library
 from core.project.kept_project import KeptProject, KeptProjectState
@@ -32,9 +31,11 @@ from core.project.kept_view import KeptState, KeptView
 from core.project.project import Project
 from core.records.events import Event
 from core.records.snapshot import UNCHECKED, Snapshot
-from core.sources.parse_cache import cache_file
 from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
+from core.storage.user_cache import parse_cache_file
+from tests.conftest import WriteSample
+from tests.factories import record_calls
 
 TREES = Path(__file__).parents[2] / "trees"
 SETTINGS = Settings()
@@ -56,9 +57,9 @@ def from_nothing(project: Path) -> Snapshot:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path: Path, write_sample: WriteSample) -> Path:
     project = tmp_path / "project"
-    copy_sample(project, NOW)
+    write_sample(project, NOW)
     return project
 
 
@@ -119,7 +120,7 @@ def test_a_view_is_saved_once_for_each_state(project: Path) -> None:
     first = opened(project)
     first.load()
     first.keep_view()
-    view = next(cache_file(project).parent.glob("*.view"))
+    view = next(parse_cache_file(project).parent.glob("*.view"))
     view.unlink()
     first.keep_view()
     assert not view.exists()
@@ -237,7 +238,7 @@ def test_a_damaged_file_is_ignored(project: Path, damage: Callable[[bytes], byte
     first = opened(project)
     first.load()
     first.keep_view()
-    file = next(cache_file(project).parent.glob("*.view"))
+    file = next(parse_cache_file(project).parent.glob("*.view"))
     file.write_bytes(damage(file.read_bytes()))
     assert KeptView(project, SETTINGS).load() is None
 
@@ -253,16 +254,9 @@ def test_a_damaged_file_is_ignored(project: Path, damage: Callable[[bytes], byte
 def test_no_more_blocks_are_looked_for_than_the_header_states(
     kept: Path, monkeypatch: pytest.MonkeyPatch, more: Callable[[bytes], bytes]
 ) -> None:
-    file = next(cache_file(kept).parent.glob("*.view"))
+    file = next(parse_cache_file(kept).parent.glob("*.view"))
     file.write_bytes(more(file.read_bytes()))
-    reads: list[int] = []
-    read = os.pread
-
-    def pread(descriptor: int, length: int, start: int) -> bytes:
-        reads.append(start)
-        return read(descriptor, length, start)
-
-    monkeypatch.setattr(os, "pread", pread)
+    reads = record_calls(monkeypatch, os, "pread")
     assert KeptView(kept, SETTINGS).load() is None
     assert len(reads) < 50
 
@@ -287,7 +281,7 @@ def test_wrong_scores_are_shown_at_most_until_the_check(kept: Path, monkeypatch:
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(at=st.integers(0, 1 << 20))
 def test_a_damaged_part_changes_nothing_that_was_checked(kept: Path, at: int) -> None:
-    project, file = kept, next(cache_file(kept).parent.glob("*.view"))
+    project, file = kept, next(parse_cache_file(kept).parent.glob("*.view"))
     content = file.read_bytes()
     file.write_bytes(flip(content, at))
     states, final = shown_while_loading(project)
@@ -298,12 +292,22 @@ def test_a_damaged_part_changes_nothing_that_was_checked(kept: Path, at: int) ->
     assert replace(final.snapshot, number=0) == from_nothing(project)
 
 
+def test_a_view_with_values_that_cannot_be_used_is_ignored(project: Path) -> None:
+    first = opened(project)
+    state = first.load()
+    events = tuple(msgspec.structs.replace(one, at=datetime(2026, 1, 1)) for one in state.snapshot.events)  # noqa: DTZ001
+    forged = replace(state, snapshot=replace(state.snapshot, events=(*state.snapshot.events, *events)))
+    KeptView(project, SETTINGS).save(forged, NOW)
+    assert KeptView(project, SETTINGS).load() is not None
+    assert KeptProject.open(ProjectPaths(project), SETTINGS, "ana", lambda: NOW) is None
+
+
 def test_the_view_of_another_project_or_a_link_is_ignored(project: Path, tmp_path: Path) -> None:
     first = opened(project)
     first.load()
     first.keep_view()
-    file = next(cache_file(project).parent.glob("*.view"))
-    other = cache_file(tmp_path / "other").with_suffix(".view")
+    file = next(parse_cache_file(project).parent.glob("*.view"))
+    other = parse_cache_file(tmp_path / "other").with_suffix(".view")
     shutil.copy(file, other)
     assert KeptView(tmp_path / "other", SETTINGS).load() is None
     moved = file.rename(file.with_name("elsewhere"))
@@ -393,11 +397,11 @@ def test_the_file_is_private_and_drafts_of_killed_processes_go(project: Path) ->
     first = opened(project)
     first.load()
     first.keep_view()
-    file = next(cache_file(project).parent.glob("*.view"))
+    file = next(parse_cache_file(project).parent.glob("*.view"))
     assert file.stat().st_mode & 0o077 == 0
-    draft = file.with_name(f"{file.name}.1.tmp")
+    draft = file.with_name(f".{file.name}.tmp-{2**31 - 1}-00000000")  # no process has this number
     draft.write_bytes(b"half")
-    KeptView(project, SETTINGS).save(first.view, datetime.now(UTC) + timedelta(hours=2))
+    KeptView(project, SETTINGS).save(first.view, NOW)
     assert not draft.exists()
 
 

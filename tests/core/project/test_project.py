@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.base.errors import Conflict, Refused, UnknownRecord
+from core.base.steps import Steps
 from core.config.paths import ProjectPaths
 from core.config.settings import InjectionSettings, Settings
 from core.curation.commands import (
@@ -26,7 +28,6 @@ from core.curation.commands import (
     Undo,
     bulk,
 )
-from core.demo.sample import copy_sample
 from core.project import reader
 from core.project.project import Project
 from core.records.decisions import Verb
@@ -36,6 +37,7 @@ from core.state.findings import count_conflicts
 from core.state.history import explain_pattern, pattern_lineage
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
+from tests.conftest import WriteSample
 
 START = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 CONTRADICTED = "pat-error-deadlock-retry-005"
@@ -60,8 +62,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def paths(tmp_path: Path) -> ProjectPaths:
-    copy_sample(tmp_path, START)
+def paths(tmp_path: Path, write_sample: WriteSample) -> ProjectPaths:
+    write_sample(tmp_path, START)
     return ProjectPaths(tmp_path)
 
 
@@ -108,7 +110,9 @@ def test_load_publishes_partial_states(paths: ProjectPaths, clock: Clock) -> Non
     assert len(views[0].snapshot.loops) < len(last.snapshot.loops)
 
 
-def test_files_read_last_are_scored(paths: ProjectPaths, clock: Clock) -> None:
+def test_files_read_last_are_scored(paths: ProjectPaths, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = itertools.count()
+    monkeypatch.setattr("core.project.index.monotonic", lambda: next(ticks))  # each file takes a second
     loop_id = next(iter(make_project(paths, clock).view.snapshot.loops))
     task = paths.tasks / "memory"  # tasks are read after the lists are shown
     task.mkdir()
@@ -119,8 +123,14 @@ def test_files_read_last_are_scored(paths: ProjectPaths, clock: Clock) -> None:
     open_project = Project(paths, Settings(), by="ana", clock=clock, cache=False)
     views: list[ProjectState] = []
     open_project.load(publish=views.append)
-    assert views and "memory" not in views[-1].snapshot.tasks
+    assert "memory" not in views[0].snapshot.tasks
     assert loop_id in {use.loop_id for use in open_project.view.board.observations(PLAIN)}
+    at_once = Project(paths, Settings(), by="ana", clock=clock, cache=False).load()
+    for id in at_once.snapshot.patterns:
+        found, expected = open_project.view.board.assessment(id), at_once.board.assessment(id)
+        assert (found.state, found.uses, found.failures) == (expected.state, expected.uses, expected.failures)
+        assert found.score == pytest.approx(expected.score)
+    assert [one.question_key for one in open_project.view.queue] == [one.question_key for one in at_once.queue]
 
 
 def test_records_are_found_by_id_alias_and_beginning(open_project: Project) -> None:
@@ -218,11 +228,12 @@ def test_a_file_without_news_leaves_the_queue_until_it_is_old(
 ) -> None:
     built = []
 
-    def build(*_args: object) -> tuple[ReviewItem, ...]:
+    def build(*_args: object) -> Steps[tuple[ReviewItem, ...]]:
         built.append(clock.now)
+        yield
         return ()
 
-    monkeypatch.setattr(reader, "review_queue", build)
+    monkeypatch.setattr(reader, "review_queue_in_steps", build)
     before = open_project.view
     clock.now += timedelta(seconds=30)
     view, delta = open_project.apply([paths.ralph / "notes.txt"])
@@ -322,6 +333,15 @@ def test_recurring_learnings_found_in_steps_equal_those_found_at_once(
     assert pieces == [cluster.id for cluster in at_once.recurring()]
     assert looks > len(open_project.view.snapshot.reflections)
     assert [item.subject for item in open_project.view.queue if item.subject in pieces]
+
+
+def test_the_queue_made_in_steps_equals_one_made_at_once(
+    open_project: Project, paths: ProjectPaths, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once = make_project(paths, clock, by="bob").search_all().queue
+    monkeypatch.setattr(reader, "_STEP_SECONDS", 0)
+    before = open_project.view.queue
+    assert open_project.search_all().queue == at_once != before
 
 
 def test_decision_is_refused_if_the_state_changed(open_project: Project, paths: ProjectPaths, clock: Clock) -> None:

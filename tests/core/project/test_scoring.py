@@ -7,11 +7,11 @@ import pytest
 
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.demo.sample import copy_sample
 from core.project.project import Project
 from core.project.scoring import find_pattern_uses, find_scored_work
 from core.records.events import Event, Signals
 from core.state.project_state import ProjectState
+from tests.conftest import WriteSample
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 PATTERN = "pat-error-null-check-015"
@@ -19,8 +19,8 @@ OTHER = "pat-success-types-first-006"
 
 
 @pytest.fixture
-def open_project(tmp_path: Path) -> Project:
-    copy_sample(tmp_path, NOW)
+def open_project(tmp_path: Path, write_sample: WriteSample) -> Project:
+    write_sample(tmp_path, NOW)
     open_project = Project(ProjectPaths(tmp_path), Settings(), by="ana", clock=lambda: NOW, cache=False)
     open_project.load()
     return open_project

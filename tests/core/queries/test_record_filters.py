@@ -123,7 +123,10 @@ def test_catalog_with_changed_attempts_equals_a_rebuilt_catalog() -> None:
         ("is:att", ""),
         ("in:errors oauth", "in: works in the command palette, not in this filter"),
         ("tool:bash", "tool: works in the command palette"),
-        ("inn:errors", "unknown field 'inn'; use agent, cause, error, file, is, loop, outcome, status, tag, task"),
+        (
+            "inn:errors",
+            "unknown field 'inn' in inn:errors; use agent, cause, error, file, is, loop, outcome, status, tag, task",
+        ),
     ],
 )
 def test_invalid_word_is_a_problem(text: str, problem: str) -> None:

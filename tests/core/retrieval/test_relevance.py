@@ -129,3 +129,12 @@ def test_a_long_task_does_not_lower_the_relevance() -> None:
     others = [make_pattern(f"c{n}", title="filleraa") for n in range(3)]
     found = parts_for(f"mutex deadlock {words}", make_pattern("x", title="mutex deadlock"), *others)
     assert found["x"]["words"] > 0.05
+
+
+def test_the_relevance_without_parts_is_the_same() -> None:
+    patterns = {id: make_pattern(id, title="jwt expired") for id in ("one", "other")}
+    whole = measure_relevance(analyse_task("the jwt expired"), PatternIndex.build(patterns), patterns)
+    lean = whole.without_parts()
+    assert whole.parts_of(0, PatternType.ERROR) and not lean.parts_of(0, PatternType.ERROR)
+    assert lean.values.tolist() == whole.values.tolist()
+    assert lean.only(whole.rows[:1]).values.tolist() == whole.only(whole.rows[:1]).values.tolist()

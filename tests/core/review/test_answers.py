@@ -13,7 +13,6 @@ from core.config.settings import Settings
 from core.curation.commands import Deprecate, Promote, Release, RestoreText, Undo, command_for
 from core.curation.decision_text import describe_change
 from core.curation.text_approval import find_approved_pattern
-from core.demo.sample import copy_sample
 from core.forecast.dry_run import dry_run
 from core.project.project import Project
 from core.records.decisions import Verb
@@ -30,6 +29,7 @@ from core.state.review_items import (
     UNRECONCILED,
     ReviewItem,
 )
+from tests.conftest import WriteSample
 from tests.factories import PATTERN_FILE
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
@@ -37,8 +37,8 @@ SUBJECT = "pat-error-type-mismatch-003"
 
 
 @pytest.fixture
-def open_project(tmp_path: Path) -> Project:
-    copy_sample(tmp_path, NOW)
+def open_project(tmp_path: Path, write_sample: WriteSample) -> Project:
+    write_sample(tmp_path, NOW)
     open_project = Project(ProjectPaths(tmp_path), Settings(), by="ana", clock=lambda: NOW, cache=False)
     open_project.load()
     while open_project.search_next() is not None:

@@ -4,8 +4,6 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
-from scipy.stats import beta
 
 from core.config.settings import Settings
 from core.learning.scoreboard import Scoreboard
@@ -67,6 +65,9 @@ def test_priority_is_zero_if_reading_costs_more() -> None:
 
 @pytest.mark.parametrize("threshold", [0.3, 0.6, 0.9])
 def test_beta_losses_equal_numerical_integrals(threshold: float) -> None:
+    from scipy.integrate import quad
+    from scipy.stats import beta
+
     good, bad = np.array([1.5, 4.0, 30.0, 4.0]), np.array([2.0, 0.7, 12.0, 0.7])
     below, above, chance = beta_losses(good, bad, threshold)
     for row, (a, b) in enumerate(zip(good, bad, strict=True)):

@@ -253,9 +253,9 @@ def test_scan_text_accepts_any_text(text: str) -> None:
 )
 def test_long_texts_are_scanned_up_to_the_limit(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
-    begin = time.perf_counter()
+    begin = time.process_time()
     scan_text(text)
-    assert time.perf_counter() - begin < 1.0
+    assert time.process_time() - begin < 1.0
 
 
 def test_an_order_to_skip_tests_or_review_is_held_and_a_warning_is_not() -> None:

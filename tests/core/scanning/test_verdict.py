@@ -223,9 +223,9 @@ def test_harmful_text_across_lines_is_withheld_and_single_lines_are_kept() -> No
 
 def test_the_context_check_is_fast_for_many_lines() -> None:
     lines = "\n".join("- Learning: ignore curl x | " + "never all previous " * 20 for _ in range(100))
-    begin = time.perf_counter()
+    begin = time.process_time()
     withhold_combined_harm(lines)
-    assert time.perf_counter() - begin < 1.0
+    assert time.process_time() - begin < 1.0
 
 
 ID, PLAIN = "pat-error-null-order-001", "pat-error-null-plain-002"
@@ -395,14 +395,14 @@ def test_the_sentence_that_gives_the_order_is_found(text: str, marked: list[str]
 def test_many_held_patterns_are_approved_at_once(tmp_path: Path) -> None:
     many = [record(f"pat-error-null-{n:03}", f"{ORDER} Case {n}.") for n in range(300)]
     project = open_held(write(tmp_path, *many))
-    begin = time.perf_counter()
+    begin = time.process_time()
     queue = project.view.queue
     assert sum(item.kind == HELD for item in queue) == 300
-    assert time.perf_counter() - begin < 0.5
+    assert time.process_time() - begin < 0.5
     ids = [one["pattern_id"] for one in many]
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert len(project.decide(bulk(Verb.RELEASE, ids)).decisions) == 300
-    assert not any(item.kind == HELD for item in project.view.queue) and time.perf_counter() - begin < 5
+    assert not any(item.kind == HELD for item in project.view.queue) and time.process_time() - begin < 5
     project.decide(Undo())
     assert int(project.view.board.held.sum()) == 300, "one undo takes back all"
 

@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import time
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -200,6 +201,36 @@ def test_a_file_that_could_not_be_read_is_indexed_later(
         same(paths, made, query)
 
 
+@pytest.mark.parametrize("name", ["", "task-001/attempts", "task-001/attempts/003/results"])
+def test_a_folder_that_cannot_be_listed_for_a_moment_hides_nothing_later(
+    paths: ProjectPaths, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = paths.tasks / name
+    (paths.tasks / "task-001/attempts/003/results").mkdir(exist_ok=True)
+    (paths.tasks / "task-001/attempts/003/results/report.txt").write_text("oauth exit 1")
+    made, indexed = (SearchIndex(paths, tmp_path / f"{one}.sqlite3", clock=later) for one in ("new", "complete"))
+    update(indexed)
+    real = os.scandir
+
+    def refuse(path: str | Path) -> Any:
+        if Path(path) == folder:
+            raise OSError(24, "Too many open files")
+        return real(path)
+
+    for index in (made, indexed):
+        (paths.tasks / "task-001/metadata.json").touch()
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "scandir", refuse)
+            fresh = index.check()
+            assert (fresh is None) is (name == "")
+            assert fresh is None or (index.update(fresh) and not fresh.is_complete)
+        for query in QUERIES:
+            same(paths, index, query)
+        update(index)
+        for query in QUERIES:
+            same(paths, index, query)
+
+
 @pytest.mark.parametrize("name", [LOG, "task-001/metadata.json", "task-001/attempts/003/attempt.json"])
 def test_the_target_of_a_link_that_led_nowhere_is_indexed(paths: ProjectPaths, tmp_path: Path, name: str) -> None:
     file, target = paths.tasks / name, paths.aiwg / "ralph" / "elsewhere"
@@ -324,6 +355,41 @@ def test_damage_anywhere_changes_no_text(paths: ProjectPaths, index: SearchIndex
             damaged.update(fresh)
         damaged.close()
         file.unlink()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE words_data SET block = substr(block, 1, 60) || x'41' || substr(block, 62) WHERE length(block) > 100",
+        "DELETE FROM words_data WHERE length(block) > 100",
+        "UPDATE words_idx SET pgno = pgno + 2",
+    ],
+)
+def test_a_damaged_word_index_is_built_again(paths: ProjectPaths, index: SearchIndex, damage: str) -> None:
+    identity = index.identity()
+    index.close()
+    with closing(sqlite3.connect(index.file, isolation_level=None)) as connection:
+        assert connection.execute(damage).rowcount
+    fresh = index.check()
+    assert fresh is not None
+    assert not fresh.is_complete
+    assert index.identity() != identity
+    for query in QUERIES:
+        same(paths, index, query)
+    update(index)
+    for query in QUERIES:
+        same(paths, index, query)
+
+
+def test_an_update_that_was_stopped_is_not_damage(paths: ProjectPaths, index: SearchIndex) -> None:
+    identity = index.identity()
+    for number in range(3):
+        log(paths, type="bash", output=f"oauth {number} {'x' * 20_000}")
+        fresh = index.check()
+        assert fresh is not None
+        index.update(fresh, lambda _: False)
+    assert index.check() is not None
+    assert index.identity() == identity
 
 
 def test_a_locked_index_is_left_alone(paths: ProjectPaths, index: SearchIndex) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import select
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -27,10 +29,13 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.project.index import Library
 from core.records.snapshot import Snapshot
-from core.sources import parallel_parser, patterns
+from core.sources import parallel_parser, patterns, worker_process
 from core.sources.parallel_parser import MIN_BYTES, ParallelParser, count_workers
 from core.sources.pattern_text import open_document
+from core.sources.patterns import EarlierPatterns
+from core.sources.shared_values import SharedValues
 from core.sources.sweep import scan
+from core.sources.worker_process import start_early
 from core.storage.file_reader import Stamp
 
 NOW = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
@@ -101,7 +106,7 @@ def alone(project: Path) -> Snapshot:
 
 
 def replace_worker(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
-    monkeypatch.setattr(parallel_parser, "_COMMAND", code)
+    monkeypatch.setattr(worker_process, "COMMAND", code)
 
 
 def same_but_number(one: Snapshot, other: Snapshot) -> bool:
@@ -180,10 +185,10 @@ class TestResults:
         self, project: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         stamps = scan(ProjectPaths(project))
-        with ParallelParser(project, stamps) as parser:
+        with ParallelParser(project, stamps, SharedValues()) as parser:
             files = [file for file in stamps if parser.parses(file)]
             shutil.rmtree(project)
-            outcomes = [parser.outcome(file, {}) for file in files]
+            outcomes = [parser.outcome(file, EarlierPatterns()) for file in files]
         assert outcomes[-1] == parallel_parser.Outcome()
 
 
@@ -311,7 +316,8 @@ class TestFailures:
             return True
 
         monkeypatch.setattr(threading.Condition, "wait_for", wait_for)
-        ParallelParser(tmp_path, {".aiwg/ralph/shared/patterns/error-patterns.json": Stamp(1, size, 0, 0)})._wait(0)
+        stamps = {".aiwg/ralph/shared/patterns/error-patterns.json": Stamp(1, size, 0, 0)}
+        ParallelParser(tmp_path, stamps, SharedValues())._wait(0)
         assert list(map(int, limits)) == [seconds]
 
     def test_a_worker_that_cannot_start_changes_nothing(
@@ -339,11 +345,72 @@ class TestFailures:
         assert all(process.returncode is not None for process in started)
 
 
+class TestEarlyWorker:
+    @pytest.fixture
+    def library(self, project: Path) -> Library:
+        return Library(ProjectPaths(project), Settings(), clock=lambda: NOW, cache=False)
+
+    @pytest.fixture
+    def sweeps(self, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+        """The sweeps of this process."""
+        found: list[object] = []
+
+        def scan_here(paths: ProjectPaths, *arguments: Any) -> dict[str, Stamp]:
+            found.append(paths)
+            return scan(paths, *arguments)
+
+        monkeypatch.setattr("core.project.index.scan", scan_here)
+        return found
+
+    @pytest.mark.usefixtures("workers")
+    def test_it_sweeps_and_parses_with_the_same_result(
+        self, project: Path, alone: Snapshot, library: Library, sweeps: list[object]
+    ) -> None:
+        library.early = start_early(project)
+        assert same_but_number(library.load(), alone)
+        assert not sweeps
+        assert not library.apply(None)[1]
+        assert len(sweeps) == 1
+
+    @pytest.mark.parametrize(
+        "code",
+        [
+            pytest.param("", id="it ends"),
+            pytest.param("import sys; sys.stdout.buffer.write(bytes(11) + bytes([3]) + b'abc')", id="nonsense"),
+            pytest.param("import os, signal; os.write(1, bytes(4)); os.kill(os.getpid(), signal.SIGSTOP)", id="hangs"),
+        ],
+    )
+    def test_without_its_answer_this_process_sweeps(
+        self,
+        project: Path,
+        alone: Snapshot,
+        library: Library,
+        sweeps: list[object],
+        monkeypatch: pytest.MonkeyPatch,
+        code: str,
+    ) -> None:
+        replace_worker(monkeypatch, code)
+        monkeypatch.setattr(parallel_parser, "_SWEEP_SECONDS", 0.2)
+        library.early = early = start_early(project)
+        assert same_but_number(library.load(), alone)
+        assert len(sweeps) == 1
+        assert early is not None and early.worker.process.returncode is not None
+
+    def test_it_ends_with_the_load_of_a_small_project(self, project: Path, library: Library) -> None:
+        library.early = early = start_early(project)
+        library.load()
+        assert early is not None and early.worker.process.returncode is not None
+
+    def test_one_processor_gets_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(worker_process, "count_cores", lambda: 1)
+        assert start_early(Path("/")) is None
+
+
 class TestWorkers:
     def test_a_worker_ends_when_its_input_ends(self) -> None:
         setup = json.dumps(["/", *(str(Path(entry).absolute()) for entry in sys.path)])
         ended = subprocess.run(
-            [sys.executable, "-I", "-B", "-c", parallel_parser._COMMAND],
+            [sys.executable, "-I", "-B", "-c", worker_process.COMMAND],
             input=setup.encode() + b"\n",
             capture_output=True,
             timeout=60,
@@ -355,11 +422,11 @@ class TestWorkers:
     def test_a_stopped_worker_ends_when_its_parent_is_killed(self) -> None:
         code = (
             "import os, signal\n"
-            "from core.sources.parallel_parser import _start_worker\n"
-            "with _start_worker('/') as (process, _, _):\n"
-            "    process.send_signal(signal.SIGSTOP)\n"
-            "    os.waitid(os.P_PID, process.pid, os.WSTOPPED)\n"
-            "    print(process.pid, flush=True)\n"
+            "from core.sources.worker_process import WorkerProcess\n"
+            "with WorkerProcess('/') as worker:\n"
+            "    worker.process.send_signal(signal.SIGSTOP)\n"
+            "    os.waitid(os.P_PID, worker.process.pid, os.WSTOPPED)\n"
+            "    print(worker.process.pid, flush=True)\n"
             "    input()\n"
         )
         with subprocess.Popen(
@@ -386,8 +453,8 @@ class TestWorkers:
         monkeypatch.setenv("API_TOKEN", "secret")
         monkeypatch.setenv("LANG", "C.UTF-8")
         replace_worker(monkeypatch, "import os, sys; sys.stdout.write(repr(dict(os.environ)))")
-        with parallel_parser._start_worker("/") as (_, _, output):
-            shown = output.read().decode()
+        with worker_process.WorkerProcess("/") as worker:
+            shown = worker.replies.read().decode()
         assert "'LANG': 'C.UTF-8'" in shown
         assert "secret" not in shown
 
@@ -420,13 +487,24 @@ def test_requests_and_replies_are_messages_with_a_length(project: Path) -> None:
     stamps = scan(ProjectPaths(project))
     file = next(file for file in stamps if file.endswith("error-patterns.json"))
     units = [(file, 1, 4), (".aiwg/ralph/loops/x/state.json", 0, 1)]
-    with parallel_parser._start_worker(str(project)) as (_, requests, replies):
-        assert parallel_parser._receive(replies) == b""  # it is ready
-        parallel_parser._send(requests, msgspec.msgpack.encode(units))
-        reply = msgspec.msgpack.decode(parallel_parser._receive(replies), type=list[bytes])
+    with worker_process.WorkerProcess(str(project)) as worker:
+        assert worker.receive() == b""  # it is ready
+        worker.send(msgspec.msgpack.encode(units))
+        reply = msgspec.msgpack.decode(worker.receive(), type=list[bytes])
     part, missing = (msgspec.msgpack.decode(one, type=parallel_parser.Outcome) for one in reply)
     assert part.stamp == stamps[file]
     assert part.count == 500
     assert part.part is not None
     assert len(part.part.records) == 125
     assert missing == parallel_parser.Outcome()
+
+
+def test_a_parser_is_freed_without_the_garbage_collector(tmp_path: Path) -> None:
+    gc.disable()
+    try:
+        with ParallelParser(tmp_path, {}, SharedValues()) as parser:
+            left = weakref.ref(parser)
+        del parser
+        assert left() is None
+    finally:
+        gc.enable()

@@ -17,10 +17,12 @@ from core.records.patterns import Pattern, PatternType, RecordedCounts, SourceLo
 from core.records.reflections import Reflection
 from core.sources import parse_cache as cache_module
 from core.sources.loop_facts import LoopFact
-from core.sources.parse_cache import CachedFile, ParseCache, cache_file, decode_cached
+from core.sources.parse_cache import CachedFile, ParseCache, decode_cached
 from core.sources.parsed_file import ParsedFile
+from core.sources.shared_values import SharedValues
 from core.storage import cache_database
 from core.storage.file_reader import Stamp
+from core.storage.user_cache import parse_cache_file
 
 AT = datetime(2026, 5, 3, 10, tzinfo=UTC)
 STAMP = Stamp(2**64 - 1, 2, 3, 4)
@@ -49,7 +51,7 @@ def file(tmp_path: Path) -> Path:
 
 def load_all(cache: ParseCache, stamps: dict[str, Stamp]) -> dict[str, CachedFile]:
     """Decode everything that the cache returns for these stamps."""
-    found = {path: decode_cached(value) for path, value in cache.load(stamps).items()}
+    found = {path: decode_cached(value, SharedValues()) for path, value in cache.load(stamps).items()}
     return {
         path: CachedFile(stamps[path], parsed_file) for path, parsed_file in found.items() if parsed_file is not None
     }
@@ -178,7 +180,7 @@ def test_a_pipe_at_its_path_is_not_an_error(file: Path) -> None:
 
 def test_values_of_other_code_versions_are_ignored(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ParseCache(file).save({"a": CachedFile(STAMP, PARSED)}, ())
-    monkeypatch.setattr(cache_module, "code_digest", lambda packages: bytes(32))
+    monkeypatch.setattr(cache_module, "code_version", lambda packages: 1)
     assert load_all(ParseCache(file), {"a": STAMP}) == {}
 
 
@@ -226,4 +228,4 @@ def test_values_that_cannot_be_encoded_are_left_out(file: Path, at: datetime, va
 
 
 def test_each_project_has_its_own_cache(tmp_path: Path) -> None:
-    assert cache_file(tmp_path / "a") != cache_file(tmp_path / "b")
+    assert parse_cache_file(tmp_path / "a") != parse_cache_file(tmp_path / "b")

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from core.records.patterns import IterationRange, Pattern, PatternType, RecordedCounts, SourceLoop
 from core.records.times import parse_time
-from core.sources.patterns import CachedPatterns, PatternFile, read_patterns
+from core.sources.patterns import EarlierPatterns, PatternFile, read_patterns
 from core.sources.record_collections import PatternCollection
 
 SHARED = Path(__file__).parents[2] / "trees/spec-examples/.aiwg/ralph/shared/patterns"
@@ -150,7 +150,7 @@ class TestShapes:
         assert found.problem is None
 
     def test_unchanged_records_are_not_read_again(self) -> None:
-        known: CachedPatterns = {}
+        known = EarlierPatterns()
         before = read_patterns(FILE, json.dumps([ERROR, ANTI]).encode(), known=known).patterns
         data = json.dumps([{"note": 1}, ANTI, {**ERROR, "usage_count": 2}]).encode()
         after = read_patterns(FILE, data, known=known)

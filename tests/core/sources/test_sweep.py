@@ -25,7 +25,7 @@ from core.sources.record_kinds import (
 )
 from core.sources.sweep import Listing, can_contain_records, newest_states, scan, scan_path
 from core.storage.decoded import Problem
-from core.storage.file_reader import Stamp
+from tests.factories import record_calls
 
 TREES = Path(__file__).parents[2] / "trees"
 LOOP = ".aiwg/ralph/loops/ralph-a-00000001"
@@ -227,15 +227,9 @@ def test_a_sweep_that_lists_only_changed_folders_finds_all_that_a_first_sweep_fi
     for number, changed in enumerate(folders, 1):  # a clock that is precise enough
         os.utime(tmp_path / changed, (number, number))
     expected = scan(paths)
-    listed: list[str] = []
-    real = sweep._list_folder
-
-    def list_folder(project: str, folder: str, stamp: Stamp) -> Listing:
-        listed.append(folder)
-        return real(project, folder, stamp)
-
-    monkeypatch.setattr(sweep, "_list_folder", list_folder)
+    calls = record_calls(monkeypatch, sweep, "_list_folder")
     assert scan(paths, None, listings) == expected
+    listed = [folder for _, folder, _ in calls]
     assert set(folders) <= set(listed)
     assert len(listed) < len(listings)
     assert name not in {"nothing", "rewritten in place"} or not listed

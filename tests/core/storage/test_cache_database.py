@@ -7,8 +7,11 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import Mock
 
-from core.storage.cache_database import connect
+import pytest
+
+from core.storage.cache_database import DamagedError, connect, use
 
 TABLES = ("CREATE TABLE one (value)",)
 
@@ -29,3 +32,16 @@ def test_only_the_user_may_read_a_database(tmp_path: Path) -> None:
     file.touch(0o644)
     connect(file, 1, (), TABLES).close()
     assert file.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "calls", "exists"),
+    [(DamagedError("of another program"), 2, False), (ValueError("not as written"), 2, False), (OSError(), 1, True)],
+)
+def test_a_damaged_database_is_removed_and_used_once_more(
+    tmp_path: Path, error: Exception, calls: int, exists: bool
+) -> None:
+    file, used = tmp_path / "cache.sqlite3", Mock(side_effect=error)
+    file.touch()
+    assert use(file, used) is None
+    assert (used.call_count, file.exists()) == (calls, exists)

@@ -14,7 +14,6 @@ import pytest
 from core.cli.support.project import is_readonly
 from core.config.paths import ProjectPaths
 from core.project.project import Project
-from core.storage.user_cache import cache_path
 from tests.core.cli.conftest import ROOT, Call
 
 Opened = list[tuple[Path, Path, Path]]
@@ -67,26 +66,6 @@ def test_it_opens_on_the_nearest_project_at_or_above_and_gives_its_exit_code(
     assert call("--project", examples).code == 143
     files = (home / "state/ralphdeck/dashboard.json", home / "config/ralphdeck/keymap.toml")
     assert opened == [(examples, *files)] * 3
-
-
-def test_after_an_error_the_next_dashboard_starts_without_the_kept_view(
-    examples: Path, call: Call, opened: Opened, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    view = cache_path(examples, "view")
-    view.parent.mkdir(parents=True)
-    for code, is_kept in ((0, True), (143, True), (1, False)):
-        view.touch()
-        monkeypatch.setattr(sys.modules["tui.app"], "run", lambda *_, code=code, **how: code)
-        assert call(examples).code == code
-        assert view.exists() is is_kept
-
-    def fail(*_: object, **how: object) -> int:
-        raise TypeError
-
-    monkeypatch.setattr(sys.modules["tui.app"], "run", fail)
-    view.touch()
-    call(examples)
-    assert not view.exists()
 
 
 def test_the_dashboard_waits_for_an_aiwg_folder(

@@ -34,7 +34,7 @@ def drawn(width: int, *, here: str, snapshot: Snapshot, watch: WatchState | None
 @pytest.mark.parametrize("here", PLACES)
 @pytest.mark.parametrize("mode", ["events", "polling", "waiting"])
 def test_all_screens_are_named_at_80_columns(here: str, mode: WatchMode) -> None:
-    watch = WatchState(mode, "", 0, None)
+    watch = WatchState(mode, "", 0)
     for snapshot in (Snapshot(), BROKEN):
         for is_readonly in (False, True):
             bar = drawn(80, here=here, snapshot=snapshot, watch=watch, is_readonly=is_readonly)
@@ -84,6 +84,20 @@ def test_one_big_file_has_a_progress_of_its_own() -> None:
     assert status_text(Detail.SIGNS) == "42 %"
 
 
+def test_the_progress_of_opening_has_figures_in_all_phases() -> None:
+    def status_texts(*progress: int) -> list[str]:
+        done, total = progress
+        return [
+            watch_status(NOTHING, (done, total), None, DRAWN, detail=detail, key="F").plain
+            for detail in (Detail.WORDS, Detail.SHORT, Detail.BRIEF, Detail.SIGNS)
+        ]
+
+    swept = ["opening: 12,000 files found", "opening 12,000 files", "opening 12,000", "12,000"]
+    assert status_texts(12_000, 0) == swept
+    opening = ["▮▮▯▯▯▯▯▯▯▯ opening: 12,000 of 60,000 files", "opening 12,000/60,000", "opening 20 %", "20 %"]
+    assert status_texts(12_000, 60_000) == opening
+
+
 @pytest.mark.parametrize("here", PLACES)
 @pytest.mark.parametrize("width", [30, 40, 60])
 def test_the_open_screen_is_named_in_narrow_terminals(here: str, width: int) -> None:
@@ -105,7 +119,9 @@ def test_records_of_the_last_run_are_marked_until_they_are_checked() -> None:
     def status_text(detail: Detail, progress: tuple[int, int]) -> str:
         return watch_status(NOTHING, progress, None, DRAWN, detail=detail, key="F", as_of=as_of).plain
 
-    assert status_text(Detail.WORDS, (0, 0)) == "as of 12:03, checking"
-    assert status_text(Detail.WORDS, (3, 9)) == "as of 12:03, checking 33 %"
-    assert status_text(Detail.SHORT, (3, 9)) == status_text(Detail.BRIEF, (3, 9)) == "checking 33 %"
-    assert status_text(Detail.SIGNS, (3, 9)) == "checking"
+    assert status_text(Detail.WORDS, (0, 0)) == "as of 12:03, checking…"
+    assert status_text(Detail.WORDS, (12_000, 0)) == "as of 12:03, checking: 12,000 files found"
+    assert status_text(Detail.WORDS, (12_000, 60_000)) == "as of 12:03, checking: 12,000 of 60,000 files"
+    assert status_text(Detail.SHORT, (12_000, 60_000)) == "checking 12,000/60,000"
+    assert status_text(Detail.BRIEF, (12_000, 60_000)) == "checking 20 %"
+    assert status_text(Detail.SIGNS, (12_000, 60_000)) == "20 %"

@@ -20,7 +20,7 @@ from core.documents.patterns import state_line
 from core.documents.reflections import reflection_document
 from core.documents.tasks import milestones
 from core.episodes.history import AttemptDetail
-from core.forecast.forecast import ContextChange
+from core.forecast.forecast import ContextChange, Forecaster
 from core.project.project import Project
 from core.records.episodes import Attempt, Milestone, Quality
 from core.retrieval.injection import Injection
@@ -29,7 +29,6 @@ from core.sources.actions import Actions
 from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
-from tests.factories import forecast
 from tests.tui.user import NOW, TREES, copy_tree
 from tui.present import context, decisions, loops, memory_tasks, patterns, reflections, review, review_evidence
 from tui.present.document import document_lines, inline
@@ -61,9 +60,11 @@ FakeForecasts = list[tuple[ReviewItem, list[Answer], list[Outlook]]]
 def forecasts(opened: Project) -> FakeForecasts:
     """Each question with two answers to it and what they would change."""
     found: FakeForecasts = []
+    forecaster = Forecaster(opened)
     for item in opened.view.queue:
         offered = [given for given in answers(item, opened.view) if not given.why_not][:2]
-        found.append((item, offered, [Outlook(0, forecast(opened, item, given)) for given in offered]))
+        forecasts = [forecaster.forecast(opened.view, item, given) for given in offered]
+        found.append((item, offered, [Outlook(0, forecast) for forecast in forecasts if forecast is not None]))
     return found
 
 

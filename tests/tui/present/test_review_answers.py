@@ -10,7 +10,7 @@ from core.curation.commands import Promote
 from core.forecast.forecast import ContextChange, Forecast, PatternRank
 from core.project.project import Project
 from core.review.answers import Answer
-from core.review.context_recipients import LOOP, PAUSED
+from core.review.context_recipients import LOOP, PAUSED, TASK
 from tests.factories import DEBUG_NOW
 from tui.present.glyphs import ASCII
 from tui.present.review_answers import Outlook, answer_rows, what_changes
@@ -54,3 +54,30 @@ def test_a_narrow_row_shows_the_whole_effect_instead_of_the_rank() -> None:
         (row,) = answer_rows([answer], [Outlook(0, found)], ["a"], COMMAND.pattern_id, ASCII, width)
         assert effect in row.plain
         assert ("rank 34 -> 35" in row.plain) is has_rank
+
+
+def test_answers_stay_in_place_while_their_forecasts_arrive() -> None:
+    effects = (
+        "these reports never count",
+        "these reports count as usual",
+        "asked again in 7 days; nothing else changes",
+    )
+    names = ("discard", "count them", "wait for evidence")
+    answers = [
+        Answer(action="accept", label=name, effect=effect, command=COMMAND, matters=n < 2)
+        for n, (name, effect) in enumerate(zip(names, effects, strict=True))
+    ]
+    changed = tuple(ContextChange(LOOP, f"ralph-{n}", "Fix it", "one\n", "two\n", (1, 1)) for n in range(4))
+    tasks = tuple(ContextChange(TASK, f"task-{n}", "Fix it", "one\n", "two\n", (1, 1)) for n in range(10))
+    turned = tuple((f"pat-{n}", "candidate", "proven") for n in range(3))
+    found = Outlook(0, Forecast(loops=4, paused=0, tasks=19, changed=(*changed, *tasks), turned=turned))
+    for outlooks in ([None] * 3, [found, None, None], [found, found, None]):
+        rows = [row.plain for row in answer_rows(answers, outlooks, list("axW"), "pat-error-null-001", ASCII, 78)]
+        assert all(
+            row.startswith(f"{key}  {name:17}  these rep")
+            for row, key, name in zip(rows[:2], "ax", names, strict=False)
+        )
+        assert rows[2].endswith(effects[2])
+        for row, outlook in zip(rows[:2], outlooks, strict=False):
+            assert row.find("4/4 loops, 10/19 tasks" if outlook else "…", 40) == 56
+            assert len(row) <= 78

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 import pytest
 
 from core.ledger.decision_log import FILE as LEDGER
-from tests.tui.user import User, copy_tree, open_dashboard
+from tests.tui.user import User, copy_tree, make_app, open_dashboard
 from tui.present.memory import ESCALATIONS, SESSIONS, TASKS, attempt_key, earlier_key, parts, session_key, task_key
 from tui.screens.memory import MemoryScreen
 from tui.screens.replay import ReplayScreen
@@ -366,3 +366,18 @@ async def test_the_cursor_goes_to_the_first_match_of_a_filter(sample: Path, home
             await user.settled()
             key = user.table.cursor_key or ""
             assert (parts(key)[0], kinds(user).index(kind)) == (kind, user.table.cursor), text
+
+
+@pytest.mark.parametrize(("text", "kind"), [("is:attempt", "attempt"), ("is:escalated", "session")])
+async def test_the_cursor_is_on_the_first_match_of_the_filter_of_the_last_run(
+    sample: Path, home: Path, text: str, kind: str
+) -> None:
+    app = make_app(sample, home)
+    app.user_state.set_here("place", "memory")
+    app.user_state.set_here("memory-filter", text)
+    async with app.run_test(size=(120, 40)) as pilot:
+        user = User(app, pilot)
+        await user.until(lambda: app.progress is None, "the first load")
+        await user.settled()
+        key = user.table.cursor_key or ""
+        assert (parts(key)[0], kinds(user).index(kind)) == (kind, user.table.cursor)

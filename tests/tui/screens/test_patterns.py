@@ -5,12 +5,14 @@ import re
 from pathlib import Path
 
 import pytest
-from textual.widgets import Input
+from textual.widgets import Input, Static
 
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation.commands import Deprecate
 from core.curation.curator import Curator
+from core.queries.filter_parser import FieldKind
+from core.queries.pattern_filter import PATTERN_FIELDS
 from core.records.patterns import Maturity
 from tests.factories import decide
 from tests.sample.decisions import SUSPECTED
@@ -69,6 +71,21 @@ async def test_an_invalid_filter_and_an_empty_result_are_explained(sample: Path,
         await user.filter("uses:>")
         await user.sees("needs a number")
         assert len(user.table.keys) == 40
+
+
+@pytest.mark.slow
+async def test_the_problem_of_a_filter_is_shown_whole_until_the_filter_is_valid(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, size=(80, 24)) as user:
+        await user.go("patterns")
+        await user.filter("minimum_success_rate_of_the_pattern:>0.5 null")
+        note = user.place.query_one(".filter-note", Static)
+        known = ", ".join(sorted(name for name, kind in PATTERN_FIELDS.items() if kind is not FieldKind.PALETTE))
+        term = "minimum_success_rate_of_the_pattern:>0.5"
+        whole = f"unknown field 'minimum_success_rate_of_the_pattern' in {term}; use {known}"
+        rows = user.text().splitlines()[note.region.y : note.region.bottom]
+        assert len(rows) > 1 and " ".join(row.strip() for row in rows) == whole
+        await user.filter("null")
+        assert not note.display
 
 
 @pytest.mark.slow

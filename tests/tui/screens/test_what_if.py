@@ -137,8 +137,7 @@ async def test_below_80_cells_the_thresholds_are_in_one_column(sample: Path, hom
         place = await open_what_if(user)
         assert len({found.region.x for found in place.query(ValueField)}) == 1
         await user.pilot.resize_terminal(80, 30)
-        await user.pilot.pause()
-        assert len({found.region.x for found in place.query(ValueField)}) == 2
+        await user.until(lambda: len({found.region.x for found in place.query(ValueField)}) == 2, "two columns")
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ from textual import events
 from textual.content import Content
 from textual.widgets import Input
 
-from tests.tui.widgets.hosting import hosted
+from tests.tui.widgets.hosting import hosted, until
 from tui.widgets.filter_line import FilterLine
 
 
@@ -27,7 +27,7 @@ async def test_pending_keys_update_the_filter_once() -> None:
         await pilot.pause()
         for key in "decided":
             host.post_message(events.Key(key, key))
-        await pilot.pause()
+        await until(pilot, lambda: bool(host.heard))
         assert [message.text for message in host.heard] == ["decided"]
 
 

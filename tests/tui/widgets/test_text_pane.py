@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-import asyncio
 import threading
-from time import perf_counter
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from textual.content import Content
 
-from tests.tui.widgets.hosting import hosted, lines_of
+from tests.tui.widgets.hosting import hosted, lines_of, until
 from tui.widgets import text_pane
 from tui.widgets.text_pane import LONG, TextPane, wrap
 
@@ -57,10 +55,9 @@ async def test_text_is_wrapped_to_the_pane_and_again_when_it_changes_size() -> N
     async with hosted(pane, size=(40, 10)) as (_, pilot):
         pane.show([Content("word " * 40)])
         await pilot.pause()
-        before = len([line for line in lines_of(pane) if line])
+        assert len([line for line in lines_of(pane) if line]) == 6
         await pilot.resize_terminal(80, 10)
-        after = len([line for line in lines_of(pane) if line])
-        assert (before, after) == (6, 3)
+        await until(pilot, lambda: len([line for line in lines_of(pane) if line]) == 3)
 
 
 async def test_a_line_is_not_cut_when_the_scrollbar_appears() -> None:
@@ -136,15 +133,9 @@ async def test_long_text_is_wrapped_outside_of_the_ui_thread(monkeypatch: pytest
     pane = TextPane()
     async with hosted(pane, size=(60, 10)) as (_, pilot):
         threads.clear()
-        start = perf_counter()
         pane.show(paragraphs(20_000, "line {n} with some words that go on and on until it has to be broken somewhere"))
-        assert perf_counter() - start < 1.0
         assert threads == set()
-        for _ in range(1000):
-            await pilot.pause()
-            if lines_of(pane)[0].strip():
-                break
-            await asyncio.sleep(0.01)
+        await until(pilot, lambda: bool(lines_of(pane)[0].strip()))
         assert lines_of(pane)[0].strip().startswith("line 0")
         assert threading.current_thread().name not in threads
         pane.move(10**9)
@@ -157,11 +148,7 @@ async def test_a_result_for_an_outdated_text_is_dropped() -> None:
     async with hosted(pane, size=(60, 10)) as (host, pilot):
         pane.show([Content("x " * LONG)])
         pane.show([Content("new text")])
-        for _ in range(200):
-            await pilot.pause()
-            if all(worker.is_finished for worker in host.workers):
-                break
-            await asyncio.sleep(0.01)
+        await until(pilot, lambda: all(worker.is_finished for worker in host.workers))
         assert [line.strip() for line in lines_of(pane) if line] == ["new text"]
 
 

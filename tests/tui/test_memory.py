@@ -1,0 +1,38 @@
+"""Memory does not grow while screens are opened again and again."""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from pathlib import Path
+
+from tests.tui.user import open_dashboard
+from tui.actions import PLACES
+
+ROUNDS = 10
+
+
+def _live_objects() -> Counter[str]:
+    """Count the objects of the program, its widgets and its arrays by type."""
+    gc.unfreeze()
+    gc.collect()
+    names = (f"{type(one).__module__}.{type(one).__qualname__}" for one in gc.get_objects())
+    return Counter(name for name in names if name.partition(".")[0] in {"core", "tui", "textual", "numpy"})
+
+
+async def test_opening_all_screens_ten_times_leaves_no_objects(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home) as user:
+
+        async def open_all() -> None:
+            for place in PLACES:
+                await user.go(place)
+            await user.settled()
+
+        for _ in range(2):
+            await open_all()
+        before = _live_objects()
+        for _ in range(ROUNDS):
+            await open_all()
+        after = _live_objects()
+    grown = {name: count - before[name] for name, count in after.items() if count - before[name] >= ROUNDS}
+    assert not grown
