@@ -33,7 +33,7 @@ def open_reader(project: ProjectPaths, agent: str, clock: Callable[[], datetime]
 def load_project(kind: type[_Reader], project: ProjectPaths, agent: str, clock: Callable[[], datetime]) -> _Reader:
     """Load a project; what it records is signed with the name of the agent."""
     found = Configuration.read(project).with_registry(project)
-    opened = kind(project, found.settings, by=agent, clock=clock, findings=found.findings)
+    opened = kind(project, found.settings, by=agent, clock=clock, findings=found.findings, asks=False)
     opened.agent = agent
     opened.load()
     return opened

@@ -57,7 +57,7 @@ class ProjectReader:
 
     `by` is the reviewer's name in the ledger; `clock` returns the current time in UTC. With `cache`, parsed files are
     stored between runs. `findings` are problems in the settings. With `readonly`, every write in the project raises
-    `ReadOnly`.
+    `ReadOnly`. Without `asks` there are no review questions, which makes a short run faster.
     """
 
     def __init__(
@@ -70,10 +70,12 @@ class ProjectReader:
         cache: bool = True,
         findings: tuple[Finding, ...] = (),
         readonly: bool = False,
+        asks: bool = True,
     ) -> None:
         if readonly:
             protect(project.aiwg)
         self.is_readonly = readonly
+        self._asks = asks
         self.project = project
         self.settings = settings
         self.by = by
@@ -337,6 +339,8 @@ class ProjectReader:
         return abs(now - self._queue_at) >= _QUEUE_AGE
 
     def _queue(self, snapshot: Snapshot, board: Scoreboard, now: datetime) -> tuple[ReviewItem, ...]:
+        if not self._asks:
+            return ()
         return run_all(self._queue_in_steps(snapshot, board, now))
 
     def _queue_in_steps(self, snapshot: Snapshot, board: Scoreboard, now: datetime) -> Steps[tuple[ReviewItem, ...]]:

@@ -99,7 +99,7 @@ def inject(
         raise click.UsageError("give either a LOOP or --task TEXT")
     if task is not None and not task.strip():
         raise click.UsageError("--task is empty")
-    project = open_project()
+    project = open_project(asks=False)
     file = export_file(str(output), project.project) if output is not None else None
     loop = _find_loop(project.view, loop_id) if task is None else None
     text = loop.task if loop is not None else task or ""

@@ -71,19 +71,19 @@ def read_snapshot(configuration: Configuration | None = None) -> Snapshot:
     return library.snapshot
 
 
-def open_project(*, records: bool = False, configuration: Configuration | None = None) -> Project:
+def open_project(*, records: bool = False, configuration: Configuration | None = None, asks: bool = True) -> Project:
     """Load the chosen project with scores; if None, also read the configuration.
 
     With `records`, the command will record something, so a folder `.aiwg` must exist. Raises ProjectNotFound if
-    there is no project or no such folder.
+    there is no project or no such folder. Without `asks` there are no review questions.
     """
     configuration = configuration or read_configuration(registry=True)
-    opened = create_project(configuration, records=records)
+    opened = create_project(configuration, records=records, asks=asks)
     load_project(opened)
     return opened
 
 
-def create_project(configuration: Configuration, *, records: bool = False) -> Project:
+def create_project(configuration: Configuration, *, records: bool = False, asks: bool = True) -> Project:
     """Return the chosen project without its records; see `open_project`."""
     from core.project.project import Project
 
@@ -92,7 +92,13 @@ def create_project(configuration: Configuration, *, records: bool = False) -> Pr
         raise ProjectNotFound(f"no .aiwg in {project.project}; name a project with --project")
     settings = configuration.settings
     opened = Project(
-        project, settings, by=decider(settings), clock=now, findings=configuration.findings, readonly=is_readonly()
+        project,
+        settings,
+        by=decider(settings),
+        clock=now,
+        findings=configuration.findings,
+        readonly=is_readonly(),
+        asks=asks,
     )
     opened.agent = os.environ.get("RALPHDECK_AGENT", "").strip()
     return opened

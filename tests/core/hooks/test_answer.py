@@ -9,11 +9,11 @@ from datetime import timedelta
 import pytest
 
 from core.config.paths import ProjectPaths
+from core.config.settings import Settings
 from core.episodes.history import read_history
 from core.episodes.protocol import Episodes
 from core.hooks import answer, background
 from core.hooks.contexts import MAX_FIX_TOKENS
-from core.hooks.loops import open_project
 from core.hooks.sessions import Sessions, last_event
 from core.project.project import Project
 from core.records.episodes import TaskStatus
@@ -25,7 +25,9 @@ PROMPT = "Fix the TypeError in the account page"
 
 
 def opened(agent: SimulatedAgent) -> Project:
-    return open_project(agent.project, "ada", lambda: agent.at)
+    project = Project(agent.project, Settings(), by="ada", clock=lambda: agent.at)
+    project.load()
+    return project
 
 
 def outcomes(project: ProjectPaths, task: str = "task-001") -> list[Outcome]:
