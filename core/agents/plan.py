@@ -225,23 +225,29 @@ def _shown(path: Path, target: Target) -> str:
 def _instructions(connection: Connection, target: Target) -> Iterator[Part]:
     """Yield the section in the agent's file, or in AGENTS.md if that file imports it."""
     editor = Block((_TEXTS / "section.md").read_text("utf-8"))
-    own = target.project / connection.instructions
-    if connection.instructions != _SHARED:
-        imports = _imports_shared(own, target.project)
-        if imports and not own.is_symlink():
-            yield Part("instructions", own, target.project, _shown(own, target), editor, is_wanted=False)
-        if imports:
-            own = target.project / _SHARED
+    own = _linked_instructions(target.project / connection.instructions, target.project)
+    shared = _linked_instructions(target.project / _SHARED, target.project)
+    if own != shared and _imports_shared(own, target.project):
+        yield Part("instructions", own, target.project, _shown(own, target), editor, is_wanted=False)
+        own = shared
     yield Part("instructions", own, target.project, _shown(own, target), editor)
+
+
+def _linked_instructions(file: Path, project: Path) -> Path:
+    """Return the file itself, or the file of another agent beside it that it is a link to."""
+    try:
+        linked = project / file.readlink()
+    except OSError:
+        return file
+    names = {_SHARED, *(connection.instructions for connection in CONNECTIONS.values())}
+    return linked if linked.parent == project and linked.name in names else file
 
 
 def _imports_shared(file: Path, project: Path) -> bool:
     try:
-        if file.is_symlink():
-            return file.resolve() == (project / _SHARED).resolve()
         data = read_part(file, project)
         return data is not None and _IMPORT.search(decode_text(data)) is not None
-    except (BadInput, OSError, RuntimeError):
+    except BadInput:
         return False  # reported when the file is planned
 
 
