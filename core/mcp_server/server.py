@@ -64,7 +64,10 @@ class AgentTools:
         task: _Task,
         loop: _Loop = None,
         max_tokens: Annotated[int, Field(ge=200, le=8000)] = 1200,
-        types: list[Literal["approach", "anti_pattern", "error_fix", "decision"]] | None = None,
+        types: Annotated[
+            list[Literal["approach", "anti_pattern", "error_fix", "decision"]] | None,
+            Field(description="Only these; decision: what similar tasks and loops learned."),
+        ] = None,
     ) -> Annotated[CallToolResult, results.LoopContext]:
         """Get the lessons of earlier work for a task. Call it before you begin. With a loop, it is recorded that the
         loop got them."""
