@@ -119,6 +119,7 @@ async def test_many_harmful_marks_are_held_whichever_loops_they_name(server: Ser
     assert "reports 6 patterns as harmful" in data["held"][0]["why"]
     (question,) = [one for one in server.project.view.queue if one.subject == "by mcp:claude-code"]
     assert question.kind == kinds.BURST
+    assert question.question == "Discard 6 suspicious failure reports of mcp:claude-code?"
 
 
 async def test_a_report_on_an_attempt_is_a_reflection(server: Server, folder: Path) -> None:
