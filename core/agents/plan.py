@@ -173,6 +173,18 @@ def is_connected(agent: str, target: Target) -> bool:
     return False
 
 
+def has_hooks(agent: str, target: Target, contents: Mapping[Path, bytes | None] = {}) -> bool:
+    """Return whether the agent's file has hooks of ralphdeck; `contents` are files as planned."""
+    for part in parts_of(agent, target):
+        if part.kind == "hooks":
+            try:
+                data = contents[part.path] if part.path in contents else read_part(part.path, part.root)
+                return data is not None and part.editor.strip(data) != data
+            except BadInput:
+                return False
+    return False
+
+
 def read_part(path: Path, root: Path) -> bytes | None:
     """Read a file of an agent; None if it does not exist. BadInput for links, folders, and files that are too long."""
     for place in reversed([path, *path.parents]):
@@ -254,7 +266,7 @@ def _imports_shared(file: Path, project: Path) -> bool:
 def _wanted_parts(agent: str, target: Target, contents: Contents, notes: list[str]) -> Iterator[Part]:
     connection = CONNECTIONS[agent]
     other = connection.runs_hooks_of
-    is_shared = bool(other) and not target.is_global and _has_hooks(other, target, contents)
+    is_shared = bool(other) and not target.is_global and has_hooks(other, target, contents)
     if has_plugin := _has_plugin(agent, target):
         notes.append(f"{AGENTS[agent].title} has the ralphdeck plugin, which brings hooks, MCP server and skill")
     for part in parts_of(agent, target):
@@ -281,17 +293,6 @@ def _has_plugin(agent: str, target: Target) -> bool:
             is_on = value is True or (isinstance(value, dict) and value.get("enabled") is True)
             if is_on and name.startswith("ralphdeck@"):
                 return True
-    return False
-
-
-def _has_hooks(agent: str, target: Target, contents: Contents) -> bool:
-    for part in parts_of(agent, target):
-        if part.kind == "hooks":
-            try:
-                data = contents[part.path] if part.path in contents else read_part(part.path, part.root)
-                return data is not None and part.editor.strip(data) != data
-            except BadInput:
-                return False
     return False
 
 
