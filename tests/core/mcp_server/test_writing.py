@@ -207,6 +207,19 @@ async def test_the_same_lesson_again_is_the_same_proposal(server: Server, folder
     assert (later["state"], later["same_as"], later["reason"]) == ("known_already", first["id"], "deprecated")
 
 
+async def test_the_same_lesson_from_two_servers_at_once_is_one_proposal(server: Server, folder: Path) -> None:
+    servers = [server, Server(folder)]
+    for one in servers:
+        one.session.open()
+
+    async def propose(one: Server) -> dict[str, Any]:
+        async with one.client() as agent:
+            return await agent.data("propose_lesson", **LESSON)
+
+    answers = await asyncio.gather(*(propose(one) for one in servers for _ in range(2)))
+    assert all(one == answers[0] for one in answers) and answers[0]["state"] == "waiting_for_person"
+
+
 async def test_a_known_lesson_is_answered_with_its_pattern(server: Server) -> None:
     pattern = server.project.load().pattern("pat-success-types-first-006")
     async with server.client() as agent:
