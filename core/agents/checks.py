@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import selectors
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,8 +18,8 @@ from typing import Any, Final, NamedTuple
 
 from core.agents.agent_table import AGENTS
 from core.agents.connection_table import CONNECTIONS, start_event
-from core.agents.json_entries import SERVER, hook_commands, is_own_server, usable_program
-from core.agents.plan import Target, parts_of, read_parsed, read_part
+from core.agents.json_entries import SERVER, hook_programs, is_own_server, is_same_program, server_program
+from core.agents.plan import Target, has_hooks, read_parsed
 from core.base.errors import BadInput
 from core.storage.json_reader import decode_json
 
@@ -167,24 +168,28 @@ def _read_line(descriptor: int, deadline: float) -> bytes:
 
 
 def installed_command(agent: str, target: Target) -> str:
-    """Return the first hook command in the agent's file; "" for none or an unreadable file."""
-    for part in parts_of(agent, target):
-        if part.kind == "hooks":
-            try:
-                data = read_part(part.path, part.root)
-            except BadInput:
-                return ""
-            return next(hook_commands(decode_json(data).value), "") if data else ""
-    return ""
+    """Return the command of the hooks in the agent's file; "" if they run another program than the target's.
+
+    The command is made anew, because a project's file could contain any command.
+    """
+    program = next(hook_programs(_read_kind(agent, "hooks", target)), "")
+    if not program or not is_same_program(program, target.program):
+        return ""
+    return f"{shlex.quote(program)} hook --agent {agent}"
 
 
 def installed_server(agent: str, target: Target) -> str:
-    """Return the program of the MCP server in the agent's file; "" for none or an unreadable file."""
-    file = CONNECTIONS[agent].mcp
-    path = file.user if target.is_global else file.project
-    servers = read_parsed(agent, path, target).get(file.key) if path else None
+    """Return the program of the MCP server in the agent's file; "" for none. It may be any program."""
+    servers = _read_kind(agent, "mcp", target).get(CONNECTIONS[agent].mcp.key)
     entry = servers.get(SERVER) if isinstance(servers, dict) else None
-    return usable_program(entry, "") if is_own_server(entry) else ""
+    return server_program(entry) if is_own_server(entry) else ""
+
+
+def _read_kind(agent: str, kind: str, target: Target) -> dict[str, Any]:
+    connection = CONNECTIONS[agent]
+    file = connection.hooks if kind == "hooks" else connection.mcp
+    path = "" if file is None else file.user if target.is_global else file.project
+    return read_parsed(agent, path, target) if path else {}
 
 
 def find_obstacles(agent: str, target: Target) -> Iterator[str]:
@@ -197,7 +202,7 @@ def find_obstacles(agent: str, target: Target) -> Iterator[str]:
                 value = value.get(key) if isinstance(value, dict) else None
             if value is switch.value:
                 yield f"{switch.key} is {json.dumps(value)} in {file.format(home=connection.home)}: no hook runs"
-    if connection.hooks is not None and connection.hooks.trusted_in and installed_command(agent, target):
+    if connection.hooks is not None and connection.hooks.trusted_in and has_hooks(agent, target):
         path, _ = connection.resolve(
             connection.hooks.user if target.is_global else connection.hooks.project, target.project
         )

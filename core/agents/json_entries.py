@@ -6,6 +6,7 @@ Every other byte of a file is kept. A file that is not an object of the expected
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -30,8 +31,7 @@ _STRING_OR_COMMENT: Final = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<comment>//|/\*)',
 class HookEntries(Struct, frozen=True):
     """The hooks of an agent, one entry for each event, with `{hook}` for the command line.
 
-    Entries that run another installation of ralphdeck are up to date as long as that program exists, because a team
-    shares the file.
+    Entries that name the same program in another way are up to date, because a team shares the file.
     """
 
     entries: Mapping[str, Mapping[str, Any]]
@@ -49,8 +49,8 @@ class HookEntries(Struct, frozen=True):
             if document.value.setdefault(key, value) != value:
                 raise BadInput(f"{key} is {document.value[key]!r}; only {value!r} is supported")
         hooks = self._hooks(document)
-        present = next((_split(command)[0] for command in hook_commands(document.value)), "")
-        wanted = self._wanted(present if present and shutil.which(present) else self.program)
+        present = next(hook_programs(document.value), "")
+        wanted = self._wanted(present if is_same_program(present, self.program) else self.program)
         if hooks is not None and _own_entries(hooks) == wanted:
             return data
         document = open_json(data)
@@ -198,25 +198,29 @@ def _dump(value: Any, levels: int, indent: str = "") -> str:
     return "{\n" + ",\n".join(members) + f"\n{indent}}}"
 
 
-def is_hook_command(entry: Mapping[str, Any]) -> bool:
-    """Return whether an entry runs `ralphdeck hook`."""
+def hook_program(entry: Mapping[str, Any]) -> str:
+    """Return the program of an entry that runs `ralphdeck hook`; "" if it does not."""
     for key in ("command", "bash"):
         command = entry.get(key)
-        if isinstance(command, str):
-            words = [*_split(command), *_texts(entry.get("args"))]
-            pairs = pairwise(words)
-            if any(PurePath(word).name == _PROGRAM and following == "hook" for word, following in pairs):
-                return True
-    return False
+        words = [*_split(command), *_texts(entry.get("args"))] if isinstance(command, str) else []
+        for word, following in pairwise(words):
+            if PurePath(word).name == _PROGRAM and following == "hook":
+                return word
+    return ""
 
 
-def hook_commands(value: Any) -> Iterator[str]:
-    """Yield the command lines of the hooks of ralphdeck in a parsed file."""
+def hook_programs(value: Any) -> Iterator[str]:
+    """Yield the program of each hook of ralphdeck in a parsed file."""
     hooks = _object(_object(value).get(_HOOKS))
     for event, index, inner in _own_hooks(hooks):
         entry = hooks[event][index]
-        own = entry if inner is None else entry[_HOOKS][inner]
-        yield next(own[key] for key in ("command", "bash") if isinstance(own.get(key), str))
+        yield hook_program(entry if inner is None else entry[_HOOKS][inner])
+
+
+def is_same_program(one: str, other: str) -> bool:
+    """Return whether two names start the same file; files of projects may name any program."""
+    found = [shutil.which(name) for name in (one, other)]
+    return one == other or (None not in found and len({os.path.realpath(path or "") for path in found}) == 1)
 
 
 def _own_hooks(hooks: Mapping[str, Any]) -> Iterator[tuple[str, int, int | None]]:
@@ -225,11 +229,12 @@ def _own_hooks(hooks: Mapping[str, Any]) -> Iterator[tuple[str, int, int | None]
         for index, entry in enumerate(entries if isinstance(entries, list) else ()):
             if not isinstance(entry, dict):
                 continue
-            if is_hook_command(entry):
+            if hook_program(entry):
                 yield event, index, None
+                continue
             inner = entry.get(_HOOKS)
             for number, hook in enumerate(inner if isinstance(inner, list) else ()):
-                if isinstance(hook, dict) and is_hook_command(hook):
+                if isinstance(hook, dict) and hook_program(hook):
                     yield event, index, number
 
 
@@ -242,16 +247,17 @@ def _own_entries(hooks: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 def is_own_server(entry: Any) -> bool:
     """Return whether the entry of an MCP server starts ralphdeck."""
-    return PurePath(_server_program(entry)).name == _PROGRAM
+    return PurePath(server_program(entry)).name == _PROGRAM
 
 
 def usable_program(entry: Any, program: str) -> str:
-    """Return the program of an MCP server if it exists, else `program`."""
-    present = _server_program(entry)
-    return present if present and shutil.which(present) else program
+    """Return the program of an MCP server as it is written, if it is the same program, else `program`."""
+    present = server_program(entry)
+    return present if is_same_program(present, program) else program
 
 
-def _server_program(entry: Any) -> str:
+def server_program(entry: Any) -> str:
+    """Return the program that the entry of an MCP server starts; "" for none."""
     command = _object(entry).get("command")
     return command if isinstance(command, str) else next(iter(_texts(command)), "")
 

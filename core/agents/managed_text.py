@@ -43,7 +43,9 @@ class Block(Struct, frozen=True):
             lead = newline if content and not content.endswith("\n") else ""
             gap = newline if content.strip() else ""
             return f"{content}{lead}{gap}{wanted}".encode()
-        if found[1] is None or text_digest(found[2]) != found[1]:
+        is_edited = found[1] is None or text_digest(found[2]) != found[1]
+        is_current = found[0][0].replace("\r\n", "\n").rstrip() == self._written().rstrip()
+        if is_edited or is_current:
             return data or b""
         return (content[: found[0].start()] + wanted + content[found[0].end() :]).encode()
 

@@ -173,6 +173,18 @@ def is_connected(agent: str, target: Target) -> bool:
     return False
 
 
+def has_hooks(agent: str, target: Target, contents: Mapping[Path, bytes | None] = {}) -> bool:
+    """Return whether the agent's file has hooks of ralphdeck; `contents` are files as planned."""
+    for part in parts_of(agent, target):
+        if part.kind == "hooks":
+            try:
+                data = contents[part.path] if part.path in contents else read_part(part.path, part.root)
+                return data is not None and part.editor.strip(data) != data
+            except BadInput:
+                return False
+    return False
+
+
 def read_part(path: Path, root: Path) -> bytes | None:
     """Read a file of an agent; None if it does not exist. BadInput for links, folders, and files that are too long."""
     for place in reversed([path, *path.parents]):
@@ -225,30 +237,36 @@ def _shown(path: Path, target: Target) -> str:
 def _instructions(connection: Connection, target: Target) -> Iterator[Part]:
     """Yield the section in the agent's file, or in AGENTS.md if that file imports it."""
     editor = Block((_TEXTS / "section.md").read_text("utf-8"))
-    own = target.project / connection.instructions
-    if connection.instructions != _SHARED:
-        imports = _imports_shared(own, target.project)
-        if imports and not own.is_symlink():
-            yield Part("instructions", own, target.project, _shown(own, target), editor, is_wanted=False)
-        if imports:
-            own = target.project / _SHARED
+    own = _linked_instructions(target.project / connection.instructions, target.project)
+    shared = _linked_instructions(target.project / _SHARED, target.project)
+    if own != shared and _imports_shared(own, target.project):
+        yield Part("instructions", own, target.project, _shown(own, target), editor, is_wanted=False)
+        own = shared
     yield Part("instructions", own, target.project, _shown(own, target), editor)
+
+
+def _linked_instructions(file: Path, project: Path) -> Path:
+    """Return the file itself, or the file of another agent beside it that it is a link to."""
+    try:
+        linked = project / file.readlink()
+    except OSError:
+        return file
+    names = {_SHARED, *(connection.instructions for connection in CONNECTIONS.values())}
+    return linked if linked.parent == project and linked.name in names else file
 
 
 def _imports_shared(file: Path, project: Path) -> bool:
     try:
-        if file.is_symlink():
-            return file.resolve() == (project / _SHARED).resolve()
         data = read_part(file, project)
         return data is not None and _IMPORT.search(decode_text(data)) is not None
-    except (BadInput, OSError, RuntimeError):
+    except BadInput:
         return False  # reported when the file is planned
 
 
 def _wanted_parts(agent: str, target: Target, contents: Contents, notes: list[str]) -> Iterator[Part]:
     connection = CONNECTIONS[agent]
     other = connection.runs_hooks_of
-    is_shared = bool(other) and not target.is_global and _has_hooks(other, target, contents)
+    is_shared = bool(other) and not target.is_global and has_hooks(other, target, contents)
     if has_plugin := _has_plugin(agent, target):
         notes.append(f"{AGENTS[agent].title} has the ralphdeck plugin, which brings hooks, MCP server and skill")
     for part in parts_of(agent, target):
@@ -275,17 +293,6 @@ def _has_plugin(agent: str, target: Target) -> bool:
             is_on = value is True or (isinstance(value, dict) and value.get("enabled") is True)
             if is_on and name.startswith("ralphdeck@"):
                 return True
-    return False
-
-
-def _has_hooks(agent: str, target: Target, contents: Contents) -> bool:
-    for part in parts_of(agent, target):
-        if part.kind == "hooks":
-            try:
-                data = contents[part.path] if part.path in contents else read_part(part.path, part.root)
-                return data is not None and part.editor.strip(data) != data
-            except BadInput:
-                return False
     return False
 
 

@@ -160,9 +160,14 @@ def _find_bursts(reports: Sequence[HarmfulReport], reach: timedelta, maximum: in
         yield found
 
 
+def format_source(source: str) -> str:
+    """Format the source of a report: a loop or attempt, or who recorded it."""
+    return shorten_id(source.removeprefix(_BY))
+
+
 def format_burst(burst: Burst) -> str:
     total = len(burst.patterns)
     some = f", {burst.never_applied:,} of which it never applied"
     never = {0: "", total: ", none of which it applied"}.get(burst.never_applied, some)
-    text = f"{shorten_id(burst.source)} reports {plural(total, 'pattern')} as harmful{never}"
+    text = f"{format_source(burst.source)} reports {plural(total, 'pattern')} as harmful{never}"
     return f"{text}; its reports are held until you decide"

@@ -6,9 +6,11 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from core.base.text import visible
 from core.mcp_server import tools
-from core.mcp_server.texts import as_data, describe_row, fit, is_withheld, name, pattern_row, safe_text
+from core.mcp_server.texts import as_data, describe_row, fit, name, pattern_row, safe_text
 
 if TYPE_CHECKING:
     from core.mcp_server.session import Session
@@ -23,10 +25,10 @@ def context_page(session: Session) -> str:
         if len(active) == 1:
             task = active[0].task
         else:
-            usable = [one for one in state.snapshot.patterns.values() if state.assessment(one.id).injectable]
-            usable = [one for one in usable if not is_withheld(state, one)]
-            best = sorted(usable, key=lambda one: (-state.assessment(one.id).score, one.id))[:_BEST]
-            rows = "\n".join(describe_row(pattern_row(state, one)) for one in best)
+            scores = np.where(state.board.injectable, state.board.score, -1.0)
+            best = [row for row in np.argsort(-scores, kind="stable")[:_BEST].tolist() if scores[row] >= 0]
+            patterns = [state.snapshot.patterns[state.board.ids[row]] for row in best]
+            rows = "\n".join(describe_row(pattern_row(state, one)) for one in patterns)
             head = f"{len(active)} active loops; call loop_context with your task. The best lessons:"
             return fit(as_data(head, safe_text(state, rows) or "none yet"))
     return tools.loop_context(session, task).text

@@ -23,7 +23,7 @@ from core.records.events import Event, Signals
 from core.records.patterns import Maturity, PatternType
 from core.records.suspicions import Severity
 from core.redaction.masking import mask_secrets
-from core.scanning.messages import describe_suspicions
+from core.scanning.messages import describe_rule
 
 if TYPE_CHECKING:
     from core.mcp_server.session import Session
@@ -184,7 +184,7 @@ def propose_lesson(
             pattern = parse_pattern(proposal.type, proposal.slug, proposal.record)
             harm = [one for one in pattern.suspicions if one.severity is Severity.BLOCKED]
             if harm:
-                raise Refused(f"this text {describe_suspicions(harm)}")
+                raise Refused(f"this text {', '.join(map(describe_rule, harm))}")
             decided = session.project.propose(
                 proposal,
                 f"proposal of {work_id or by}",
@@ -248,7 +248,7 @@ def _known_already(state: ProjectState, pattern_id: str, proposed: Pattern) -> P
 def _describe(data: Proposal) -> str:
     match data.state:
         case "waiting_for_person":
-            return f"{data.id} waits for a person. No context has it before.\n"
+            return f"{data.id} waits for the review of a person; no agent gets it before.\n"
         case "known_already":
             return f"Known already as {data.same_as}{f' ({data.reason})' if data.reason else ''}.\n"
     return f"Refused: {data.reason}\n"

@@ -45,8 +45,11 @@ def name(text: str) -> str:
 
 def is_withheld(state: ProjectState, pattern: Pattern) -> bool:
     """Return whether no agent may read a pattern: a person has not released it, or the scan stops it."""
-    found = state.assessment(pattern.id)
-    return found.quarantined or (not found.injectable and any(one.severity.stops for one in pattern.suspicions))
+    board = state.board
+    row = board.row(pattern.id)
+    if board.quarantined[row] or board.injectable[row]:
+        return bool(board.quarantined[row])
+    return any(one.severity.stops for one in pattern.suspicions)
 
 
 def pattern_row(state: ProjectState, pattern: Pattern) -> PatternRow:

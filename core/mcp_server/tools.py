@@ -17,6 +17,7 @@ from core.base.text import plural
 from core.config.paths import relative_to_project
 from core.debug_memory.escalations import find_escalation
 from core.episodes.similar_tasks import SimilarTask, embeddable_work, find_similar_tasks
+from core.learning.states import CODES
 from core.mcp_server.results import (
     Fix,
     FoundPatterns,
@@ -69,6 +70,7 @@ WAITING: Final = frozenset({LoopStatus.WAITING, LoopStatus.PAUSED})
 _SAME_INJECTION: Final = timedelta(hours=1)  # in which the same task of a loop gets the same ID
 _INJECTED: Final = re.compile(r"\d{8}T\d{6}-[0-9a-f]{8}")  # end of the ID of an injection
 _NOTHING: Final = "No lesson of earlier work matches this task."
+_USABLE: Final = ("candidate", "established", "proven")
 _MAX_LOOPS: Final = 20  # loops that explain the rate of a pattern
 _MAX_LEARNED: Final = 5
 _MAX_LINE: Final = 200  # characters of a text in a list
@@ -200,11 +202,12 @@ def search_patterns(
     """Return the titles of the patterns that match a text; without states, those that are not deprecated."""
     with session.call(client) as state:
         _require(query, "query")
-        wanted = set(states) if states else {one.value for one in Maturity} - {Maturity.DEPRECATED.value}
+        wanted = {CODES[Maturity(word)] for word in states or _USABLE}
+        codes, board = state.board.state_codes, state.board
         found = [
             pattern
             for pattern in _find_patterns(state, query)
-            if state.assessment(pattern.id).state.value in wanted and not is_withheld(state, pattern)
+            if codes[board.row(pattern.id)] in wanted and not is_withheld(state, pattern)
         ]
         rows = [pattern_row(state, pattern) for pattern in found[:limit]]
         head = f"{plural(len(found), 'pattern')} found. explain_pattern has the text of one."

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from core.agents.json_entries import is_hook_command
+from core.agents.json_entries import hook_program
 from tests.reference.plugin import ROOT
 
 PLUGIN = ROOT / "plugin"
@@ -60,7 +60,7 @@ def test_the_hooks_call_ralphdeck_and_do_nothing_without_it(file: str, agent: st
         for group in groups:
             assert group.keys() <= {"matcher", "hooks"}
             (hook,) = group["hooks"]
-            assert hook["type"] == "command" and is_hook_command(hook)
+            assert hook["type"] == "command" and hook_program(hook)
             assert hook["command"].endswith(f"ralphdeck hook --agent {agent}")
     done = subprocess.run(["/bin/sh", "-c", hook["command"]], env={"PATH": "/nowhere"}, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "ralphdeck is not installed\n")

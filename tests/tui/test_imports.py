@@ -22,6 +22,7 @@ FORBIDDEN: Final = {
     | _HEAVY
     | _MCP
     | {"yaml", "core.learning", "core.project", "core.scanning"},
+    "import core.cli.commands.hook, core.hooks.answer, core.hooks.contexts, core.hooks.loops": _SCREEN | _MCP,
     # the first frame
     "import tui.app, tui.cli.dashboard": _HEAVY
     | {"yaml", "core.project.project", "core.state.project_state", "core.learning.scoreboard", "tui.palette"},

@@ -43,7 +43,7 @@ def check_connections(paths: ProjectPaths) -> Iterator[Found]:
         servers.add(server)
         yield from _check_agent(agent, Target(target.project, program, target.is_global, bool(server)))
     for server in sorted(servers - {""}):
-        yield _check_server(server, paths)
+        yield _check_server(server, program, paths)
     if newest := last_event(paths):
         agent, at = newest
         yield "last event", OK, f"{AGENTS[agent].title if agent in AGENTS else agent}, {minute_of(at)} UTC"
@@ -53,7 +53,7 @@ def check_connections(paths: ProjectPaths) -> Iterator[Found]:
 
 def _check_agent(agent: str, target: Target) -> Iterator[Found]:
     from core.agents.checks import find_obstacles, installed_command, try_hook
-    from core.agents.plan import plan_connect
+    from core.agents.plan import has_hooks, plan_connect
 
     title = AGENTS[agent].title + (" (user)" if target.is_global else "")
     command = f"ralphdeck connect {agent}{' --global' if target.is_global else ''}"
@@ -69,6 +69,8 @@ def _check_agent(agent: str, target: Target) -> Iterator[Found]:
             yield title, ERROR, f"the hook {answer.problem}; run: {command}"
         else:
             yield title, OK, f"the hook answers in {answer.seconds:.2f} s"
+    elif has_hooks(agent, target):
+        yield title, WARNING, f"the hooks start another program, which was not run; to replace them: {command}"
     elif AGENTS[agent].events:
         notes = "; ".join(plan.notes)
         yield title, NOTE if notes else WARNING, notes or f"has no hooks; run: {command}"
@@ -80,12 +82,15 @@ def _check_agent(agent: str, target: Target) -> Iterator[Found]:
         yield title, WARNING, obstacle
 
 
-def _check_server(program: str, paths: ProjectPaths) -> Found:
+def _check_server(server: str, program: str, paths: ProjectPaths) -> Found:
     from core.agents.checks import has_mcp_extra, try_mcp_server
+    from core.agents.json_entries import is_same_program
 
+    if not is_same_program(server, program):
+        return "MCP server", WARNING, f"{server} is another program, which was not started"
     if not has_mcp_extra():
         return "MCP server", WARNING, "the extra is not installed; run: pip install 'ralphdeck[mcp]'"
-    answer = try_mcp_server(program, paths.project)
+    answer = try_mcp_server(server, paths.project)
     if answer.problem:
-        return "MCP server", ERROR, f"{program} mcp {answer.problem}"
-    return "MCP server", OK, f"{program} mcp answers in {answer.seconds:.2f} s"
+        return "MCP server", ERROR, f"{server} mcp {answer.problem}"
+    return "MCP server", OK, f"{server} mcp answers in {answer.seconds:.2f} s"

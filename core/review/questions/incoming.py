@@ -11,7 +11,7 @@ import numpy as np
 
 from core.base.formatting import format_day
 from core.base.text import plural, visible_line
-from core.learning.bursts import format_burst
+from core.learning.bursts import format_burst, format_source
 from core.review.impact import UNSEEN_USES
 from core.scanning.messages import describe_suspicions
 from core.state import review_items as kinds
@@ -180,6 +180,7 @@ def bursts(scales: ImpactEstimator) -> Iterator[ReviewItem]:
             kinds.BURST,
             burst.source,
             question=f"Discard {plural(count, 'suspicious failure report')} of {{}}?",
+            name=format_source(burst.source),
             this="this loop",
             reason=format_burst(burst),
             place="",

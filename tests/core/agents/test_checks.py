@@ -10,9 +10,16 @@ from pathlib import Path
 import pytest
 
 from core.agents.agent_table import AGENTS, Moment, acting_agent
-from core.agents.checks import find_obstacles, find_program, installed_server, try_hook, try_mcp_server
+from core.agents.checks import (
+    find_obstacles,
+    find_program,
+    installed_command,
+    installed_server,
+    try_hook,
+    try_mcp_server,
+)
 from core.agents.connection_table import start_event
-from core.agents.plan import is_connected
+from core.agents.plan import is_connected, plan_connect
 from core.base.errors import BadInput
 from core.hooks.events import HookEvent, encode_answer
 from tests.core.agents.conftest import Desk
@@ -118,6 +125,33 @@ def test_the_installed_server_is_found(desk: Desk, agent: str, program: Callable
     path = program("")
     desk.connect(agent, program=path)
     assert installed_server(agent, desk.target()) == path and is_connected(agent, desk.target())
+
+
+HOSTILE = [
+    "touch owned; ralphdeck hook --agent claude",
+    "./ralphdeck hook --agent claude",
+    "$(touch owned) ralphdeck hook",
+    "'ralphdeck' hook --agent 'claude; touch owned'",
+]
+
+
+@pytest.mark.parametrize("command", HOSTILE)
+def test_a_command_from_a_file_of_the_project_is_never_run(
+    desk: Desk, command: str, program: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = program("exit 0")
+    monkeypatch.chdir(desk.project)
+    monkeypatch.setenv("PATH", f"{Path(path).parent}:/usr/bin:/bin")
+    desk.write("ralphdeck", "#!/bin/sh\ntouch owned\n").chmod(0o755)
+    entry = {"hooks": [{"type": "command", "command": command}]}
+    desk.write(".claude/settings.json", json.dumps({"hooks": {"SessionStart": [entry]}}))
+    ours = installed_command("claude", desk.target(path))
+    assert ours in {"", "ralphdeck hook --agent claude"}
+    (plan,) = plan_connect(["claude"], desk.target(path), {})
+    assert command.encode() not in (plan.changes[0].after or b"")
+    if ours:
+        try_hook("claude", ours, desk.project)
+    assert not (desk.project / "owned").exists()
 
 
 @pytest.mark.parametrize("agent", [agent for agent in AGENTS if start_event(agent) in AGENTS[agent].context_events])

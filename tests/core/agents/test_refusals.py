@@ -119,14 +119,25 @@ def test_unusable_places(desk: Desk, prepare: Callable[[Desk], None], message: s
     assert list(desk.project.parent.glob("outside/*")) == []
 
 
-def test_instructions_that_are_a_link_to_agents_md_count_as_an_import(desk: Desk) -> None:
-    desk.write("AGENTS.md", "# Rules\n")
-    (desk.project / "CLAUDE.md").symlink_to("AGENTS.md")
+@pytest.mark.parametrize(("link", "file"), [("CLAUDE.md", "AGENTS.md"), ("AGENTS.md", "CLAUDE.md")])
+def test_instructions_that_are_a_link_to_those_of_another_agent_get_one_section(
+    desk: Desk, link: str, file: str
+) -> None:
+    desk.write(file, "# Rules\n")
+    (desk.project / link).symlink_to(file)
     before = desk.snapshot()
-    assert problems(desk.connect("claude")) == []
-    assert (desk.project / "CLAUDE.md").is_symlink() and b"ralphdeck" in (desk.project / "AGENTS.md").read_bytes()
+    assert problems(desk.connect("claude", "codex")) == []
+    assert (desk.project / link).is_symlink() and (desk.project / file).read_text().count("BEGIN ralphdeck") == 1
+    desk.remove("codex")
+    assert (desk.project / file).read_text().count("BEGIN ralphdeck") == 1
     desk.remove("claude")
     assert desk.snapshot() == before
+
+
+def test_instructions_that_are_another_link_are_refused(desk: Desk) -> None:
+    (desk.project / "CLAUDE.md").symlink_to("../outside.md")
+    (problem,) = problems(desk.connect("claude"))
+    assert problem.startswith("CLAUDE.md: is a link") and not (desk.project.parent / "outside.md").exists()
 
 
 def test_a_file_that_changed_since_the_plan_is_not_written_and_others_are_restored(desk: Desk) -> None:

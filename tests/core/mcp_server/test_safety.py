@@ -11,7 +11,6 @@ import pytest
 from core.base.errors import ReadOnly, Refused
 from core.config.paths import project_at
 from core.config.settings import Settings
-from core.mcp_server.server import create_server
 from core.mcp_server.session import MAX_CALLS, Session, sign
 from core.project.project import Project
 from core.retrieval.rendering import count_tokens
@@ -240,7 +239,8 @@ async def test_a_project_that_cannot_be_read_is_an_error_of_the_call(tmp_path: P
         assert "the folder is gone" in await agent.error("list_loops")
 
 
-def test_a_server_has_no_tool_that_decides(server: Server) -> None:
-    names = {tool.name for tool in create_server(server.session)._tool_manager.list_tools()}
+async def test_a_server_has_no_tool_that_decides(server: Server) -> None:
+    async with server.client() as agent:
+        names = {tool.name for tool in (await agent.client.list_tools()).tools}
     verbs = ("promote", "deprecate", "release", "approve", "quarantine", "delete", "undo", "setting", "shell")
     assert not [name for name in names if any(verb in name for verb in verbs)]

@@ -119,6 +119,7 @@ async def test_many_harmful_marks_are_held_whichever_loops_they_name(server: Ser
     assert "reports 6 patterns as harmful" in data["held"][0]["why"]
     (question,) = [one for one in server.project.view.queue if one.subject == "by mcp:claude-code"]
     assert question.kind == kinds.BURST
+    assert question.question == "Discard 6 suspicious failure reports of mcp:claude-code?"
 
 
 async def test_a_report_on_an_attempt_is_a_reflection(server: Server, folder: Path) -> None:
@@ -204,6 +205,19 @@ async def test_the_same_lesson_again_is_the_same_proposal(server: Server, folder
     assert first == again
     assert (near["state"], near["same_as"]) == ("known_already", first["id"])
     assert (later["state"], later["same_as"], later["reason"]) == ("known_already", first["id"], "deprecated")
+
+
+async def test_the_same_lesson_from_two_servers_at_once_is_one_proposal(server: Server, folder: Path) -> None:
+    servers = [server, Server(folder)]
+    for one in servers:
+        one.session.open()
+
+    async def propose(one: Server) -> dict[str, Any]:
+        async with one.client() as agent:
+            return await agent.data("propose_lesson", **LESSON)
+
+    answers = await asyncio.gather(*(propose(one) for one in servers for _ in range(2)))
+    assert all(one == answers[0] for one in answers) and answers[0]["state"] == "waiting_for_person"
 
 
 async def test_a_known_lesson_is_answered_with_its_pattern(server: Server) -> None:

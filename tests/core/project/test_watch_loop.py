@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from contextlib import nullcontext
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import core.project.watch_loop
 from core.base.errors import Refused
-from core.config.settings import ExtractionSettings
+from core.config.paths import ProjectPaths
+from core.config.settings import ExtractionSettings, Settings
 from core.curation.commands import Extract, Undo
 from core.project.project import Project
 from core.project.watch_loop import (
@@ -20,9 +24,12 @@ from core.project.watch_loop import (
     WatchLoop,
     is_wanted,
 )
-from core.records.decisions import Verb
+from core.records.decisions import Decision, Verb
+from core.records.loops import Loop, LoopStatus
+from core.records.snapshot import Snapshot
 from core.storage.watcher import WatchMode, WatchState
 from tests.core.project.test_daemon import opened, project, write_loop
+from tests.factories import NOW
 
 
 def test_a_burst_is_applied_at_once_and_a_steady_stream_at_a_steady_rate() -> None:
@@ -194,3 +201,16 @@ def test_files_are_watched_after_they_were_read(tmp_path: Path, monkeypatch: pyt
     loop.stop()
     loop.run()
     assert steps == ["read", "watch"]
+
+
+def test_a_proposal_of_an_agent_does_not_hide_loops_that_ended_before_it(tmp_path: Path) -> None:
+    open_project = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False)
+    made = partial(Decision, by="ada", verb=Verb.EXTRACT, subject="s")
+    last = made(id="1", at=NOW - timedelta(days=2), after={"hashes": {}})
+    proposal = made(id="2", at=NOW, after={"hashes": {}, "proposed": True})
+    loop = Loop(id="ralph-a", status=LoopStatus.COMPLETED, ended_at=NOW - timedelta(days=1))
+    snapshot = Snapshot(decisions=(last, proposal), loops={loop.id: loop})
+    open_project._view = dataclasses.replace(open_project.view, snapshot=snapshot)
+    extraction = AutoExtraction(open_project, clock=lambda: 0.0)
+    extraction.add_missed()
+    assert extraction.seconds_left(10) == 0
