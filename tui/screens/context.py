@@ -14,6 +14,7 @@ from textual.widgets import Input
 
 from core.base.text import visible_line
 from core.review.context_recipients import Recipient, list_recipients
+from tui.actions import PLACES
 from tui.present import context as present
 from tui.present.knobs import KNOBS
 from tui.present.memory import task_key
@@ -50,7 +51,9 @@ class ContextScreen(KnobActions):
         self._embedding: tuple[int, int] | None = None
 
     def compose_content(self) -> ComposeResult:
-        yield FilterLine("Describe a task, e.g. Fix TypeScript type errors in user validation")
+        hint = "Describe a task, e.g. Fix TypeScript type errors in user validation"
+        passed = (*(f"go_{place}" for place in PLACES), "help")
+        yield FilterLine(hint, {key for action in passed for key in self.services.keys_of(action).split(",")})
         with Container(classes="sides"):
             with Vertical(classes="side side--text"):
                 yield ItemLine(id="context-head")
@@ -345,6 +348,9 @@ class ContextScreen(KnobActions):
         return self.table if self.table.has_focus else self.text
 
     def _move(self, rows: int) -> None:
+        if self.task_line.has_focus_within and self._choices:
+            self.table.focus()
+            return
         (self._mover() if self.knobs.field is None else self.knobs).move(rows)
 
     action_down = partialmethod(_move, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -17,13 +18,37 @@ from tui.messages import NewestMessage
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
+    from textual.events import Key
 
 LONGEST: Final = 300  # maximum characters that can be typed, or are shown of a text set by the program
 _TURNS: Final = 20  # turns of the event loop in which a pending key reaches the input; together far below 1 ms
 
 
+class _Line(Input):
+    """An input that leaves some keys to the screen while it is empty."""
+
+    def __init__(self, hint: str, passed_keys: Container[str]) -> None:
+        super().__init__(placeholder=hint, max_length=LONGEST)
+        self._passed_keys = passed_keys
+
+    def _is_passed(self, key: str) -> bool:
+        return not self.value and key in self._passed_keys
+
+    async def _on_key(self, event: Key) -> None:
+        if self._is_passed(event.key):
+            event.prevent_default()  # else the base class handles it, too
+        else:
+            await super()._on_key(event)
+
+    def check_consume_key(self, key: str, character: str | None) -> bool:
+        return not self._is_passed(key) and super().check_consume_key(key, character)
+
+
 class FilterLine(Horizontal):
-    """Prompt, input and number of matches. Keys that are pending together change the filter once."""
+    """Prompt, input and number of matches. Keys that are pending together change the filter once.
+
+    While the input is empty, `passed_keys` act on the screen.
+    """
 
     @dataclass(eq=False)
     class Changed(NewestMessage):
@@ -32,15 +57,16 @@ class FilterLine(Horizontal):
     class Left(Message):
         """The user pressed enter or down to go to the list."""
 
-    def __init__(self, hint: str) -> None:
+    def __init__(self, hint: str, passed_keys: Container[str] = ()) -> None:
         super().__init__()
         self._hint = hint
+        self._passed_keys = passed_keys
         self._given = ""
         self._count = Content("")
 
     def compose(self) -> ComposeResult:
         yield Static(Content("❯"), classes="filter--prompt")
-        yield Input(placeholder=self._hint, max_length=LONGEST)
+        yield _Line(self._hint, self._passed_keys)
         yield Static(Content(""), classes="filter--count")
 
     @property

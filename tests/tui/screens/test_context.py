@@ -68,6 +68,18 @@ async def test_an_empty_screen_explains_what_to_do_and_its_keys_work(sample: Pat
         assert shown(user) == prepare_task_injection(user.app.view, task).context
 
 
+async def test_keys_of_screens_and_help_act_while_the_prompt_is_empty(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home) as user:
+        await user.go("context")
+        assert isinstance(user.place.focused, Input)
+        await user.press("question_mark")
+        await user.sees("Help on Context")
+        await user.press("escape", "6")
+        assert user.place.place == "memory"
+        await user.press("4", "a", "6")
+        assert user.place.query_one(Input).value == "a6"
+
+
 async def test_the_text_equals_the_injected_text(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("context")
