@@ -52,6 +52,20 @@ def test_wrong_usage_ends_with_exit_code_0() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("place", ["2>/dev/full", ">/dev/full 2>&1", ">&-", "2> >(exec true)"])
+def test_streams_that_cannot_be_written_end_with_exit_code_0(place: str) -> None:
+    command = ["bash", "-c", f'"$@" {place}', "bash", *COMMAND, "claude"]
+    assert subprocess.run(command, input=b"x", cwd=ROOT, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.slow
+def test_an_invalid_environment_ends_with_exit_code_0(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RALPHDECK_READONLY", "maybe")  # exit code 2 would keep the agent from stopping
+    code, out, err = answer(event(project, "Stop"))
+    assert (code, out) == (0, "") and "--readonly" in err
+
+
+@pytest.mark.slow
 def test_outside_a_project_nothing_is_made(tmp_path: Path) -> None:
     assert answer(event(tmp_path, "UserPromptSubmit", prompt="Fix it"), cwd=tmp_path) == (0, "", "")
     assert not (tmp_path / ".aiwg").exists()
