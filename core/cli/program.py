@@ -66,7 +66,9 @@ cli: Final = create_program(Program, "The dashboard is the program of the packag
 def main(args: Sequence[str] | None = None, program: Program = cli) -> NoReturn:
     """Run the command line and exit with its code, without showing tracebacks.
 
-    Hooks exit with 0 whatever happens, because an agent does not stop or drops the user's prompt on exit code 2. numpy gets no threads for linear algebra: they do not help with small products, and cost 0.04 s of processor time.
+    Hooks exit with 0 whatever happens: on exit code 2 an agent continues at its stop, or drops the user's prompt.
+
+    numpy gets no threads for linear algebra: they do not help with small products, and cost 0.04 s of processor time.
     """
     gc.set_threshold(_GARBAGE_THRESHOLD)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -104,7 +104,7 @@ def _first_root(value: Any) -> str:
 def _call(fields: Mapping[str, Any], data: bytes) -> str:
     """Identify a tool call by its ID, or by its content if that contains a time."""
     if call := _text(fields, _CALL):
-        return call[:_MAX_ID]
+        return digest(call)
     return hashlib.sha256(data).hexdigest()[:24] if "timestamp" in fields else ""
 
 

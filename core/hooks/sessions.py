@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 from msgspec import Meta, Struct, field
 
+from core.agents.agent_table import AGENTS
+from core.base.errors import BadInput
 from core.hooks.events import HookEvent, digest
 from core.storage.atomic_write import put
 from core.storage.locks import file_lock, open_regular
@@ -57,7 +59,7 @@ class Session(Struct, omit_defaults=True):
     context: str = ""  # the newest one that was delivered
     given: Given = field(default_factory=Given)
     given_for: list[str] = field(default_factory=list)  # digests of the prompts that got a context since a compaction
-    calls: list[str] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)  # digests of the newest tool calls
     answered: list[str] = field(default_factory=list)  # digests of the errors answered with a fix
     ended_tasks: list[str] = field(default_factory=list)  # IDs of tasks from which patterns are not extracted yet
 
@@ -75,10 +77,10 @@ def remember(values: list[str], value: str, most: int) -> bool:
 
 
 class Sessions:
-    """The session records of a project."""
+    """The session records of a project; BadInput if their folder is a link."""
 
     def __init__(self, project: ProjectPaths) -> None:
-        self._folder = project.sessions
+        self._folder = project.unlinked(project.relative(project.sessions))
 
     @contextmanager
     def edit(self, event: HookEvent, now: datetime) -> Iterator[Session]:
@@ -121,9 +123,10 @@ class Sessions:
 
 def last_event(project: ProjectPaths) -> tuple[str, datetime] | None:
     """Return the agent and the time of the newest hook event in a project, or None."""
-    for session in Sessions(project).all():
-        if (at := session.last_event) is not None:
-            return session.agent, at
+    with suppress(BadInput):
+        for session in Sessions(project).all():
+            if (at := session.last_event) is not None:
+                return session.agent, at
     return None
 
 
@@ -132,6 +135,7 @@ def _read(path: Path) -> Session | None:
     try:
         handle = open_regular(path, os.O_RDONLY)
         with os.fdopen(handle, "rb") as file:
-            return _decoder.decode(file.read(_MAX_BYTES))
+            session = _decoder.decode(file.read(_MAX_BYTES))
+            return session if session.agent in AGENTS else None
     except (OSError, ValueError, RecursionError):
         return None

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
+from core.base.errors import BadInput
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.episodes.history import read_history
 from core.episodes.protocol import Episodes
 from core.hooks import answer, background
 from core.hooks.contexts import MAX_FIX_TOKENS
-from core.hooks.sessions import Sessions, last_event
+from core.hooks.sessions import MAX_CALLS, Sessions, last_event
 from core.project.project import Project
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
@@ -259,6 +261,23 @@ def test_a_record_under_a_foreign_name_is_ignored(agent: SimulatedAgent) -> None
     file.with_name("0123.json").write_text(json.dumps(record))
     assert [one.id for one in Sessions(agent.project).all()] == ["s1"]
     background.run(agent.project, agent.at)
+
+
+def test_nothing_is_read_or_written_through_a_linked_folder(agent: SimulatedAgent, tmp_path: Path) -> None:
+    agent.project.sessions.symlink_to(tmp_path)
+    before = set(tmp_path.iterdir())
+    with pytest.raises(BadInput, match="is outside"):
+        agent.tool(FAILING)
+    assert last_event(agent.project) is None
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_long_call_ids_do_not_make_the_record_unreadable(agent: SimulatedAgent) -> None:
+    for number in range(MAX_CALLS):
+        agent.tool(EDIT, tool_use_id="\U0010ffff" * 500 + str(number))
+    agent.tool(EDIT, tool_use_id="\U0010ffff" * 500 + "0")
+    assert [*tasks(agent)] == ["task-001"]
+    assert len(agent.record.calls) == MAX_CALLS
 
 
 def test_the_newest_event_of_a_project_is_known(agent: SimulatedAgent) -> None:
