@@ -16,6 +16,7 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -130,42 +131,39 @@ def check_markdown(text: str, file: str) -> Iterator[Violation]:
 
 def check_python(source: str, file: str) -> Iterator[Violation]:
     """Violations in docstrings, strings, comments and defined names of a module."""
-    tree = ast.parse(source)
-    docstrings = {id(node) for node in _docstrings(tree)}
     is_test = file.startswith("tests/")
     lines = source.encode().split(b"\n")
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+    docstrings = set()  # statements of their own, also those below constants and fields
+    for node in ast.walk(ast.parse(source)):  # a statement comes before its value
+        if isinstance(node, ast.Expr):
+            docstrings.add(node.value)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             is_prose = not is_test and not _RAW.match(lines[node.lineno - 1][node.col_offset :])
-            if is_prose or id(node) in docstrings:
+            if is_prose or node in docstrings:
                 yield from check_prose(node.value, file, node.lineno)
-        for name in _defined(node):
-            line = getattr(node, "lineno", 1)
-            if banned := NAMES.intersection(name.lower().strip("_").split("_")):
-                yield Violation(file, line, name, f"a name without {', '.join(sorted(banned))}")
-            else:
-                yield from check_prose(name.strip("_").replace("_", " "), file, line)
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            yield from check_prose(token.string, file, token.start[0])
+        elif name := _defined(node):
+            yield from (Violation(file, getattr(node, "lineno", 1), *found) for found in _check_name(name))
+    if any(next(check_prose(line, file, 1), None) for line in source.split("\n") if "#" in line):
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            if token.type == tokenize.COMMENT:
+                yield from check_prose(token.string, file, token.start[0])
 
 
-def _docstrings(tree: ast.Module) -> Iterator[ast.Constant]:
-    """Strings that are statements of their own: docstrings, also those below constants and fields."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            yield node.value
+@cache
+def _check_name(name: str) -> list[tuple[str, str]]:
+    """What is found in a name, and what to use."""
+    if banned := NAMES.intersection(name.lower().strip("_").split("_")):
+        return [(name, f"a name without {', '.join(sorted(banned))}")]
+    return [(one.found, one.use) for one in check_prose(name.strip("_").replace("_", " "), "", 1)]
 
 
-def _defined(node: ast.AST) -> tuple[str, ...]:
-    """Names that a node defines."""
+def _defined(node: ast.AST) -> str:
+    """Name that a node defines, or nothing."""
+    if isinstance(node, ast.Name):
+        return node.id if isinstance(node.ctx, ast.Store) else ""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return (node.name,)
-    if isinstance(node, ast.arg):
-        return (node.arg,)
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-        return (node.id,)
-    return ()
+        return node.name
+    return node.arg if isinstance(node, ast.arg) else ""
 
 
 def find_violations(paths: Sequence[str] = DEFAULT, exceptions: Exceptions | None = None) -> list[Violation]:
