@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from core.retrieval.postings import Rows
 
+    _Numbers = NDArray[np.signedinteger]
+
 _BANDS: Final = 16  # hashes of a text; two texts with 75 % equal words have an equal one in 99 % of cases
 _BAND_WORDS: Final = 5  # words in a hash
 _MAX_ROWS: Final = 64  # rows with the same hash that are candidates for one text
@@ -24,7 +26,7 @@ _NONE: Final = np.empty((0, _BANDS), np.uint32)
 
 
 class Bands:
-    """Rows of texts by hash; takes 28 bytes for each hash."""
+    """Rows of texts by hash; takes 16 bytes for each hash."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         several = (texts[start : start + _AT_ONCE] for start in range(0, len(texts), _AT_ONCE))
@@ -32,10 +34,10 @@ class Bands:
         order = hashes.ravel().argsort(kind="stable")
         self._sorted = hashes.ravel()[order]
         self._rows: Rows = (order // _BANDS).astype(np.int32)  # in the order of `_sorted`
-        places = np.empty(len(order), np.int64)
-        places[order] = np.arange(len(order))
+        places: Rows = np.empty(len(order), np.int32)
+        places[order] = np.arange(len(order), dtype=np.int32)
         self._places = places.reshape(hashes.shape)  # in `_sorted`, of the hashes of a row
-        self._ends = self._sorted.searchsorted(self._sorted, "right")  # of equal hashes, by place
+        self._ends: Rows = self._sorted.searchsorted(self._sorted, "right").astype(np.int32)  # of equal ones, by place
 
     def find(self, text: str) -> Rows:
         """Return for each hash of a text the first `_MAX_ROWS` rows with it."""
@@ -49,7 +51,7 @@ class Bands:
         return self._rows[found], (owners // _BANDS).astype(np.int32)
 
 
-def _join_ranges(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _join_ranges(starts: _Numbers, ends: _Numbers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the first `_MAX_ROWS` numbers of each range, one range after the other, and the index of its range."""
     sizes = np.minimum(ends - starts, _MAX_ROWS)
     owners = np.repeat(np.arange(len(sizes)), sizes)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, overload
 
 import numpy as np
 
@@ -36,6 +36,7 @@ _MAX_READ: Final = 49_152  # rows of words that are read to find candidates; if 
 _MAX_CANDIDATES: Final = 256  # candidates compared with one text, by the number of shared words
 _MAX_HASHED: Final = 32  # the same for candidates with equal min-hashes
 _AT_ONCE: Final = 256  # texts compared at once with others
+_MAX_STORED: Final = 16_384  # texts of one type of patterns that are kept; more would take 20 MB
 _MAX_LIST: Final = 32  # steps of a pattern that are compared
 _MAX_POSTINGS: Final = 4_096  # entries of word lists that are read to find candidates in a text pool
 _MAX_COMPARED: Final = 64  # candidates compared with one text, by the number of shared words
@@ -78,13 +79,13 @@ class SimilarityIndex:
     @classmethod
     def build_in_steps(cls, patterns: Mapping[str, Pattern]) -> Steps[SimilarityIndex]:
         """Do `build` step by step."""
-        texts: dict[PatternType, dict[str, str]] = {kind: {} for kind in PatternType}
+        found: dict[PatternType, dict[str, Pattern]] = {kind: {} for kind in PatternType}
         for id, pattern in patterns.items():
-            texts[pattern.type][id] = _text(pattern)
+            found[pattern.type][id] = pattern
             yield
         blocks = {}
-        for kind, found in texts.items():
-            blocks[kind] = yield from TextBlock.build_in_steps(found)
+        for kind, those in found.items():
+            blocks[kind] = yield from TextBlock.build_in_steps(those)
         return cls(patterns, blocks)
 
     def updated(self, patterns: Mapping[str, Pattern], changed_ids: Iterable[str]) -> SimilarityIndex:
@@ -94,10 +95,8 @@ class SimilarityIndex:
             return SimilarityIndex.build(patterns)
         blocks = {}
         for kind, block in self._blocks.items():
-            texts = {
-                id: _text(pattern) for id in sorted(changed) if (pattern := patterns.get(id)) and pattern.type is kind
-            }
-            blocks[kind] = block.updated(texts, changed)
+            those = {id: pattern for id in sorted(changed) if (pattern := patterns.get(id)) and pattern.type is kind}
+            blocks[kind] = block.updated(those, changed)
         return SimilarityIndex(patterns, blocks)
 
     def nearest(self, pattern: Pattern, threshold: float) -> tuple[tuple[str, float], ...]:
@@ -131,54 +130,90 @@ class LazySimilarity(LazyIndex[Pattern, SimilarityIndex]):
         return SimilarityIndex.build_in_steps(self._records)
 
 
+class _Texts(Sequence[str]):
+    """The compared text of each pattern, "" for None; those of many patterns are made again on each use."""
+
+    def __init__(self, patterns: list[Pattern | None], before: _Texts | None = None) -> None:
+        self.patterns = patterns
+        self._made: list[str | None] = [None] * len(patterns) if len(patterns) <= _MAX_STORED else []
+        if before is not None and self._made:
+            self._made[: len(before._made)] = before._made
+
+    def __len__(self) -> int:
+        return len(self.patterns)
+
+    @overload
+    def __getitem__(self, row: int) -> str: ...
+    @overload
+    def __getitem__(self, row: slice) -> Sequence[str]: ...
+    def __getitem__(self, row: int | slice) -> str | Sequence[str]:
+        if isinstance(row, slice):
+            return [self[one] for one in range(*row.indices(len(self)))]
+        text = self._made[row] if self._made else None
+        if text is None:
+            pattern = self.patterns[row]
+            text = "" if pattern is None else _text(pattern)
+            if self._made:
+                self._made[row] = text
+        return text
+
+    def remove(self, row: int) -> None:
+        self.patterns[row] = None
+        if self._made:
+            self._made[row] = None
+
+
 @dataclass(frozen=True)
 class TextBlock:
-    """Immutable index of texts, each given as its `sorted_words`."""
+    """Immutable index of the texts of patterns, each as its `sorted_words`."""
 
-    ids: list[str]  # by row, as the texts; "" where a text was removed
-    texts: list[str]
+    ids: list[str]  # by row, as the texts; "" where a pattern was removed
+    texts: _Texts
     rows: dict[str, int]  # row by id
     postings: dict[str, Rows]  # rows by word, see `number_words`
     sizes: NDArray[np.int32]  # number of words by row
 
     @classmethod
-    def build(cls, texts: Mapping[str, str]) -> TextBlock:
-        return run_all(cls.build_in_steps(texts))
+    def build(cls, patterns: Mapping[str, Pattern]) -> TextBlock:
+        return run_all(cls.build_in_steps(patterns))
 
     @classmethod
-    def build_in_steps(cls, texts: Mapping[str, str]) -> Steps[TextBlock]:
+    def build_in_steps(cls, patterns: Mapping[str, Pattern]) -> Steps[TextBlock]:
         """Do `build` step by step."""
-        postings = yield from index_rows_in_steps(map(number_words, texts.values()))
+        texts = _Texts(list(patterns.values()))
+        postings = yield from index_rows_in_steps(map(number_words, texts))
         sizes = np.zeros(len(texts), np.int32)
         for rows in postings.values():
             sizes[rows] += 1
             yield
-        return cls(list(texts), list(texts.values()), {id: row for row, id in enumerate(texts)}, postings, sizes)
+        return cls(list(patterns), texts, {id: row for row, id in enumerate(patterns)}, postings, sizes)
 
-    def updated(self, texts: Mapping[str, str], changed: set[str]) -> TextBlock:
-        """Return a copy with `texts` added or replaced; the rest of `changed` is removed."""
-        outdated = changed & self.rows.keys()
-        if not outdated and not texts:
+    def updated(self, patterns: Mapping[str, Pattern], changed: set[str]) -> TextBlock:
+        """Return a copy with `patterns` added or replaced; the rest of `changed` is removed."""
+        outdated = [self.rows[id] for id in changed if id in self.rows]
+        if not outdated and not patterns:
             return self
-        sizes = np.append(self.sizes, np.zeros(len(texts), np.int32))
-        block = TextBlock(list(self.ids), list(self.texts), dict(self.rows), dict(self.postings), sizes)
-        for id in outdated:
-            row = block.rows.pop(id)
-            block._move(row, block.texts[row], "")
-            block.ids[row] = ""
-        for id, text in texts.items():
-            row = block.rows[id] = len(block.ids)
-            block.ids.append(id)
-            block.texts.append("")
-            block._move(row, "", text)
-        if len(block.ids) > len(block.rows) * 2:
-            return TextBlock.build({id: block.texts[row] for id, row in block.rows.items()})
+        left = {id: row for id, row in self.rows.items() if id not in changed}
+        kept: list[Pattern | None] = list(self.texts.patterns)
+        if len(kept) + len(patterns) > (len(left) + len(patterns)) * 2:
+            those = {id: pattern for id, row in left.items() if (pattern := kept[row]) is not None}
+            return TextBlock.build({**those, **patterns})
+        ids, texts = [*self.ids, *patterns], _Texts([*kept, *patterns.values()], self.texts)
+        sizes = np.append(self.sizes, np.zeros(len(patterns), np.int32))
+        rows = left | {id: row for row, id in enumerate(patterns, len(kept))}
+        block = TextBlock(ids, texts, rows, dict(self.postings), sizes)
+        for row in outdated:
+            block._move(row, self.texts[row], "")
+            ids[row] = ""
+            texts.remove(row)
+        for row in range(len(kept), len(ids)):
+            block._move(row, "", texts[row])
         return block
 
     def _move(self, row: int, before: str, after: str) -> None:
         words = number_words(after)
         move_row(self.postings, set(number_words(before)), set(words), row)
-        self.texts[row], self.sizes[row] = after, len(words)
+        self.sizes[row] = len(words)
 
     def nearest(self, text: str, threshold: float) -> list[tuple[str, float]]:
         """Return (ID, similarity) above `threshold`; compares the texts that share most, at most `_MAX_CANDIDATES`."""
@@ -197,19 +232,22 @@ class TextBlock:
             rows = rows[np.lexsort(((rows - row) % len(self.ids), -shared))[:_MAX_COMPARED]]
         return self._compare(self.texts[row], rows, threshold)
 
-    def _compare(self, text: str, rows: _Numbers, threshold: float) -> list[tuple[str, float]]:
+    def _compare(
+        self, text: str, rows: _Numbers, threshold: float, texts: Sequence[str] | None = None
+    ) -> list[tuple[str, float]]:
         others = rows.tolist()
-        ratios = _ratios(text, [self.texts[row] for row in others], threshold) if others else []
+        texts = self.texts if texts is None else texts
+        ratios = _ratios(text, [texts[row] for row in others], threshold) if others else []
         return [(self.ids[row], ratio) for row, ratio in zip(others, ratios, strict=True) if ratio > threshold]
 
     def pairs(self, threshold: float) -> Iterator[tuple[str, str, float]]:
         """Yield all pairs above `threshold`, each once, the lower ID first."""
         left = {word: len(rows) for word, rows in self.postings.items()}  # rows behind the present one
-        every = list(self.rows.values())
+        every, texts = list(self.rows.values()), list(self.texts)
         for rows in (every[start : start + _AT_ONCE] for start in range(0, len(every), _AT_ONCE)):
             frequent = []
             for row in rows:
-                text = self.texts[row]
+                text = texts[row]
                 words = number_words(text)
                 for word in words:
                     left[word] -= 1
@@ -218,16 +256,18 @@ class TextBlock:
                     continue
                 lists = [self.postings[word][-count:] for word in words if (count := left[word])]
                 chosen = self._find_sharing(len(words), lists, threshold, row + 1).choose()
-                for other, ratio in self._compare(text, chosen, threshold):
+                for other, ratio in self._compare(text, chosen, threshold, texts):
                     yield min(self.ids[row], other), max(self.ids[row], other), ratio
-            yield from self._compare_hashed(frequent, threshold)
+            yield from self._compare_hashed(frequent, threshold, texts)
 
-    def _compare_hashed(self, rows: list[int], threshold: float) -> Iterator[tuple[str, str, float]]:
+    def _compare_hashed(
+        self, rows: list[int], threshold: float, texts: Sequence[str]
+    ) -> Iterator[tuple[str, str, float]]:
         pairs: list[tuple[int, int]] = []
         for row, candidates in self._find_hashed(np.array(rows, np.int32)):
             pairs += zip(repeat(row), candidates.choose().tolist())
-        texts = [self.texts[row] for row, _ in pairs], [self.texts[row] for _, row in pairs]
-        for (row, other), ratio in zip(pairs, _pairwise_ratios(*texts, threshold), strict=True):
+        ones, others = [texts[row] for row, _ in pairs], [texts[row] for _, row in pairs]
+        for (row, other), ratio in zip(pairs, _pairwise_ratios(ones, others, threshold), strict=True):
             if ratio > threshold:
                 one, two = self.ids[row], self.ids[other]
                 yield min(one, two), max(one, two), ratio

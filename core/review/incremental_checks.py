@@ -57,10 +57,9 @@ class IncrementalChecks:
         self._settings = settings
         self._patterns: Mapping[str, Pattern] | None = None
         self._untried: list[str] = []
-        self._tried: dict[str, str] = {}
-        """Content hash of each pattern whose trigger was checked."""
         self._held: dict[str, _Counts] = {}
-        self._board: Scoreboard | None = None
+        self._uses: object = None
+        """The number of uses of each pattern in the last board whose evidence was checked."""
         self._waiting: Iterator[str] = iter(())
         self._checked_snapshot: Snapshot | None = None
         """The snapshot whose learnings were checked last."""
@@ -88,15 +87,15 @@ class IncrementalChecks:
 
     def _try_triggers(self, patterns: Mapping[str, Pattern]) -> bool | None:
         if self._patterns is not patterns:
+            before, untried = self._patterns or {}, set(self._untried)
+            tried = {id: pattern.content_hash for id, pattern in before.items() if id not in untried}
+            self._untried = [id for id, pattern in patterns.items() if tried.get(id) != pattern.content_hash]
             self._patterns = patterns
-            self._untried = [id for id, pattern in patterns.items() if self._tried.get(id) != pattern.content_hash]
-            self._tried = {id: text for id, text in self._tried.items() if id in patterns}
             self.broad = {id: share for id, share in self.broad.items() if id in patterns}
         if not self._untried:
             return None
         found = dict(self.broad)
         for id in self._untried[:_TRIGGERS_AT_ONCE]:
-            self._tried[id] = patterns[id].content_hash
             share = trigger_match_share(patterns[id])
             found.pop(id, None)
             if share >= self._settings.review.broad_share:
@@ -106,8 +105,8 @@ class IncrementalChecks:
         return changed
 
     def _reconcile(self, patterns: Mapping[str, Pattern], board: Scoreboard) -> bool | None:
-        if self._board is None or self._board.uses is not board.uses:
-            self._board, self._waiting = board, iter(tuple(patterns))
+        if self._uses is not board.uses:
+            self._uses, self._waiting = board.uses, iter(tuple(patterns))
         found = dict(self.unreconciled)
         checked = 0
         for id in self._waiting:

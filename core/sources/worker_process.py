@@ -88,7 +88,7 @@ class EarlySweep:
         self._thread.start()
 
     def reply(self, hung_seconds: float, progress: Callable[[int], None] | None = None) -> bytes:
-        """Wait for the encoded result; empty if there is none, because the worker ended or found nothing for some time.
+        """Wait for the encoded result and return it once; empty if the worker ended or found nothing for some time.
 
         `progress` is called with the number of files found.
         """
@@ -101,7 +101,8 @@ class EarlySweep:
             self._thread.join(_PROGRESS_SECONDS)
             if progress is not None:
                 progress(self._found)
-        return self._reply
+        reply, self._reply = self._reply, b""  # megabytes, and the app keeps this object
+        return reply
 
     def _run(self) -> None:
         with contextlib.suppress(OSError, EOFError, ValueError):
