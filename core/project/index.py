@@ -55,6 +55,8 @@ _SWEEP_FROM: Final = 1000  # with more changed paths than this a sweep is faster
 _LISTED_EVERY: Final = 10  # sweeps, of which one lists all folders: some network drives keep no times of folders
 _NOTHING: Final = ParsedFile()
 _Count = Callable[[int], None] | None
+_Progress = Callable[[int, int], None] | None
+_Take = Callable[[Snapshot], object] | None
 
 
 class Library:
@@ -119,13 +121,12 @@ class Library:
         """Whether a path may be that of a file with records."""
         return bool((name := self._name(path)) and kind_of(name))
 
-    def load(
-        self, progress: Callable[[int, int], None] | None = None, publish: Callable[[Snapshot], None] | None = None
-    ) -> Snapshot:
+    def load(self, progress: _Progress = None, publish: _Take = None, prepare: _Take = None) -> Snapshot:
         """Read all files, first those that lists show, newest first; with `publish`, some loops even before the sweep.
 
         `progress` is called with (files done, files in all), in the sweep with (files found, 0); `publish` with partial
         snapshots (not `complete`) of loops whose state or registry entry is read: call `save` when the result is shown.
+        `prepare` gets what lists show while workers parse the rest, unless it is published.
         """
         with self._lock, collector_off(), ExitStack() as stack:
             next_publish = (started := monotonic()) + _PUBLISH_SECONDS
@@ -152,12 +153,14 @@ class Library:
                     self._read(file, stamps[file])
                 if progress is not None and (done % 100 == 0 or done == len(order)):
                     progress(done, len(order))
-                begun = monotonic()
-                left = (begun - started) * (len(order) - done) / done
+                left = ((begun := monotonic()) - started) * (len(order) - done) / done
                 if publish and left > _PUBLISH_SECONDS and (done == listed or begun > next_publish):
                     self._join(complete=False)
                     publish(self._snapshot)
                     next_publish = monotonic() + max(_PUBLISH_SECONDS, _PUBLISH_SHARE * (monotonic() - begun))
+                elif prepare and done == listed < len(order) and parser.has_workers:
+                    self._join(complete=False)
+                    prepare(self._snapshot)
             self._join()
             if publish is None:
                 self.save()
@@ -202,8 +205,7 @@ class Library:
 
     def story(self, loop_id: str) -> LoopDetails:
         """Read the details of one loop from disk; raises UnknownRecord if there is none."""
-        loop = self._snapshot.loops.get(loop_id)
-        if loop is None:
+        if (loop := self._snapshot.loops.get(loop_id)) is None:
             raise UnknownRecord(f"no loop {visible_line(loop_id, 120)!r} in {self._paths.project}")
         return read_loop_details(self._paths, loop)
 
@@ -317,8 +319,7 @@ class Library:
     def _forget(self, file: str) -> None:
         self._torn.pop(file, None)
         self._earlier.pop(file, None)
-        known = self._known.pop(file, None)
-        if known is not None:
+        if (known := self._known.pop(file, None)) is not None:
             self._unsaved.add(file)
             self._spread(file, known.parsed, _NOTHING)
 
@@ -377,8 +378,7 @@ class Library:
     def _ledger_findings(self) -> Iterator[Finding]:
         """Return findings on the decision log: lost lines, or not a regular file."""
         name = self._paths.relative(self._paths.ledger)
-        known = self._known.get(name)
-        if known is not None:
+        if (known := self._known.get(name)) is not None:
             parsed = known.parsed
             yield from end_findings(self._paths, known.stamp, parsed.places, is_chained=parsed.is_chained)
         elif name not in self._torn and os.path.lexists(self._paths.ledger):

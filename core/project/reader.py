@@ -117,32 +117,40 @@ class ProjectReader:
         `progress` is called with (files done, files in all), `publish` with partial states, unless the kept view is
         shown.
         """
+        newest = self._view.snapshot, self._view.board
+
+        def score(snapshot: Snapshot) -> Scoreboard:
+            nonlocal newest
+            newest = snapshot, self._loaded_board(*newest, snapshot)
+            return newest[1]
 
         def published(snapshot: Snapshot) -> None:
-            self._view = self._scored(snapshot, board=self._loaded_board(snapshot))
+            self._view = self._scored(snapshot, board=score(snapshot))
             if publish is not None:
                 publish(self._view)
 
         with self._lock, collector_off():
             is_kept = self._view.snapshot.as_of is not None
             try:
-                snapshot = self.library.load(progress, published if publish and not is_kept else None)
+                if is_kept:
+                    snapshot = self.library.load(progress)
+                else:
+                    snapshot = self.library.load(progress, published if publish else None, score)
             except BaseException:  # nothing may be decided on records that were not checked
                 self._earlier_count = 0
                 self._view = self._scored(Snapshot())
                 raise
-            self._view = self._scored(snapshot, board=None if is_kept else self._loaded_board(snapshot))
+            self._view = self._scored(snapshot, board=None if is_kept else score(snapshot))
             return self._view
 
-    def _loaded_board(self, snapshot: Snapshot) -> Scoreboard:
+    def _loaded_board(self, before: Snapshot, board: Scoreboard, snapshot: Snapshot) -> Scoreboard:
         """Score the next state of a load; of those of the last one, what is the same is used again."""
-        before, now = self._view.snapshot, self._clock()
         changed = {name: _changed_ids(before, snapshot, name) for name in _EVIDENCE}
         has_events, has_decisions = before.events is not snapshot.events, before.curation is not snapshot.curation
         delta = Delta(**changed, events=has_events, decisions=has_decisions, findings=False)
-        if len(delta.patterns) + len(delta.loops) > len(snapshot.patterns) // 2:
-            return Scoreboard.build(snapshot, now, self.settings)
-        return self._view.board.updated(snapshot, delta, now)
+        if sum(map(len, (delta.patterns, delta.loops, delta.attempts))) > len(snapshot.patterns) // 2:
+            return Scoreboard.build(snapshot, self._clock(), self.settings)
+        return board.updated(snapshot, delta, self._clock())
 
     def show(self, kept: ProjectState) -> None:
         """Show the state of the last run until `load` has checked the records."""

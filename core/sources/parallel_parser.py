@@ -163,6 +163,10 @@ class ParallelParser:
         for thread in self._threads:
             thread.join()
 
+    @property
+    def has_workers(self) -> bool:
+        return bool(self._units)
+
     def parses(self, file: str) -> bool:
         """Return whether this parses the file, so that `outcome` has to be called."""
         return file in self._units

@@ -345,6 +345,14 @@ class TestFailures:
         assert all(process.returncode is not None for process in started)
 
 
+@pytest.mark.usefixtures("workers")
+def test_what_lists_show_is_prepared_while_workers_parse_the_rest(project: Path, alone: Snapshot) -> None:
+    library = Library(ProjectPaths(project), Settings(), clock=lambda: NOW, cache=False)
+    prepared: list[Snapshot] = []
+    assert same_but_number(library.load(prepare=prepared.append), alone)
+    assert [(one.complete, one.loops, one.patterns) for one in prepared] == [(False, alone.loops, alone.patterns)]
+
+
 class TestEarlyWorker:
     @pytest.fixture
     def library(self, project: Path) -> Library:
