@@ -123,6 +123,10 @@ class Offers:
         self._prepared = snapshot, work, is_finished
         return is_finished
 
+    def release(self) -> None:
+        """Free the indexes of `extract`, which are made again when needed."""
+        self._indexed = self._prepared = None
+
     def _prepare_in_steps(self, view: ProjectState) -> Steps[bool]:
         materials, known = self._of_snapshot(view)
         yield from materials.prepare_in_steps()

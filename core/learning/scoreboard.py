@@ -50,7 +50,7 @@ _SAME_NAMES: Final = (
     *("multiplier", "score", "inversion_due", "injectable", "quarantined", "held", "blocked"),
 )
 """Fields of `Assessment` that are read from the array with the same name."""
-_TIMELESS: Final = ("interval", "use_times")  # cached values that are the same at any time
+_TIMELESS: Final = ("interval", "use_times", "effectiveness")  # cached values that are the same at any time
 _MAX_CACHED: Final = 64  # assessments that are kept, more than the rows on a screen
 _MAX_HALF_LIVES: Final = 500.0  # maximum age of the sums in half-lives; a float can represent 2**500
 

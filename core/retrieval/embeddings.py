@@ -72,14 +72,14 @@ class Vectors:
     """Immutable vectors by the hash of the text that each one represents."""
 
     codes: Codes  # encoded vectors (`encode_vectors`), shape (vectors, 384)
-    places: Mapping[str, int]  # row in `codes` by hash
+    places: Mapping[bytes, int]  # row in `codes` by hash
 
     @classmethod
-    def of(cls, hashes: Sequence[str], codes: Codes) -> Vectors:
+    def of(cls, hashes: Sequence[bytes], codes: Codes) -> Vectors:
         """Create from hashes and their vectors, in the same order; a repeated hash replaces."""
         return cls(codes, {hash: place for place, hash in enumerate(hashes)})
 
-    def extended(self, hashes: Sequence[str], codes: Codes) -> Vectors:
+    def extended(self, hashes: Sequence[bytes], codes: Codes) -> Vectors:
         more = {hash: place for place, hash in enumerate(hashes, len(self.codes))}
         return Vectors(np.concatenate((self.codes, codes)), with_changes(self.places, more))
 
@@ -109,19 +109,19 @@ class VectorSubject(Generic[Record]):
     file: str  # file of the vectors, below `.aiwg/ralph`
     form: str  # version of `text`; vectors of another version are computed again
     text: Callable[[Record], str]  # text of a record for the model
-    key: Callable[[Record], str]  # SHA-256 of all fields that `text` uses, as hex; "" without a vector
+    key: Callable[[Record], bytes]  # SHA-256 of all fields that `text` uses; empty without a vector
 
 
-def _task_key(task: ComparableWork) -> str:
+def _task_key(task: ComparableWork) -> bytes:
     text = task_text(task)
-    return sha256(text.encode("utf-8", "replace")).hexdigest() if text else ""
+    return sha256(text.encode("utf-8", "replace")).digest() if text else b""
 
 
-def _pattern_key(pattern: Pattern) -> str:
+def _pattern_key(pattern: Pattern) -> bytes:
     """Return a hash of the content, and of the name and tags, which the content does not cover."""
     if not pattern.content_hash:
-        return ""
-    return sha256("\0".join((pattern.content_hash, pattern.id, *pattern.tags)).encode("utf-8", "replace")).hexdigest()
+        return b""
+    return sha256("\0".join((pattern.content_hash, pattern.id, *pattern.tags)).encode("utf-8", "replace")).digest()
 
 
 PATTERNS: Final[VectorSubject[Pattern]] = VectorSubject(
@@ -191,13 +191,13 @@ class Embeddings(Generic[Record]):
         known = self.vectors.places
         return sum(self._subject.key(record) in known for record in records.values())
 
-    def missing(self, records: Mapping[str, Record]) -> dict[str, str]:
+    def missing(self, records: Mapping[str, Record]) -> dict[bytes, str]:
         """Return the texts without a vector by key; empty if the model is not available."""
         if not is_available():
             return {}
         return {key: self._subject.text(record) for key, record in self._without_vector(records)}
 
-    def _without_vector(self, records: Mapping[str, Record]) -> Iterator[tuple[str, Record]]:
+    def _without_vector(self, records: Mapping[str, Record]) -> Iterator[tuple[bytes, Record]]:
         known = self.vectors.places
         keyed = ((self._subject.key(record), record) for record in records.values())
         return ((key, record) for key, record in keyed if key and key not in known)

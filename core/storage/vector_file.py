@@ -25,8 +25,8 @@ from core.storage.locks import file_lock, open_regular, remove_drafts
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
 
-Stored = tuple[list[str], NDArray[np.int8]]  # hashes (64 hex digits) and vectors, one row each
-Append = Callable[[Sequence[str], NDArray[np.int8]], None]
+Stored = tuple[list[bytes], NDArray[np.int8]]  # SHA-256 hashes and vectors, one row each
+Append = Callable[[Sequence[bytes], NDArray[np.int8]], None]
 
 MAX_VECTOR_BYTES: Final = 128 << 20  # maximum file size: 300,000 vectors of 384 dimensions
 _WAIT_SECONDS: Final = 1.0  # timeout while another process adds vectors
@@ -68,14 +68,14 @@ class VectorFile:
         if len(starts) < count:
             records = records[np.array(starts, np.int64) // self._record]
         vectors = np.ascontiguousarray(records[:, _HASH_BYTES:-_CHECK_BYTES]).view(np.int8)
-        return [whole[start : start + _HASH_BYTES].hex() for start in starts], vectors
+        return [bytes(whole[start : start + _HASH_BYTES]) for start in starts], vectors
 
-    def _encoded(self, hashes: Sequence[str], vectors: NDArray[np.int8]) -> bytes:
-        records = (bytes.fromhex(hash) + vector.tobytes() for hash, vector in zip(hashes, vectors, strict=True))
+    def _encoded(self, hashes: Sequence[bytes], vectors: NDArray[np.int8]) -> bytes:
+        records = (hash + vector.tobytes() for hash, vector in zip(hashes, vectors, strict=True))
         return b"".join(record + zlib.crc32(record).to_bytes(_CHECK_BYTES, "big") for record in records)
 
     @contextmanager
-    def writing(self, wanted: Container[str]) -> Iterator[Append]:
+    def writing(self, wanted: Container[bytes]) -> Iterator[Append]:
         """Lock the file and yield a function that appends vectors durably.
 
         First rewrites the file if it is damaged, or if too many of its vectors are not in `wanted`. Raises Unwritable
@@ -88,10 +88,10 @@ class VectorFile:
             with self._as_unwritable():
                 remove_drafts(folder)
                 self._remove_unused(wanted)
-                del wanted  # a large project has 20 MB of hashes
+                del wanted  # a large project has 10 MB of hashes
                 handle = open_regular(self.path, os.O_RDWR | os.O_APPEND)
 
-            def append(hashes: Sequence[str], vectors: NDArray[np.int8]) -> None:
+            def append(hashes: Sequence[bytes], vectors: NDArray[np.int8]) -> None:
                 records = self._encoded(hashes, vectors)
                 with self._as_unwritable():
                     if os.fstat(handle).st_size + len(records) > MAX_VECTOR_BYTES:
@@ -112,7 +112,7 @@ class VectorFile:
         except OSError as error:
             raise Unwritable(f"cannot write {self.path}: {error.strerror}") from None
 
-    def _remove_unused(self, wanted: Container[str]) -> None:
+    def _remove_unused(self, wanted: Container[bytes]) -> None:
         data = self._data()
         hashes, vectors = self._decoded(data)
         rows = {hash: row for row, hash in enumerate(hashes) if hash in wanted}

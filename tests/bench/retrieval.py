@@ -71,7 +71,8 @@ def _scored(tasks: str, embedder: Embedder | None) -> Measured:
     vectors = None
     if embedder:
         vectors = Vectors.of(
-            list(patterns), encode_vectors(embedder.embed(list(map(pattern_embedding_text, patterns.values()))))
+            [id.encode() for id in patterns],
+            encode_vectors(embedder.embed(list(map(pattern_embedding_text, patterns.values())))),
         )
     recalls, ranks = [], []
     for task, helpful in _SET[tasks].items():
@@ -96,7 +97,7 @@ def injection_by_meaning(place: Place) -> Measured:
     made = np.random.default_rng(1).normal(size=(len(patterns), DIMENSIONS)).astype(np.float32)
     made /= np.linalg.norm(made, axis=1, keepdims=True)
     made[::4] += 0.4 * Embedder().embed([task])[0]
-    hashes = [pattern.content_hash for pattern in patterns.values()]
+    hashes = [bytes.fromhex(pattern.content_hash) for pattern in patterns.values()]
     with vector_file(project.project, PATTERNS).writing(set(hashes)) as append:
         append(hashes, encode_vectors(made))
     del made

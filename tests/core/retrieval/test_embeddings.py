@@ -127,7 +127,7 @@ def test_rows_of_removed_patterns_have_no_vector(project: ProjectPaths) -> None:
 def test_keys_are_computed_again_only_for_changed_patterns(project: ProjectPaths) -> None:
     keyed: list[str] = []
 
-    def key(pattern: Pattern) -> str:
+    def key(pattern: Pattern) -> bytes:
         keyed.append(pattern.id)
         return PATTERNS.key(pattern)
 
@@ -245,23 +245,23 @@ def directions(seed: int, count: int) -> Floats32:
 @given(st.integers(0, 10**6), st.integers(1, 40), st.floats(1e-3, 1e3))
 def test_the_cosine_survives_the_encoding(seed: int, count: int, length: float) -> None:
     made = directions(seed, count)
-    stored = Vectors.of([str(number) for number in range(count)], encode_vectors(made * np.float32(length)))
+    stored = Vectors.of([b"%d" % number for number in range(count)], encode_vectors(made * np.float32(length)))
     assert stored.closeness(made[0]) == pytest.approx(made @ made[0], abs=0.01)
 
 
 def test_many_rows_are_compared_in_chunks() -> None:
     made = directions(1, 9000)
-    closeness = Vectors.of([str(number) for number in range(9000)], encode_vectors(made)).closeness(made[8999])
+    closeness = Vectors.of([b"%d" % number for number in range(9000)], encode_vectors(made)).closeness(made[8999])
     assert int(closeness.argmax()) == 8999 and closeness[8999] == pytest.approx(1, abs=0.001)
 
 
 def test_a_zero_vector_has_no_cosine() -> None:
-    stored = Vectors.of(["a"], np.zeros((1, 384), np.int8))
+    stored = Vectors.of([b"a"], np.zeros((1, 384), np.int8))
     assert np.isnan(stored.closeness(directions(1, 1)[0])).all()
 
 
 def test_the_last_vector_of_a_hash_counts() -> None:
     made = directions(2, 3)
-    stored = Vectors.of(["a", "b"], encode_vectors(made[:2])).extended(["a"], encode_vectors(made[2:]))
-    assert stored.places == {"a": 2, "b": 1}
+    stored = Vectors.of([b"a", b"b"], encode_vectors(made[:2])).extended([b"a"], encode_vectors(made[2:]))
+    assert stored.places == {b"a": 2, b"b": 1}
     assert len(Vectors.of([], encode_vectors(made[:0])).closeness(made[0])) == 0

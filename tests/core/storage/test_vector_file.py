@@ -20,7 +20,7 @@ from core.storage.vector_file import VectorFile
 
 SIZE = 8
 FILE = "memory/embeddings/patterns.vec"
-HASHES = [sha256(bytes([number])).hexdigest() for number in range(20)]
+HASHES = [sha256(bytes([number])).digest() for number in range(20)]
 CODES = np.arange(20 * SIZE, dtype=np.int8).reshape(20, SIZE)
 
 
@@ -29,7 +29,7 @@ def file(tmp_path: Path) -> VectorFile:
     return VectorFile(ProjectPaths(tmp_path), FILE, "model", SIZE)
 
 
-def write(file: VectorFile, *numbers: int, wanted: list[str] = HASHES) -> None:
+def write(file: VectorFile, *numbers: int, wanted: list[bytes] = HASHES) -> None:
     with file.writing(set(wanted)) as append:
         append([HASHES[number] for number in numbers], CODES[list(numbers)])
 
