@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -33,6 +34,7 @@ RUNS: dict[str, list[str]] = {
     "changes": ["--since", "7d"],
     "check": [],
     "completion": ["bash"],
+    "connect": ["claude", "--yes"],
     "debug archived": [],
     "debug causes": [],
     "debug escalate": [SESSION, "--reason", "flaky"],
@@ -52,10 +54,13 @@ RUNS: dict[str, list[str]] = {
     "loop errors": [LOOP],
     "loop extract": ["--all"],
     "history": ["task-001"],
+    "hook": ["--agent", "claude"],
+    "init": [],
     "loop inject": [LOOP],
     "pattern invert": [],
     "log": ["--verify"],
     "loop list": [],
+    "mcp": [],
     "metrics": [],
     "accuracy": [],
     "pattern note": [PATTERN, "read"],
@@ -148,6 +153,11 @@ def test_the_list_of_commands_is_complete() -> None:
 def test_no_command_uses_the_network_or_writes_outside_its_folders(sample: Path, home: Path, tmp_path: Path) -> None:
     log, outside, env = tmp_path / "calls.log", tmp_path / "outside", private_environment(home)
     outside.mkdir()
+    program = tmp_path / "bin/ralphdeck"  # which the agent starts
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\ncd {ROOT} && exec {shlex.join(python("-m", "tui"))} "$@"\n')
+    program.chmod(0o755)
+    env["PATH"] = f"{program.parent}:{env['PATH']}"
     lines = [
         json.dumps([*name.split(), *(text.format(outside=outside) for text in arguments)])
         for name, arguments in RUNS.items()

@@ -30,9 +30,12 @@ async def test_opening_all_screens_ten_times_leaves_no_objects(sample: Path, hom
 
         for _ in range(2):
             await open_all()
-        before = _live_objects()
-        for _ in range(ROUNDS):
-            await open_all()
-        after = _live_objects()
-    grown = {name: count - before[name] for name, count in after.items() if count - before[name] >= ROUNDS}
-    assert not grown
+        counts = [_live_objects()]
+        for _ in range(2):
+            for _ in range(ROUNDS // 2):
+                await open_all()
+            counts.append(_live_objects())
+    before, between, after = counts
+    growth = {name: (between[name] - before[name], count - between[name]) for name, count in after.items()}
+    # Textual fills caches of limited size at any time; what is never released grows in each half.
+    assert not {name: halves for name, halves in growth.items() if min(halves) >= ROUNDS // 2}
