@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -11,7 +12,7 @@ from core.agents.restore_points import RestorePoint, RestorePoints, load_points,
 from core.base.errors import Conflict, RalphdeckError, Unwritable
 from core.storage.append_log import sync_folder
 from core.storage.atomic_write import rewrite, take_theirs
-from core.storage.locks import file_lock
+from core.storage.locks import file_lock, remove_drafts
 
 if TYPE_CHECKING:
     from core.agents.plan import AgentPlan, FileChange
@@ -20,23 +21,30 @@ if TYPE_CHECKING:
 def apply_plan(plan: AgentPlan, points_file: Path) -> None:
     """Write the files of one agent; on an error, restores those that were written.
 
+    The restore points are saved before the files, so that a killed process leaves no file without one.
     Raises Conflict if a file is not what the plan was made from, Unwritable if it cannot be written.
     """
     with file_lock(points_file.with_suffix(".lock")):
         points = load_points(points_file)
+        before = dict(points)
         done: list[tuple[FileChange, list[Path]]] = []
         emptied: list[Path] = []
         try:
-            for change in plan.changes:
-                done.append((change, _make_folders(change.path.parent)))
+            folders = [_missing_folders(change.path.parent) for change in plan.changes]
+            for change, missing in zip(plan.changes, folders, strict=True):
+                emptied += _note(points, change, missing)
+            save_points(points_file, {**before, **points})
+            for change, missing in zip(plan.changes, folders, strict=True):
+                done.append((change, missing))
+                change.path.parent.mkdir(parents=True, exist_ok=True)
+                remove_drafts(change.path.parent)
                 _write(change)
-                emptied += _note(points, change, done[-1][1])
-            save_points(points_file, points)
+            save_points(points_file, {path: point for path, point in points.items() if os.path.lexists(path)})
         except (OSError, RalphdeckError) as error:
-            for change, folders in reversed(done):
+            for change, missing in reversed(done):
                 with suppress(OSError, RalphdeckError):
                     _write(change._replace(before=change.after, after=change.before))
-                _remove_folders(folders)
+                _remove_folders(missing)
             if isinstance(error, RalphdeckError):
                 raise
             raise Unwritable(f"cannot write {error.filename or points_file}: {error.strerror}") from None
@@ -70,11 +78,9 @@ def _note(points: RestorePoints, change: FileChange, folders: list[Path]) -> lis
     return []
 
 
-def _make_folders(folder: Path) -> list[Path]:
-    """Make a folder with its parents; returns those that were made, outermost first."""
-    missing = [place for place in (folder, *folder.parents) if not place.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    return missing[::-1]
+def _missing_folders(folder: Path) -> list[Path]:
+    """Return the folder and its parents that do not exist, outermost first."""
+    return [place for place in (folder, *folder.parents) if not place.exists()][::-1]
 
 
 def _remove_folders(folders: list[Path]) -> None:

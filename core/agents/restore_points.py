@@ -46,10 +46,10 @@ def load_points(file: Path) -> RestorePoints:
 
 
 def save_points(file: Path, points: RestorePoints) -> None:
-    """Write the restore points of the files that still exist; an OSError leaves the file unchanged."""
+    """Write the restore points; an OSError leaves the file unchanged."""
     mask = os.umask(0o077)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        put(file, msgspec.json.encode({path: point for path, point in points.items() if os.path.lexists(path)}))
+        put(file, msgspec.json.encode(points))
     finally:
         os.umask(mask)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from core.agents import apply
 from core.agents.connection_table import CONNECTIONS
 from tests.core.agents.conftest import Desk, problems
 
@@ -55,6 +57,41 @@ def test_removing_restores_every_byte(desk: Desk, files: dict[str, bytes | str])
     assert all(plan.changes for plan in plans)
     assert problems(desk.remove(*CONNECTIONS)) == []
     assert desk.snapshot() == before
+
+
+@pytest.mark.parametrize("written", range(9))
+def test_a_process_that_is_killed_leaves_files_that_can_be_restored(
+    desk: Desk, written: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.write("CLAUDE.md", "no line end")
+    desk.write(".mcp.json", "{}\n")
+    before = desk.snapshot()
+    killed = written + 1  # the number of the write that never returns
+
+    def write(call: Callable[..., None]) -> Callable[..., None]:
+        def counted(*given: Any) -> None:
+            nonlocal killed
+            killed -= 1
+            if not killed:
+                raise KeyboardInterrupt
+            call(*given)
+
+        return counted
+
+    with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
+        patch.setattr(apply, "_write", write(apply._write))
+        patch.setattr(apply, "save_points", write(apply.save_points))
+        desk.connect("claude")
+        desk.remove("claude")
+    assert problems(desk.connect("claude")) == []
+    assert problems(desk.remove("claude")) == []
+    assert desk.snapshot() == before
+
+
+def test_drafts_of_a_process_that_was_killed_are_deleted(desk: Desk) -> None:
+    draft = desk.write(".CLAUDE.md.tmp-999999999-0123abcd", "half of it")
+    desk.connect("claude")
+    assert not draft.exists()
 
 
 @pytest.mark.parametrize("files", UNUSUAL.values(), ids=UNUSUAL.keys())
