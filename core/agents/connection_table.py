@@ -37,6 +37,7 @@ class McpFile(FilePaths, frozen=True, kw_only=True, forbid_unknown_fields=True):
     key: str
     entry: Mapping[str, Any]
     document: Mapping[str, Any] = {}
+    left: str = ""  # what is left for the user once the entry is written
     by_hand: str = ""  # the command for the user's entry, where there is no file to write
 
 
@@ -72,6 +73,11 @@ class Connection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     switches: Sequence[Switch] = ()
     plugin: PluginList | None = None
     left: Sequence[str] = ()  # what is left for the user
+
+    def list_left(self, *, is_global: bool, has_mcp: bool) -> tuple[str, ...]:
+        """List what is left for the user; nothing about an MCP server without an entry for it."""
+        has_entry = has_mcp and bool(self.mcp.user if is_global else self.mcp.project)
+        return (*self.left, self.mcp.left) if has_entry and self.mcp.left else tuple(self.left)
 
     def home_folder(self) -> Path:
         """Return the folder with the user's files of the agent."""

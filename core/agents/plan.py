@@ -71,6 +71,7 @@ class AgentPlan(NamedTuple):
     problem: str = ""
     is_connected: bool = False  # whether the agent's files have hooks or the MCP server of ralphdeck
     notes: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()  # what is left for the user
 
 
 class Target(Struct, frozen=True):
@@ -133,7 +134,8 @@ def plan_connect(agents: Iterable[str], target: Target, points: Mapping[str, Res
             plans.append(AgentPlan(agent, problem=str(error)))
             continue
         pending = local
-        plans.append(AgentPlan(agent, changes, "", is_connected(agent, target), tuple(notes)))
+        left = CONNECTIONS[agent].list_left(is_global=target.is_global, has_mcp=target.has_mcp)
+        plans.append(AgentPlan(agent, changes, "", is_connected(agent, target), tuple(notes), left))
     return plans
 
 

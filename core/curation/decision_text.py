@@ -9,9 +9,8 @@ from core.base.formatting import shorten_id
 from core.base.text import plural
 from core.curation.case import change
 from core.learning.assessment import HELD, QUARANTINE
-from core.records.decisions import TURNS, WAS_HELD, Decision, Verb, verb_info
+from core.records.decisions import TURNS, WAS_HELD, WAS_QUARANTINED, Decision, Verb, verb_info
 
-WAS_QUARANTINED: Final = "quarantined"  # Key in `before` of a release: the pattern was in quarantine.
 ABOUT: Final = "about"  # Key in `after` of a decision: a short name for a question whose ID is too long to read.
 
 

@@ -19,10 +19,9 @@ from core.base.formatting import format_day, shorten_id
 from core.base.text import plural
 from core.curation import commands
 from core.curation.case import Case, Draft, change, since
-from core.curation.decision_text import WAS_QUARANTINED
 from core.curation.merge import as_read
 from core.learning.assessment import QUARANTINE
-from core.records.decisions import APPROVE, VERBS, WAS_HELD, Effect, Pin, Verb
+from core.records.decisions import APPROVE, VERBS, WAS_HELD, WAS_QUARANTINED, Effect, Pin, Verb
 from core.records.patterns import Maturity, PatternType
 from core.records.suspicions import Severity
 from core.records.times import iso

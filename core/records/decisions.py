@@ -295,7 +295,8 @@ VERBS: Final[dict[Verb, VerbInfo]] = {
 ACKNOWLEDGE: Final = VerbInfo("acknowledge", "acknowledged")
 """Used instead of `dismiss` for the question about an escalation."""
 APPROVE: Final = VerbInfo("approve", "approved", "a", VERBS[Verb.RELEASE].effect, is_bulk=True)
-"""Used instead of `release` for a text that was held, not in quarantine."""
+"""Used instead of `release` for a text that was not in quarantine."""
+WAS_QUARANTINED: Final = "quarantined"  # Key in `before` of a release: the pattern was in quarantine.
 WAS_HELD: Final = "held"  # Key in `before` of a release: the text was held.
 TEXT_HASH: Final = "text_hash"  # Key in `after` of the approval of a text that is not a pattern.
 
@@ -304,7 +305,7 @@ def verb_info(decision: Decision) -> VerbInfo:
     """Return the words for a decision; acknowledge and approve have their own."""
     if decision.verb is Verb.DISMISS and decision.subject.startswith(ESCALATION_PREFIX):
         return ACKNOWLEDGE
-    if decision.verb is Verb.RELEASE and (decision.before.get(WAS_HELD) is True or TEXT_HASH in decision.after):
+    if decision.verb is Verb.RELEASE and decision.before.get(WAS_QUARANTINED) is not True:
         return APPROVE
     return VERBS[decision.verb]
 

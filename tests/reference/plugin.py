@@ -13,7 +13,7 @@ from core.agents.connection_table import CONNECTIONS, fill
 ROOT: Final = Path(__file__).parents[2]
 _TEXTS: Final = ROOT / "core/agents"
 _NAME: Final = "ralphdeck"
-_DESCRIPTION: Final = "Gives an agent the lessons of earlier work that a person reviewed, and records its sessions."
+_DESCRIPTION: Final = "Gives an agent the lessons of earlier work that a person curates, and records its sessions."
 _MISSING: Final = f"command -v {_NAME} >/dev/null || {{ echo '{_NAME} is not installed' >&2; exit 0; }}"
 _MARKETPLACE: Final = {"name": _NAME, "source": "./plugin", "description": _DESCRIPTION}
 _PLUGIN: Final = {"name": _NAME, "version": __version__, "description": _DESCRIPTION}

@@ -82,7 +82,8 @@ def _group_line(label: str, group: AttemptGroup, glyphs: Glyphs) -> Content:
 def without_tasks(covered: Coverage) -> Iterable[Block]:
     """Explain the purpose of tasks if none is recorded, and list loops without one."""
     yield line(("A task records each attempt: its plan, its outcome, and the lessons from it.", "quiet"))
-    yield line(("Create one from a loop: ralphdeck task init --loop LOOP", "quiet"))
+    yield line(("The sessions of a connected agent become tasks.", "quiet"))
+    yield line(("For a loop: ralphdeck task init --loop LOOP", "quiet"))
     yield from coverage(covered)
 
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from tui.present.glyphs import Glyphs
 
 EMPTY: Final = (
-    "Nothing to review. Questions appear here for escalations, inversions, contradicted decisions, unreviewed texts, "
-    "duplicates, and patterns to extract from finished loops."
+    "Nothing to review. Questions appear here for new patterns from the work of a connected agent, escalations, "
+    "inversions, contradicted decisions, unreviewed texts, duplicates, and finished loops with patterns to extract."
 )
 INJECTED: Final = "injected text"
 ID_CELLS: Final = 80

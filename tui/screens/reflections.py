@@ -141,7 +141,10 @@ class ReflectionsScreen(ListScreen):
 
     def empty(self) -> Content:
         if not self._grouped:
-            return Content.styled("No reflections yet. Agents write them while loops run.", "$quiet")
+            return Content.styled(
+                "No reflections yet. Agents write them while they work; ralphdeck drafts one when an attempt ends.",
+                "$quiet",
+            )
         key = self.services.shown_key("group")
         text = "Comparing reflections…" if self._clusters is None else "No learning is shared by two loops yet"
         return Content.styled(f"{text}; {key} shows each reflection", "$quiet")

@@ -321,8 +321,9 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         number, part = divmod(line, self._lines)
         style = self.visual_style
         if number >= len(self._keys):
-            if not self._keys and y == 2:
-                return to_strip(self, Content.assemble("  ", self._empty()), width, style)
+            lines = self._empty().wrap(max(1, width - GUTTER - 1)) if not self._keys and y > 1 else ()
+            if 0 <= y - 2 < len(lines):
+                return to_strip(self, Content.assemble("  ", lines[y - 2]), width, style)
             return Strip.blank(width, style.rich_style)
         key = self._keys[number]
         on_cursor, hovered, marked = number == self.cursor, number == self.hover, key in self._marked

@@ -186,8 +186,6 @@ def _print_result(
     is_removal: bool,
     is_written: bool,
 ) -> None:
-    from core.agents.connection_table import CONNECTIONS
-
     for plan in failed:
         line((f"{AGENTS[plan.agent].title} not changed: {plan.problem}", "red"))
     if is_removal and not plans:
@@ -201,7 +199,7 @@ def _print_result(
         for note in plan.notes:
             line(f"  {note}")
         if not is_removal and is_written and not plan.problem:
-            for text in CONNECTIONS[plan.agent].left:
+            for text in plan.left:
                 line(f"  Left for you: {text}")
 
 
@@ -209,7 +207,7 @@ def _print_answer(title: str, answer: Answer) -> None:
     if answer.problem:
         line("  ", (f"The hook of {title} {answer.problem}", "red"))
     else:
-        line(f"  The hook answers in {answer.seconds:.2f} s")
+        line(f"  The hook of {title} answers in {answer.seconds:.2f} s")
 
 
 def _print_entries(agents: Sequence[str], target: Target) -> None:
@@ -259,8 +257,6 @@ def _respond(
     written: bool = False,
     notes: Sequence[str] = (),
 ) -> None:
-    from core.agents.connection_table import CONNECTIONS
-
     def describe(plan: AgentPlan) -> dict[str, Any]:
         answer = answers.get(plan.agent)
         return {
@@ -277,7 +273,7 @@ def _respond(
             ],
             "hook_seconds": round(answer.seconds, 3) if answer else None,
             "notes": plan.notes,
-            "left": CONNECTIONS[plan.agent].left,
+            "left": plan.left,
         }
 
     respond("ConnectDocument", show, agents=[describe(plan) for plan in plans], written=written, notes=notes)

@@ -147,6 +147,13 @@ async def test_an_empty_list_explains_what_to_do() -> None:
         assert table.cursor_key is None
 
 
+async def test_the_explanation_of_an_empty_list_is_wrapped() -> None:
+    text = " ".join(f"word-{n}" for n in range(30))
+    table = RecordTable(COLUMNS, Rows(), lambda: Content(text))
+    async with hosted(table):
+        assert " ".join(" ".join(lines_of(table)[2:]).split()) == text
+
+
 async def test_selections_follow_their_records() -> None:
     table, _ = make(["a", "b", "c"])
     async with hosted(table) as (_, pilot):

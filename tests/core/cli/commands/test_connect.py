@@ -73,10 +73,11 @@ def test_without_a_terminal_it_shows_the_plan_and_writes_nothing(project: Path, 
         "  --- (new file)\n"
         "  +++ AGENTS.md\n"
         "  @@ -0,0 +1,10 @@\n"
-        "  +<!-- BEGIN ralphdeck v1 hash:22088628 -->\n"
+        "  +<!-- BEGIN ralphdeck v1 hash:5755b3a1 -->\n"
         "  +## Lessons of earlier work\n"
         "  +\n"
-        "  +Earlier work in this repository left lessons, which a person reviewed with ralphdeck.\n"
+        "  +Earlier work in this repository left lessons. A person reviews them with ralphdeck; new ones may be "
+        "unreviewed.\n"
         "  +\n"
         '  +- Before a task: call the MCP tool `loop_context`, or run `ralphdeck loop inject --task "..."`.\n'
         '  +- On an error that is new to you: `known_fix`, or `ralphdeck debug failure --message "..."`.\n'
@@ -93,9 +94,9 @@ def test_it_writes_tests_the_hook_and_lists_what_is_left(project: Path, call: Ca
     assert result.code == 0
     assert files(project) == [".claude/settings.json", ".claude/skills/ralphdeck/SKILL.md", ".mcp.json", "CLAUDE.md"]
     end = result.out.partition("Connected Claude Code: 4 files\n")[2].splitlines()
-    assert end[0].startswith("  The hook answers in 0.")
-    assert [line.startswith("  Left for you: ") for line in end[1:]] == [True, True, False]
-    assert end[3].startswith("The hooks name ralphdeck by a path of this machine")
+    assert end[0].startswith("  The hook of Claude Code answers in 0.")
+    assert [line.startswith("  Left for you: ") for line in end[1:]] == [True, True, True, False]
+    assert end[4].startswith("The hooks name ralphdeck by a path of this machine")
     again = call("connect", "claude", "--yes")
     assert again.code == 0 and again.out.startswith("Claude Code\n  nothing to change\n")
 
@@ -205,6 +206,7 @@ def test_the_user_files_need_no_project(
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / "config/claude"))
     result = call("connect", "claude", "--global", "--yes")
     assert result.code == 0 and "claude mcp add --scope user ralphdeck -- " in result.out
+    assert "approve" not in result.out.lower(), "no MCP server was added"
     assert files(home / "config/claude") == ["settings.json", "skills/ralphdeck/SKILL.md"]
     assert call("connect", "claude", "--global", "--remove", "--yes").code == 0
     assert not (home / "config/claude").exists()
