@@ -14,11 +14,12 @@ from mcp.types import CallToolResult, Implementation, TextContent
 
 from core.config.paths import project_at
 from core.config.settings import Settings
-from core.demo.sample import copy_sample, sample_anchor
+from core.demo.sample import sample_anchor
 from core.mcp_server.server import create_server
 from core.mcp_server.session import Session
 from core.project.project import Project
 from core.storage.locks import release
+from tests.conftest import WriteSample
 
 CLIENT = "Claude Code"
 LOOP = "ralph-add-rate-limiting-to-the-login-d97b384a"
@@ -87,8 +88,8 @@ def text_of(result: CallToolResult) -> str:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    copy_sample(tmp_path / "shop", sample_anchor())
+def folder(tmp_path: Path, write_sample: WriteSample) -> Path:
+    write_sample(tmp_path / "shop", sample_anchor())
     return tmp_path / "shop"
 
 
