@@ -192,6 +192,7 @@ class ProjectReader:
             self._is_searched, self._earlier_count = True, 0
             if self.settings.extraction.enabled:
                 self._offers.release()
+                view.lazy_similarity.release()
             return self._add_found() if self._is_queue_due or view.earlier_count else None
 
     def _add_found(self) -> Delta:

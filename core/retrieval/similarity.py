@@ -107,6 +107,10 @@ class SimilarityIndex:
         """Like `nearest` for an indexed pattern, with limited comparisons: 300 us."""
         return self._sorted(pattern, self._blocks[pattern.type].some_nearest(pattern.id, threshold))
 
+    def release(self) -> None:
+        for block in self._blocks.values():
+            block.__dict__.pop("_bands", None)
+
     def _sorted(self, pattern: Pattern, found: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
         others = [hit for hit in found if hit[0] != pattern.id and _same_task(pattern, self._patterns[hit[0]])]
         return tuple(sorted(others, key=lambda hit: (-hit[1], hit[0])))
@@ -128,6 +132,11 @@ class LazySimilarity(LazyIndex[Pattern, SimilarityIndex]):
 
     def _build_in_steps(self) -> Steps[SimilarityIndex]:
         return SimilarityIndex.build_in_steps(self._records)
+
+    def release(self) -> None:
+        """Free the min-hashes, which are made again when needed (0.2 s for 10,000 patterns)."""
+        if (index := self._index or self._base) is not None:
+            index.release()
 
 
 class _Texts(Sequence[str]):
