@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -74,7 +75,8 @@ def _end_abandoned(project: ProjectPaths, sessions: Sessions, now: datetime) -> 
         if _is_abandoned(one, now):
             with sessions.edit_known(one.id) as session:
                 if session is not None and _is_abandoned(session, now):
-                    SessionWork(project, session.agent, clock=lambda: now).end_session(session)
+                    with suppress(RalphdeckError):  # a damaged task must not stop the work for other sessions
+                        SessionWork(project, session.agent, clock=lambda: now).end_session(session)
                     session.attempt = 0
 
 

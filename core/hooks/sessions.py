@@ -19,6 +19,7 @@ from msgspec import Meta, Struct, field
 from core.agents.agent_table import AGENTS
 from core.base.errors import BadInput
 from core.hooks.events import HookEvent, digest
+from core.sources.episodes import MAX_ATTEMPTS
 from core.storage.atomic_write import put
 from core.storage.locks import file_lock, open_regular
 
@@ -54,14 +55,15 @@ class Session(Struct, omit_defaults=True):
     is_turn_open: bool = False  # whether the agent works on the newest prompt
     has_acted: bool = False  # whether a tool was called since the newest prompt
     task: str = ""  # ID of the task of the newest prompt, "" before the first tool call
-    attempt: int = 0  # number of the open attempt, 0 if none is open
+    attempt: Annotated[int, Meta(ge=0, le=MAX_ATTEMPTS)] = 0  # number of the open attempt, 0 if none is open
     tasks: dict[str, str] = field(default_factory=dict)  # ID of the task by digest of the prompt
     context: str = ""  # the newest one that was delivered
     given: Given = field(default_factory=Given)
     given_for: list[str] = field(default_factory=list)  # digests of the prompts that got a context since a compaction
     calls: list[str] = field(default_factory=list)  # digests of the newest tool calls
     answered: list[str] = field(default_factory=list)  # digests of the errors answered with a fix
-    ended_tasks: list[str] = field(default_factory=list)  # IDs of tasks from which patterns are not extracted yet
+    ended_tasks: Annotated[list[str], Meta(max_length=MAX_PROMPTS)] = field(default_factory=list)
+    """IDs of tasks from which patterns are not extracted yet."""
 
 
 _decoder: Final = msgspec.json.Decoder(Session)

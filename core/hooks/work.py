@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from core.base.errors import BadInput, Refused, UnknownRecord
 from core.base.text import visible_line
+from core.config.paths import is_safe_id
 from core.episodes.folders import TaskFolder
 from core.episodes.protocol import Episodes
 from core.episodes.tool_events import parse_tool_event
@@ -77,7 +78,7 @@ class SessionWork:
         if self._named_task:
             self._memory.log_action(self._named_task, action)
             return True
-        if not session.attempt:
+        if not session.attempt or not is_safe_id(session.task):
             self._open(session)
         try:
             self._memory.log_action(session.task, action, attempt=session.attempt)

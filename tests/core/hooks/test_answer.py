@@ -6,6 +6,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from core.episodes.history import read_history
 from core.episodes.protocol import Episodes
 from core.hooks import answer, background
 from core.hooks.contexts import MAX_FIX_TOKENS
+from core.hooks.events import digest
 from core.hooks.sessions import MAX_CALLS, Sessions, last_event
 from core.project.project import Project
 from core.records.episodes import TaskStatus
@@ -251,6 +253,41 @@ def test_a_damaged_record_counts_as_a_new_session(agent: SimulatedAgent, content
     agent.tool(PASSING)
     agent.send("Stop")
     assert outcomes(agent.project) == [Outcome.SUCCESS]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"task": "../../outside"},
+        {"task": ""},
+        {"attempt": -1},
+        {"attempt": 10**9},
+        {"agent": "ada"},
+        {"ended_tasks": ["task-001"] * 1000},
+        {"tasks": {digest("Add a page"): ".."}, "task": "\0"},
+    ],
+)
+def test_a_foreign_record_does_not_stop_later_events(agent: SimulatedAgent, fields: dict[str, Any]) -> None:
+    agent.prompt("Add a page")
+    agent.tool(EDIT)
+    file = next(agent.project.sessions.glob("*.json"))
+    file.write_text(json.dumps(json.loads(file.read_bytes()) | fields))
+    agent.prompt("Add a page")
+    agent.tool(PASSING)
+    agent.send("Stop")
+    assert TaskStatus.COMPLETED in tasks(agent).values()
+    assert len(agent.record.ended_tasks) <= 1
+
+
+def test_a_damaged_task_does_not_stop_the_work_for_other_sessions(agent: SimulatedAgent) -> None:
+    agent.prompt("Add a page")
+    agent.tool(FAILING)
+    (agent.project.tasks / "task-001" / "metadata.json").write_bytes(b"[]")
+    later = SimulatedAgent(agent.project, "s2", at=agent.at + background.ABANDONED_AFTER + timedelta(minutes=1))
+    later.prompt(PROMPT)
+    later.fix_and_stop()
+    background.run(agent.project, later.at)
+    assert not background.needs_background(Sessions(agent.project).all(), later.at)
 
 
 def test_a_record_under_a_foreign_name_is_ignored(agent: SimulatedAgent) -> None:
