@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from core.cli.program import run
-from core.demo.sample import copy_sample
+from tests.conftest import WriteSample
 
 ROOT = Path(__file__).parents[3]
 TREES = ROOT / "tests" / "trees"
@@ -93,8 +93,9 @@ def examples(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def sample(tmp_path: Path) -> Path:
-    """The sample project as of now: patterns in all states, two of them due for inversion."""
+def sample(tmp_path: Path, write_sample: WriteSample) -> Path:
+    """The sample project as of a few seconds ago: patterns in all states, two of them due for inversion."""
     folder = tmp_path / "acme-api"
-    copy_sample(folder, datetime.now(UTC))
+    now = datetime.now(UTC)
+    write_sample(folder, now.replace(second=now.second // 10 * 10, microsecond=0))  # made once for several tests
     return folder
