@@ -247,10 +247,10 @@ def _coverage(found: Dashboard) -> _Data:
     injected, reviewed = sum(week.injected for week in weeks), sum(week.reviewed for week in weeks)
     if not injected:
         return {}
-    share, patterns = format_percent(reviewed / injected), plural(injected, "injected pattern")
+    share, injections = format_percent(reviewed / injected), plural(injected, "injection")
     decisions = f"{plural(sum(week.decisions for week in weeks), 'decision')} in {plural(found.weeks, 'week')}"
     rows = _week_rows(found, [(_as_values(week.share), week.injected) for week in weeks])
-    return {"takeaway": f"A person had reviewed {share} of {patterns}; {decisions}", "rows": rows}
+    return {"takeaway": f"A person had reviewed {share} of {injections}; {decisions}", "rows": rows}
 
 
 def _questions(found: Dashboard) -> _Data:

@@ -153,8 +153,8 @@ def difference_line(preview: Preview) -> Content:
 
 def context_lines(injection: Injection) -> list[Content]:
     if not injection.context:
-        reasons = Content.styled("The list shows the reason for each pattern.", "$quiet")
-        return [Content.styled("Nothing is injected for this task.", "$warning"), reasons]
+        reasons = "The list shows the reason for each pattern." if injection.left_out else "There are no patterns yet."
+        return [Content.styled("Nothing is injected for this task.", "$warning"), Content.styled(reasons, "$quiet")]
     return [_line(line) for line in visible(injection.context).split("\n")]
 
 

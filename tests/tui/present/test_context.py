@@ -180,6 +180,15 @@ def test_rows_show_the_ranking_value_and_details_the_rank_in_the_other_order(vie
     assert "rank 1, by score 0.90 left out" in text.splitlines()
 
 
+def test_an_empty_context_is_explained() -> None:
+    for left_out, reason in (
+        ((), "There are no patterns yet."),
+        (("c",), "The list shows the reason for each pattern."),
+    ):
+        found = injection("", left_out=left_out)
+        assert plain(present.context_lines(found)) == f"Nothing is injected for this task.\n{reason}"
+
+
 def test_parts_of_a_score_are_drawn_against_their_maximum(view: ProjectState) -> None:
     pattern = view.pattern("pat-error-type-mismatch-003")
     parts = dict.fromkeys(SEMANTIC_WEIGHTS[PatternType.ERROR], 0.0) | {"meaning": 0.3, "error": 0.19}
