@@ -31,7 +31,6 @@ MAX_ANSWERED: Final = 200  # errors that were answered with a fix, to answer eac
 MAX_PROMPTS: Final = 50  # prompts whose task is remembered, for loops that repeat a prompt
 _MAX_BYTES: Final = 1 << 20
 _LOCK_SECONDS: Final = 1.5
-_LOCK: Final = ".lock"
 _UNDATED: Final = datetime.min.replace(tzinfo=UTC)
 
 
@@ -88,7 +87,7 @@ class Sessions:
     def edit(self, event: HookEvent, now: datetime) -> Iterator[Session]:
         """Read the session of an event under a lock, and save it at the end; Unwritable if that fails."""
         path = self._path(event.session)
-        with file_lock(self._folder / _LOCK, _LOCK_SECONDS):
+        with file_lock(_lock_file(path), _LOCK_SECONDS):
             session = _read(path) or Session(event.agent, event.session)
             session.last_event = now
             yield session
@@ -98,7 +97,7 @@ class Sessions:
     def edit_known(self, session_id: str) -> Iterator[Session | None]:
         """Read a session that has a record under a lock, and save it at the end."""
         path = self._path(session_id)
-        with file_lock(self._folder / _LOCK, _LOCK_SECONDS):
+        with file_lock(_lock_file(path), _LOCK_SECONDS):
             session = _read(path)
             yield session
             if session is not None:
@@ -116,11 +115,18 @@ class Sessions:
 
     def remove(self, session: Session) -> None:
         """Delete the record of a session."""
+        path = self._path(session.id)
         with suppress(OSError):
-            self._path(session.id).unlink()
+            path.unlink()
+            _lock_file(path).unlink()
 
     def _path(self, session_id: str) -> Path:
         return self._folder / f"{digest(session_id)}.json"
+
+
+def _lock_file(record: Path) -> Path:
+    """Return the lock of one session, so that sessions do not wait for each other."""
+    return record.with_suffix(".lock")
 
 
 def last_event(project: ProjectPaths) -> tuple[str, datetime] | None:

@@ -23,6 +23,7 @@ from core.project.project import Project
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
 from core.retrieval.rendering import count_tokens
+from core.storage.locks import file_lock
 from tests.core.hooks.agents import EDIT, FAILING, PASSING, SimulatedAgent
 
 PROMPT = "Fix the TypeError in the account page"
@@ -323,10 +324,17 @@ def test_the_newest_event_of_a_project_is_known(agent: SimulatedAgent) -> None:
     assert last_event(agent.project) == ("claude", agent.at)
 
 
+def test_a_session_does_not_wait_for_the_lock_of_another_one(agent: SimulatedAgent) -> None:
+    agent.prompt("Add a page")
+    with file_lock(next(agent.project.sessions.glob("*.lock"))):
+        SimulatedAgent(agent.project, "s2").tool(EDIT)
+    assert [*tasks(agent)] == ["task-001"]
+
+
 def test_old_records_are_deleted(agent: SimulatedAgent) -> None:
     agent.prompt("Add a page")
     background.run(agent.project, agent.at + background.FORGOTTEN_AFTER + timedelta(days=1))
-    assert Sessions(agent.project).all() == []
+    assert [path.name for path in agent.project.sessions.iterdir()] == [".background.lock"]
 
 
 def test_secrets_of_a_prompt_are_not_in_the_task(agent: SimulatedAgent) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from core.hooks.events import digest
 from tests.core.cli.conftest import ROOT
 
 COMMAND = [sys.executable, "-m", "core.cli", "hook", "--agent"]
@@ -86,7 +87,7 @@ def test_an_agent_that_keeps_stdin_open_waits_no_longer_than_the_deadline(projec
 def test_a_locked_session_is_reported_and_does_not_stop_the_agent(project: Path) -> None:
     sessions = project / ".aiwg" / "ralph" / "sessions"
     sessions.mkdir()
-    with (sessions / ".lock").open("w") as lock:
+    with (sessions / f"{digest('s')}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         code, out, err = answer(event(project, "UserPromptSubmit", prompt="Fix it"))
     assert (code, out) == (0, "")
