@@ -175,7 +175,7 @@ def test_rows_show_the_ranking_value_and_details_the_rank_in_the_other_order(vie
     pattern = view.pattern("pat-error-type-mismatch-003")
     lower = replace(OWN, order="lower-bound")
     found = preview(injection("x", pattern.id, left_out=("c",)), injection("x"), settings=lower)
-    assert [present.score_cells(found, id, DRAWN)["score"].plain for id in (pattern.id, "c")] == ["0.70", ""]
+    assert [present.score_cells(found, id, DRAWN)["score"].plain for id in (pattern.id, "c")] == ["0.12", ""]
     text = plain(present.detail_lines(found, pattern, view, DRAWN, short=True))
     assert "rank 1, by score 0.90 left out" in text.splitlines()
 
@@ -198,7 +198,7 @@ def test_parts_of_a_score_are_drawn_against_their_maximum(view: ProjectState) ->
         pattern.id,
         pattern.title,
         "0.90 = 0.49 relevance x 0.94 success x 1.5 * proven",
-        "rank 1, by lower bound 0.70 rank 2",
+        "rank 1, by lower bound 0.59 rank 2",
         "semantic #####----- 0.30 of 0.60",
         "words    ---------- 0.00 of 0.10",
         "error    ########## 0.19 of 0.19",
