@@ -177,7 +177,7 @@ def _compiler() -> Callable[[str], Any]:
     return partial(re2.compile, options=options)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2048)  # 5 kB each; one task is compared with about 1,000
 def safe_matcher(source: str) -> Matcher:
     """Return the cached safe matcher of a regex from a file."""
     return Matcher(source)

@@ -140,9 +140,10 @@ class Scoreboard(Scores):
         board.__dict__.update({name: self.__dict__[name] for name in _TIMELESS if name in self.__dict__})
         return board
 
-    def has_same_evidence(self, other: Scoreboard) -> bool:
-        """Return whether both have the same evidence; their times may differ."""
-        return self._columns is other._columns
+    @property
+    def evidence(self) -> object:
+        """The same object for all boards with the same evidence; their times may differ."""
+        return self.uses
 
     def changed_patterns(self, other: Scoreboard) -> set[str] | None:
         """Return patterns that the other board may assess differently; None if unknown."""

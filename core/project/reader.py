@@ -344,7 +344,7 @@ class ProjectReader:
     def _affects_queue(self, delta: Delta, board: Scoreboard, now: datetime) -> bool:
         """Return whether a change may affect the queue; most of running loops cannot."""
         other = delta.patterns or delta.events or delta.decisions or delta.debug_sessions or delta.escalations
-        return bool(other) or not board.has_same_evidence(self._view.board) or self._is_queue_old(now)
+        return bool(other) or board.evidence is not self._view.board.evidence or self._is_queue_old(now)
 
     def _is_queue_old(self, now: datetime) -> bool:
         return abs(now - self._queue_at) >= _QUEUE_AGE

@@ -58,8 +58,8 @@ class IncrementalChecks:
         self._patterns: Mapping[str, Pattern] | None = None
         self._untried: list[str] = []
         self._held: dict[str, _Counts] = {}
-        self._uses: object = None
-        """The number of uses of each pattern in the last board whose evidence was checked."""
+        self._evidence: object = None
+        """That of the last board that was checked."""
         self._waiting: Iterator[str] = iter(())
         self._checked_snapshot: Snapshot | None = None
         """The snapshot whose learnings were checked last."""
@@ -105,8 +105,8 @@ class IncrementalChecks:
         return changed
 
     def _reconcile(self, patterns: Mapping[str, Pattern], board: Scoreboard) -> bool | None:
-        if self._uses is not board.uses:
-            self._uses, self._waiting = board.uses, iter(tuple(patterns))
+        if self._evidence is not board.evidence:
+            self._evidence, self._waiting = board.evidence, iter(tuple(patterns))
         found = dict(self.unreconciled)
         checked = 0
         for id in self._waiting:

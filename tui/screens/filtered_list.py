@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from core.documents.document import Block
-    from core.learning.scoreboard import Scoreboard
     from core.records.snapshot import Delta
     from core.state.project_state import ProjectState
     from tui.present.glyphs import Cells
@@ -60,7 +59,7 @@ class FilteredList(BaseScreen):
         self._tab = self.TABS[0]
         self._ticks = 0
         self._framed: str | None = None  # the row under the cursor when the key line was drawn
-        self._board: Scoreboard | None = None  # the evidence that is shown
+        self._evidence: object = None  # what is shown; not its board, which has megabytes
         self._first = 0  # the first matching row of the filter of the last run, while files are read
         self._note = ""  # the problem of the filter that is shown
         self._is_loading = True  # whether the shown records are not all, or not checked yet
@@ -181,8 +180,8 @@ class FilteredList(BaseScreen):
             self._select(view, changed)
         elif delta.findings and not self.table.keys:
             self.table.redraw()
-        has_same_evidence = self._board is not None and view.board.has_same_evidence(self._board)
-        self._board = view.board
+        has_same_evidence = self._evidence is view.board.evidence
+        self._evidence = view.board.evidence
         if changed is None or not has_same_evidence or self.table.cursor_key in changed:
             self._show_details(top=delta is None)
 
