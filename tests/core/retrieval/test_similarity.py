@@ -163,6 +163,25 @@ def test_equal_steps_of_another_category_are_not_duplicates() -> None:
     assert [pair[:2] for pair in index.pairs(0.8)] == [(one.id, alike.id)]
 
 
+def test_texts_that_are_not_kept_and_freed_min_hashes_change_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    patterns = {one.id: one for one in (error(number, description=f"{_FIX} word{number % 3}") for number in range(12))}
+    changed = patterns | {"pat-error-made-003": error(3, description=f"{_FIX} word2")}
+    del changed["pat-error-made-004"]
+    monkeypatch.setattr(similarity, "_MAX_READ", 0)  # so that min-hashes are used
+
+    def results() -> list[object]:
+        lazy = LazySimilarity(patterns).updated(patterns, frozenset())
+        found: list[object] = [lazy.get().pairs(0.6)]
+        lazy.release()
+        later = lazy.updated(changed, frozenset(["pat-error-made-003", "pat-error-made-004"]))
+        found += [one.get().some_nearest(patterns["pat-error-made-005"], 0.6) for one in (lazy, later)]
+        return [*found, later.get().pairs(0.6)]
+
+    kept = results()
+    monkeypatch.setattr(similarity, "_MAX_STORED", 0)
+    assert results() == kept and kept[-1] != kept[0]
+
+
 def test_among_thousands_of_frequent_words_few_texts_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(similarity, "_MAX_READ", 0)
     compared: Counter[str] = Counter()
