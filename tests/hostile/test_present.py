@@ -73,7 +73,7 @@ def check(contents: Iterable[Content], *, where: str) -> None:
 def spread(values: Iterable[T], most: int) -> Iterator[T]:
     """At most `most` of the values, evenly distributed."""
     known = list(values)
-    return islice(known, 0, None, max(1, len(known) // most))
+    return islice(known, 0, None, max(1, -(-len(known) // most)))
 
 
 def test_patterns_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:

@@ -437,7 +437,7 @@ def test_updated_equals_a_new_board(before: Snapshot, new: Snapshot, known: int,
 
 
 @pytest.mark.slow
-@settings(max_examples=120)
+@settings(max_examples=70)
 @given(_snapshots(), _snapshots(), st.lists(st.tuples(_events(), st.booleans(), st.booleans()), max_size=4))
 def test_updates_from_a_growing_log_equal_a_new_board(
     first: Snapshot, second: Snapshot, steps: list[tuple[tuple[Event, ...], bool, bool]]
