@@ -110,7 +110,9 @@ def replace_worker(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
 
 
 def same_but_number(one: Snapshot, other: Snapshot) -> bool:
-    return [*snapshot_fields(one)] == [*snapshot_fields(other)]
+    for this, that in zip(snapshot_fields(one), snapshot_fields(other), strict=True):
+        assert this == that  # shows what differs
+    return True
 
 
 def snapshot_fields(snapshot: Snapshot) -> Iterator[object]:
