@@ -85,14 +85,16 @@ def _extract(project: ProjectPaths, sessions: Sessions) -> bool:
     ended = [(session.id, session.agent, task) for session in sessions.all() for task in session.ended_tasks]
     if not ended:
         return False
+    from core.hooks.lesson_results import record_results
     from core.hooks.loops import open_project
     from core.project.watch_loop import extract_unattended, is_wanted
 
     opened = open_project(project, ended[0][1], lambda: datetime.now(UTC))
     for session_id, agent, task in ended:
+        opened.by = opened.agent = agent
         if is_wanted(opened.settings.extraction):
-            opened.by = opened.agent = agent
             extract_unattended(opened, task)
+        record_results(opened, task)
         with sessions.edit_known(session_id) as session:
             if session is not None and task in session.ended_tasks:
                 session.ended_tasks.remove(task)

@@ -22,6 +22,7 @@ from core.hooks.sessions import MAX_CALLS, Sessions, last_event
 from core.project.project import Project
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
+from core.records.patterns import PatternType
 from core.retrieval.rendering import count_tokens
 from core.storage.locks import file_lock
 from tests.core.hooks.agents import EDIT, FAILING, PASSING, SimulatedAgent
@@ -65,6 +66,35 @@ def test_what_a_session_learned_is_given_to_the_next_one_and_its_outcome_counts(
     used = {event.pattern_id for event in view.snapshot.events if event.loop_id == "task-002.1"}
     assert used & set(patterns), "what was given is recorded for the attempt"
     assert any(view.board.assessment(id).uses for id in patterns), "and its outcome counts"
+
+
+@pytest.mark.parametrize("is_solved", [True, False])
+def test_a_given_error_pattern_gets_the_result_of_its_error_once(agent: SimulatedAgent, is_solved: bool) -> None:
+    agent.prompt(PROMPT)
+    agent.fix_and_stop()
+    (known,) = (one for one in opened(agent).view.snapshot.patterns.values() if one.type is PatternType.ERROR)
+    later = SimulatedAgent(agent.project, "s2", at=agent.at)
+    assert known.title in later.prompt(PROMPT)
+    later.tool(FAILING)
+    if is_solved:
+        later.tool(EDIT | {"tool_input": {"file_path": "src/page.ts", "old_string": "a", "new_string": "guest page"}})
+        later.tool(PASSING)
+    later.send("SessionEnd", reason="exit")
+    events = [event for event in opened(later).view.snapshot.events if event.pattern_id == known.id]
+    results = [event.success for event in events if event.loop_id.startswith("task-002") and event.kind == "applied"]
+    found_again = [event for event in events if event.loop_id == "task-002" and event.kind == "extracted"]
+    assert results == ([] if found_again else [is_solved])
+
+
+def test_a_given_error_pattern_whose_error_did_not_occur_gets_no_result(agent: SimulatedAgent) -> None:
+    agent.prompt(PROMPT)
+    agent.fix_and_stop()
+    later = SimulatedAgent(agent.project, "s2", at=agent.at)
+    assert later.prompt(PROMPT)
+    later.tool(EDIT)
+    later.tool(PASSING)
+    later.send("Stop")
+    assert not [event for event in opened(later).view.snapshot.events if event.kind == "applied"]
 
 
 def test_without_a_tool_call_there_is_no_task(agent: SimulatedAgent) -> None:
