@@ -22,6 +22,7 @@ from core.extraction.selection import link_alternatives
 from core.records.decisions import CurationState, Effect, Verb
 from core.records.patterns import ID_PREFIXES, Pattern, PatternType
 from core.records.times import iso
+from core.redaction.masking import mask_secrets
 from core.sources.patterns import read_patterns
 
 if TYPE_CHECKING:
@@ -122,7 +123,8 @@ def extract(
     """Add new patterns, and uses of known patterns, from the accepted proposals.
 
     `patterns` is the registry by ID. If `unattended`, no person has read the proposals, so Review asks about them. If
-    `by_agent`, an agent proposed them, so the patterns are not injected before a person has released them.
+    `by_agent`, an agent proposed them, so the patterns are not injected before a person has released them. Secrets in
+    the texts of actions are masked, because pattern files are shared.
     """
     changes, source = Changes(), extraction.source_id
     joined: list[str] = []
@@ -131,7 +133,8 @@ def extract(
     for proposal in extraction.merges:
         stored = batch.registry.record(patterns[proposal.duplicate_of])
         kind = proposal.type
-        keys = merge_changes(changes.present(stored, kind, proposal.duplicate_of), proposal.record, kind, batch.at)
+        present, new = changes.present(stored, kind, proposal.duplicate_of), _without_secrets(proposal.record)
+        keys = merge_changes(present, new, kind, batch.at)
         if keys:
             changes.set(stored, kind, proposal.duplicate_of, keys)
             joined.append(proposal.duplicate_of)
@@ -140,7 +143,7 @@ def extract(
     kinds = {identifier: one.type for identifier, one in proposed.items()}
     for identifier, linked in link_alternatives({id: one.record for id, one in proposed.items()}, kinds).items():
         kind = kinds[identifier]
-        record = with_id(kind, identifier, linked)
+        record = with_id(kind, identifier, _without_secrets(linked))
         changes.insert(batch.file_of(kind), kind, identifier, record)
         hashes[identifier] = as_read(record, kind).content_hash
         found[identifier] = _discovery(record, kind, source, batch.at)
@@ -154,6 +157,15 @@ def extract(
     after |= {"hashes": hashes} if unattended else {}
     after |= {"proposed": True} if by_agent else {}
     return batch.draft(changes, Verb.EXTRACT, source, summary, after)
+
+
+def _without_secrets(value: Any) -> Any:
+    """Return a JSON value with the secrets in its texts masked."""
+    if isinstance(value, str):
+        return mask_secrets(value)
+    if isinstance(value, Mapping):
+        return {key: _without_secrets(one) for key, one in value.items()}
+    return [_without_secrets(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _discovery(record: Mapping[str, Any], kind: PatternType, source_id: str, at: datetime) -> dict[str, str | None]:

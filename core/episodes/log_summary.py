@@ -14,6 +14,7 @@ from msgspec import Struct
 from core.base.record_text import one_line
 from core.episodes.commands import ActionCommand, is_read_only, parse_command
 from core.records.loops import Outcome
+from core.redaction.masking import mask_secrets
 
 if TYPE_CHECKING:
     from core.records.episodes import Action
@@ -192,7 +193,8 @@ class _Tally:
     def _fail(self, action: Action, command: ActionCommand) -> None:
         done = self._done
         done.errors += 1
-        what, message = _describe(action), pick_error_line(action.error, action.output)
+        what = mask_secrets(_describe(action))  # summaries become reflections, which are shared
+        message = mask_secrets(pick_error_line(action.error, action.output))
         key = what, _NUMBER.sub("0", message)
         if key not in self._failures and len(self._failures) == MAX_FAILURES:
             return
