@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from contextlib import suppress
 from typing import Final
 
 import click
@@ -29,7 +30,12 @@ class _AnswerCommand(Command, HookCommand):
 
 
 @click.command(cls=_AnswerCommand, skipped="hook does nothing", always=True)
-@click.option("--agent", type=click.Choice([*AGENTS]), required=True, help="The agent that sends the event.")
+@click.option(
+    "--agent",
+    type=click.Choice([name for name, agent in AGENTS.items() if agent.events]),
+    required=True,
+    help="The agent that sends the event.",
+)
 @click.option("--event", metavar="NAME", default="", help="Name of the event, if the JSON does not contain it.")
 def hook(agent: str, event: str) -> None:
     """Answer one hook event of a coding agent: reads its JSON on stdin, prints what the agent expects.
@@ -45,7 +51,7 @@ def hook(agent: str, event: str) -> None:
     Example:
       echo '{"hook_event_name": "SessionStart", "session_id": "s1", "cwd": "."}' | ralphdeck hook --agent claude
     """
-    watchdog = threading.Timer(DEADLINE_SECONDS, os._exit, (0,))
+    watchdog = threading.Timer(DEADLINE_SECONDS, _give_up)
     watchdog.daemon = True
     watchdog.start()
     parsed = parse_event(acting_agent(agent, os.environ), read_stdin(), event)
@@ -57,6 +63,12 @@ def hook(agent: str, event: str) -> None:
     except ProjectNotFound:
         return
     HookAnswer(project, parsed, clock=now, warn=lambda text: remark(f"ralphdeck hook: {text}")).handle(_send)
+
+
+def _give_up() -> None:
+    with suppress(OSError):
+        os.write(2, b"ralphdeck hook: not finished in time\n")
+    os._exit(0)
 
 
 def _send(data: bytes) -> None:

@@ -16,13 +16,23 @@ from core.hooks.events import digest
 from tests.core.cli.conftest import ROOT
 
 COMMAND = [sys.executable, "-m", "core.cli", "hook", "--agent"]
+PATIENT = (
+    "from core.cli.commands import hook; hook.DEADLINE_SECONDS = 60\n"
+    "from core.cli.program import main; main(['hook', '--agent', *__import__('sys').argv[1:]])"
+)  # the same with a longer deadline, for a busy machine
 
 
 def answer(data: bytes, *, agent: str = "claude", cwd: Path = ROOT, **more: Any) -> tuple[int, str, str]:
     """Call the hook as an agent does: exit code, stdout and stderr."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [*COMMAND, agent], input=data, cwd=cwd, env=environment, capture_output=True, check=False, **more
+        [sys.executable, "-c", PATIENT, agent],
+        input=data,
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        check=False,
+        **more,
     )
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
@@ -101,7 +111,8 @@ def test_a_tool_call_is_logged_without_slow_imports(project: Path) -> None:
     answer(event(project, "PostToolUse", tool_use_id="1", **tool))  # opens the task
     given = event(project, "PostToolUse", tool_use_id="2", **tool)
     program = (
-        "import sys; from core.cli.program import run; code = run(['hook', '--agent', 'claude']); "
+        "import sys; from core.cli.commands import hook; hook.DEADLINE_SECONDS = 60; "
+        "from core.cli.program import run; code = run(['hook', '--agent', 'claude']); "
         "assert not {'numpy', 'scipy', 'onnxruntime', 'mcp', 'yaml', 'sqlite3', 'textual', 'core.project'} "
         "& set(sys.modules); sys.exit(code)"
     )
