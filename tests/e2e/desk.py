@@ -27,7 +27,7 @@ _LOOP: Final = "ralph-fix-user-validation-in-sign-up-c4c69b76"
 
 def at_question(screen: str) -> str:
     """Identifies the question by its number in the queue: the rest of the screen is computed later."""
-    found = _AT.search(screen.splitlines()[1])
+    found = _AT.search("\n".join(screen.splitlines()[1:4]))  # below the purpose of the screen, at its first visit
     return found[1] if found else ""
 
 

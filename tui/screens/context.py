@@ -52,7 +52,7 @@ class ContextScreen(KnobActions):
 
     def compose_content(self) -> ComposeResult:
         hint = "Describe a task, e.g. Fix TypeScript type errors in user validation"
-        passed = (*(f"go_{place}" for place in PLACES), "help")
+        passed = (*(f"go_{place}" for place in PLACES), "help", "edit_task")
         yield FilterLine(hint, {key for action in passed for key in self.services.keys_of(action).split(",")})
         with Container(classes="sides"):
             with Vertical(classes="side side--text"):

@@ -29,6 +29,7 @@ class _Line(Input):
 
     def __init__(self, hint: str, passed_keys: Container[str]) -> None:
         super().__init__(placeholder=hint, max_length=LONGEST)
+        self.cursor_blink = False  # an idle dashboard paints nothing
         self._passed_keys = passed_keys
 
     def _is_passed(self, key: str) -> bool:
