@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -16,7 +17,12 @@ def _live_objects() -> Counter[str]:
     """Count the objects of the program, its widgets and its arrays by type."""
     gc.unfreeze()
     gc.collect()
-    names = (f"{type(one).__module__}.{type(one).__qualname__}" for one in gc.get_objects())
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(60)  # another thread could not finish a tuple while the list of objects holds it
+    try:
+        names = [f"{type(one).__module__}.{type(one).__qualname__}" for one in gc.get_objects()]
+    finally:
+        sys.setswitchinterval(interval)
     return Counter(name for name in names if name.partition(".")[0] in {"core", "tui", "textual", "numpy"})
 
 

@@ -251,7 +251,8 @@ def test_connected_agents_are_checked(
     program.chmod(0o755)
     monkeypatch.setattr("sys.argv", [str(program)])
     monkeypatch.setenv("SHELL", "/bin/false")
-    monkeypatch.setenv("PATH", "/usr/bin:/bin")  # without an installed ralphdeck
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")  # without an installed ralphdeck, as is this folder
+    monkeypatch.setattr("sys.executable", str(tmp_path / "bin/python"))
     monkeypatch.setattr("core.agents.checks.has_mcp_extra", lambda: False)
     assert agents() == [("connected", "note", "no agent; to connect one: ralphdeck connect claude")]
     assert call("connect", "claude", "codex", "--yes", "--project", sample).code == 0
