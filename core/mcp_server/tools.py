@@ -16,7 +16,7 @@ from core.base.errors import BadInput, RalphdeckError
 from core.base.text import plural
 from core.config.paths import relative_to_project
 from core.debug_memory.escalations import find_escalation
-from core.episodes.similar_tasks import SimilarTask, embeddable_work, find_similar_tasks
+from core.episodes.similar_tasks import SimilarTask, find_similar_tasks
 from core.learning.states import CODES
 from core.mcp_server.results import (
     Fix,
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from core.config.settings import InjectionSettings
     from core.debug_memory.known_fixes import KnownFix
     from core.mcp_server.session import Session
-    from core.project.project import Project
     from core.retrieval.injection import Injection
     from core.state.project_state import ProjectState
 
@@ -100,7 +99,8 @@ def loop_context(
     with session.call(client) as state:
         _require(task, "task")
         work_id = find_work(state, loop) if loop else ""
-        _compute_few_vectors(session.project)
+        with suppress(RalphdeckError):  # without vectors, words are compared
+            session.project.embed_few()
         settings = _settings(state, max_tokens, types)
         injection = prepare_task_injection(state, task, settings)
         if injection.tokens > settings.max_tokens:
@@ -247,7 +247,8 @@ def past_attempts(session: Session, task: str, limit: int = 3, *, client: str = 
     """Return similar tasks with their outcomes and learnings."""
     with session.call(client) as state:
         _require(task, "task")
-        _compute_few_vectors(session.project)
+        with suppress(RalphdeckError):  # without vectors, words are compared
+            session.project.embed_few()
         found = find_similar_tasks(task, state.snapshot, state.task_embeddings, limit)
         tasks = [_past_task(state, one) for one in found]
         blocks = [
@@ -330,11 +331,3 @@ def loop_row(state: ProjectState, loop: Loop, stuck: set[str]) -> LoopRow:
 def _require(text: str, field: str) -> None:
     if not text.strip():
         raise BadInput(f"{field} is empty")
-
-
-def _compute_few_vectors(project: Project) -> None:
-    """Compute missing vectors if they are few; without them, words are compared."""
-    snapshot = project.view.snapshot
-    with suppress(RalphdeckError):
-        project.embeddings.make_few(snapshot.patterns)
-        project.task_embeddings.make_few(embeddable_work(snapshot))

@@ -251,6 +251,12 @@ class ProjectReader:
         made = self.embeddings.make(self._view.snapshot.patterns, progress, stop)
         return made + self.task_embeddings.make(embeddable_work(self._view.snapshot), stop=stop)
 
+    def embed_few(self) -> tuple[int, int]:
+        """Compute missing vectors where they are few; returns how many patterns and tasks still have none."""
+        snapshot = self._view.snapshot
+        patterns = self.embeddings.make_few(snapshot.patterns)
+        return patterns, self.task_embeddings.make_few(embeddable_work(snapshot))
+
     def story(self, loop_id: str) -> LoopDetails:
         """Read the details of one loop from disk."""
         return self.library.story(loop_id)

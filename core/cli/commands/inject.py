@@ -189,12 +189,8 @@ def _injection(
 
 def _compute_few_vectors(project: Project) -> None:
     """Compute the missing vectors; if they are many, print how to compute them."""
-    from core.episodes.similar_tasks import embeddable_work
-
-    snapshot = project.view.snapshot
     try:
-        patterns = project.embeddings.make_few(snapshot.patterns)
-        remark_missing_vectors(patterns, project.task_embeddings.make_few(embeddable_work(snapshot)))
+        remark_missing_vectors(*project.embed_few())
     except RalphdeckError as error:
         warn(f"some patterns are found by words only: {error}")
 
