@@ -39,5 +39,5 @@ def mcp() -> None:
     except ImportError as error:
         raise RalphdeckError(f"mcp needs additional packages. Run: pip install 'ralphdeck[mcp]' ({error})") from None
 
-    project = create_project(read_configuration(), records=True)
+    project = create_project(read_configuration(), records=True, asks=False)
     create_server(Session(project, partial(load_project, project))).run()
