@@ -23,7 +23,7 @@ from core.storage.locks import file_lock
 if TYPE_CHECKING:
     from core.hooks.sessions import Session
 
-ABANDONED_AFTER: Final = timedelta(hours=6)  # a session without an event for this time ended without an event
+ABANDONED_AFTER: Final = timedelta(hours=6)  # a session without an event for this time counts as ended
 FORGOTTEN_AFTER: Final = timedelta(days=30)  # records of sessions without an event for this time are deleted
 _LOCK: Final = ".background.lock"
 _NICE: Final = 10

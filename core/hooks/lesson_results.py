@@ -18,7 +18,9 @@ from core.records.loops import Outcome
 from core.records.patterns import PatternType
 
 if TYPE_CHECKING:
+    from core.episodes.log_summary import LoggedFailure
     from core.project.project import Project
+    from core.records.episodes import Attempt
 
 
 def record_results(project: Project, task_id: str) -> None:
@@ -36,34 +38,36 @@ def _find_results(project: Project, task_id: str) -> Iterator[Event]:
     }
     about = [event for event in snapshot.events if event.loop_id in attempts or event.loop_id == task_id]
     counted = {event.pattern_id for event in about if event.kind in ("applied", "extracted")}
-    given = {(event.loop_id, event.pattern_id) for event in about if event.kind == "injected"}
-    for work_id, pattern_id in sorted(given):
-        pattern = snapshot.patterns.get(pattern_id)
-        if pattern is None or pattern.type is not PatternType.ERROR or not pattern.error_pattern:
-            continue
-        if work_id not in attempts or pattern_id in counted:
-            continue
-        solved = _is_solved(project, task_id, attempts[work_id].number, pattern.error_pattern)
-        if solved or (solved is False and attempts[work_id].outcome is Outcome.FAILURE):
-            yield Event(
-                id=event_id(now),
-                at=now,
-                kind="applied",
-                pattern_id=pattern_id,
-                loop_id=work_id,
-                success=solved,
-                by=project.by,
-                agent=project.agent,
-            )
+    given: dict[str, set[str]] = {}
+    for event in about:
+        if event.kind == "injected" and event.loop_id in attempts and event.pattern_id not in counted:
+            given.setdefault(event.loop_id, set()).add(event.pattern_id)
+    for work_id, pattern_ids in sorted(given.items()):
+        attempt = attempts[work_id]
+        failures = _read_failures(project, attempt)
+        for pattern_id in sorted(pattern_ids):
+            pattern = snapshot.patterns.get(pattern_id)
+            if pattern is None or pattern.type is not PatternType.ERROR or not pattern.error_pattern:
+                continue
+            matcher = safe_matcher(pattern.error_pattern)
+            met = [failure.solved for failure in failures if matcher.matches(failure.message)]
+            if met and (all(met) or attempt.outcome is Outcome.FAILURE):
+                yield Event(
+                    id=event_id(now),
+                    at=now,
+                    kind="applied",
+                    pattern_id=pattern_id,
+                    loop_id=work_id,
+                    success=all(met),
+                    by=project.by,
+                    agent=project.agent,
+                )
 
 
-def _is_solved(project: Project, task_id: str, number: int, signature: str) -> bool | None:
-    """Return whether an error was solved in an attempt; None if it did not occur."""
+def _read_failures(project: Project, attempt: Attempt) -> tuple[LoggedFailure, ...]:
+    """Read the failures in the log of an attempt; none if its folder is gone or unsafe."""
     try:
-        folder = TaskFolder.of(project.project, task_id)
-        failures = StrictReader(folder).log(find_attempt_folder(folder, number)).failures
+        folder = TaskFolder.of(project.project, attempt.task_id)
+        return StrictReader(folder).log(find_attempt_folder(folder, attempt.number)).failures
     except (BadInput, UnknownRecord):
-        return None
-    matcher = safe_matcher(signature)
-    met = [failure.solved for failure in failures if matcher.matches(failure.message)]
-    return all(met) if met else None
+        return ()
