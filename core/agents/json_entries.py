@@ -46,14 +46,12 @@ class HookEntries(Struct, frozen=True):
         assert data is not None
         document = open_json(data)
         for key, value in self.document.items():
-            if document.value.setdefault(key, value) != value:
+            if document.value.get(key, value) != value:
                 raise BadInput(f"{key} is {document.value[key]!r}; only {value!r} is supported")
         hooks = self._hooks(document)
-        present = next(hook_programs(document.value), "")
-        wanted = self._wanted(present if is_same_program(present, self.program) else self.program)
+        wanted = self._wanted(usable_program(next(hook_programs(document.value), ""), self.program))
         if hooks is not None and _own_entries(hooks) == wanted:
             return data
-        document = open_json(data)
         for key, value in self.document.items():
             if key not in document.value:
                 document.set((), key, value)
@@ -134,7 +132,7 @@ class McpEntry(Struct, frozen=True):
         present = servers.get(SERVER)
         if SERVER in servers and not is_own_server(present):
             raise BadInput(f"{self.key}.{SERVER} exists and is another server; rename it")
-        wanted = fill(self.entry, program=usable_program(present, self.program))
+        wanted = fill(self.entry, program=usable_program(server_program(present), self.program))
         if isinstance(present, dict) and all(present.get(key) == value for key, value in wanted.items()):
             return data
         document.set((self.key,), SERVER, {**_object(present), **wanted})
@@ -250,9 +248,8 @@ def is_own_server(entry: Any) -> bool:
     return PurePath(server_program(entry)).name == _PROGRAM
 
 
-def usable_program(entry: Any, program: str) -> str:
-    """Return the program of an MCP server as it is written, if it is the same program, else `program`."""
-    present = server_program(entry)
+def usable_program(present: str, program: str) -> str:
+    """Return the program as a file names it, if it is the same program, else `program`."""
     return present if is_same_program(present, program) else program
 
 

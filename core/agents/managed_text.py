@@ -14,7 +14,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from core.agents.connection_table import fill
-from core.agents.json_entries import SERVER, usable_program
+from core.agents.json_entries import SERVER, server_program, usable_program
 from core.base.errors import BadInput
 
 _VERSION: Final = "v1"
@@ -123,7 +123,7 @@ class TomlTable(Struct, frozen=True):
         if not isinstance(servers, dict):
             raise BadInput(f"{self.key} is not a table")
         present = servers.get(SERVER)
-        wanted = fill(self.entry, program=usable_program(present, self.program))
+        wanted = fill(self.entry, program=usable_program(server_program(present), self.program))
         if data is not None and present == wanted:
             return data
         if SERVER in servers and self.strip(data or b"") == data:
