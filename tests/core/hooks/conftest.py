@@ -8,15 +8,14 @@ import pytest
 
 from core.config.paths import ProjectPaths
 from core.hooks import answer, background
+from tests.core.cli.conftest import home
 from tests.core.hooks.agents import SimulatedAgent, make_project
+
+__all__ = ["home"]  # a fixture that all tests use
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path_factory.mktemp("home")
-    monkeypatch.setenv("HOME", str(folder))
-    for name in ("STATE", "CONFIG", "CACHE", "DATA"):
-        monkeypatch.setenv(f"XDG_{name}_HOME", str(folder / name.lower()))
+def _no_named_task(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RALPHDECK_TASK", raising=False)
 
 

@@ -57,7 +57,7 @@ def test_any_input_ends_with_exit_code_0_and_no_output(project: Path, data: byte
 
 @pytest.mark.slow
 def test_wrong_usage_ends_with_exit_code_0() -> None:
-    code, out, err = answer(b"{}", agent="nobody")
+    code, out, err = answer(b"{}", agent="unknown")
     assert (code, out) == (0, "")
     assert err.startswith("ralphdeck hook does nothing: ") and err.count("\n") == 1
 
