@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from msgspec import Struct
 
@@ -144,6 +145,46 @@ class Improvement(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
         return ": ".join(filter(None, (", ".join(counts), change)))
 
 
+class StateSource(StrEnum):
+    """How the status of a loop is known (docs/adapters.md#states).
+
+    `reported`: its files say it, or its process is known. `watched`: seen while ralphdeck was running, such as a state
+    file that vanished at the end. `inferred`: concluded from other signs, such as the age of the last line.
+    """
+
+    REPORTED = "reported"
+    WATCHED = "watched"
+    INFERRED = "inferred"
+
+
+class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """Tokens and cost of a loop; None if unknown.
+
+    `input` excludes the cached tokens, which are `cache_read` and `cache_write`; `output` includes `reasoning`.
+    `cost_usd` is what the runner or the agent reported; nothing is computed from prices.
+    """
+
+    input: int | None = None
+    output: int | None = None
+    cache_read: int | None = None
+    cache_write: int | None = None
+    reasoning: int | None = None
+    cost_usd: float | None = None
+
+    @property
+    def total(self) -> int | None:
+        """All tokens that were read and written; None if none is known."""
+        known = [count for count in (self.input, self.output, self.cache_read, self.cache_write) if count is not None]
+        return sum(known) if known else None
+
+    def __add__(self, other: Usage) -> Usage:
+        def added(name: str) -> Any:
+            known = [value for one in (self, other) if (value := getattr(one, name)) is not None]
+            return sum(known) if known else None
+
+        return Usage(**{name: added(name) for name in self.__struct_fields__})
+
+
 class LoopValues(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Values about a loop that its files contain; base of `LoopFact` and `Loop`."""
 
@@ -191,6 +232,12 @@ class Loop(LoopValues, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     its state and heartbeat files. `quality` has a value 0..1 per iteration, from analytics, best output or iterations.
     `crashes` is the number of entries in its crash.log. `files` are project-relative, with the state file first.
     `directory` is "" if the loop has none.
+
+    Loops of other runners have a `runner` (the name of an adapter, see docs/adapters.md), and an `id` that begins with
+    it; their `owner` is the coding agent, such as `claude`. `model` is the agent's last model. `end_reason` is why it
+    ended, in the runner's own word. `parent` is the ID of the loop that started it. `session_ids` are the agent's own
+    IDs of its sessions; a session that a runner started is joined to the runner's loop by them. All these are "" or ()
+    if unknown.
     """
 
     id: str
@@ -203,6 +250,13 @@ class Loop(LoopValues, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     liveness: Liveness = Liveness.UNKNOWN
     liveness_reason: str = ""
     files: tuple[str, ...] = ()
+    runner: str = ""
+    model: str = ""
+    usage: Usage = Usage()
+    state_source: StateSource = StateSource.REPORTED
+    end_reason: str = ""
+    parent: str = ""
+    session_ids: tuple[str, ...] = ()
 
     @property
     def agent(self) -> str:

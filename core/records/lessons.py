@@ -1,0 +1,45 @@
+"""Lessons that agents and runners wrote down, which a person accepts or rejects (docs/adapters.md#lessons)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+
+from msgspec import Struct
+
+from core.records.loops import Outcome
+
+
+class LessonKind(StrEnum):
+    """What a lesson is about; decides the type of the pattern that it can become."""
+
+    APPROACH = "approach"  # what worked, or how to work: a success pattern
+    WARNING = "warning"  # what to avoid: an anti-pattern
+    FIX = "fix"  # an error and what fixed it: an error pattern
+    FACT = "fact"  # a fact about the project or a person, shown but not offered as a pattern
+
+
+class Lesson(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """One lesson in a file of an agent or runner; all its texts are untrusted.
+
+    `id` is `lesson:` and a hash of the adapter and the text: see `core.adapters.lessons.lesson_id`. `trigger` is the
+    situation in which it applies, for warnings and fixes. `runner` is the name of the adapter. `file` is
+    project-relative, or begins with `~/` below the home folder, and `line` counts from 1. `loop_id` is the loop or
+    session in which it was learned; "" if unknown. `loaded` is set if the agent adds the file to its context by itself.
+    `uses` is how often the agent cited it, None if unknown.
+    """
+
+    id: str
+    runner: str
+    text: str
+    kind: LessonKind
+    file: str
+    line: int = 1
+    title: str = ""
+    trigger: str = ""
+    why: str = ""
+    at: datetime | None = None
+    loop_id: str = ""
+    outcome: Outcome = Outcome.UNKNOWN  # of the work in which it was learned
+    loaded: bool = False
+    uses: int | None = None
