@@ -1,0 +1,195 @@
+"""Cases of adapters: files of runners and agents, copied to a temporary project and home folder.
+
+A case is a folder `tests/adapters_data/<adapter>/<case>/`. Each of its folders is copied beside the others: `project/`,
+`home/`, and others such as `worktree/`, which are working trees of the project. In the names and texts of files,
+`@PROJECT@` is the absolute path of `project/`, and `@PROJECT_SLUG@` the same with `-` for all but letters and digits,
+as Claude Code names its folders; so for the others. `x.sqlite.sql` becomes the database `x.sqlite`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from msgspec.structs import replace
+
+from core.adapters.contract import Adapter, Folders, Moment
+from core.adapters.runner_files import RunnerFiles
+from core.records.findings import Finding
+from core.records.lessons import Lesson
+from core.records.loops import Loop, LoopDetails
+
+DATA: Final = Path(__file__).parents[2] / "adapters_data"
+NOW: Final = datetime(2026, 11, 20, 12, tzinfo=UTC)
+MAX_LOOKS: Final = 1000  # a reader that is never done fails instead of hanging
+
+
+class Running:
+    """Processes with known start times; no other process runs."""
+
+    def __init__(self, starts: Mapping[int, datetime] | None = None) -> None:
+        self.starts = dict(starts or {})
+
+    def started_at(self, pid: int) -> datetime | None:
+        return self.starts.get(pid)
+
+
+class Case:
+    """A project with the files of a case; `now` and `processes` can be changed between looks.
+
+    Files are as old as `modified_at` until a test changes them.
+    """
+
+    def __init__(self, adapter: Adapter, folder: Path, now: datetime = NOW) -> None:
+        self.adapter = adapter
+        self.root = folder.resolve()
+        self.project = self._made("project")
+        self.home = self._made("home")
+        others = (one for one in sorted(self.root.iterdir()) if one.is_dir() and one not in (self.project, self.home))
+        self.folders = Folders(project=self.project, worktrees=tuple(others), home=self.home)
+        self.files = RunnerFiles(self.folders, adapter.name)
+        self.now = now
+        self.processes = Running()
+
+    @property
+    def moment(self) -> Moment:
+        return Moment(now=self.now, processes=self.processes)
+
+    def set_folders(self, **changes: object) -> None:
+        """Change fields of the folders, such as `home=None` or `environment={...}`, and look anew."""
+        self.folders = replace(self.folders, **changes)
+        self.forget()
+
+    def forget(self) -> None:
+        """Start with an empty cache, as after the start of the program."""
+        self.files = RunnerFiles(self.folders, self.adapter.name)
+
+    def loops(self) -> dict[str, Loop]:
+        """Look until all files are read; the loops by ID."""
+        for _ in range(MAX_LOOKS):
+            self.files.start_look()
+            found = list(self.adapter.loops(self.files, self.moment))
+            if not self.files.is_behind:
+                assert len({loop.id for loop in found}) == len(found), "two loops have one ID"
+                return {loop.id: loop for loop in found}
+        raise AssertionError("the files are never read to their end")
+
+    def loop(self) -> Loop:
+        """Return the only loop."""
+        (found,) = self.loops().values()
+        return found
+
+    def details(self, loop: Loop | None = None) -> LoopDetails:
+        """Return the details of a loop, or of the only one."""
+        return self.adapter.details(self.loop() if loop is None else loop, self.files)
+
+    def lessons(self) -> list[Lesson]:
+        """Return all lessons."""
+        return list(self.adapter.lessons(self.files))
+
+    def findings(self) -> list[Finding]:
+        """Return the findings of one look at everything."""
+        self.loops()
+        self.lessons()
+        return list(self.files.findings)
+
+    def use(self) -> tuple[dict[str, Loop], list[Lesson]]:
+        """Call all methods of the adapter, as the program does; damaged files must not raise in any of them."""
+        self.adapter.fingerprint(self.folders)
+        self.adapter.places(self.folders)
+        loops, lessons = self.loops(), self.lessons()
+        for loop in loops.values():
+            assert self.adapter.details(loop, self.files).loop_id == loop.id
+            self.adapter.deliver(loop, "Use the fake clock.", self.files)
+        return loops, lessons
+
+    def _made(self, name: str) -> Path:
+        folder = self.root / name
+        folder.mkdir(exist_ok=True)
+        return folder
+
+
+def open_case(adapter: Adapter, case: str, to: Path, *, now: datetime = NOW, modified_at: datetime = NOW) -> Case:
+    """Copy a case such as `claude/goal-met` to a temporary folder, and open it."""
+    to = to.resolve()
+    source = DATA / case
+    tokens: dict[str, str] = {}
+    for name in {"project", "home", *(one.name for one in source.iterdir() if one.is_dir())}:
+        tokens[f"@{name.upper()}@"] = str(to / name)
+        tokens[f"@{name.upper()}_SLUG@"] = re.sub(r"[^A-Za-z0-9]", "-", str(to / name))
+
+    def filled(text: str) -> str:
+        for token, value in tokens.items():
+            text = text.replace(token, value)
+        return text
+
+    for path in sorted(source.rglob("*")):
+        if not path.is_file():
+            continue
+        target = to / filled(path.relative_to(source).as_posix())
+        target.parent.mkdir(parents=True, exist_ok=True)
+        data = filled(path.read_bytes().decode("utf-8", "surrogateescape"))
+        if target.name.endswith(".sqlite.sql"):
+            target = target.with_suffix("")
+            with closing(sqlite3.connect(target)) as database:
+                database.executescript(data)
+        else:
+            target.write_bytes(data.encode("utf-8", "surrogateescape"))
+        os.utime(target, (modified_at.timestamp(), modified_at.timestamp()))
+    return Case(adapter, to, now)
+
+
+DAMAGES: Final[dict[str, Callable[[bytes], bytes]]] = {
+    "empty": lambda data: b"",
+    "torn": lambda data: data[: len(data) * 2 // 3],
+    "torn after the last line": lambda data: data + b'{"type": "user", "mess',
+    "garbage": lambda data: b"\x00\xff\xfe garbage }{\n" * 20,
+    "every line damaged": lambda data: data.replace(b"\n", b"\x00}\n"),
+    "binary": lambda data: bytes(range(256)) * 50,
+    "wrong top level": lambda data: b"[1, 2, null]\n",
+    "a number": lambda data: b"7\n",
+    "null": lambda data: b"null\n",
+    "deep": lambda data: b"[" * 100_000 + b"]" * 100_000 + b"\n" + data,
+    "deep object": lambda data: b'{"type":' * 50_000 + b"1" + b"}" * 50_000 + b"\n" + data,
+    "huge line": lambda data: b'{"type": "user", "text": "' + b"x" * (5 << 20) + b'"}\n' + data,
+    "huge numbers": lambda data: re.sub(rb"(?<=[:\s])\d+(?=[,\s}])", b"1" + b"0" * 400, data),
+    "infinite numbers": lambda data: re.sub(rb"(?<=[:\s])\d+(?=[,\s}])", b"-1e999", data),
+    "negative numbers": lambda data: re.sub(rb"(?<=[:\s])\d+(?=[,\s}])", b"-7", data),
+    "lone surrogates": lambda data: re.sub(rb'": ?"', rb'": "\\ud800', data),
+    "not UTF-8": lambda data: data.replace(b"e", b"\xe9"),
+    "all texts are numbers": lambda data: re.sub(rb':\s*"[^"\\\n]*"', b": 7", data),
+    "all values are lists": lambda data: re.sub(rb':\s*("[^"\\\n]*"|\d+)', b": [1]", data),
+    "all values are null": lambda data: re.sub(rb':\s*("[^"\\\n]*"|\d+)', b": null", data),
+    "twice": lambda data: data + data,
+    "lines in reverse": lambda data: b"\n".join(reversed(data.split(b"\n"))) + b"\n",
+    "CRLF": lambda data: data.replace(b"\n", b"\r\n"),
+}  # damaged contents of a text file, by what is wrong
+REPLACEMENTS: Final = ("nothing", "folder", "fifo", "link outside", "link to itself", "dangling link", "unreadable")
+
+
+def replace_file(case: Case, path: Path, by: str) -> None:
+    """Replace a file by one of `REPLACEMENTS`, which is not a file of the runner."""
+    data = path.read_bytes()
+    path.unlink()
+    match by:
+        case "folder":
+            path.mkdir()
+        case "fifo":
+            os.mkfifo(path)
+        case "link outside":
+            outside = case.root.parent / f"outside-{case.root.name}"
+            outside.write_bytes(data)
+            path.symlink_to(outside)
+        case "link to itself":
+            path.symlink_to(path)
+        case "dangling link":
+            path.symlink_to(case.root / "missing")
+        case "unreadable":
+            path.write_bytes(data)
+            path.chmod(0)
