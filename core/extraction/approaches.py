@@ -45,11 +45,13 @@ def find_approaches(material: Material) -> Iterator[Proposal]:
 def explain_no_approach(material: Material) -> str:
     found = _find_in_loop(material) or _find_in_attempts(material)
     if found is None:
-        status = material.loop.status if material.loop is not None else None
-        if status is None:
+        loop = material.loop
+        if loop is None:
             return "no attempt succeeded"
-        done = status is LoopStatus.COMPLETED
-        return "no iteration was recorded" if done else f"the goal was not reached (the loop is {status})"
+        if loop.success:
+            return "no iteration was recorded"
+        is_claimed = loop.status is LoopStatus.COMPLETED
+        return "its success is not proven" if is_claimed else f"the goal was not reached (the loop is {loop.status})"
     return "no task is known" if _is_detailed(found) else "the recorded steps are too short"
 
 
@@ -71,7 +73,7 @@ class _Approach(NamedTuple):
 
 def _find_in_loop(material: Material) -> _Approach | None:
     loop = material.loop
-    if loop is None or loop.status is not LoopStatus.COMPLETED or not material.iterations:
+    if loop is None or not loop.success or not material.iterations:
         return None
     steps, where = _steps(material.iterations)
     if sum(map(len, steps)) < MIN_DESCRIPTION and (reflected := find_reflected_steps(material)[-_MAX_STEPS:]):

@@ -11,7 +11,7 @@ from core.extraction.errors import extract_message, parse_error
 from core.extraction.fixes import Repair
 from core.learning.inversion_rules import polarity_lint
 from core.records.debug_sessions import Failure
-from core.records.loops import LoopStatus, Outcome
+from core.records.loops import Outcome
 
 if TYPE_CHECKING:
     from core.records.extractions import Material
@@ -48,7 +48,7 @@ def describe_reflection(one: Reflection) -> str:
 
 def find_reflected_repairs(material: Material) -> Iterator[Repair]:
     """Yield errors and the fixes that reflections recommend, if the goal was reached."""
-    is_completed = material.loop is not None and material.loop.status is LoopStatus.COMPLETED
+    is_completed = material.loop is not None and material.loop.success
     if not is_completed and all(logged.attempt.outcome is not Outcome.SUCCESS for logged in material.attempts):
         return
     for one in _usable_reflections(material):

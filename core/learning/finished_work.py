@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from core.base.grouping import group_pairs
 from core.learning.outcomes import OutcomeSignals
 from core.records.events import Event, Signals
-from core.records.loops import FINISHED, Iteration, Loop, LoopStatus, Outcome
+from core.records.loops import Iteration, Loop, LoopStatus, Outcome
 
 if TYPE_CHECKING:
     from core.records.debug_sessions import DebugSession, Failure
@@ -97,7 +97,7 @@ def loop_signals(loop: Loop, report: WorkReport, sessions: Sequence[DebugSession
         loop.id,
         report,
         own,
-        success=loop.status is LoopStatus.COMPLETED if loop.status in FINISHED else None,
+        success=loop.success,
         partial=loop.status is LoopStatus.PARTIAL,
         ended_at=loop.ended_at,
         fallback_time=loop.last_activity or loop.started_at,

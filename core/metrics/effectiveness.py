@@ -20,7 +20,6 @@ from core.learning.evidence import round_half_up
 from core.learning.recorded_uses import loops_with_reflections
 from core.learning.states import STATES
 from core.learning.statistics import Difference, format_inconclusive, required_cases
-from core.records.loops import LoopStatus
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.times import iso
 from core.retrieval.task import analyse_task
@@ -234,7 +233,7 @@ def _count_iterations(snapshot: Snapshot) -> Mapping[str, int]:
         if event.kind == "outcome" and event.success is not None and not event.pattern_id
     }
     failed = {name for name, success in reported.items() if not success}
-    completed = (loop for loop in snapshot.loops.values() if loop.status is LoopStatus.COMPLETED)
+    completed = (loop for loop in snapshot.loops.values() if loop.success)
     return {
         loop.id: loop.iteration for loop in completed if loop.iteration and failed.isdisjoint((loop.id, *loop.aliases))
     }

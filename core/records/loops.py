@@ -185,6 +185,47 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
         return Usage(**{name: added(name) for name in self.__struct_fields__})
 
 
+class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """What the files of a runner or agent show about the result of a loop; None if unknown.
+
+    `stories` and `stories_done` count the stories, tasks or checkboxes of its plan. `test_passed` is the result of the
+    last test run. `files_changed` is 0 only if no tool was used that can change files. `goal_met` is the result of a
+    check by someone other than the agent at work, such as the judge of a goal. `is_claimed` is set if the agent or the
+    runner claimed success, such as by a promise. `changed_at` is the last meaningful change: of a file, a commit, a
+    passed story or a resolved error.
+    """
+
+    stories: int | None = None
+    stories_done: int | None = None
+    test_passed: bool | None = None
+    files_changed: int | None = None
+    goal_met: bool | None = None
+    is_claimed: bool = False
+    changed_at: datetime | None = None
+
+    @property
+    def stories_open(self) -> int:
+        """Number of stories that are known to be open."""
+        return max((self.stories or 0) - self.stories_done, 0) if self.stories_done is not None else 0
+
+    @property
+    def objections(self) -> tuple[str, ...]:
+        """Reasons to doubt that the goal was reached, such as "2 of 5 stories are open"."""
+        reasons = {
+            f"{self.stories_open} of {self.stories} stories are open": self.stories_open > 0,
+            "the last test run failed": self.test_passed is False,
+            "the goal was judged as not met": self.goal_met is False,
+            "no file was changed": self.files_changed == 0 and not self.goal_met,
+        }
+        return tuple(reason for reason, applies in reasons.items() if applies)
+
+    @property
+    def proves_success(self) -> bool:
+        """Whether something shows that the goal was reached, and nothing contradicts it."""
+        is_plan_done = bool(self.stories) and self.stories_done is not None
+        return bool(is_plan_done or self.test_passed or self.goal_met) and not self.objections
+
+
 class LoopValues(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Values about a loop that its files contain; base of `LoopFact` and `Loop`."""
 
@@ -237,7 +278,7 @@ class Loop(LoopValues, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     it; their `owner` is the coding agent, such as `claude`. `model` is the agent's last model. `end_reason` is why it
     ended, in the runner's own word. `parent` is the ID of the loop that started it. `session_ids` are the agent's own
     IDs of its sessions; a session that a runner started is joined to the runner's loop by them. All these are "" or ()
-    if unknown.
+    if unknown. `badges` can also contain `success-contradicted` (see docs/scoring.md#claims-of-other-runners).
     """
 
     id: str
@@ -257,11 +298,26 @@ class Loop(LoopValues, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     end_reason: str = ""
     parent: str = ""
     session_ids: tuple[str, ...] = ()
+    progress: Progress = Progress()
 
     @property
     def agent(self) -> str:
         """Name of the agent that works in the loop; "" if unknown."""
         return "" if self.owner == "unknown" else self.owner
+
+    @property
+    def success(self) -> bool | None:
+        """Whether it reached its goal; None if it has not ended with a result, or if that is not certain.
+
+        Other runners' loops are successful only if their files prove it, and failed only if they report it.
+        """
+        if self.status not in FINISHED:
+            return None
+        is_completed = self.status is LoopStatus.COMPLETED
+        if not self.runner:
+            return is_completed
+        is_certain = self.progress.proves_success if is_completed else self.state_source is not StateSource.INFERRED
+        return is_completed if is_certain else None
 
 
 class LoopDetails(Struct, frozen=True, kw_only=True):

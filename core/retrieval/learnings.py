@@ -125,7 +125,8 @@ def work_title(work: ComparableWork | None) -> str:
 
 def work_outcome(work: ComparableWork | None) -> Outcome:
     if isinstance(work, Loop):
-        return _BY_LOOP_STATUS.get(work.status, Outcome.UNKNOWN)
+        is_certain = work.success is not None or work.status is not LoopStatus.COMPLETED
+        return _BY_LOOP_STATUS.get(work.status, Outcome.UNKNOWN) if is_certain else Outcome.UNKNOWN
     if isinstance(work, Task):
         return _BY_STATUS.get(work.status, Outcome.UNKNOWN)
     return work.outcome if work is not None else Outcome.UNKNOWN
