@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -752,13 +752,17 @@ EXTERNAL_FOLDER = ".aiwg/ralph-external"
 
 
 class RunningProcesses:
-    """Processes with known starts, which a test may take away."""
+    """Processes with known starts, and pids by program and working folder; a test may take them away."""
 
-    def __init__(self, starts: dict[int, datetime] | None = None) -> None:
-        self.starts = starts or {}
+    def __init__(self, starts: Mapping[int, datetime] | None = None) -> None:
+        self.starts = dict(starts or {})
+        self.programs: dict[tuple[str, Path], int] = {}
 
     def started_at(self, pid: int) -> datetime | None:
         return self.starts.get(pid)
+
+    def find(self, program: str, folder: Path) -> int | None:
+        return self.programs.get((program, folder))
 
 
 def iso_ago(**span: float) -> str:

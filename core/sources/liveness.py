@@ -13,6 +13,8 @@ from core.records.times import minute_of
 
 ALWAYS: Final = datetime(1970, 1, 1, tzinfo=UTC)  # Start time of a process on systems that do not report it.
 MAX_PID: Final = 2**22  # Largest pid on Linux; other systems use smaller ones.
+_MAX_COMMAND: Final = 4096  # Bytes of a command line that are read.
+_INTERPRETERS: Final = frozenset({"bash", "sh", "dash", "zsh", "ksh", "busybox", "node", "bun", "python3", "python"})
 _START_TOLERANCE: Final = timedelta(seconds=2)
 """Tolerance for rounded boot times and clock ticks, and for clock adjustments."""
 
@@ -22,6 +24,9 @@ class Processes(Protocol):
 
     def started_at(self, pid: int) -> datetime | None:
         """Start time in UTC; `ALWAYS` if unknown, None if the process does not run."""
+
+    def find(self, program: str, folder: Path) -> int | None:
+        """Return the pid of a program, or script, that runs in a working folder; None if there is none."""
 
 
 class ProcFiles:
@@ -42,6 +47,29 @@ class ProcFiles:
         booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
         return datetime.fromtimestamp(booted + int(fields[19]) / self._ticks, UTC)
 
+    def find(self, program: str, folder: Path) -> int | None:
+        try:
+            pids = sorted(int(entry.name) for entry in self._root.iterdir() if entry.name.isdecimal())
+            wanted = str(folder.resolve())
+        except (OSError, RuntimeError, ValueError):
+            return None
+        return next((pid for pid in pids if self._runs(pid, program) and self._folder(pid) == wanted), None)
+
+    def _runs(self, pid: int, program: str) -> bool:
+        try:
+            with (self._root / str(pid) / "cmdline").open("rb") as file:
+                words = file.read(_MAX_COMMAND).decode("utf-8", "replace").split("\0")
+        except OSError:
+            return False
+        names = [word.rpartition("/")[2] for word in words if not word.startswith("-") or word is words[0]]
+        return names[0] == program or (names[0] in _INTERPRETERS and program in names[1:2])
+
+    def _folder(self, pid: int) -> str:
+        try:
+            return str((self._root / str(pid) / "cwd").readlink())
+        except OSError:
+            return ""
+
 
 class ProcessSignals:
     """Processes without `/proc`; signal 0 shows that they exist, but not their start."""
@@ -54,6 +82,9 @@ class ProcessSignals:
         except (OSError, OverflowError):
             return None
         return ALWAYS
+
+    def find(self, program: str, folder: Path) -> int | None:
+        return None
 
 
 def system_processes() -> Processes:

@@ -12,17 +12,11 @@ from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 
 from core.demo.sample import copy_sample
+from tests.factories import RunningProcesses
 from tests.tui.user import NOW, set_times
 
 IDLE_SECONDS = 0.005
 """Time almost without work after which a key has acted; Textual waits for 0.02, twice for each key."""
-
-
-class NoProcesses:
-    """A machine on which nothing runs."""
-
-    def started_at(self, pid: int) -> None:
-        return None
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +25,7 @@ def _same_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     until a newer one takes its place, however slow the machine is.
     """
     monkeypatch.setattr("tui.base_app.TOAST_SECONDS", 3600.0)
-    monkeypatch.setattr("core.project.index.system_processes", NoProcesses)
+    monkeypatch.setattr("core.project.index.system_processes", RunningProcesses)
     monkeypatch.setenv("TZ", "UTC")
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.delenv("TMUX", raising=False)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,20 +24,11 @@ from core.adapters.runner_files import RunnerFiles
 from core.records.findings import Finding
 from core.records.lessons import Lesson
 from core.records.loops import Loop, LoopDetails
+from tests.factories import RunningProcesses
 
 DATA: Final = Path(__file__).parents[2] / "adapters_data"
 NOW: Final = datetime(2026, 11, 20, 12, tzinfo=UTC)
 MAX_LOOKS: Final = 1000  # a reader that is never done fails instead of hanging
-
-
-class Running:
-    """Processes with known start times; no other process runs."""
-
-    def __init__(self, starts: Mapping[int, datetime] | None = None) -> None:
-        self.starts = dict(starts or {})
-
-    def started_at(self, pid: int) -> datetime | None:
-        return self.starts.get(pid)
 
 
 class Case:
@@ -55,7 +46,7 @@ class Case:
         self.folders = Folders(project=self.project, worktrees=tuple(others), home=self.home)
         self.files = RunnerFiles(self.folders, adapter.name)
         self.now = now
-        self.processes = Running()
+        self.processes = RunningProcesses()
 
     @property
     def moment(self) -> Moment:

@@ -11,19 +11,11 @@ import pytest
 
 from core.records.loops import Liveness, LoopStatus
 from core.sources.liveness import ALWAYS, Processes, ProcessSignals, ProcFiles, check_liveness, system_processes
+from tests.factories import RunningProcesses
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 STALE_AFTER = timedelta(minutes=30)
-
-
-class Running:
-    """Processes with known start times; no other process runs."""
-
-    def __init__(self, starts: dict[int, datetime] | None = None) -> None:
-        self._starts = starts or {}
-
-    def started_at(self, pid: int) -> datetime | None:
-        return self._starts.get(pid)
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 
 
 def check(
@@ -33,7 +25,7 @@ def check(
     modified_at: datetime | None = None,
     processes: Processes | None = None,
 ) -> tuple[Liveness, str]:
-    return check_liveness(status, pid, newest, modified_at, NOW, STALE_AFTER, processes or Running())
+    return check_liveness(status, pid, newest, modified_at, NOW, STALE_AFTER, processes or RunningProcesses())
 
 
 def ago(**span: float) -> datetime:
@@ -41,7 +33,7 @@ def ago(**span: float) -> datetime:
 
 
 def test_a_process_running_at_the_last_activity_belongs_to_the_loop() -> None:
-    processes = Running({42: ago(hours=1)})
+    processes = RunningProcesses({42: ago(hours=1)})
     assert check(pid=42, newest=ago(minutes=50), processes=processes)[0] is Liveness.ALIVE
 
 
@@ -50,19 +42,19 @@ def test_a_missing_process_means_dead() -> None:
 
 
 def test_a_later_process_reused_the_pid() -> None:
-    liveness, reason = check(pid=42, newest=ago(hours=2), processes=Running({42: ago(hours=1)}))
+    liveness, reason = check(pid=42, newest=ago(hours=2), processes=RunningProcesses({42: ago(hours=1)}))
     assert liveness is Liveness.DEAD
     assert "11:00:00" in reason
 
 
 @pytest.mark.parametrize(("late", "expected"), [(2.0, Liveness.ALIVE), (2.1, Liveness.DEAD)])
 def test_starts_are_compared_with_two_seconds_tolerance(late: float, expected: Liveness) -> None:
-    processes = Running({42: ago(hours=1) + timedelta(seconds=late)})
+    processes = RunningProcesses({42: ago(hours=1) + timedelta(seconds=late)})
     assert check(pid=42, newest=ago(hours=1), processes=processes)[0] is expected
 
 
 def test_a_running_process_without_a_start_time_is_unknown() -> None:
-    assert check(pid=42, modified_at=NOW, processes=Running({42: ALWAYS}))[0] is Liveness.UNKNOWN
+    assert check(pid=42, modified_at=NOW, processes=RunningProcesses({42: ALWAYS}))[0] is Liveness.UNKNOWN
 
 
 @pytest.mark.parametrize("pid", [0, 2**22 + 1])
@@ -104,7 +96,7 @@ def child() -> Iterator[subprocess.Popen[bytes]]:
     process.communicate()
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+@needs_proc
 def test_proc_gives_the_start_of_a_process(child: subprocess.Popen[bytes]) -> None:
     processes = system_processes()
     assert isinstance(processes, ProcFiles)
@@ -113,7 +105,7 @@ def test_proc_gives_the_start_of_a_process(child: subprocess.Popen[bytes]) -> No
     assert abs(started - datetime.now(UTC)) < timedelta(seconds=30)
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+@needs_proc
 def test_a_zombie_does_not_run(child: subprocess.Popen[bytes]) -> None:
     child.kill()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
@@ -127,6 +119,49 @@ def test_invalid_stat_files_are_not_processes(tmp_path: Path, stat: bytes) -> No
     (tmp_path / "7").mkdir()
     (tmp_path / "7" / "stat").write_bytes(stat)
     assert ProcFiles(tmp_path).started_at(7) is None
+
+
+@needs_proc
+def test_a_script_is_found_by_its_name_and_working_folder(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    script = tmp_path / "ralph.sh"
+    script.write_text("read line\n")
+    process = subprocess.Popen(["sh", str(script), "10"], cwd=tmp_path, stdin=subprocess.PIPE)
+    try:
+        assert ProcFiles().find("ralph.sh", tmp_path) == process.pid
+        assert ProcFiles().find("ralph.sh", tmp_path / "other") is None
+        assert ProcFiles().find("other.sh", tmp_path) is None
+        assert ProcessSignals().find("ralph.sh", tmp_path) is None
+    finally:
+        process.communicate()
+    assert ProcFiles().find("ralph.sh", tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (b"/bin/bash\0-x\0./ralph.sh\0-x\0", True),
+        (b"./ralph.sh\0", True),
+        (b"vim\0ralph.sh\0", False),
+        (b"bash\0other.sh\0ralph.sh\0", False),
+        (b"", False),
+        (b"-bash\0", False),
+        (b"\xff\xfe\0" * 9999, False),
+    ],
+)
+def test_only_a_program_or_the_script_of_an_interpreter_counts(tmp_path: Path, command: bytes, expected: bool) -> None:
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "cmdline").write_bytes(command)
+    (tmp_path / "7" / "cwd").symlink_to(tmp_path)
+    assert (ProcFiles(tmp_path).find("ralph.sh", tmp_path) == 7) is expected
+
+
+def test_processes_without_readable_files_are_not_found(tmp_path: Path) -> None:
+    (tmp_path / "7").mkdir()
+    (tmp_path / "8").mkdir()
+    (tmp_path / "8" / "cmdline").write_bytes(b"ralph.sh")
+    assert ProcFiles(tmp_path).find("ralph.sh", tmp_path) is None
+    assert ProcFiles(tmp_path / "missing").find("ralph.sh", tmp_path) is None
 
 
 def test_signals_only_show_that_a_process_runs(child: subprocess.Popen[bytes]) -> None:

@@ -15,21 +15,17 @@ from core.records.findings import Severity
 from core.records.loops import Liveness, Loop, LoopStatus, Outcome
 from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
+from tests.factories import RunningProcesses
 
 TREES = Path(__file__).parents[2] / "trees"
 NOW = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
 """Some minutes after the upstream tree was written."""
 
 
-class NothingRuns:
-    """A machine on which no process of a loop runs."""
-
-    def started_at(self, pid: int) -> datetime | None:
-        return None
-
-
 def load(name: str) -> Library:
-    library = Library(ProjectPaths(TREES / name), Settings(), clock=lambda: NOW, cache=False, processes=NothingRuns())
+    library = Library(
+        ProjectPaths(TREES / name), Settings(), clock=lambda: NOW, cache=False, processes=RunningProcesses()
+    )
     library.load()
     return library
 
