@@ -1,4 +1,4 @@
-"""Formatting of numbers, rates, durations and dates: `0.86`, `86 %`, `12 m`."""
+"""Formatting of numbers, rates, durations and dates: `0.86`, `86 %`, `12 m`, `4.1 M`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,21 @@ def format_decimal(value: float) -> str:
 def format_percent(rate: float) -> str:
     """Format a rate (0..1) in whole percent, half rounded up: `86 %`."""
     return f"{floor(rate * 100 + 0.5)} %"
+
+
+def format_count(count: int) -> str:
+    """Format a large count in at most six characters: `950`, `12.3 k`, `4.1 M`."""
+    if count < 1000:
+        return str(count)
+    for size, unit in ((1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T")):
+        if count < size * 999.95:
+            return f"{count / size:.1f} {unit}" if count < size * 99.95 else f"{count / size:.0f} {unit}"
+    return "many"
+
+
+def format_cost(dollars: float) -> str:
+    """Format a cost in US dollars: `$0.42`, `$1,250`."""
+    return f"${dollars:,.2f}" if dollars < 100 else f"${dollars:,.0f}"
 
 
 def format_duration(seconds: float) -> str:

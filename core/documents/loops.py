@@ -6,24 +6,31 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from core.base.formatting import format_decimal, format_duration, format_percent
+from core.base.formatting import format_cost, format_count, format_decimal, format_duration, format_percent
 from core.base.text import plural
 from core.documents.document import Block, Moment, Part, Table, Text, code, fields, items, line, more, section
 from core.documents.reflections import kind_word
 from core.documents.signs import VERDICT_STYLES, outcome_sign, result_sign, status_sign
+from core.records.loops import StateSource
 
 if TYPE_CHECKING:
     from core.records.debug_sessions import Failure
     from core.records.events import Observation
-    from core.records.loops import Iteration, Loop, LoopDetails
+    from core.records.loops import Iteration, Loop, LoopDetails, Usage
     from core.records.patterns import Pattern
     from core.records.reflections import Reflection
     from core.state.project_state import ProjectState
 
 _MAX_ERRORS: Final = 5
 _MAX_LEARNINGS: Final = 8
+_MAX_SESSIONS: Final = 6
 _NEWEST: Final = 4  # Iterations in the overview.
 _MAX_CHECKPOINTS: Final = 12
+_STATE_SOURCES: Final = {
+    StateSource.REPORTED: "",
+    StateSource.WATCHED: "  (seen while ralphdeck ran)",
+    StateSource.INFERRED: "  (inferred)",
+}
 
 
 def overview(
@@ -40,6 +47,7 @@ def overview(
     yield line(
         status_sign(loop.status),
         (f"  (state file: {loop.raw_status})", "quiet") if differs and loop.raw_status else None,
+        (_STATE_SOURCES[loop.state_source], "warning"),
         ("".join(f"  {badge}" for badge in loop.badges), "warning"),
     )
     ended: Text = ()
@@ -55,9 +63,15 @@ def overview(
     )
     yield from fields(
         ("Last activity", (loop.liveness_reason or loop.liveness.value).removeprefix("last activity ")),
+        ("Ended because", loop.end_reason),
         *_outcome(state, loop),
         ("Done when", "; ".join(loop.criteria)),
-        ("Owner", "  ".join(filter(None, (loop.owner, loop.priority, ", ".join(loop.tags))))),
+        ("Runner", loop.runner),
+        ("Agent" if loop.runner else "Owner", _owner(loop)),
+        ("Tokens", usage_text(loop.usage)),
+        ("Cost", f"{format_cost(cost)} reported" if (cost := loop.usage.cost_usd) is not None else ""),
+        ("Started by", loop.parent),
+        (plural(len(loop.session_ids), "session"), ", ".join(loop.session_ids[:_MAX_SESSIONS])),
         *(details.facts if details is not None else ()),
         ("Improvement", loop.improvement.text if loop.improvement is not None else ""),
         ("Last result", loop.last_result),
@@ -75,6 +89,25 @@ def _outcome(state: ProjectState, loop: Loop) -> Iterable[tuple[str, Part | Text
         weight = (f"   weighs {format_decimal(outcome.decayed)} today", "quiet")
         yield "Outcome", (verdict, outcome.reasoning.removeprefix(outcome.verdict.value), weight)
         yield "Reported", "; ".join(filter(None, (signals.strategy, signals.failure_mode, signals.failure_details)))
+
+
+def _owner(loop: Loop) -> str:
+    return "  ".join(filter(None, (loop.owner, loop.model, loop.priority, ", ".join(loop.tags))))
+
+
+def usage_text(usage: Usage) -> str:
+    """Return the tokens in words, such as `41.0 k: 11.0 k read, 30.0 k read from the cache, 900 written`."""
+    if (total := usage.total) is None:
+        return ""
+    words = {
+        "read": usage.input,
+        "read from the cache": usage.cache_read,
+        "written to the cache": usage.cache_write,
+        "written": usage.output,
+        "of them reasoning": usage.reasoning,
+    }
+    parts = ", ".join(f"{format_count(count)} {word}" for word, count in words.items() if count)
+    return f"{format_count(total)}: {parts}" if parts else format_count(total)
 
 
 def elapsed(loop: Loop, now: datetime) -> float | None:

@@ -14,15 +14,17 @@ from msgspec import Struct
 from core.queries.filter_parser import FieldKind, Fields, Query, Term
 from core.records.debug_sessions import ESCALATED, FAILED, DebugSession
 from core.records.episodes import Attempt, Task, TaskStatus, group_by_task
-from core.records.loops import Loop, Outcome
+from core.records.loops import Loop, Outcome, StateSource
 
 if TYPE_CHECKING:
     from core.records.decisions import Decision
     from core.records.reflections import Reflection
     from core.records.snapshot import Snapshot
 
-LOOP_FIELDS: Final[Fields] = dict.fromkeys(("status", "source", "id", "tag", "pattern", "is"), FieldKind.TEXT)
-"""Fields of a loop query; `is:` accepts archived, live, ended and all badges of `Loop`."""
+LOOP_FIELDS: Final[Fields] = dict.fromkeys(
+    ("status", "source", "id", "tag", "pattern", "is", "agent", "model"), FieldKind.TEXT
+)
+"""Fields of a loop query; `is:` accepts archived, live, ended, inferred and all badges of `Loop`."""
 REFLECTION_FIELDS: Final[Fields] = dict.fromkeys(("kind", "loop", "task", "effect", "shape", "outcome"), FieldKind.TEXT)
 DECISION_FIELDS: Final[Fields] = dict.fromkeys(("verb", "by", "subject"), FieldKind.TEXT)
 
@@ -60,7 +62,13 @@ _SESSION_TESTS: Final[Tests[DebugSession]] = {
 
 
 def _badges(loop: Loop) -> list[str]:
-    flags = {"archived": loop.archived, "live": loop.status.active, "ended": loop.status.ended}
+    inferred = loop.state_source is StateSource.INFERRED
+    flags = {
+        "archived": loop.archived,
+        "live": loop.status.active,
+        "ended": loop.status.ended,
+        "inferred": inferred,
+    }
     return [*loop.badges, *(word for word, is_set in flags.items() if is_set)]
 
 
@@ -75,7 +83,9 @@ def _verb(decision: Decision) -> str:
 
 _LOOP_TESTS: Final[Tests[Loop]] = {
     "status": lambda loop, value: loop.status.value.startswith(value) or loop.raw_status.lower().startswith(value),
-    "source": lambda loop, value: any(source.startswith(value) for source in loop.sources),
+    "source": lambda loop, value: any(source.startswith(value) for source in (loop.source_name, *loop.sources)),
+    "agent": lambda loop, value: value in loop.agent.lower(),
+    "model": lambda loop, value: value in loop.model.lower(),
     "id": lambda loop, value: value in loop.id.lower(),
     "tag": lambda loop, value: any(value in tag.lower() for tag in loop.tags),
     "is": lambda loop, value: any(word.startswith(value) for word in _badges(loop)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -157,6 +157,9 @@ class StateSource(StrEnum):
     INFERRED = "inferred"
 
 
+OWN: Final = "aiwg"  # source of the loops in `.aiwg`, which have no `runner`
+
+
 class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Tokens and cost of a loop; None if unknown.
 
@@ -299,6 +302,11 @@ class Loop(LoopValues, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     parent: str = ""
     session_ids: tuple[str, ...] = ()
     progress: Progress = Progress()
+
+    @property
+    def source_name(self) -> str:
+        """Name of the adapter that found the loop; `aiwg` for loops in `.aiwg`."""
+        return self.runner or OWN
 
     @property
     def agent(self) -> str:

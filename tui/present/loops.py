@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
-from core.base.formatting import format_decimal, format_duration
+from core.base.formatting import format_cost, format_count, format_decimal, format_duration
 from core.base.text import visible_line
 from core.documents import loops as documents
 from core.documents.loops import elapsed
 from core.documents.signs import VERDICT_STYLES, status_sign
-from core.records.loops import Liveness, Loop, LoopDetails
+from core.records.loops import Liveness, Loop, LoopDetails, StateSource
 from tui.present.glyphs import Cells, Glyphs, draw, style_of
 from tui.present.numbers import ago, bar, sparkline
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 BAR_CELLS: Final = 15  # Cells of the iteration column with a bar.
 PATTERNS_CELLS: Final = 25  # Cells of the full patterns column.
+RUNNER_COLUMNS: Final = frozenset({"runner", "agent", "tokens", "cost", "reason"})
+"""Columns that are shown if a loop of another runner than `.aiwg` is listed."""
 TABS = ("Now", "Iterations", "Patterns", "Reflections", "Files")
 
 
@@ -50,9 +52,17 @@ def loop_cells(
         "task": Content.styled(visible_line(loop.task or loop.id, 300), "$quiet" if loop.archived else ""),
         "id": Content.styled(visible_line(loop.id, 200), "$quiet"),
         "status": Content.assemble(
-            draw(status_sign(loop.status), glyphs), _unusual_badges(loop), (" arch" if loop.archived else "", "$quiet")
+            draw(status_sign(loop.status), glyphs),
+            ("?" if loop.state_source is StateSource.INFERRED else "", "$warning"),
+            _unusual_badges(loop),
+            (" arch" if loop.archived else "", "$quiet"),
         ),
         "iteration": _progress(loop, glyphs, with_bar=with_bar),
+        "agent": Content.styled(visible_line(" ".join(filter(None, (loop.agent, loop.model))), 60), quiet),
+        "runner": Content.styled(visible_line(loop.source_name, 40), quiet),
+        "tokens": Content.styled(format_count(total) if (total := loop.usage.total) is not None else "", quiet),
+        "cost": Content.styled(format_cost(cost) if (cost := loop.usage.cost_usd) is not None else "", quiet),
+        "reason": Content.styled(visible_line(loop.end_reason, 200), quiet),
         "quality": Content.styled(sparkline(loop.quality, 8, glyphs), "$secondary"),
         "elapsed": Content.styled(format_duration(seconds) if seconds is not None else "—", quiet),
         "patterns": _patterns(patterns, offered, in_full=in_full),
@@ -65,10 +75,15 @@ def unabbreviated_cells(loop: Loop) -> dict[str, str]:
     """Return, by column title, the full text of values that the row shortens or draws."""
     most = f" of {loop.max_iterations}" if loop.max_iterations else ""
     return {
-        "status": ", ".join([loop.status.value, *loop.badges, *(["archived"] if loop.archived else [])]),
+        "status": ", ".join([loop.status.value, *_inferred(loop), *loop.badges, *(["archived"] * loop.archived)]),
+        "tokens": documents.usage_text(loop.usage),
         "iteration": "" if loop.iteration is None and not most else f"{loop.iteration or 0}{most}",
         "quality": ", ".join(format_decimal(quality) for quality in loop.quality),
     }
+
+
+def _inferred(loop: Loop) -> list[str]:
+    return ["inferred"] if loop.state_source is StateSource.INFERRED else []
 
 
 def second_line(loop: Loop) -> Content:

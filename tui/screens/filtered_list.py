@@ -283,8 +283,10 @@ class FilteredList(BaseScreen):
             self._sort_by(message.column, not self._sort[1] if is_again and self._sort else descending)
 
     def action_sort(self) -> None:
-        following = self.TABLE.sorts.index(self._sort) + 1 if self._sort in self.TABLE.sorts else 0
-        self._sort_by(*self.TABLE.sorts[following % len(self.TABLE.sorts)])
+        hidden = {column.id for column in self.TABLE.columns} - {column.id for column in self.table.columns}
+        sorts = [sort for sort in self.TABLE.sorts if sort[0] not in hidden]
+        following = sorts.index(self._sort) + 1 if self._sort in sorts else 0
+        self._sort_by(*sorts[following % len(sorts)])
 
     def _sort_by(self, column: str, descending: bool) -> None:
         self._sort = (column, descending)

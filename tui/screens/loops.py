@@ -16,6 +16,7 @@ from core.base.errors import RalphdeckError
 from core.documents.loops import elapsed
 from core.queries.record_filters import LOOP_FIELDS, select_loops
 from core.records.decisions import extraction_question_id
+from core.records.loops import Loop, LoopStatus
 from tui.present import extraction
 from tui.present import loops as present
 from tui.screens.list_screen import ListScreen
@@ -24,7 +25,7 @@ from tui.widgets.record_table import RecordTable
 if TYPE_CHECKING:
     from core.documents.document import Block
     from core.queries.filter_parser import Query
-    from core.records.loops import Loop, LoopDetails
+    from core.records.loops import LoopDetails
     from core.records.snapshot import Delta
     from core.state.project_state import ProjectState
     from tui.present.glyphs import Cells
@@ -114,11 +115,18 @@ class LoopsScreen(ListScreen):
         return present.tab_blocks(loop, tab, details, view, offers)
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
+        if delta is None or delta.loops:
+            self._choose_columns(view)
         super().refresh_view(view, delta)
         self._loops = view.snapshot.loops
         key = self.table.cursor_key
         if key is not None and (delta is None or key in delta.loops):
             self._read_details(key)
+
+    def _choose_columns(self, view: ProjectState) -> None:
+        """Show the columns about runners if there is a loop of one."""
+        has_runners = any(loop.runner for loop in view.snapshot.loops.values())
+        self.table.use([one for one in self.TABLE.columns if has_runners or one.id not in present.RUNNER_COLUMNS])
 
     @on(RecordTable.Highlighted)
     def _other_loop(self, message: RecordTable.Highlighted) -> None:
@@ -191,6 +199,8 @@ def _order(sort: tuple[str, bool] | None, now: datetime) -> tuple[_Value, bool]:
         "elapsed": lambda loop: elapsed(loop, now) or 0.0,
         "sign": lambda loop: loop.last_activity.timestamp() if loop.last_activity else float("-inf"),
         "status": lambda loop: loop.status.value,
+        "tokens": lambda loop: loop.usage.total or 0,
+        "cost": lambda loop: loop.usage.cost_usd or 0.0,
     }
     return values.get(name, lambda loop: loop.task.lower()), descending and name != "newest"
 
@@ -215,8 +225,9 @@ def _newest_first(loop: Loop) -> tuple[float, str]:
     return -loop.started_at.timestamp() if loop.started_at else inf, loop.id
 
 
-def _rank(loop: Loop) -> tuple[bool, bool, bool, float]:
-    """Return the sort key: running, needing attention, ended, archived; each newest first."""
+def _rank(loop: Loop) -> tuple[bool, bool, bool, bool, float]:
+    """Return the sort key: waiting for a person, running, needing attention, ended, archived; each newest first."""
     status, start = loop.status, loop.started_at or loop.updated_at
     newest_first = -start.timestamp() if start else 0.0
-    return status.ended, not status.active, status.ended and loop.archived, newest_first
+    waits = status is LoopStatus.WAITING and bool(loop.runner)
+    return not waits, status.ended, not status.active, status.ended and loop.archived, newest_first

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from core.base.formatting import format_cost, format_count
 from core.cli.render.output import Column, id_column, minute, print_table, respond
 from core.cli.support.options import ReadingCommand, words_option
 from core.cli.support.project import now, read_configuration, read_snapshot
@@ -32,25 +33,36 @@ COLUMNS = (
     Column("BADGES", lambda loop: ",".join([*loop.badges, *["archived"] * loop.archived]), expendable=3),
     Column("TASK", lambda loop: loop.task, free=True),
 )
+RUNNER_COLUMNS = (
+    Column("SOURCE", lambda loop: loop.source_name, expendable=2),
+    Column("AGENT", lambda loop: loop.agent, expendable=4),
+    Column("TOKENS", lambda loop: _tokens(loop), right=True, expendable=4),
+    Column("COST", lambda loop: _cost(loop), right=True, expendable=5),
+)  # before the start, if a loop of another runner than `.aiwg` is listed
 
 
 @click.command("list", cls=ReadingCommand)
 @words_option("--status", words=(one.value for one in LoopStatus), help="Only with these states.")
+@click.option("--source", "sources", multiple=True, metavar="NAME", help="Only of this runner or agent; aiwg: .aiwg.")
 @click.option("--archived/--no-archived", default=None, help="Only archived loops, or only the others.")
-def list_loops(status: frozenset[str], archived: bool | None) -> None:
-    """List the loops of every source (internal, external, archived), newest first.
+def list_loops(status: frozenset[str], sources: tuple[str, ...], archived: bool | None) -> None:
+    """List the loops of every runner and agent, newest first.
 
     \b
     Examples:
       ralphdeck loop list --status running,paused
+      ralphdeck loop list --source claude,codex
       ralphdeck loop list --no-archived --json | jq -r '.loops[].id'
     """
     configuration = read_configuration()
     snapshot = read_snapshot(configuration)
+    named = {name for names in sources for name in names.split(",")}
     chosen = [
         loop
         for loop in snapshot.loops.values()
-        if (not status or loop.status in status) and archived in {None, loop.archived}
+        if (not status or loop.status in status)
+        and (not named or loop.source_name in named)
+        and archived in {None, loop.archived}
     ]
 
     def document() -> Struct:
@@ -72,7 +84,18 @@ def list_loops(status: frozenset[str], archived: bool | None) -> None:
             rows.append(loop_row(loop, inputs.loop_patterns(loop.id), outcome))
         return objects.LoopList.of(loops=rows, findings=snapshot.findings)
 
-    respond(document, lambda: print_table(COLUMNS, chosen, "no loops"), snapshot.findings)
+    has_runners = any(loop.runner for loop in chosen)
+    columns = (*COLUMNS[:3], *RUNNER_COLUMNS, *COLUMNS[3:]) if has_runners else COLUMNS
+    respond(document, lambda: print_table(columns, chosen, "no loops"), snapshot.findings)
+
+
+def _tokens(loop: Loop) -> str:
+    total = loop.usage.total
+    return "" if total is None else format_count(total)
+
+
+def _cost(loop: Loop) -> str:
+    return "" if loop.usage.cost_usd is None else format_cost(loop.usage.cost_usd)
 
 
 def _progress(loop: Loop) -> str:
