@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from core.records.findings import Finding, Severity
 from core.storage.decoded import Problem
-from core.storage.file_reader import RawFile, Stamp, decode, read_file
+from core.storage.file_reader import RawFile, Stamp, decode, open_file, read_file
 
 if TYPE_CHECKING:
     from core.adapters.contract import Folders
@@ -30,6 +30,8 @@ MAX_BYTES_AT_ONCE: Final = 2 << 20  # of one transcript, at each look
 MAX_TRANSCRIPT_BYTES: Final = 1 << 40
 HEAD_BYTES: Final = 1024  # hashed, to notice that another file has taken the place of a transcript
 MAX_ENTRIES: Final = 50_000  # of one folder
+MAX_FIRST_LINE: Final = 256 << 10
+MAX_ROWS: Final = 100_000  # of one query
 BUSY_SECONDS: Final = 0.2  # time that a locked database gets
 _DAMAGE: Final = (msgspec.MsgspecError, RecursionError, ValueError, TypeError, KeyError, AttributeError, OverflowError)
 
@@ -81,6 +83,7 @@ class RunnerFiles:
         self.findings: list[Finding] = []
         self._folded: dict[tuple[str, Path], Folded] = {}
         self._good: dict[Path, tuple[Stamp, Any]] = {}
+        self._rows: dict[tuple[Path, str, tuple[Any, ...]], tuple[Any, list[tuple[Any, ...]]]] = {}
         self._remembered: dict[str, Any] = {}
 
     def start_look(self) -> None:
@@ -96,10 +99,8 @@ class RunnerFiles:
 
     def modified_at(self, path: Path) -> datetime | None:
         """Return when a file or folder was changed last; None if there is none."""
-        try:
-            return Stamp.of(path.stat()).modified_at
-        except (OSError, ValueError):
-            return None
+        stamp = _stamp(path)
+        return stamp.modified_at if stamp is not None else None
 
     def names(self, folder: Path, pattern: str = "*") -> list[Path]:
         """Return the files and folders in a folder whose names match, sorted by name; without links that lead out."""
@@ -127,17 +128,42 @@ class RunnerFiles:
 
         return self._read(path, limit, decoded)
 
-    def rows(self, path: Path, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Return rows of an SQLite database, opened read-only; [] if it cannot be read, with a finding."""
-        if not self._is_allowed(path) or not path.is_file():
-            return []
+    def first_line(self, path: Path) -> bytes:
+        """Return the first line of a file; b"" if it is not complete, or longer than `MAX_FIRST_LINE` bytes."""
+        opened = open_file(path, self._root(path))
+        if not isinstance(opened, int):
+            return b""
         try:
-            uri = f"{path.as_uri()}?mode=ro"
-            with closing(sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS)) as connection:
-                return connection.execute(query, values).fetchall()
-        except sqlite3.Error as error:
+            line, newline, _ = os.pread(opened, MAX_FIRST_LINE, 0).partition(b"\n")
+        except OSError:
+            return b""
+        finally:
+            os.close(opened)
+        return line if newline else b""
+
+    def rows(self, path: Path, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Return rows of an SQLite database; the last good ones, with a finding, while it cannot be read.
+
+        Neither locks a database that no other process uses, nor creates files beside it.
+        """
+        stamps = tuple(_stamp(path.with_name(path.name + suffix)) for suffix in ("", "-wal", "-shm", "-journal"))
+        key = path, query, tuple(values)
+        known = self._rows.get(key, (None, []))
+        if stamps[0] is None or known[0] == stamps or not self._is_allowed(path) or not path.is_file():
+            return known[1] if stamps[0] is not None else []
+        _, log, shared, journal = stamps
+        try:
+            if log is not None and log.size and shared is None:
+                raise sqlite3.OperationalError("its log has changes that only its own program can read")
+            mode = "mode=ro" if journal is not None or (log is not None and log.size) else "mode=ro&immutable=1"
+            with closing(sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True, timeout=BUSY_SECONDS)) as connection:
+                connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_LINE_BYTES)
+                found = connection.execute(query, values).fetchmany(MAX_ROWS)
+        except (sqlite3.Error, ValueError, OverflowError) as error:
             self.report(path, f"cannot be read: {error}", "unreadable-database")
-            return []
+            return known[1]
+        self._rows[key] = stamps, found
+        return found
 
     def fold(self, path: Path, fold: Fold[_State]) -> Folded | None:
         """Read what was added to a file of lines; None if there is none.
@@ -242,6 +268,13 @@ class RunnerFiles:
 
     def _is_inside(self, entry: os.DirEntry[str]) -> bool:
         return not entry.is_symlink() or self._is_allowed(Path(entry.path))
+
+
+def _stamp(path: Path) -> Stamp | None:
+    try:
+        return Stamp.of(path.stat())
+    except (OSError, ValueError):
+        return None
 
 
 def bullets(text: str) -> Iterator[tuple[int, str]]:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from core.base.record_text import one_line
-from core.episodes.commands import ActionCommand, is_read_only, parse_command
+from core.base.shell_commands import is_read_only
+from core.episodes.commands import ActionCommand, parse_command
 from core.records.loops import Outcome
 from core.redaction.masking import mask_secrets
 

@@ -1,0 +1,46 @@
+"""Test results and errors in the output of commands that agents ran."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from core.records.debug_sessions import Results
+
+MAX_ERROR: Final = 300  # maximum length of an error
+_TAIL: Final = 20_000  # characters at the end of an output that are searched
+_MAX_LINE: Final = 2_000
+_COLOUR: Final = re.compile(r"\x1b\[[0-9;]{0,20}m")
+_COUNT: Final = re.compile(
+    r"(?i)\b(\d{1,7})\s+(?:tests?\s+)?(passed|passing|failed|failing|failures?|errors?|skipped)\b"
+)
+_COUNT_AFTER: Final = re.compile(r"(?i)\b(failures|errors|skipped|fail|pass)[:=]\s{0,8}(\d{1,7})\b")
+_KINDS: Final = {"pass": "passed", "fail": "failed", "erro": "errors", "skip": "skipped"}
+_NAMED: Final = re.compile(
+    r"(?:E\s{2,}|[>×✕✗●•*-]\s+)?((?:[\w.]{0,200}(?:Error|Exception|Failure|Panic)\b|panic|fatal|error)[:(\[].*)"
+)
+_MENTION: Final = re.compile(r"(?i)\b(?:error|failed|failure|fatal|not found|cannot|denied|panicked)\b")
+
+
+def parse_results(output: str) -> Results | None:
+    """Return the counts of the last test summary in an output; None if there is none."""
+    for line in reversed(_lines(output)):
+        counts: dict[str, int] = {}
+        pairs = (*_COUNT.findall(line), *((number, word) for word, number in _COUNT_AFTER.findall(line)))
+        for number, word in pairs:
+            counts.setdefault(_KINDS[word[:4].lower()], int(number))
+        if "passed" in counts or "failed" in counts:
+            return Results(**counts)
+    return None
+
+
+def find_error(output: str) -> str:
+    """Return the last line that names an error, else one that mentions a failure, else the last one."""
+    lines = [line for line in map(str.strip, _lines(output)) if line]
+    named = next((found[1] for line in reversed(lines) if (found := _NAMED.match(line))), "")
+    mentioned = next((line for line in reversed(lines) if _MENTION.search(line[:MAX_ERROR])), "")
+    return (named or mentioned or (lines[-1] if lines else ""))[:MAX_ERROR]
+
+
+def _lines(output: str) -> list[str]:
+    return [line[:_MAX_LINE] for line in _COLOUR.sub("", output[-_TAIL:]).splitlines()]
