@@ -22,6 +22,7 @@ from core.records.debug_sessions import IN_PROGRESS, DebugSession, Escalation
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.events import Event, Observation
 from core.records.findings import Finding, Severity
+from core.records.lessons import Lesson
 from core.records.loops import InjectedUse, Liveness, Loop, LoopStatus, Outcome
 from core.records.patterns import Pattern, RecordedCounts
 from core.records.reflections import MemoryTask, Reflection
@@ -39,7 +40,7 @@ _BY_RECORD: Final = frozenset({DISCOVERY, TREND, AGGREGATE})  # sources of evide
 
 _Observe = Callable[[Pattern], tuple[Observation, ...]]
 _Record = TypeVar("_Record")
-_Dated = TypeVar("_Dated", Reflection, MemoryTask)
+_Dated = TypeVar("_Dated", Reflection, MemoryTask, Lesson)
 
 
 def build_past_state(view: ProjectState, when: datetime) -> ProjectState:
@@ -105,6 +106,7 @@ def _snapshot_at(view: ProjectState, when: datetime) -> Snapshot:
         attempts=_filter_records(now.attempts, when, _attempt_at),
         debug_sessions=_filter_records(now.debug_sessions, when, _session_at),
         escalations=_filter_records(now.escalations, when, _escalation_at),
+        lessons=_filter_records(now.lessons, when, _dated_at),
         events=(*(event for event in events if event.at <= when), *counted),
         withdrawn=(),
         decisions=decisions,

@@ -38,6 +38,7 @@ from core.storage.file_reader import MAX_PATTERN_BYTES, RawFile, Stamp, read_fil
 from core.storage.user_cache import parse_cache_file
 
 if TYPE_CHECKING:
+    from core.adapters.adapter_records import AdapterRecords
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
     from core.ledger.ledger import Ledger
@@ -106,6 +107,7 @@ class Library:
         self._of_files: tuple[Finding, ...] | None = None
         self._unsorted_findings: list[Finding] = []
         self._of_settings = findings
+        self._of_adapters: tuple[Finding, ...] = ()
 
     @property
     def snapshot(self) -> Snapshot:
@@ -188,6 +190,15 @@ class Library:
         """Update what changes with time: ended processes, stale loops, incomplete files."""
         with self._lock:
             delta = self._join(now, anew=True)
+            return self._snapshot, delta
+
+    def replace_adapted(self, found: AdapterRecords) -> tuple[Snapshot, Delta]:
+        """Replace the loops, lessons and findings of adapters."""
+        with self._lock:
+            self._records.adapted_loops = {loop.id: loop for loop in found.loops}
+            self._records.lessons = {lesson.id: lesson for lesson in found.lessons}
+            self._of_adapters = found.findings
+            delta = self._join(complete=self._snapshot.complete)
             return self._snapshot, delta
 
     def save(self) -> None:
@@ -389,6 +400,7 @@ class Library:
 
     def _all_findings(self, unreadable: Iterable[str]) -> Iterator[Finding]:
         yield from self._of_settings
+        yield from self._of_adapters
         if self._of_files is None:
             every = (finding for file in sorted(self._findings) for finding in self._findings[file])
             self._of_files = condense(every, kind_across_files)

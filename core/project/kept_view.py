@@ -26,6 +26,7 @@ from core.records.decisions import Decision
 from core.records.episodes import Attempt, Task
 from core.records.events import Event
 from core.records.findings import Finding
+from core.records.lessons import Lesson
 from core.records.loops import Loop
 from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask, Reflection
@@ -49,6 +50,7 @@ _BY_ID: Final[Mapping[str, Any]] = {
     "attempts": tuple[Attempt, ...],
     "debug_sessions": tuple[DebugSession, ...],
     "escalations": tuple[Escalation, ...],
+    "lessons": tuple[Lesson, ...],
 }
 _LISTS: Final[Mapping[str, Any]] = {
     "events": tuple[Event, ...],

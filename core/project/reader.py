@@ -35,6 +35,7 @@ from core.state.project_state import ProjectState
 from core.storage.locks import protect
 
 if TYPE_CHECKING:
+    from core.adapters.adapter_records import AdapterRecords
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
     from core.extraction.clustering import Cluster
@@ -236,6 +237,11 @@ class ProjectReader:
         """Read the files in `changed` (None: find them by a sweep) and update the scores."""
         with self._lock:
             return self._after(*self.library.apply(changed))
+
+    def replace_adapted(self, found: AdapterRecords) -> tuple[ProjectState, Delta]:
+        """Replace the loops and lessons of adapters, and update the scores."""
+        with self._lock:
+            return self._after(*self.library.replace_adapted(found))
 
     def refresh(self) -> tuple[ProjectState, Delta]:
         """Update what changes with time alone: stale loops, decay of evidence."""

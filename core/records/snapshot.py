@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from core.records.episodes import Attempt, Task
     from core.records.events import Event
     from core.records.findings import Finding
+    from core.records.lessons import Lesson
     from core.records.loops import Loop
     from core.records.patterns import Pattern
     from core.records.reflections import MemoryTask, Reflection
@@ -34,12 +35,13 @@ class Snapshot:
     """All records of a project at one moment; may be shared between threads.
 
     Mappings are by ID. `number` increases by one with every change. `patterns` contains the registry, and patterns of
-    other folders that the registry does not contain. Loops and reflections are newest first. `escalations` contains the
-    newest escalation of each debug session. `events` is the event log, oldest first, without events of undone
-    decisions, which are in `withdrawn`. `curation` is the result of all `decisions`, which are oldest first. `findings`
-    are sorted by file. `unreadable` contains project-relative files that cannot be read now, each with the time of its
-    last good content, which is used. `complete` is False until the first load has finished.
-    `as_of` is the time of records that were kept from the last run and are not checked yet, else None.
+    other folders that the registry does not contain. Loops and reflections are newest first; loops include those of
+    other runners (docs/adapters.md). `escalations` contains the newest escalation of each debug session. `events` is
+    the event log, oldest first, without events of undone decisions, which are in `withdrawn`. `curation` is the result
+    of all `decisions`, which are oldest first. `findings` are sorted by file. `unreadable` contains project-relative
+    files that cannot be read now, each with the time of its last good content, which is used. `complete` is False until
+    the first load has finished. `as_of` is the time of records that were kept from the last run and are not checked
+    yet, else None.
     """
 
     number: int = 0
@@ -51,6 +53,7 @@ class Snapshot:
     attempts: Mapping[str, Attempt] = _mapping()
     debug_sessions: Mapping[str, DebugSession] = _mapping()
     escalations: Mapping[str, Escalation] = _mapping()
+    lessons: Mapping[str, Lesson] = _mapping()
     events: Sequence[Event] = ()
     withdrawn: tuple[Event, ...] = ()
     decisions: tuple[Decision, ...] = ()
@@ -78,6 +81,7 @@ class Delta:
     attempts: frozenset[str] = frozenset()
     debug_sessions: frozenset[str] = frozenset()
     escalations: frozenset[str] = frozenset()
+    lessons: frozenset[str] = frozenset()
     events: bool = False
     decisions: bool = False
     findings: bool = False

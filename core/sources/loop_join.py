@@ -16,6 +16,7 @@ from core.records.findings import Finding
 from core.records.loops import Liveness, Loop
 from core.sources.loop_facts import ANALYTICS, BEST_OUTPUT, DETAILS, EXTERNAL_STATE, HEARTBEAT, LAUNCHER, LoopFact
 from core.sources.loop_merge import Context, merge_facts
+from core.sources.loop_union import newest_first
 
 if TYPE_CHECKING:
     from core.config.settings import WatchSettings
@@ -162,10 +163,10 @@ class LoopCollection:
                     free_id += "@external"
                 found[free_id] = _with_id(loop, free_id)
                 ids.append(free_id)
-        ordered = sorted(found.values(), key=lambda loop: loop.id)
-        ordered.sort(key=lambda loop: loop.started_at or _LONG_AGO, reverse=True)
-        before, self.records = self.records, {loop.id: loop for loop in ordered}
-        self.aliases = {alias: loop.id for loop in ordered for alias in loop.aliases if alias not in found}
+        before, self.records = self.records, newest_first(found.values())
+        self.aliases = {
+            alias: loop.id for loop in self.records.values() for alias in loop.aliases if alias not in found
+        }
         self._collect_findings()
         return frozenset(
             loop_id

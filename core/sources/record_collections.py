@@ -26,10 +26,13 @@ from core.sources.cross_task_memory import join_memory
 from core.sources.debug_sessions import join_escalations, join_sessions
 from core.sources.episodes import join_attempts, join_tasks
 from core.sources.loop_join import LoopCollection
+from core.sources.loop_union import LoopUnion
 from core.sources.reflections import join_group, reflection_key
 
 if TYPE_CHECKING:
     from core.config.settings import WatchSettings
+    from core.records.lessons import Lesson
+    from core.records.loops import Loop
     from core.records.reflections import Reflection
     from core.records.snapshot import Snapshot
     from core.sources.liveness import Processes
@@ -301,11 +304,18 @@ def _newest_first(reflection: Reflection) -> tuple[float, str]:
 
 
 class ProjectRecords:
-    """All collections of one project."""
+    """All collections of one project.
+
+    `adapted_loops` and `lessons` are those of adapters, by ID; `join` publishes them after they were set.
+    """
 
     def __init__(self) -> None:
         self.patterns = PatternCollection()
         self.loops = LoopCollection()
+        self.adapted_loops: Mapping[str, Loop] = {}
+        self.lessons: Mapping[str, Lesson] = {}
+        self._joined_lessons: Mapping[str, Lesson] = {}
+        self._all_loops = LoopUnion()
         self._reflections = ReflectionCollection()
         self._others: dict[str, RecordCollection[Any]] = {
             "memory_tasks": RecordCollection(join_memory),
@@ -341,19 +351,30 @@ class ProjectRecords:
         With `force_liveness`, running loops are checked even if that was done a moment ago. Without
         `with_reflections`, reflections are not joined, which would take long while a project is loading.
         """
-        changed = {"loops": self.loops.join(now, settings, processes, force_liveness=force_liveness)}
+        own = self.loops.join(now, settings, processes, force_liveness=force_liveness)
+        changed = {"loops": self._all_loops.join(self.loops.records, own, self.adapted_loops)}
+        changed["lessons"] = _changed_ids(self._joined_lessons, self.lessons)
+        self._joined_lessons = self.lessons
         changed["patterns"] = self.patterns.join()
         changed["reflections"] = self._reflections.join(self.loops.aliases) if with_reflections else frozenset()
         return changed | {name: collection.join() for name, collection in self._others.items()}
 
     def mappings(self, before: Snapshot, changed: Mapping[str, frozenset[str]]) -> dict[str, Any]:
         """Return read-only mappings by collection; unchanged ones come from `before`."""
+        found: dict[str, Mapping[str, Any]] = {name: collection.records for name, collection in self._all.items()}
+        found["loops"], found["lessons"] = self._all_loops.records, self.lessons
         return {
-            name: MappingProxyType(collection.records) if changed[name] else getattr(before, name)
-            for name, collection in self._all.items()
+            name: MappingProxyType(records) if changed[name] else getattr(before, name)
+            for name, records in found.items()
         }
 
     def findings(self) -> Iterator[Finding]:
         """Iterate the findings that come from comparing several files."""
         yield from self.patterns.findings
         yield from self.loops.findings
+
+
+def _changed_ids(before: Mapping[str, object], after: Mapping[str, object]) -> frozenset[str]:
+    if before is after:
+        return frozenset()
+    return frozenset(id for id in before.keys() | after.keys() if before.get(id) != after.get(id))

@@ -1,0 +1,33 @@
+"""What adapters found in the files of agents and runners."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from core.records.findings import Finding
+from core.records.lessons import Lesson
+from core.records.loops import Loop
+
+
+class AdapterReport(Struct, frozen=True, kw_only=True):
+    """What one adapter found; `evidence` are the files that show that its runner was used."""
+
+    name: str
+    title: str
+    evidence: tuple[str, ...] = ()
+    loops: int = 0
+    lessons: int = 0
+    findings: tuple[Finding, ...] = ()  # files that could not be read
+
+
+class AdapterRecords(Struct, frozen=True, kw_only=True):
+    """Loops and lessons of all adapters; texts are masked. `is_behind` is set while files are not read to their end."""
+
+    loops: tuple[Loop, ...] = ()
+    lessons: tuple[Lesson, ...] = ()
+    reports: tuple[AdapterReport, ...] = ()
+    is_behind: bool = False
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return tuple(finding for report in self.reports for finding in report.findings)
