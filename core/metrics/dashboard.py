@@ -23,6 +23,7 @@ from core.metrics import DEFAULT_WEEKS
 from core.metrics.causes import Cause, top_causes
 from core.metrics.effectiveness import Comparison, compare_injection
 from core.metrics.reviewer_accuracy import ReviewerAccuracy, measure_accuracy
+from core.metrics.usage import UsageGroup, daily_usage
 from core.records.decisions import TURNS, CurationState, Decision, Verb
 from core.records.patterns import Maturity, Pattern, PatternType
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from core.state.review_items import ReviewItem
 
 WEEK: Final = timedelta(weeks=1)
+USAGE_DAYS: Final = 28  # most days of which the usage is shown
 RANGES: Final = (4, 12, 52)  # numbers of weeks that the screen offers
 StateChange = tuple[Maturity, Maturity]  # state before and after
 REVIEW_VERBS: Final = frozenset(
@@ -305,6 +307,7 @@ class Dashboard(Struct, frozen=True, kw_only=True):
     first_half: int  # number of first questions with half of the expected impact
     causes: tuple[Cause, ...]  # failure causes of the past weeks
     accuracy: ReviewerAccuracy
+    usage: tuple[UsageGroup, ...]  # tokens and cost by day, oldest first; the last day is today
 
 
 def build_dashboard(view: ProjectState, by: str, weeks: int = DEFAULT_WEEKS) -> Dashboard:
@@ -335,6 +338,7 @@ def build_dashboard(view: ProjectState, by: str, weeks: int = DEFAULT_WEEKS) -> 
         first_half=count_first_half(view.queue),
         causes=top_causes(snapshot, starts[0], board.now),
         accuracy=measure_accuracy(view, by),
+        usage=daily_usage(snapshot.loops.values(), board.now, min(weeks * 7, USAGE_DAYS)),
     )
 
 

@@ -16,12 +16,13 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.base.formatting import format_decimal, format_percent
+from core.base.formatting import format_cost, format_count, format_decimal, format_percent
 from core.base.text import plural, visible_line
 from core.metrics.causes import ERROR, FAILURE_MODE, ROOT_CAUSE, Cause
 from core.metrics.dashboard import RANGES, Dashboard, StateChange, Week, count_changes
 from core.metrics.reviewer_accuracy import MIN_FOLLOWED, Share
 from core.queries.pattern_filter import build_id_query
+from core.records.loops import Usage
 from core.records.patterns import Maturity, PatternType
 
 STATES: Final = (Maturity.PROVEN, Maturity.ESTABLISHED, Maturity.CANDIDATE, Maturity.DEPRECATED)  # from best to worst
@@ -305,6 +306,23 @@ def _accuracy(found: Dashboard) -> _Data:
     return {"takeaway": "; ".join(_describe_share(name, share) for name, _, share in kinds), "rows": tuple(rows)}
 
 
+def _usage(found: Dashboard) -> _Data:
+    days = found.usage
+    if not days:
+        return {}
+    total = sum((day.usage for day in days), Usage())
+    loops = plural(sum(day.loops for day in days), "loop")
+    cost = f" and {format_cost(total.cost_usd)} of reported cost" if total.cost_usd is not None else ""
+    rows = []
+    for day in days:
+        used = day.usage
+        values = (used.input or 0, used.cache_read or 0, used.cache_write or 0, used.output or 0)
+        label = _format_day(datetime.fromisoformat(day.name), found.now)
+        rows.append(Row(label=label, values=values, count=day.loops))
+    takeaway = f"{format_count(total.total or 0)} tokens{cost} in {plural(len(days), 'day')}, by {loops}"
+    return {"takeaway": takeaway, "rows": tuple(rows)}
+
+
 def _format_reviewer(found: Dashboard) -> str:
     return visible_line(found.accuracy.by, _LABEL_CHARS).replace('"', "")
 
@@ -330,4 +348,5 @@ _SECTIONS: Final[dict[str, Callable[[Dashboard], _Data]]] = {
     "questions": _questions,
     "causes": _causes,
     "mirror": _accuracy,
+    "usage": _usage,
 }

@@ -1,4 +1,4 @@
-"""`ralphdeck loop list`."""
+"""`ralphdeck loop list` and `ralphdeck loop usage`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from core.base.formatting import format_cost, format_count
 from core.cli.render.output import Column, id_column, minute, print_table, respond
 from core.cli.support.options import ReadingCommand, words_option
 from core.cli.support.project import now, read_configuration, read_snapshot
-from core.records.loops import Loop, LoopStatus
+from core.metrics.usage import GROUPINGS, UsageGroup, group_usage, has_usage, sum_usage
+from core.records.loops import Loop, LoopStatus, Usage
 
 if TYPE_CHECKING:
     from msgspec import Struct
@@ -36,16 +37,38 @@ COLUMNS = (
 RUNNER_COLUMNS = (
     Column("SOURCE", lambda loop: loop.source_name, expendable=2),
     Column("AGENT", lambda loop: loop.agent, expendable=4),
-    Column("TOKENS", lambda loop: _tokens(loop), right=True, expendable=4),
-    Column("COST", lambda loop: _cost(loop), right=True, expendable=5),
+    Column("TOKENS", lambda loop: _count(loop.usage.total), right=True, expendable=4),
+    Column("COST", lambda loop: _cost(loop.usage), right=True, expendable=5),
 )  # before the start, if a loop of another runner than `.aiwg` is listed
+USAGE_COLUMNS = (
+    Column("LOOPS", lambda group: f"{group.loops:,}", right=True),
+    Column("TOKENS", lambda group: _count(group.usage.total), right=True),
+    Column("READ", lambda group: _count(group.usage.input), right=True, expendable=3),
+    Column("FROM CACHE", lambda group: _count(group.usage.cache_read), right=True, expendable=2),
+    Column("TO CACHE", lambda group: _count(group.usage.cache_write), right=True, expendable=1),
+    Column("WRITTEN", lambda group: _count(group.usage.output), right=True, expendable=4),
+    Column("COST", lambda group: _cost(group.usage), right=True),
+)
+
+
+def _split(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(name for names in value for name in names.split(",") if name)
+
+
+source_option = click.option(
+    *("--source", "sources"),
+    multiple=True,
+    callback=_split,
+    metavar="NAME",
+    help="Only of these runners or agents; aiwg: loops in .aiwg.",
+)
 
 
 @click.command("list", cls=ReadingCommand)
 @words_option("--status", words=(one.value for one in LoopStatus), help="Only with these states.")
-@click.option("--source", "sources", multiple=True, metavar="NAME", help="Only of this runner or agent; aiwg: .aiwg.")
+@source_option
 @click.option("--archived/--no-archived", default=None, help="Only archived loops, or only the others.")
-def list_loops(status: frozenset[str], sources: tuple[str, ...], archived: bool | None) -> None:
+def list_loops(status: frozenset[str], sources: frozenset[str], archived: bool | None) -> None:
     """List the loops of every runner and agent, newest first.
 
     \b
@@ -56,12 +79,11 @@ def list_loops(status: frozenset[str], sources: tuple[str, ...], archived: bool 
     """
     configuration = read_configuration()
     snapshot = read_snapshot(configuration)
-    named = {name for names in sources for name in names.split(",")}
     chosen = [
         loop
         for loop in snapshot.loops.values()
         if (not status or loop.status in status)
-        and (not named or loop.source_name in named)
+        and (not sources or loop.source_name in sources)
         and archived in {None, loop.archived}
     ]
 
@@ -89,13 +111,45 @@ def list_loops(status: frozenset[str], sources: tuple[str, ...], archived: bool 
     respond(document, lambda: print_table(columns, chosen, "no loops"), snapshot.findings)
 
 
-def _tokens(loop: Loop) -> str:
-    total = loop.usage.total
-    return "" if total is None else format_count(total)
+@click.command("usage", cls=ReadingCommand)
+@click.option("--by", type=click.Choice(list(GROUPINGS)), default="day", show_default=True, help="What to sum by.")
+@source_option
+def show_usage(by: str, sources: frozenset[str]) -> None:
+    """Sum the tokens and the reported cost of loops.
+
+    A loop counts on the day (UTC) of its end or last activity. Cost is what runners and agents reported; nothing is
+    computed from prices, and loops that report no cost add none.
+
+    \b
+    Examples:
+      ralphdeck loop usage
+      ralphdeck loop usage --by model --source claude
+      ralphdeck loop usage --json | jq .total.usage.cost_usd
+    """
+    snapshot = read_snapshot(read_configuration())
+    chosen = (loop for loop in snapshot.loops.values() if not sources or loop.source_name in sources)
+    loops = list(filter(has_usage, chosen))
+    groups = group_usage(loops, by)
+    total = UsageGroup(name="total", usage=sum_usage(loops), loops=len(loops))
+
+    def document() -> Struct:
+        from core.cli.json import objects
+
+        return objects.UsageList.of(by=by, groups=groups, total=total, findings=snapshot.findings)
+
+    def show() -> None:
+        columns = (id_column(by.upper(), lambda group: group.name), *USAGE_COLUMNS)
+        print_table(columns, [*groups, total] if groups else [], "no loop reports tokens or cost")
+
+    respond(document, show, snapshot.findings)
 
 
-def _cost(loop: Loop) -> str:
-    return "" if loop.usage.cost_usd is None else format_cost(loop.usage.cost_usd)
+def _count(count: int | None) -> str:
+    return "" if count is None else format_count(count)
+
+
+def _cost(usage: Usage) -> str:
+    return "" if usage.cost_usd is None else format_cost(usage.cost_usd)
 
 
 def _progress(loop: Loop) -> str:

@@ -24,6 +24,7 @@ SECTIONS = [
     "Questions",
     "Failure causes",
     "Reviewer accuracy",
+    "Tokens",
 ]
 
 
