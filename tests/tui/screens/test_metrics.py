@@ -86,7 +86,7 @@ async def test_all_sections_of_metrics_can_be_visited(tmp_path: Path, monkeypatc
         await user.sees("2 Patterns")
         assert user.place.place == "patterns"
         await user.go("metrics")
-        await user.press("escape", "G", "k", "enter", "enter")
+        await user.press("escape", "G", "k", "k", "enter", "enter")
         assert user.place.place == "memory"
         await user.go("metrics")
         await user.press("escape", "k", "enter", "enter")
