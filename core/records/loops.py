@@ -280,8 +280,10 @@ class Loop(LoopValues, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     Loops of other runners have a `runner` (the name of an adapter, see docs/adapters.md), and an `id` that begins with
     it; their `owner` is the coding agent, such as `claude`. `model` is the agent's last model. `end_reason` is why it
     ended, in the runner's own word. `parent` is the ID of the loop that started it. `session_ids` are the agent's own
-    IDs of its sessions; a session that a runner started is joined to the runner's loop by them. All these are "" or ()
-    if unknown. `badges` can also contain `success-contradicted` (see docs/scoring.md#claims-of-other-runners).
+    IDs of its sessions; a session that a runner started is joined to the runner's loop by them. `cwd` is the
+    absolute folder in which its agent works, "" for that of the project. A session of a person, not of a program, has
+    the tag `interactive`. All these are "" or () if unknown. `badges` can also contain
+    `success-contradicted` (see docs/scoring.md#claims-of-other-runners).
     """
 
     id: str
@@ -301,6 +303,7 @@ class Loop(LoopValues, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     end_reason: str = ""
     parent: str = ""
     session_ids: tuple[str, ...] = ()
+    cwd: str = ""
     progress: Progress = Progress()
 
     @property

@@ -1,0 +1,324 @@
+"""Joins agents' sessions to the runners' loops that started them (docs/adapters.md#joined-sessions).
+
+A session belongs to the loop that names it, else to the only loop that ran in its folder when it began. Nothing is
+joined if several loops ran then. A loop whose file is the plan of another runner's loop is joined to that one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from heapq import heappop, heappush
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.adapters.claims import check_claim
+from core.records.findings import Finding, Severity
+from core.records.loops import Iteration, Liveness, Loop, LoopStatus, Outcome, Progress, StateSource, Usage
+from core.sources.loop_facts import newest
+
+if TYPE_CHECKING:
+    from core.records.debug_sessions import Failure
+
+INTERACTIVE: Final = "interactive"  # tag of a session that a person started
+_BEFORE: Final = timedelta(seconds=5)  # a session may begin before its loop: times are rounded
+_AFTER: Final = timedelta(minutes=2)  # between the last sign of a loop and its next session
+_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
+_FAR: Final = datetime.max.replace(tzinfo=UTC) - _AFTER
+_MAX_PARENTS: Final = 20  # of a subagent
+_MAX_FAILURES: Final = 20  # of an iteration
+_MAX_DURATION_MS: Final = 1e10  # of an iteration, about 100 days
+
+
+class Joined(Struct, frozen=True):
+    """Loops after joining: sessions that belong to a loop are only in that loop."""
+
+    loops: list[Loop]
+    findings: list[Finding]
+
+
+def join_loops(loops: Iterable[Loop], project: Path) -> Joined:
+    """Join the loops of all adapters; the order of the loops does not matter, and the result is sorted by ID."""
+    ordered = sorted(loops, key=lambda loop: loop.id)
+    parts = _Parts(ordered)
+    parts.join_plans()
+    parts.join_named_sessions()
+    findings = parts.join_by_time(str(project))
+    parts.join_children()
+    return Joined([check_claim(loop) for loop in parts.merged()], findings)
+
+
+def is_session(loop: Loop) -> bool:
+    """Return whether a loop is a session of an agent, or several that no runner is known for."""
+    return bool(loop.runner) and loop.runner == loop.owner
+
+
+class _Parts:
+    """The loops that are joined to each loop."""
+
+    def __init__(self, loops: Sequence[Loop]) -> None:
+        self._loops = {loop.id: loop for loop in loops}
+        self._owners: dict[str, str] = {}  # ID of the loop that another one is joined to
+        self._sessions = [loop for loop in loops if is_session(loop)]
+        self._runners = [loop for loop in loops if loop.runner and not is_session(loop)]
+
+    def join_plans(self) -> None:
+        """Join each loop that is only a plan's file to the newest loop of another runner that works on that plan."""
+        plans = {loop.files[0]: loop for loop in self._runners if loop.files}
+        for loop in sorted(self._runners, key=_start_order, reverse=True):
+            for file in loop.files[1:]:
+                plan = plans.get(file)
+                if plan is not None and plan.runner != loop.runner and plan.id not in self._owners:
+                    self._owners[plan.id] = loop.id
+        self._runners = [loop for loop in self._runners if loop.id not in self._owners]
+
+    def join_named_sessions(self) -> None:
+        """Join the sessions that a loop names."""
+        named: dict[str, str] = {}
+        for loop in self._runners:
+            for session_id in loop.session_ids:
+                named.setdefault(session_id, loop.id)
+        for session in self._sessions:
+            found = next((named[id] for id in session.session_ids if id in named), None)
+            if found is not None:
+                self._owners[session.id] = found
+
+    def join_by_time(self, project: str) -> list[Finding]:
+        """Join the other sessions to the only loop in their folder; return what is not certain."""
+        by_folder: dict[str, list[Loop]] = defaultdict(list)
+        for loop in self._runners:
+            if loop.started_at is not None:
+                by_folder[loop.cwd or project].append(loop)
+        sessions: dict[str, list[Loop]] = defaultdict(list)
+        for session in self._sessions:
+            is_free = session.id not in self._owners and INTERACTIVE not in session.tags and not session.parent
+            if is_free and session.started_at is not None and (folder := session.cwd or project) in by_folder:
+                sessions[folder].append(session)
+        unclear: dict[tuple[str, str], int] = defaultdict(int)
+        for folder, found in sessions.items():
+            running = _Running(by_folder[folder])
+            for session in sorted(found, key=_start_order):
+                match running.candidates(session):
+                    case [loop_id]:
+                        self._owners[session.id] = loop_id
+                        running.extend(loop_id, session)
+                    case [first, second]:
+                        unclear[first, second] += 1
+                    case _:
+                        pass
+        return [self._describe(pair, count) for pair, count in sorted(unclear.items())]
+
+    def join_children(self) -> None:
+        """Join the subagents of joined sessions, too."""
+        for session in self._sessions:
+            ancestor, children = session, list[str]()
+            while ancestor.id not in self._owners and ancestor.parent in self._loops and len(children) < _MAX_PARENTS:
+                children.append(ancestor.id)
+                ancestor = self._loops[ancestor.parent]
+            if is_session(ancestor) and ancestor.id in self._owners:
+                self._owners |= dict.fromkeys(children, self._owners[ancestor.id])
+
+    def merged(self) -> Iterator[Loop]:
+        """Yield the loops that are not joined to another one, sorted by ID."""
+        groups: dict[str, list[Loop]] = defaultdict(list)
+        for part_id, loop_id in self._owners.items():
+            groups[loop_id].append(self._loops[part_id])
+        for loop_id, loop in self._loops.items():
+            if loop_id not in self._owners:
+                yield merge_parts(loop, groups[loop_id]) if loop_id in groups else loop
+
+    def _describe(self, pair: tuple[str, str], count: int) -> Finding:
+        sessions = "1 session is" if count == 1 else f"{count:,} sessions are"
+        message = f"{sessions} not joined: the loops {pair[0]} and {pair[1]} ran at the same time in the same folder"
+        file = next(iter(self._loops[pair[0]].files), "")
+        return Finding(file, "", Severity.WARNING, "ambiguous-sessions", message)
+
+
+class _Running:
+    """The loops in one folder that ran at the start of a session; sessions are looked up in order of time."""
+
+    def __init__(self, loops: Iterable[Loop]) -> None:
+        self._waiting = sorted(loops, key=_start_order, reverse=True)
+        self._loops = {loop.id: loop for loop in self._waiting}
+        self._ends: list[tuple[datetime, str]] = []
+        self._last_signs: dict[str, datetime] = {}
+        self._windows: dict[str, _Windows] = {}
+        self._active: dict[str, dict[str, None]] = defaultdict(dict)  # IDs by agent; "" if it is unknown
+
+    def candidates(self, session: Loop) -> list[str]:
+        """Return at most two loops that may have started the session."""
+        start = session.started_at or _LONG_AGO
+        while self._waiting and (self._waiting[-1].started_at or _FAR) - _BEFORE <= start:
+            loop = self._waiting.pop()
+            self._active[loop.agent][loop.id] = None
+            self._set_end(loop.id, _last_sign(loop))
+        while self._ends and self._ends[0][0] + _AFTER < start:
+            end, loop_id = heappop(self._ends)
+            if self._last_signs[loop_id] == end:
+                self._active[self._loops[loop_id].agent].pop(loop_id, None)
+        found = list(islice(chain(self._active[""], self._active[session.agent]), 2))
+        return sorted(found) if len(found) != 1 or self._fits(self._loops[found[0]], session) else []
+
+    def _fits(self, loop: Loop, session: Loop) -> bool:
+        """Return whether a session that began while a loop ran fits its end and its iterations."""
+        if loop.status.ended and _last_sign(session) > _last_sign(loop) + _AFTER:
+            return False
+        if loop.id not in self._windows:
+            self._windows[loop.id] = _Windows(loop.iterations)
+        return not self._windows[loop.id].exclude(session)
+
+    def extend(self, loop_id: str, session: Loop) -> None:
+        """Take a joined session as a sign of its loop, unless the end of the loop is known."""
+        last = _last_sign(session)
+        if self._last_signs[loop_id] < last and not self._loops[loop_id].status.ended:
+            self._set_end(loop_id, last)
+
+    def _set_end(self, loop_id: str, end: datetime) -> None:
+        self._last_signs[loop_id] = end
+        heappush(self._ends, (end, loop_id))
+
+
+def merge_parts(loop: Loop, parts: Sequence[Loop]) -> Loop:
+    """Return a loop with its sessions: their usage, model and agent, failures, and newest signs."""
+    ordered = sorted(parts, key=_start_order)
+    everyone = (loop, *ordered)
+    sessions = [part for part in ordered if is_session(part)]
+    main = [session for session in sessions if not session.parent]
+    merged = replace(
+        loop,
+        aliases=tuple(sorted({*loop.aliases, *(name for part in ordered for name in (part.id, *part.aliases))})),
+        task=next((one.task for one in everyone if one.task), ""),
+        owner=loop.agent or next((session.owner for session in reversed(main)), loop.owner),
+        model=next((session.model for session in reversed(main) if session.model), loop.model),
+        usage=_join_usage(loop.usage, [part.usage for part in ordered]),
+        session_ids=tuple(dict.fromkeys(id for one in (*ordered, loop) for id in one.session_ids)),
+        iterations=_join_failures(loop.iterations, main) if loop.iterations else tuple(_to_iterations(main)),
+        iteration=len(main) or None if loop.iteration is None else loop.iteration,
+        started_at=min((one.started_at for one in everyone if one.started_at), default=None),
+        last_activity=newest(*(one.last_activity for one in everyone)),
+        progress=_join_progress(loop, ordered),
+    )
+    return _join_status(merged, main)
+
+
+def _join_usage(own: Usage, others: Iterable[Usage]) -> Usage:
+    """Return the sum of the sessions; the runner's own count of the same tokens if transcripts are missing."""
+    found = sum(others, Usage())
+    cost = found.cost_usd if own.cost_usd is None else own.cost_usd
+    return replace(own if (own.total or 0) > (found.total or 0) else found, cost_usd=cost)
+
+
+def _join_progress(loop: Loop, parts: Sequence[Loop]) -> Progress:
+    newest_first = [loop.progress, *(part.progress for part in reversed(parts))]
+    latest = newest_first[:2]
+    plan = next((one for one in newest_first if one.stories is not None), Progress())
+    return Progress(
+        stories=plan.stories,
+        stories_done=plan.stories_done,
+        test_passed=next((one.test_passed for one in newest_first if one.test_passed is not None), None),
+        files_changed=_join_counts(loop.progress.files_changed, [part.progress.files_changed for part in parts]),
+        goal_met=next((one.goal_met for one in latest if one.goal_met is not None), None),
+        is_claimed=any(one.is_claimed for one in latest),
+        changed_at=newest(*(one.changed_at for one in newest_first)),
+    )
+
+
+def _join_counts(own: int | None, others: Sequence[int | None]) -> int | None:
+    """Return the runner's own count, else the sum; None if it is 0 and not all are known."""
+    if own is not None:
+        return own
+    return sum(count or 0 for count in others) or (None if None in others else 0)
+
+
+def _join_failures(iterations: Sequence[Iteration], sessions: Iterable[Loop]) -> tuple[Iteration, ...]:
+    """Add the failures of each session to the iteration that it began in, unless the runner recorded failures."""
+    windows = _Windows(iterations)
+    found: dict[int, list[Iteration]] = defaultdict(list)
+    for session in sessions:
+        if (row := windows.find(session)) is not None:
+            found[row].extend(session.iterations)
+    return tuple(
+        replace(one, failures=_failures(found[number])) if number in found and not one.failures else one
+        for number, one in enumerate(iterations)
+    )
+
+
+class _Windows:
+    """The times of iterations, whose `at` is their end."""
+
+    def __init__(self, iterations: Sequence[Iteration]) -> None:
+        self._timed = sorted((one.at, row, _start(one)) for row, one in enumerate(iterations) if one.at is not None)
+        self._are_known = bool(iterations) and all(
+            one.at is not None and one.duration_ms is not None for one in iterations
+        )
+
+    def find(self, session: Loop) -> int | None:
+        """Return the index of the iteration that a session began in."""
+        at = session.started_at or _FAR
+        place = bisect_left(self._timed, (at,))
+        return self._timed[place][1] if place < len(self._timed) and self._timed[place][2] <= at else None
+
+    def exclude(self, session: Loop) -> bool:
+        """Return whether a session began between two iterations."""
+        if not self._are_known or (session.started_at or _FAR) > self._timed[-1][0]:
+            return False
+        return self.find(session) is None
+
+
+def _start(iteration: Iteration) -> datetime:
+    at = iteration.at or _LONG_AGO
+    duration = timedelta(milliseconds=max(min(iteration.duration_ms or 0, _MAX_DURATION_MS), 0)) + _BEFORE
+    return at - duration if at - _LONG_AGO > duration else _LONG_AGO
+
+
+def _to_iterations(sessions: Iterable[Loop]) -> Iterator[Iteration]:
+    """Yield each session as an iteration, for runners that record none."""
+    for number, session in enumerate(sessions, start=1):
+        end = _last_sign(session) if session.status.ended else session.last_activity
+        start = session.started_at
+        yield Iteration(
+            number=number,
+            at=end,
+            result=session.last_result,
+            outcome=Outcome.FAILURE if session.status is LoopStatus.FAILED else Outcome.UNKNOWN,
+            duration_ms=(end - start).total_seconds() * 1000 if end and start and end >= start else None,
+            failures=_failures(session.iterations),
+        )
+
+
+def _failures(iterations: Iterable[Iteration]) -> tuple[Failure, ...]:
+    return tuple(islice((failure for one in iterations for failure in one.failures), _MAX_FAILURES))
+
+
+def _join_status(loop: Loop, sessions: Sequence[Loop]) -> Loop:
+    """Return the loop with the state of a session that runs or waits, if the runner's files show less."""
+    current = next((one for one in reversed(sessions) if one.liveness in (Liveness.ALIVE, Liveness.FRESH)), None)
+    if current is None or loop.status.ended or loop.status is LoopStatus.PAUSED:
+        return loop
+    reason = f"its session {current.id}: {current.liveness_reason}"
+    if loop.status is LoopStatus.UNKNOWN or current.status is LoopStatus.WAITING:
+        source = StateSource.INFERRED
+        return replace(
+            loop, status=current.status, state_source=source, liveness=current.liveness, liveness_reason=reason
+        )
+    if loop.liveness in (Liveness.STALE, Liveness.UNKNOWN):
+        return replace(loop, liveness=current.liveness, liveness_reason=reason)
+    return loop
+
+
+def _last_sign(loop: Loop) -> datetime:
+    """Return when a loop or session ended, or its last sign; a far time while it runs."""
+    if not loop.status.ended and loop.liveness in (Liveness.ALIVE, Liveness.FRESH):
+        return _FAR
+    last = newest(loop.last_activity, loop.updated_at, loop.modified_at)
+    return min(loop.ended_at or last or loop.started_at or _LONG_AGO, _FAR)
+
+
+def _start_order(loop: Loop) -> tuple[datetime, str]:
+    return loop.started_at or _LONG_AGO, loop.id
