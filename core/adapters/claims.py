@@ -1,4 +1,7 @@
-"""Claims of success that the files contradict (docs/scoring.md#claims-of-other-runners)."""
+"""Claims of success that the files contradict (docs/scoring.md#claims-of-other-runners).
+
+Adapters only fill in `Loop.progress`; `join_loops` checks the claims when the sessions of each loop are known.
+"""
 
 from __future__ import annotations
 

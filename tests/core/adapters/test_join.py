@@ -93,7 +93,7 @@ def test_the_folder_of_a_loop_without_one_is_the_project() -> None:
     assert set(join(runner("one", 0, 10), session("a", 1, 2, cwd="/project"))) == {"runner:one"}
 
 
-def test_nothing_is_joined_while_two_loops_run_in_one_folder_and_a_finding_says_so() -> None:
+def test_nothing_is_joined_while_two_loops_run_in_one_folder_and_a_finding_reports_it() -> None:
     loops = [runner("one", 0, 10, files=("x.json",)), runner("two", 5, 20), session("a", 2, 3)]
     found = join_loops([*loops, session("b", 6, 7), session("c", 8, 9)], PROJECT)
     assert [loop.id for loop in found.loops] == ["claude:b", "claude:c", "runner:one", "runner:two"]
@@ -126,7 +126,7 @@ def test_each_session_of_a_loop_that_does_not_report_its_end_extends_it() -> Non
     assert set(found) == {"runner:one", "claude:c"}
 
 
-def test_a_session_between_two_iterations_is_of_somebody_else() -> None:
+def test_a_session_between_two_iterations_has_another_origin() -> None:
     iterations = tuple(
         Iteration(number=n, at=NOW + at * MINUTE, duration_ms=300_000) for n, at in enumerate((5, 25), start=1)
     )
