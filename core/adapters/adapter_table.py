@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     from core.adapters.contract import Adapter
 
 ENTRY_POINTS: Final = "ralphdeck.adapters"
-_OWN: Final[tuple[str, ...]] = ()  # `module:class` below `core.adapters`, in the order of the lists
+_OWN: Final[tuple[str, ...]] = (
+    "snarktank:SnarktankAdapter",
+)  # `module:class` below `core.adapters`, in the order of the lists
 
 
 def own_adapters() -> list[Adapter]:

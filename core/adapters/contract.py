@@ -37,6 +37,10 @@ class Folders(Struct, frozen=True, kw_only=True):
         """The project and its other working trees."""
         return (self.project, *self.worktrees)
 
+    def root_of(self, path: Path) -> Path:
+        """Return the working tree of a path; the project if it is in none."""
+        return next((root for root in self.roots if path.is_relative_to(root)), self.project)
+
     def private(self, variable: str, default: str) -> Path | None:
         """Return an agent's private folder: that of an environment variable, else `default` below the home folder."""
         if self.home is None:

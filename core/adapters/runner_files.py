@@ -111,9 +111,33 @@ class RunnerFiles:
             return []
         return sorted(found)[:MAX_ENTRIES]
 
+    def read(self, path: Path, convert: Callable[[bytes], Any], limit: int = 1 << 20) -> Any:
+        """Return what `convert` makes of a file; the last good value if it raises, None if there never was one.
+
+        All calls for a file must use the same conversion.
+        """
+        stamp, value = self._good.get(path, (None, None))
+        try:
+            if stamp is not None and Stamp.of(path.stat()) == stamp:
+                return value
+        except (OSError, ValueError):
+            return None
+        raw = read_file(path, self._root(path), limit)
+        if raw is None:
+            return None
+        if isinstance(raw, Problem):
+            self.report(path, raw.message, raw.code)
+            return value
+        try:
+            value = convert(raw.data)
+        except _DAMAGE:
+            return value
+        self._good[path] = raw.stamp, value
+        return value
+
     def text(self, path: Path, limit: int = 1 << 20) -> str:
         """Return a text file; its last good content while it is unreadable, "" if there never was any."""
-        return str(self._read(path, limit, lambda data: data.decode("utf-8", "replace")) or "")
+        return str(self.read(path, lambda data: data.decode("utf-8", "replace"), limit) or "")
 
     def json(self, path: Path, limit: int = 8 << 20) -> Any:
         """Return a decoded JSON, JSONL (a list of `Line`) or YAML file, by its name; None if there never was one."""
@@ -126,7 +150,7 @@ class RunnerFiles:
                 raise ValueError(path.name)
             return result.value
 
-        return self._read(path, limit, decoded)
+        return self.read(path, decoded, limit)
 
     def first_line(self, path: Path) -> bytes:
         """Return the first line of a file; b"" if it is not complete, or longer than `MAX_FIRST_LINE` bytes."""
@@ -216,26 +240,6 @@ class RunnerFiles:
         return path.as_posix()
 
     # Parts
-
-    def _read(self, path: Path, limit: int, decoded: Callable[[bytes], Any]) -> Any:
-        stamp, value = self._good.get(path, (None, None))
-        try:
-            if stamp is not None and Stamp.of(path.stat()) == stamp:
-                return value
-        except (OSError, ValueError):
-            return None
-        raw = read_file(path, self._root(path), limit)
-        if raw is None:
-            return None
-        if isinstance(raw, Problem):
-            self.report(path, raw.message, raw.code)
-            return value
-        try:
-            value = decoded(raw.data)
-        except _DAMAGE:
-            return value
-        self._good[path] = raw.stamp, value
-        return value
 
     def _advance(self, path: Path, fold: Fold[Any], known: Folded) -> Folded:
         raw = read_file(path, self._root(path), MAX_TRANSCRIPT_BYTES, known.offset)

@@ -1,0 +1,320 @@
+"""snarktank/ralph and others that work through the stories of a prd.json (docs/adapter-files.md#snarktank)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.adapters.contract import Delivery, Places
+from core.adapters.delivery import context_entries, file_diff, put_block
+from core.adapters.lessons import lesson_id
+from core.adapters.progress_log import Entry, Note, ProgressLog, read_progress
+from core.adapters.values import MAX_LABEL, cut, head_of, lesson_kind, local_time, newest
+from core.records.lessons import Lesson
+from core.records.loops import (
+    Iteration,
+    Liveness,
+    Loop,
+    LoopDetails,
+    LoopStatus,
+    Outcome,
+    Progress,
+    StateSource,
+)
+from core.sources.fields import Fields
+from core.sources.normalize import text
+from core.storage.json_reader import decode_json
+
+if TYPE_CHECKING:
+    from core.adapters.contract import Folders, Moment
+    from core.adapters.runner_files import RunnerFiles
+
+SCRIPT: Final = "ralph.sh"
+PATTERNS_HEADING: Final = "## Codebase Patterns"
+_PLACES: Final = ("", "scripts/ralph", "ralph", "tasks", ".agents/tasks")  # folders of a prd.json, below the project
+_NAMED: Final = ("prd.json", "scripts/ralph/prd.json", "ralph/prd.json")
+_MANY: Final = ("tasks", ".agents/tasks")  # folders of files such as prd-cart.json
+_MAX_STORIES: Final = 1000
+_MAX_ARCHIVES: Final = 200
+_MAX_NOTE: Final = 64_000
+_KEYS: Final = re.compile(rb"userStories|branchName")
+_DIALECT: Final = re.compile(r'("(?>(?:\\.|[^"\\])*)")|//[^\n]*|,(?=\s*[}\]])')
+_DATED: Final = re.compile(r"(\d{4}-\d\d-\d\d)-(.+)")
+
+
+class _Story(Struct, frozen=True):
+    id: str
+    title: str
+    passes: bool
+    notes: str
+
+
+class _Plan(Struct, frozen=True):
+    """A prd.json; `is_archived` is set in the archive, where it is in a folder of its own."""
+
+    path: Path
+    id: str
+    fields: Fields
+    stories: tuple[_Story, ...]
+    is_archived: bool
+
+    @property
+    def done(self) -> int:
+        return sum(story.passes for story in self.stories)
+
+    @property
+    def count(self) -> str:
+        return f"{self.done} of {len(self.stories)} stories"
+
+    @property
+    def progress_path(self) -> Path:
+        return self.path.with_name("progress.txt")
+
+
+class SnarktankAdapter:
+    """Reads prd.json, progress.txt and the archive; a run is known only by its process."""
+
+    name = "snarktank"
+    title = "snarktank/ralph"
+    versions = "to February 2026, and others that read a prd.json"
+    contains = "stories with results, entries of the progress log, lessons, archived runs"
+    lacks = "tokens, cost, errors, why it stopped"
+
+    def fingerprint(self, folders: Folders) -> tuple[str, ...]:
+        root = folders.project
+        paths = [root / name for name in _NAMED]
+        for folder in _MANY:
+            paths += sorted((root / folder).glob("prd*.json"))[:1]
+        found = next((path for path in paths if _KEYS.search(head_of(path, root))), None)
+        return (found.relative_to(root).as_posix(),) if found else ()
+
+    def places(self, folders: Folders) -> Places:
+        names = ("prd.json", "progress.txt", "archive")
+        files = [root / place / name for root in folders.roots for place in _PLACES for name in names]
+        return Places(watched=(*files, *(root / place for root in folders.roots for place in _MANY)))
+
+    def loops(self, files: RunnerFiles, moment: Moment) -> Iterator[Loop]:
+        for plan in _plans(files):
+            yield _loop(plan, _log(plan, files), files, moment)
+
+    def details(self, loop: Loop, files: RunnerFiles) -> LoopDetails:
+        plan = next((plan for plan in _plans(files) if plan.id == loop.id), None)
+        if plan is None:
+            return LoopDetails(loop_id=loop.id)
+        log = _log(plan, files)
+        stories = "\n".join(f"[{'x' if story.passes else ' '}] {story.id} {story.title}" for story in plan.stories)
+        notes = [("Stories", stories)]
+        notes += [(f"Notes of {story.id}", story.notes) for story in plan.stories if story.notes]
+        if tail := files.text(plan.progress_path)[-_MAX_NOTE:]:
+            notes.append(("progress.txt", tail))
+        facts = [("stories", plan.count)]
+        facts += [(name, value) for name, key in (("branch", "branchName"), ("project", "project"))
+                  if (value := cut(plan.fields.text(key), MAX_LABEL))]  # fmt: skip
+        return LoopDetails(
+            loop_id=loop.id,
+            iterations=tuple(_iterations(plan, log, with_learnings=True)),
+            notes=tuple(notes),
+            facts=tuple(facts),
+        )
+
+    def lessons(self, files: RunnerFiles) -> Iterator[Lesson]:
+        known: set[str] = set()
+        for plan in _plans(files):
+            for lesson in progress_lessons(self.name, _log(plan, files), files.shown(plan.progress_path), plan.id):
+                if lesson.id not in known:
+                    known.add(lesson.id)
+                    yield _with_outcome(lesson, plan)
+
+    def deliver(self, loop: Loop, context: str, files: RunnerFiles) -> Delivery | None:
+        plan = next((plan for plan in _plans(files) if plan.id == loop.id and not plan.is_archived), None)
+        return pattern_delivery(plan.progress_path, context, files) if plan else None
+
+
+def progress_lessons(runner: str, log: ProgressLog, file: str, loop_id: str) -> Iterator[Lesson]:
+    """Yield the lessons of a progress log: the patterns, which the agent reads first, then those of the entries."""
+    for note in log.patterns:
+        yield _lesson(runner, note, file, loop_id, None)
+    for entry in log.entries:
+        for note in entry.learnings:
+            yield _lesson(runner, note, file, loop_id, entry)
+
+
+def pattern_delivery(path: Path, context: str, files: RunnerFiles) -> Delivery | None:
+    """Return the change that puts a context at the end of the patterns of a progress log; None if it is there."""
+    before = files.text(path) if files.exists(path) else None
+    bullets = [line for entry in context_entries(context) for line in (f"- {entry[0]}", *entry[1:])]
+    if not bullets or before == "":
+        return None
+    lines = (before or "").removesuffix("\n").split("\n") if before else []
+    start = next((n for n, line in enumerate(lines, 1) if line.casefold().startswith("## codebase patt")), 0)
+    if not start:  # before the first entry, else at the end
+        start = next((n for n, line in enumerate(lines) if line.startswith("## ")), len(lines))
+        lines[start:start] = [PATTERNS_HEADING, "---"]
+        start += 1
+    is_end = (n for n, line in enumerate(lines[start:], start) if line.startswith(("#", "---")))
+    end = next(is_end, len(lines))
+    while end > start and not lines[end - 1].strip():
+        end -= 1
+    diff = file_diff(files.shown(path), before, "\n".join(put_block(lines, end, bullets)) + "\n")
+    explanation = "Each iteration reads the Codebase Patterns first. Apply this change."
+    return Delivery(explanation=explanation, diff=diff) if diff else None
+
+
+def _lesson(runner: str, note: Note, file: str, loop_id: str, entry: Entry | None) -> Lesson:
+    return Lesson(
+        id=lesson_id(runner, note.text),
+        runner=runner,
+        text=note.text,
+        kind=lesson_kind(note.text),
+        file=file,
+        line=note.line,
+        title=(entry.story or entry.title) if entry else "Codebase Patterns",
+        at=entry.at if entry else None,
+        loop_id=loop_id,
+        loaded=entry is None,
+    )
+
+
+def _with_outcome(lesson: Lesson, plan: _Plan) -> Lesson:
+    is_passed = any(story.passes for story in plan.stories if story.id == lesson.title)
+    return replace(lesson, outcome=Outcome.SUCCESS) if is_passed else lesson
+
+
+def _plans(files: RunnerFiles) -> Iterator[_Plan]:
+    """Yield the plans of the project and its working trees, then those of the archives."""
+    folders = [root / place for root in files.folders.roots for place in _PLACES]
+    for folder in folders:
+        pattern = "prd*.json" if folder.name == "tasks" else "prd.json"
+        yield from filter(None, (_plan(path, files, is_archived=False) for path in files.names(folder, pattern)))
+    for folder in folders:
+        for archive in files.names(folder / "archive")[-_MAX_ARCHIVES:]:
+            if plan := _plan(archive / "prd.json", files, is_archived=True):
+                yield plan
+
+
+def _plan(path: Path, files: RunnerFiles, *, is_archived: bool) -> _Plan | None:
+    value = files.read(path, _decode)
+    if value is None or not isinstance(value.get("userStories"), list):
+        return None
+    fields = Fields(files.shown(path), value, [])
+    stories = tuple(
+        _Story(text(story.get("id")), text(story.get("title")), story.get("passes") is True, text(story.get("notes")))
+        for story in value["userStories"][:_MAX_STORIES]
+        if isinstance(story, dict)
+    )
+    branch = cut(fields.text("branchName"), MAX_LABEL).removeprefix("ralph/")
+    name = "" if path.name == "prd.json" and (is_archived or branch) else path.stem
+    parts = (files.shown(path.parent).removesuffix("."), name, "" if is_archived else branch)
+    return _Plan(path, f"snarktank:{'/'.join(filter(None, parts))}", fields, stories, is_archived)
+
+
+def _decode(data: bytes) -> dict[str, Any]:
+    """Decode JSON as agents write it: with comments, trailing commas, or prose around it; ValueError otherwise."""
+    decoded = decode_json(data)
+    if decoded.failed:
+        source = data.decode("utf-8", "replace")
+        inner = source[source.find("{") : source.rfind("}") + 1]
+        decoded = decode_json(_DIALECT.sub(lambda found: found[1] or "", inner).encode())
+    if decoded.failed or not isinstance(decoded.value, dict):
+        raise ValueError("not a plan")
+    return decoded.value
+
+
+def _log(plan: _Plan, files: RunnerFiles) -> ProgressLog:
+    if plan.path.name != "prd.json":
+        return ProgressLog()
+    return read_progress(files.text(plan.progress_path), frozenset(story.id for story in plan.stories if story.id))
+
+
+def _loop(plan: _Plan, log: ProgressLog, files: RunnerFiles, moment: Moment) -> Loop:
+    written_at = newest(*(files.modified_at(path) for path in (plan.path, plan.progress_path)))
+    newest_at = min(log.newest_at, moment.now) if log.newest_at else written_at
+    pid = _find_process(plan, files, moment)
+    status, source, reason = LoopStatus.UNKNOWN, StateSource.INFERRED, f"stopped, {plan.count}"
+    liveness, why = Liveness.UNKNOWN, f"no process {SCRIPT} runs here"
+    is_done = plan.done == len(plan.stories) > 0
+    if pid is not None:
+        status, source, reason = LoopStatus.RUNNING, StateSource.REPORTED, ""
+        liveness, why = Liveness.ALIVE, f"process {pid} ({SCRIPT}) runs"
+    elif is_done:
+        status, source, reason = LoopStatus.COMPLETED, StateSource.REPORTED, f"all {len(plan.stories)} stories pass"
+        liveness, why = Liveness.ENDED, "its files report that all stories pass"
+    elif plan.is_archived:
+        reason, liveness, why = f"archived, {plan.count}", Liveness.ENDED, "archived"
+    elif not plan.done and not log.entries:
+        reason = f"not started, {plan.count}"
+    is_over = (is_done and pid is None) or plan.is_archived
+    progress = Progress(
+        stories=len(plan.stories) or None,
+        stories_done=plan.done if plan.stories else None,
+        is_claimed=log.is_claimed,
+        changed_at=newest_at,
+    )
+    dated = _DATED.fullmatch(plan.path.parent.name) if plan.is_archived else None
+    archived_at = local_time(dated[1]) if dated else None
+    iterations = tuple(_iterations(plan, log, with_learnings=False))
+    root = files.folders.root_of(plan.path)
+    return Loop(
+        id=plan.id,
+        runner="snarktank",
+        sources=("snarktank",),
+        task=cut(plan.fields.text("description") or plan.fields.text("project")),
+        criteria=tuple(cut(f"{story.id} {story.title}", MAX_LABEL) for story in plan.stories),
+        status=status,
+        state_source=source,
+        end_reason=reason,
+        cwd="" if root == files.folders.project else str(root),
+        owner="amp" if any(entry.thread for entry in log.entries) else "",
+        session_ids=tuple(dict.fromkeys(entry.thread for entry in log.entries if entry.thread)),
+        iteration=len(iterations) or None,
+        iterations=iterations,
+        started_at=log.started_at or min((entry.at for entry in log.entries if entry.at), default=None),
+        ended_at=(log.newest_at or archived_at or written_at) if is_over else None,
+        ended_approximate=is_over,
+        last_activity=newest_at,
+        modified_at=written_at,
+        pid=pid,
+        liveness=liveness,
+        liveness_reason=why,
+        progress=progress,
+        archived=plan.is_archived,
+        badges=("completed-but-open",) if log.is_claimed and progress.stories_open else (),
+        files=tuple(files.shown(path) for path in (plan.path, plan.progress_path) if files.exists(path)),
+    )
+
+
+def _find_process(plan: _Plan, files: RunnerFiles, moment: Moment) -> int | None:
+    """Return the pid of the script, which is started in its own folder or in the project."""
+    if plan.is_archived or plan.path.name != "prd.json":
+        return None
+    folder = plan.path.parent
+    if (pid := moment.processes.find(SCRIPT, folder)) is not None or not files.exists(folder / SCRIPT):
+        return pid
+    return moment.processes.find(SCRIPT, files.folders.root_of(folder))
+
+
+def _iterations(plan: _Plan, log: ProgressLog, *, with_learnings: bool) -> Iterator[Iteration]:
+    """Yield the entries of the log, then the passed stories that it lacks."""
+    stories = {story.id: story for story in plan.stories}
+    written = {entry.story for entry in log.entries}
+    number = 0
+    for number, entry in enumerate(log.entries, start=1):
+        story = stories.get(entry.story)
+        yield Iteration(
+            number=number,
+            at=entry.at,
+            action=cut(f"{story.id} {story.title}" if story else entry.title, MAX_LABEL),
+            result=cut("\n".join(note.text for note in entry.notes)) if with_learnings else "",
+            outcome=Outcome.SUCCESS if story and story.passes else Outcome.UNKNOWN,
+            learnings=tuple(note.text for note in entry.learnings) if with_learnings else (),
+            files=tuple(entry.files),
+        )
+    passed = (story for story in plan.stories if story.passes and story.id not in written)
+    for place, story in enumerate(passed, start=number + 1):
+        action = cut(f"{story.id} {story.title}", MAX_LABEL)
+        yield Iteration(number=place, action=action, result=cut(story.notes), outcome=Outcome.SUCCESS)

@@ -1,0 +1,60 @@
+"""Conversions that several adapters use: texts, times, beginnings of files, kinds of lessons."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from core.base.negation import find_prohibition
+from core.records.lessons import LessonKind
+from core.records.times import parse_time
+from core.storage.file_reader import open_file
+
+MAX_TEXT: Final = 4000  # characters of a task, condition or lesson
+MAX_LABEL: Final = 200  # characters of a reason or title
+HEAD_BYTES: Final = 4096
+_TIME_LENGTH: Final = len("2026-11-20 09:40:00")
+
+
+def cut(text: Any, limit: int = MAX_TEXT) -> str:
+    """Return a text without outer spaces, cut to `limit` characters; "" for any other value."""
+    if not isinstance(text, str):
+        return ""
+    text = text.strip()
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def local_time(text: str) -> datetime | None:
+    """Parse a time; one without a time zone is in the time zone of this machine, as shell scripts write it."""
+    time = parse_time(text)
+    if time is None or len(text.strip()) > _TIME_LENGTH:
+        return time
+    try:
+        return time.replace(tzinfo=None).astimezone(time.tzinfo)
+    except (OverflowError, OSError, ValueError):
+        return time
+
+
+def newest(*times: datetime | None) -> datetime | None:
+    """Return the newest known time."""
+    return max((time for time in times if time is not None), default=None)
+
+
+def lesson_kind(text: str) -> LessonKind:
+    """Return a warning for a text that forbids something, else an approach."""
+    return LessonKind.WARNING if find_prohibition(text[:MAX_TEXT]) else LessonKind.APPROACH
+
+
+def head_of(path: Path, root: Path) -> bytes:
+    """Return the first 4 KiB of a regular file; b"" if there is none, or if it is a link that leads out of `root`."""
+    descriptor = open_file(path, root)
+    if not isinstance(descriptor, int):
+        return b""
+    try:
+        return os.read(descriptor, HEAD_BYTES)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
