@@ -1,7 +1,7 @@
 """Joins agents' sessions to the runners' loops that started them (docs/adapters.md#joined-sessions).
 
 A session belongs to the loop that names it, else to the only loop that ran in its folder when it began. Nothing is
-joined if several loops ran then. A loop whose file is the plan of another runner's loop is joined to that one.
+joined if several loops ran then.
 """
 
 from __future__ import annotations
@@ -47,7 +47,6 @@ def join_loops(loops: Iterable[Loop], project: Path) -> Joined:
     """Join the loops of all adapters; the order of the loops does not matter, and the result is sorted by ID."""
     ordered = sorted(loops, key=lambda loop: loop.id)
     parts = _Parts(ordered)
-    parts.join_plans()
     parts.join_named_sessions()
     findings = parts.join_by_time(str(project))
     parts.join_children()
@@ -67,16 +66,6 @@ class _Parts:
         self._owners: dict[str, str] = {}  # ID of the loop that another one is joined to
         self._sessions = [loop for loop in loops if is_session(loop)]
         self._runners = [loop for loop in loops if loop.runner and not is_session(loop)]
-
-    def join_plans(self) -> None:
-        """Join each loop that is only a plan's file to the newest loop of another runner that works on that plan."""
-        plans = {loop.files[0]: loop for loop in self._runners if loop.files}
-        for loop in sorted(self._runners, key=_start_order, reverse=True):
-            for file in loop.files[1:]:
-                plan = plans.get(file)
-                if plan is not None and plan.runner != loop.runner and plan.id not in self._owners:
-                    self._owners[plan.id] = loop.id
-        self._runners = [loop for loop in self._runners if loop.id not in self._owners]
 
     def join_named_sessions(self) -> None:
         """Join the sessions that a loop names."""
@@ -250,31 +239,34 @@ def _join_failures(iterations: Sequence[Iteration], sessions: Iterable[Loop]) ->
 
 
 class _Windows:
-    """The times of iterations, whose `at` is their end."""
+    """The times of iterations, whose `at` is their end; one without a duration began when the one before it ended."""
 
     def __init__(self, iterations: Sequence[Iteration]) -> None:
-        self._timed = sorted((one.at, row, _start(one)) for row, one in enumerate(iterations) if one.at is not None)
-        self._are_known = bool(iterations) and all(
-            one.at is not None and one.duration_ms is not None for one in iterations
-        )
+        timed = sorted(((one.at, row) for row, one in enumerate(iterations) if one.at is not None))
+        self._ends = [at for at, _ in timed]
+        self._rows = [row for _, row in timed]
+        before = (_LONG_AGO, *self._ends)
+        self._starts = [_start(at, iterations[row].duration_ms, before[n]) for n, (at, row) in enumerate(timed)]
+        self._are_known = bool(timed) and len(timed) == len(iterations)
 
     def find(self, session: Loop) -> int | None:
         """Return the index of the iteration that a session began in."""
         at = session.started_at or _FAR
-        place = bisect_left(self._timed, (at,))
-        return self._timed[place][1] if place < len(self._timed) and self._timed[place][2] <= at else None
+        place = bisect_left(self._ends, at)
+        return self._rows[place] if place < len(self._ends) and self._starts[place] <= at else None
 
     def exclude(self, session: Loop) -> bool:
         """Return whether a session began between two iterations."""
-        if not self._are_known or (session.started_at or _FAR) > self._timed[-1][0]:
-            return False
-        return self.find(session) is None
+        is_later = not self._are_known or (session.started_at or _FAR) > self._ends[-1]
+        return not is_later and self.find(session) is None
 
 
-def _start(iteration: Iteration) -> datetime:
-    at = iteration.at or _LONG_AGO
-    duration = timedelta(milliseconds=max(min(iteration.duration_ms or 0, _MAX_DURATION_MS), 0)) + _BEFORE
-    return at - duration if at - _LONG_AGO > duration else _LONG_AGO
+def _start(at: datetime, duration_ms: float | None, before: datetime) -> datetime:
+    """Return when an iteration began, at the earliest."""
+    if duration_ms is None:
+        return before
+    duration = timedelta(milliseconds=max(0.0, min(duration_ms, _MAX_DURATION_MS)))
+    return at - duration - _BEFORE if at - _LONG_AGO > duration + _BEFORE else _LONG_AGO
 
 
 def _to_iterations(sessions: Iterable[Loop]) -> Iterator[Iteration]:
@@ -316,8 +308,10 @@ def _last_sign(loop: Loop) -> datetime:
     """Return when a loop or session ended, or its last sign; a far time while it runs."""
     if not loop.status.ended and loop.liveness in (Liveness.ALIVE, Liveness.FRESH):
         return _FAR
-    last = newest(loop.last_activity, loop.updated_at, loop.modified_at)
-    return min(loop.ended_at or last or loop.started_at or _LONG_AGO, _FAR)
+    if loop.ended_at is not None and not loop.ended_approximate:
+        return min(loop.ended_at, _FAR)
+    signs = (loop.ended_at, loop.last_activity, loop.updated_at, loop.modified_at)
+    return min(newest(*signs) or loop.started_at or _LONG_AGO, _FAR)
 
 
 def _start_order(loop: Loop) -> tuple[datetime, str]:

@@ -234,14 +234,17 @@ def test_changes_of_no_session_are_only_certain_if_all_are_known() -> None:
     assert (changed(0, 0), changed(0, None), changed(1, None)) == (0, None, 1)
 
 
-def test_a_loop_that_is_only_the_plan_of_another_loop_is_joined_to_the_newest_one() -> None:
-    plan = runner("plan", 0, 60, runner="plans", files=("prd.json",), progress=Progress(stories=2, stories_done=1))
-    old = runner("old", -60, -50, files=("old.json", "prd.json"))
-    new = runner("new", 0, 50, files=("new.json", "prd.json"))
-    found = join(plan, old, new, session("a", 1, 2))
-    assert set(found) == {"runner:old", "runner:new"}
-    assert found["runner:new"].progress.stories_open == 1
-    assert found["runner:new"].session_ids == ("a",)
+def test_an_iteration_without_a_duration_began_at_the_end_of_the_one_before() -> None:
+    failure = Failure(message="exit 1")
+    iterations = tuple(Iteration(number=n, at=NOW + at * MINUTE) for n, at in enumerate((5, 25), start=1))
+    one = runner("one", 0, 30, iterations=iterations)
+    found = join(one, session("a", 10, 20, iterations=(Iteration(failures=(failure,)),)))["runner:one"]
+    assert [iteration.failures for iteration in found.iterations] == [(), (failure,)]
+
+
+def test_the_last_write_outweighs_an_end_that_is_only_a_date() -> None:
+    one = runner("one", 0, -600, ended_approximate=True, modified_at=NOW + 30 * MINUTE)
+    assert set(join(one, session("a", 1, 20))) == {"runner:one"}
 
 
 def test_loops_of_the_project_and_sessions_without_a_runner_stay_the_same_objects() -> None:
@@ -292,8 +295,8 @@ _SESSIONS = st.lists(
 )
 _RUNNERS = st.lists(
     st.builds(
-        lambda name, start, length, status, cwd, ids, files: runner(
-            name, start, start + length, status=status, cwd=cwd, session_ids=tuple(ids), files=tuple(files)
+        lambda name, start, length, status, cwd, ids: runner(
+            name, start, start + length, status=status, cwd=cwd, session_ids=tuple(ids)
         ),
         _NAMES,
         _MINUTES,
@@ -301,7 +304,6 @@ _RUNNERS = st.lists(
         st.sampled_from((LoopStatus.LIMIT, LoopStatus.UNKNOWN, LoopStatus.RUNNING)),
         st.sampled_from(("", "/project", "/tree")),
         st.lists(_NAMES, max_size=2),
-        st.lists(st.sampled_from(("a", "b")), max_size=2),
     ),
     max_size=6,
     unique_by=lambda one: one.id,
