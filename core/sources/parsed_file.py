@@ -32,6 +32,7 @@ from core.sources.loops import read_crash_log, read_loops
 from core.sources.patterns import EarlierPatterns, read_patterns
 from core.sources.record_kinds import PATTERN_COPIES, PATTERNS, Format, RecordKind
 from core.sources.reflections import read_reflections
+from core.sources.usual_documents import read_usual
 from core.sources.validation import check_records, normalize_keys, restore_key_style
 from core.storage.decoded import Problem
 from core.storage.file_reader import RawFile, Stamp, decode
@@ -158,6 +159,9 @@ def _parse(
 
 
 def _parse_document(file: str, kind: RecordKind, raw: RawFile) -> ParsedFile | Problem:
+    modified_at = raw.stamp.modified_at
+    if (usual := read_usual(file, kind, raw.data, modified_at)) is not None:
+        return ParsedFile(**usual)  # type: ignore[arg-type]
     decoded = decode(file, raw.data, every=kind.all_documents)
     if decoded.failed:
         return decoded.problems[0]
@@ -165,7 +169,7 @@ def _parse_document(file: str, kind: RecordKind, raw: RawFile) -> ParsedFile | P
     findings = tuple(problem.finding(file) for problem in decoded.problems)
     collections: dict[str, tuple[Any, ...]] = {}
     for name in kind.collections:
-        collections[name], wrong = _DOCUMENT_READERS[name](file, value, raw.stamp.modified_at)
+        collections[name], wrong = _DOCUMENT_READERS[name](file, value, modified_at)
         findings += wrong
     findings += check_records(file, kind, value, findings)
     if value is not decoded.value:

@@ -218,10 +218,16 @@ def _read_document(fields: Fields, modified_at: datetime) -> Reflection:
 
 
 def _loop_of_document(fields: Fields) -> str:
-    """Return the loop ID from the folder above or below `reflections/`, or ""."""
-    parts = fields.file.split("/")
+    """Return the loop ID from the record or the folder of its file, or ""."""
     if fields.file.startswith(_MEMORY_FOLDER):
+        parts = fields.file.split("/")
         return fields.text("loop_id") or ("" if fields.text("task_id") or len(parts) == 5 else parts[-2])
+    return loop_of_reflection(fields.file)
+
+
+def loop_of_reflection(file: str) -> str:
+    """Return the loop ID from the folder above or below `reflections/` outside the memory, or ""."""
+    parts = file.split("/")
     if parts[2] == "reflections":
         return parts[-2] if len(parts) > 4 else ""
     return parts[-3]
@@ -270,17 +276,27 @@ def _read_loop_state(fields: Fields, modified_at: datetime) -> Iterator[Reflecti
         for text in item.lines("learnings"):
             yield make(item, other_time=at or modified_at, pointer=place, iteration=number, learning=text)
     for name in normalize.LEARNINGS:
-        place, number = f"/{name}", None
-        for line in "\n".join(fields.texts(name)).splitlines():
-            if heading := _HEADING.match(line):
-                number = int(heading[1])
-            elif text := line.strip():
-                yield make(fields, other_time=last or modified_at, pointer=place, iteration=number, learning=text)
+        for number, text in read_headed_lines(fields.texts(name)):
+            yield make(fields, other_time=last or modified_at, pointer=f"/{name}", iteration=number, learning=text)
+
+
+def read_headed_lines(texts: Iterable[str]) -> Iterator[tuple[int | None, str]]:
+    """Iterate the lines of learnings with the iteration in the heading above them."""
+    number = None
+    for line in "\n".join(texts).splitlines():
+        if heading := _HEADING.match(line):
+            number = int(heading[1])
+        elif text := line.strip():
+            yield number, text
 
 
 def reflection_key(reflection: Reflection) -> str:
     """Return the normalized text; reflections with the same key are joined."""
-    return " ".join(reflection.text.split()).casefold().rstrip(".")
+    return text_key(reflection.text)
+
+
+def text_key(text: str) -> str:
+    return " ".join(text.split()).casefold().rstrip(".")
 
 
 def join_reflections(reflections: Iterable[Reflection], aliases: Mapping[str, str]) -> dict[str, Reflection]:
@@ -306,9 +322,13 @@ def _with_id(reflection: Reflection, text: str, **changes: Any) -> Reflection:
     """Change some fields and set the ID, made from the loop or task, attempt, iteration and text."""
     loop_id, iteration = changes.get("loop_id", reflection.loop_id), changes.get("iteration", reflection.iteration)
     owner = loop_id or changes.get("task_id", reflection.task_id)
-    parts = f"{owner}\0{reflection.attempt}\0{iteration}\0{text}"
-    digest = blake2b(parts.encode("utf-8", "replace"), digest_size=6).hexdigest()
-    return replace(reflection, id=f"refl-{digest}", **changes)
+    return replace(reflection, id=reflection_id(owner, reflection.attempt, iteration, text), **changes)
+
+
+def reflection_id(owner: str, attempt: int | None, iteration: int | None, key: str) -> str:
+    """Return the ID of a reflection; `key` is its `reflection_key`."""
+    parts = f"{owner}\0{attempt}\0{iteration}\0{key}"
+    return f"refl-{blake2b(parts.encode('utf-8', 'replace'), digest_size=6).hexdigest()}"
 
 
 def _join_copies(group: Sequence[Reflection], text: str) -> Iterator[Reflection]:

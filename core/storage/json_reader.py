@@ -51,7 +51,7 @@ def decode_json(data: bytes) -> Decoded:
         encoded = msgspec.json.encode(value)
     except _ERRORS:
         return _decode_tolerantly(data)
-    if _count_quotes(encoded) < _count_quotes(data):
+    if count_quotes(encoded) < count_quotes(data):
         return _decode_tolerantly(data)  # a key occurs twice; the slow decoder names it
     return Decoded(value)
 
@@ -77,7 +77,7 @@ def _failed(problem: Problem) -> Decoded:
     return Decoded(problems=(problem,), failed=True)
 
 
-def _count_quotes(data: bytes) -> int:
+def count_quotes(data: bytes) -> int:
     """Count the quotation marks that delimit strings."""
     if b"\\" in data:
         data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
@@ -97,7 +97,7 @@ def _decode_valid_lines(complete: bytes) -> list[Any] | None:
         encoded = msgspec.json.encode(values)
     except _ERRORS:
         return None
-    return values if len(values) == len(lines) and _count_quotes(encoded) == _count_quotes(complete) else None
+    return values if len(values) == len(lines) and count_quotes(encoded) == count_quotes(complete) else None
 
 
 def _decode_tolerantly(data: bytes) -> Decoded:
