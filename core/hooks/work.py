@@ -17,6 +17,7 @@ from core.config.paths import is_safe_id
 from core.episodes.folders import TaskFolder
 from core.episodes.protocol import Episodes
 from core.episodes.tool_events import parse_tool_event
+from core.episodes.validation import MAX_ID
 from core.hooks.events import HookEvent, digest
 from core.hooks.sessions import MAX_CALLS, MAX_PROMPTS, Given, Session, remember
 from core.records.events import injected_events
@@ -97,7 +98,8 @@ class SessionWork:
             TaskFolder.of(self._project, session.task)
         except (UnknownRecord, BadInput):
             description = visible_line(session.prompt, MAX_TEXT - 1) or NO_PROMPT
-            session.task = self._memory.init_task(description, tags=(TAG,))
+            loop_id = f"{session.agent}:{session.id}"  # the ID that the adapter of the agent gives to the session
+            session.task = self._memory.init_task(description, tags=(TAG,), loop_id=visible_line(loop_id, MAX_ID - 1))
         remember_task(session)
         started = self._memory.start_attempt(session.task, resume=True, reopen=True)
         session.attempt = started.number

@@ -139,7 +139,7 @@ class EvidenceIndex:
         loop = self.snapshot.loops.get(work_id)
         report = merge_reports(self.reports[name] for name in self.names.loop_ids_of(work_id) if name in self.reports)
         sessions = self.sessions.get(work_id, ())
-        if loop is not None:
+        if loop is not None and not self.names.is_recorded_as_tasks(loop):
             return loop_signals(loop, report, sessions)
         attempt = self.snapshot.attempts.get(work_id)
         return attempt_signals(attempt, report, sessions) if attempt else report_signals(work_id, report)

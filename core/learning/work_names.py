@@ -67,6 +67,10 @@ class WorkNames:
         """Return the ID of the loop with this ID or alias; else `work_id` itself."""
         return work_id if work_id in self._snapshot.loops else self._aliases.get(work_id, work_id)
 
+    def is_recorded_as_tasks(self, loop: Loop) -> bool:
+        """Return whether the work of an agent's session was recorded as tasks, whose attempts are scored instead."""
+        return bool(loop.runner) and loop.id in self._tasks
+
     def loop_ids_of(self, loop_id: str) -> list[str]:
         """Return all IDs that refer to this loop and to no other."""
         loop = self._snapshot.loops.get(loop_id)
@@ -80,8 +84,10 @@ class WorkNames:
         if row in snapshot.loops:
             return row
         attempt = snapshot.attempts.get(work_id)
-        named = self.find_loop_id(_loop_of(snapshot.tasks.get(attempt.task_id if attempt else work_id)))
-        return named if named in snapshot.loops else work_id
+        named = snapshot.loops.get(
+            self.find_loop_id(_loop_of(snapshot.tasks.get(attempt.task_id if attempt else work_id)))
+        )
+        return named.id if named is not None and not named.runner else work_id  # attempts of a session are scored
 
     def names_of(self, owner_id: str) -> list[str]:
         """Return an owner's ID, and the other IDs of work whose uses count for it."""

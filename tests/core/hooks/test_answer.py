@@ -48,8 +48,17 @@ def test_a_turn_with_a_fix_becomes_a_completed_task(agent: SimulatedAgent) -> No
     agent.prompt(PROMPT)
     agent.fix_and_stop()
     task = opened(agent).view.snapshot.tasks["task-001"]
-    assert (task.description, task.status) == (PROMPT, TaskStatus.COMPLETED)
+    assert (task.description, task.status, task.loop_id) == (PROMPT, TaskStatus.COMPLETED, "claude:s1")
     assert outcomes(agent.project) == [Outcome.SUCCESS]
+    assert not agent.warnings
+
+
+def test_a_session_with_a_long_or_odd_id_has_a_task_too(project: ProjectPaths) -> None:
+    agent = SimulatedAgent(project, "s\u202e\n" + "x" * 400)
+    agent.prompt(PROMPT)
+    agent.fix_and_stop()
+    (task,) = opened(agent).view.snapshot.tasks.values()
+    assert task.loop_id.startswith("claude:s")
     assert not agent.warnings
 
 

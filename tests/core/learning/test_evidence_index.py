@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
+import msgspec
 import pytest
 
 from core.learning.scoreboard import Scoreboard
 from core.learning.work_names import WorkNames
 from core.records.debug_sessions import DebugSession, Execution, Failure
-from core.records.episodes import Attempt
-from core.records.loops import Loop, LoopStatus
+from core.records.episodes import Attempt, Task
+from core.records.loops import Loop, LoopStatus, Outcome, Progress
 from core.records.snapshot import Delta, Snapshot
 from tests.factories import NOW, SETTINGS, days_ago, make_event, make_pattern
 
@@ -72,3 +73,25 @@ def test_a_new_session_changes_the_result_of_applied_patterns() -> None:
     assert updated.assessment(pattern.id).successes == 0
     found = updated.outcome("x")
     assert found is not None and found[0].error_count == 3
+
+
+def test_the_work_of_an_agents_session_is_scored_once_as_the_attempts_of_its_tasks() -> None:
+    session = Loop(
+        id="claude:s1",
+        runner="claude",
+        status=LoopStatus.COMPLETED,
+        ended_at=NOW,
+        progress=Progress(test_passed=True),
+    )
+    attempt = Attempt(task_id="task", number=1, started_at=days_ago(1), ended_at=NOW, outcome=Outcome.SUCCESS)
+    pattern = make_pattern()
+    applied = (make_event(1, "applied", NOW, loop_id="task.1"),)
+    alone = Snapshot(patterns={pattern.id: pattern}, loops={session.id: session}, events=applied)
+    recorded = replace(alone, tasks={"task": Task(id="task", loop_id="claude:s1")}, attempts={attempt.id: attempt})
+    assert list(Scoreboard.build(alone, NOW, SETTINGS).finished()) == ["claude:s1"]
+    board = Scoreboard.build(recorded, NOW, SETTINGS)
+    assert list(board.finished()) == ["task.1"]
+    assert [(use.loop_id, use.success) for use in board.observations(pattern.id)] == [("task.1", True)]
+    joined = msgspec.structs.replace(session, id="ralph:1", runner="ralph", aliases=("claude:s1",))
+    board = Scoreboard.build(replace(recorded, loops={joined.id: joined}), NOW, SETTINGS)
+    assert list(board.finished()) == ["ralph:1", "task.1"]

@@ -1,0 +1,29 @@
+"""What a waiting loop waits for."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from core.records.loops import LoopStatus
+
+if TYPE_CHECKING:
+    from core.records.loops import Loop
+
+_WORDS: Final = {
+    "rate limit": re.compile(r"(?:rate|usage|api|5hour|hour|quota)[ _-]?limit|quota|overloaded|\b429\b", re.IGNORECASE),
+    "permission": re.compile(r"permission|approv|denied|confirm", re.IGNORECASE),
+    "question": re.compile(r"question|\bask|input|answer|elicit", re.IGNORECASE),
+    "blocked": re.compile(r"block|stuck|defer", re.IGNORECASE),
+}
+
+
+def waits_for(loop: Loop) -> str:
+    """Return what a loop waits for: `permission`, `question`, `blocked`, `rate limit` or `person`; "" if it does not.
+
+    Only a rate limit ends without a person.
+    """
+    if loop.status is not LoopStatus.WAITING:
+        return ""
+    text = f"{loop.raw_status}\n{loop.end_reason}\n{loop.liveness_reason}"
+    return next((name for name, words in _WORDS.items() if words.search(text)), "person")
