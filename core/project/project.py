@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from core.base.errors import Refused
@@ -17,6 +20,8 @@ from core.records.extractions import Extraction
 from core.sources.events import append_events
 
 if TYPE_CHECKING:
+    from core.adapters.agent_files import AgentFile
+    from core.adapters.runner_files import RunnerFiles
     from core.curation.decision_writer import Decided
     from core.learning.scoreboard import Scoreboard
     from core.records.extractions import Proposal
@@ -29,6 +34,20 @@ if TYPE_CHECKING:
 
 class Project(DecidingProject):
     """Open project that records events; its methods do I/O, so call them in a worker."""
+
+    def agent_files(self) -> tuple[AgentFile, ...]:
+        """Read the files that agents load by themselves."""
+        from core.adapters.agent_files import read_agent_files
+
+        return read_agent_files(self._agent_files)
+
+    @cached_property
+    def _agent_files(self) -> RunnerFiles:
+        from core.adapters.contract import Folders
+        from core.adapters.runner_files import RunnerFiles
+
+        folders = Folders(project=self.project.project, home=Path.home(), environment=os.environ)
+        return RunnerFiles(folders, "agents")
 
     def record(
         self, *events: Event, counted: list[CountResult] | None = None, warnings: list[str] | None = None

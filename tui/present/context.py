@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -18,12 +18,15 @@ from core.retrieval import learnings
 from core.retrieval.decomposition import STRATEGY_PART
 from core.retrieval.reflections import ChosenReflection, ReflectionLeftOut
 from core.retrieval.relevance import MAX_PAST, PAST_TASKS, SEMANTIC_WEIGHTS
+from core.retrieval.rendering import count_tokens
+from core.retrieval.repeated import Repetition, find_repeated
 from core.review.context_recipients import LOOP, Recipient
 from core.state.contexts import prepare_task_injection
 from tui.present.glyphs import Cells, Glyphs, draw_state
 from tui.present.numbers import ago, bar
 
 if TYPE_CHECKING:
+    from core.adapters.agent_files import AgentFile
     from core.config.settings import InjectionSettings
     from core.project.project import Injected
     from core.records.loops import Loop
@@ -42,21 +45,24 @@ class Preview:
     """The context under trial `settings`, and `own`: under the project's settings.
 
     `ranks` has the rank of each pattern, from 1, in the order that is not selected: by lower bound or by score.
+    `repeated` has the keys of injected rows whose text is in a file that an agent loads by itself.
     """
 
     settings: InjectionSettings
     injection: Injection
     own: Injection
     ranks: Mapping[str, int]
+    repeated: Mapping[str, Repetition] = field(default_factory=dict)
 
     @staticmethod
-    def prepare(view: ProjectState, task: str, settings: InjectionSettings) -> Preview:
-        """Compute the preview; about 40 ms for 10,000 patterns."""
+    def prepare(view: ProjectState, task: str, settings: InjectionSettings, files: Sequence[AgentFile] = ()) -> Preview:
+        """Compute the preview; about 40 ms for 10,000 patterns. `files` are those that agents load by themselves."""
         injection = prepare_task_injection(view, task, settings)
         own = injection if settings == view.settings.injection else prepare_task_injection(view, task)
         other = replace(settings, order="score" if settings.order == "lower-bound" else "lower-bound")
         ranking = prepare_task_injection(view, task, other).chosen
-        return Preview(settings, injection, own, {one.pattern_id: rank for rank, one in enumerate(ranking, 1)})
+        ranks = {one.pattern_id: rank for rank, one in enumerate(ranking, 1)}
+        return Preview(settings, injection, own, ranks, _find_repeated(view, injection, files))
 
     @property
     def by_lower_bound(self) -> bool:
@@ -115,6 +121,41 @@ class Preview:
         """Return `+` if the settings add a row, `-` if they remove it, otherwise ""."""
         was_in = any(key in keys for keys in self.own_keys)
         return {(True, False): "+", (False, True): "-"}.get((key in self.rank, was_in), "")
+
+
+def _find_repeated(view: ProjectState, injection: Injection, files: Sequence[AgentFile]) -> Mapping[str, Repetition]:
+    patterns = view.snapshot.patterns
+    texts: dict[str, tuple[str, ...]] = {f"{PREFIX}{one.id}": (one.text,) for one in injection.reflections.chosen}
+    for one in injection.chosen:
+        if (pattern := patterns.get(one.pattern_id)) is not None:
+            texts[pattern.id] = (pattern.description, pattern.title)
+    return find_repeated(texts, ((file.file, file.lines[: file.loaded]) for file in files))
+
+
+def agent_file_lines(files: Sequence[AgentFile], repeated: Mapping[str, Repetition]) -> list[Content]:
+    """Show what agents load by themselves, and mark the lines that the context repeats."""
+    if not files:
+        return [Content.styled("No agent loads a file of this project by itself.", "$quiet")]
+    keys = {(place.file, place.line): key.removeprefix(PREFIX) for key, place in repeated.items()}
+    lines: list[Content] = []
+    for file in files:
+        unread = len(file.lines) - file.loaded
+        size = f"  {', '.join(file.agents)}, about {count_tokens(file.text):,} tokens"
+        lines += [Content(""), Content.assemble((visible_line(file.file, 200), "bold $accent"), (size, "$quiet"))]
+        for number, text in enumerate(file.lines, start=1):
+            if number == file.loaded + 1:
+                lines.append(Content.styled(f"not loaded: the last {plural(unread, 'line')}", "$warning"))
+            key = keys.get((file.file, number))
+            mark = (f"  also injected: {visible_line(key, 80)}", "$warning") if key else ""
+            style = "$quiet" if number > file.loaded else ""
+            lines.append(Content.assemble((visible_line(text, 2000), style), mark))
+    return lines[1:]
+
+
+def agent_size_line(files: Sequence[AgentFile]) -> Content:
+    """Return how much agents load by themselves."""
+    tokens = sum(count_tokens(file.text) for file in files)
+    return Content.assemble((f"{tokens:,}", "bold"), (f" tokens in {plural(len(files), 'file')} of agents", "$quiet"))
 
 
 def profile_line(injection: Injection) -> Content:
@@ -193,7 +234,8 @@ def score_cells(preview: Preview, key: str, glyphs: Glyphs) -> Cells:
             "rank": Content.assemble(changed, (f"m{preview.rank[key]}", "bold")),
             "score": Content.styled(format_decimal(lesson.score), "bold"),
             "id": Content(visible_line(lesson.text, 120)),
-            "why": _parts([("task", lesson.parts["task"]), ("  learning", lesson.parts["learning"])]),
+            "why": _repetition(preview, key)
+            + _parts([("task", lesson.parts["task"]), ("  learning", lesson.parts["learning"])]),
         }
     if (chosen := preview.chosen.get(key)) is not None:
         rank, other = preview.rank[key], preview.ranks.get(key)
@@ -204,7 +246,7 @@ def score_cells(preview: Preview, key: str, glyphs: Glyphs) -> Cells:
             "other": Content.styled(f"{other or '-'}", "$quiet" if other == rank else "$warning"),
             "score": Content.styled(format_decimal(score), "bold"),
             "id": Content.styled(visible_line(key, 120), "$secondary"),
-            "why": _parts([(part_name(name), value) for value, name in parts], gap="  "),
+            "why": _repetition(preview, key) + _parts([(part_name(name), value) for value, name in parts], gap="  "),
         }
     unused = preview.reflections_left_out.get(key)
     left = unused or preview.left_out[key]
@@ -215,6 +257,12 @@ def score_cells(preview: Preview, key: str, glyphs: Glyphs) -> Cells:
         "id": Content.styled(visible_line(unused.text if unused is not None else key, 120), "$quiet"),
         "why": Content.styled(visible_line(left.reason, 300), "$quiet"),
     }
+
+
+def _repetition(preview: Preview, key: str) -> Content:
+    """Return where an agent loads the same text by itself."""
+    place = preview.repeated.get(key)
+    return Content.styled(f"in {visible_line(place.file, 60)}:{place.line}  " if place else "", "$warning")
 
 
 def _parts(parts: Sequence[tuple[str, float]], gap: str = "") -> Content:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial, partialmethod
 from typing import TYPE_CHECKING, Final
@@ -29,6 +29,8 @@ from tui.widgets.text_pane import TextPane
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
+    from core.adapters.agent_files import AgentFile
+    from core.config.settings import InjectionSettings
     from core.records.snapshot import Delta
     from core.state.project_state import ProjectState
     from tui.screens.base_screen import BaseScreen
@@ -46,6 +48,8 @@ class ContextScreen(KnobActions):
         self._preview: present.Preview | None = None
         self._choices: dict[str, Recipient] = {}
         self._loop = -1  # index of the running loop whose task was taken last
+        self._shows_files = False  # whether the files that agents load by themselves are shown instead of the text
+        self._files: tuple[AgentFile, ...] = ()
         self._plain = False  # whether the text is shown without the differences
         self._wanted = ""  # ID of the pattern to move the cursor to as soon as it is listed
         self._embedding: tuple[int, int] | None = None
@@ -147,11 +151,14 @@ class ContextScreen(KnobActions):
     def _prepare(self) -> None:
         """Compute the context. Without a task, list the tasks of loops and recent tasks."""
         if task := self.task_text:
-            prepare = partial(present.Preview.prepare, self.view, task, self.settings)
-            self.run_in_thread("injection", prepare, self._show_preview)
+            self.run_in_thread("injection", partial(self._compute, self.view, task, self.settings), self._show_preview)
         else:
             self._preview = None
             self._show()
+
+    def _compute(self, view: ProjectState, task: str, settings: InjectionSettings) -> present.Preview:
+        self._files = self.services.project.agent_files()
+        return present.Preview.prepare(view, task, settings, self._files)
 
     def _show_preview(self, preview: present.Preview) -> None:
         if not self.task_text:
@@ -185,7 +192,9 @@ class ContextScreen(KnobActions):
             self.table.show(list(self._choices))
         else:
             self._choices = {}
-            if self._comparing:
+            if self._shows_files:
+                self.text.show(present.agent_file_lines(self._files, preview.repeated), top=top)
+            elif self._comparing:
                 lines, marks = present.difference(preview)
                 self.text.show(lines, top=top, marks=marks)
             else:
@@ -207,7 +216,7 @@ class ContextScreen(KnobActions):
 
     @property
     def _comparing(self) -> bool:
-        return self._preview is not None and self._preview.differs and not self._plain
+        return self._preview is not None and self._preview.differs and not self._plain and not self._shows_files
 
     def _show_heads(self) -> None:
         head, why = self.query_one("#context-head", ItemLine), self.query_one("#context-why", ItemLine)
@@ -223,7 +232,10 @@ class ContextScreen(KnobActions):
             right = [Item(Content.styled(f"! {visible_line(fault, 100)}", "$error"))]
         else:
             right = [Item(present.difference_line(preview))] if self.knobs.turned else []
-        head.show([Item(size) for size in present.size_items(preview.injection, self.settings)], right)
+        sizes: Sequence[Content] = present.size_items(preview.injection, self.settings)
+        if self._shows_files:
+            sizes, right = [present.agent_size_line(self._files)], []
+        head.show([Item(size) for size in sizes], right)
         why.show([Item(present.match_line(preview.injection))], making or [Item(present.count_line(preview))])
 
     def _cells(self, key: str) -> dict[str, Content]:
@@ -263,6 +275,10 @@ class ContextScreen(KnobActions):
         self._show()
         self._reach_difference()
 
+    def action_agent_files(self) -> None:
+        self._shows_files = not self._shows_files
+        self._show(top=True)
+
     def action_pick_loop(self) -> None:
         loops = running_loops(self.view)
         self._loop = (self._loop + 1) % len(loops)
@@ -275,6 +291,8 @@ class ContextScreen(KnobActions):
     def why_not(self, action: str) -> str | None:
         if action == "compare" and (self._preview is None or not self._preview.differs):
             return "Change a value first; c then hides the differences"
+        if action == "agent_files" and self._preview is None:
+            return "Type a task first; v then shows what agents load by themselves"
         if action == "put_back" and self.knobs.field is None:
             return "Press n, f, b or m to change a value; R restores all"
         if action == "put_all_back" and not (self.knobs.turned or self.knobs.fault):
@@ -294,6 +312,8 @@ class ContextScreen(KnobActions):
     def label_for(self, action: str) -> str | None:
         if action == "compare" and self._plain:
             return "difference"
+        if action == "agent_files" and self._shows_files:
+            return "injected text"
         if action == "open" and self._choices:
             return "use this task" if self.table.has_focus else "tasks"
         if action == "open" and not self.table.has_focus:

@@ -397,3 +397,24 @@ async def test_running_loops_and_recent_tasks_are_offered_without_a_task(sample:
         await user.press("slash", "ctrl+u", "enter")
         await user.settled()
         await user.sees("Running loops and recent tasks")
+
+
+async def test_one_key_shows_what_agents_load_by_themselves(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home) as user:
+        place = await at_task(user)
+        assert place._preview is not None
+        patterns = user.app.view.snapshot.patterns
+        chosen = next(key for key in place._preview.chosen if len(patterns[key].description.split()) > 3)
+        text = patterns[chosen].description
+        (sample / "CLAUDE.md").write_text(f"# Rules\n\n- {text}\nBe [@click=app.quit]brief[/].\n")
+        place.preview(f"{TASK} now")
+        await user.settled()
+        await user.press("v")
+        assert "# Rules" in shown(user)
+        assert "Be [@click=app.quit]brief[/]." in shown(user)
+        assert "Claude Code, about" in shown(user)
+        assert f"also injected: {chosen}" in shown(user)
+        place.table.go_to(chosen)
+        assert "in CLAUDE.md:3" in place._cells(chosen)["why"].plain
+        await user.press("v")
+        assert "# Rules" not in shown(user)
