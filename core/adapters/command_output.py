@@ -8,7 +8,7 @@ from typing import Final
 from core.records.debug_sessions import Results
 
 MAX_ERROR: Final = 300  # maximum length of an error
-_TAIL: Final = 20_000  # characters at the end of an output that are searched
+_TAIL: Final = 8_000  # characters at the end of an output that are searched
 _MAX_LINE: Final = 2_000
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]{0,20}m")
 _COUNT: Final = re.compile(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 _MAX_TEXT: Final = 20_000
@@ -23,11 +24,13 @@ _READ_ONLY: Final = re.compile(
 _EVERYTHING: Final = frozenset((".", "./..."))  # arguments that select everything, as if there were no argument
 
 
+@lru_cache(1024)  # agents repeat their commands
 def is_test_run(text: str) -> bool:
     """Return whether a shell command runs tests and its exit code is theirs."""
     return any(_TESTS.fullmatch(word) for word in parse_check(text[:_MAX_TEXT])[0])
 
 
+@lru_cache(1024)
 def parse_check(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the check in a shell command and its arguments; empty if it is in a pipe."""
     for part in text.split("&&"):
@@ -51,6 +54,7 @@ def parse_check(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return (), ()
 
 
+@lru_cache(1024)
 def is_read_only(text: str) -> bool:
     """Whether all programs in a shell command are known to change nothing."""
     parts = re.split(r"&&|\|\||[;|\n]", text[:_MAX_TEXT])
