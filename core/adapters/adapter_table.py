@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 ENTRY_POINTS: Final = "ralphdeck.adapters"
 _OWN: Final[tuple[str, ...]] = (
     "codex:CodexAdapter",
+    "guardrails:GuardrailsAdapter",
     "snarktank:SnarktankAdapter",
 )  # `module:class` below `core.adapters`, in the order of the lists
 

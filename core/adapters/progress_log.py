@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
 from msgspec import Struct
 
 from core.adapters.delivery import foreign_lines
-from core.adapters.values import MAX_LABEL, MAX_TEXT, cut, local_time
+from core.adapters.lessons import lesson_id
+from core.adapters.values import MAX_LABEL, MAX_TEXT, cut, lesson_kind, local_time
+from core.records.lessons import Lesson
 
 MAX_NOTES: Final = 2000  # bullets of a log
 MAX_ENTRIES: Final = 1000
@@ -70,6 +73,30 @@ def read_progress(text: str, stories: frozenset[str] = frozenset()) -> ProgressL
     return reader.log
 
 
+def progress_lessons(runner: str, log: ProgressLog, file: str, loop_id: str) -> Iterator[Lesson]:
+    """Yield the lessons of a progress log: the patterns, which the agent reads first, then those of the entries."""
+    for note in log.patterns:
+        yield _lesson(runner, note, file, loop_id, None)
+    for entry in log.entries:
+        for note in entry.learnings:
+            yield _lesson(runner, note, file, loop_id, entry)
+
+
+def _lesson(runner: str, note: Note, file: str, loop_id: str, entry: Entry | None) -> Lesson:
+    return Lesson(
+        id=lesson_id(runner, note.text),
+        runner=runner,
+        text=note.text,
+        kind=lesson_kind(note.text),
+        file=file,
+        line=note.line,
+        title=(entry.story or entry.title) if entry else "Codebase Patterns",
+        at=entry.at if entry else None,
+        loop_id=loop_id,
+        loaded=entry is None,
+    )
+
+
 class _Reader:
     def __init__(self, stories: frozenset[str]) -> None:
         self.log = ProgressLog()
@@ -90,7 +117,7 @@ class _Reader:
         elif learnings := _LEARNINGS.fullmatch(stripped):
             self._start_learnings(number, -1, learnings[1])
         elif not self._entry and not self.log.started_at and (started := _STARTED.search(line)):
-            self.log.started_at = _date(started[1])
+            self.log.started_at = parse_date(started[1])
         elif self._entry and (thread := _THREAD.search(line)):
             self._entry.thread = thread[1]
         elif _LABEL.fullmatch(stripped):
@@ -137,12 +164,13 @@ class _Reader:
         self._append(number, text)
 
     def _append(self, number: int, text: str) -> None:
-        if self._notes is not None and self._count < MAX_NOTES and text.strip("*_` "):
+        is_placeholder = text.startswith("(") and text.endswith(")")
+        if self._notes is not None and self._count < MAX_NOTES and text.strip("*_` ") and not is_placeholder:
             self._count += 1
             self._notes.append(Note(number, cut(text)))
 
 
-def _date(text: str) -> datetime | None:
+def parse_date(text: str) -> datetime | None:
     """Parse what the command `date` prints in English, or an ISO time."""
     if (time := local_time(text.strip())) is not None:
         return time

@@ -12,10 +12,8 @@ from msgspec.structs import replace
 
 from core.adapters.contract import Delivery, Places
 from core.adapters.delivery import context_entries, file_diff, put_block
-from core.adapters.lessons import lesson_id
-from core.adapters.progress_log import Entry, Note, ProgressLog, read_progress
-from core.adapters.values import MAX_LABEL, cut, head_of, lesson_kind, local_time, newest
-from core.records.lessons import Lesson
+from core.adapters.progress_log import ProgressLog, progress_lessons, read_progress
+from core.adapters.values import MAX_LABEL, cut, head_of, local_time, newest
 from core.records.loops import (
     Iteration,
     Liveness,
@@ -33,6 +31,7 @@ from core.storage.json_reader import decode_json
 if TYPE_CHECKING:
     from core.adapters.contract import Folders, Moment
     from core.adapters.runner_files import RunnerFiles
+    from core.records.lessons import Lesson
 
 SCRIPT: Final = "ralph.sh"
 PATTERNS_HEADING: Final = "## Codebase Patterns"
@@ -135,15 +134,6 @@ class SnarktankAdapter:
         return pattern_delivery(plan.progress_path, context, files) if plan else None
 
 
-def progress_lessons(runner: str, log: ProgressLog, file: str, loop_id: str) -> Iterator[Lesson]:
-    """Yield the lessons of a progress log: the patterns, which the agent reads first, then those of the entries."""
-    for note in log.patterns:
-        yield _lesson(runner, note, file, loop_id, None)
-    for entry in log.entries:
-        for note in entry.learnings:
-            yield _lesson(runner, note, file, loop_id, entry)
-
-
 def pattern_delivery(path: Path, context: str, files: RunnerFiles) -> Delivery | None:
     """Return the change that puts a context at the end of the patterns of a progress log; None if it is there."""
     before = files.text(path) if files.exists(path) else None
@@ -163,21 +153,6 @@ def pattern_delivery(path: Path, context: str, files: RunnerFiles) -> Delivery |
     diff = file_diff(files.shown(path), before, "\n".join(put_block(lines, end, bullets)) + "\n")
     explanation = "Each iteration reads the Codebase Patterns first. Apply this change."
     return Delivery(explanation=explanation, diff=diff) if diff else None
-
-
-def _lesson(runner: str, note: Note, file: str, loop_id: str, entry: Entry | None) -> Lesson:
-    return Lesson(
-        id=lesson_id(runner, note.text),
-        runner=runner,
-        text=note.text,
-        kind=lesson_kind(note.text),
-        file=file,
-        line=note.line,
-        title=(entry.story or entry.title) if entry else "Codebase Patterns",
-        at=entry.at if entry else None,
-        loop_id=loop_id,
-        loaded=entry is None,
-    )
 
 
 def _with_outcome(lesson: Lesson, plan: _Plan) -> Lesson:

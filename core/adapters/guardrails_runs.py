@@ -1,0 +1,206 @@
+"""Runs in the logs of the guardrails family (docs/adapter-files.md#guardrails)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Final
+
+from msgspec import Struct
+
+from core.adapters.progress_log import parse_date
+from core.adapters.values import MAX_LABEL, cut, local_time
+
+MAX_ITERATIONS: Final = 1000  # of one run
+MAX_RUNS: Final = 200
+_TIME: Final = r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)"
+_RUN_FILE: Final = re.compile(r"run-(\d{8}-\d{6}-(\d{1,10}))-iter-(\d{1,6})\.(log|md)")
+_SUMMARY: Final = re.compile(
+    rf"- {_TIME} \| run=(\d{{8}}-\d{{6}}-\d{{1,10}}) \| iter=(\d{{1,6}}) \| mode=(\w*)(?: \| story=([^ |]{{0,80}}))?"
+    r"(?: \| duration=(\d{1,7})s)?(?: \| status=(\w+))?.*"
+)
+_START: Final = re.compile(rf"\[{_TIME}\] ITERATION (\d{{1,6}}) start \(mode=\w*(?: story=([^ )]{{1,80}}))?\)")
+_STAMP: Final = re.compile(rf"### {_TIME}")
+_SESSION: Final = re.compile(r"\*\*Session (\d{1,6}) (started|ended)\*\*(?: \((.*)\)| - (.*))?")
+_LOOP_END: Final = re.compile(r"\*\*Loop ended\*\* - (.*)")
+_CURSOR_START: Final = re.compile(r"Ralph Session Started: (.{8,60})")
+_TOOL: Final = re.compile(r"\[\d\d:\d\d:\d\d\] \S{1,8} (READ|WRITE|EDIT|SHELL|BASH|SEARCH|TOOL) (.*)")
+_TOKENS: Final = re.compile(r"\[\d\d:\d\d:\d\d\] \S{1,8} TOKENS: (\d{1,9}) /")
+_FAILED: Final = re.compile(r"→ (?:exit [1-9]\d{0,4}|failed)\b")
+_NEAR: Final = timedelta(seconds=90)  # between the start of a session in progress.md and in activity.log
+
+
+class Round(Struct):
+    """One iteration of a run; `end` is the runner's word for its end, "" while it is open."""
+
+    number: int
+    story: str = ""
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    end: str = ""
+    tools: int | None = None  # None if its activity is unknown
+    writes: int = 0  # tools that can change files
+    tokens: int = 0  # estimate of the runner
+    failures: list[str] = []
+
+    @property
+    def is_noop(self) -> bool:
+        """Whether the agent stopped by itself without using a tool."""
+        return self.tools == 0 and "finished naturally" in self.end
+
+
+class Run(Struct):
+    """One run; `end` is the runner's word for the end of all, "" if it wrote none."""
+
+    id: str
+    started_at: datetime | None = None
+    pid: int | None = None
+    agent: str = ""
+    model: str = ""
+    rounds: dict[int, Round] = {}
+    end: str = ""
+    ended_at: datetime | None = None
+
+    @property
+    def last(self) -> Round | None:
+        return self.rounds[max(self.rounds)] if self.rounds else None
+
+
+def read_tagged_runs(activity: str, names: list[str]) -> list[Run]:
+    """Return the runs of iannuttall/ralph, oldest first, by its activity log and the names in `.ralph/runs`."""
+    runs: dict[str, Run] = {}
+    for name in names:
+        if found := _RUN_FILE.fullmatch(name):
+            _round(runs, found[1], int(found[3]))
+    for line in activity.split("\n"):
+        if summary := _SUMMARY.fullmatch(line.rstrip()):
+            part = _round(runs, summary[2], int(summary[3]))
+            part.ended_at, part.story, part.end = local_time(summary[1]), (summary[5] or "").strip(), summary[7] or ""
+            if part.ended_at and summary[6]:
+                part.started_at = part.ended_at - timedelta(seconds=int(summary[6]))
+    ordered = sorted(runs.values(), key=lambda run: run.id)[-MAX_RUNS:]
+    for line in activity.split("\n"):
+        if start := _START.match(line):
+            _start_round(ordered, local_time(start[1]), int(start[2]), start[3] or "")
+    return ordered
+
+
+def _start_round(runs: list[Run], at: datetime | None, number: int, story: str) -> None:
+    """Note the start of an iteration, which belongs to the newest run that began before it."""
+    if at is None:
+        return
+    run = next((run for run in reversed(runs) if run.started_at and run.started_at <= at), None)
+    if run is not None and len(run.rounds) < MAX_ITERATIONS:
+        part = run.rounds.setdefault(number, Round(number))
+        part.started_at, part.story = at, part.story or story
+
+
+def _round(runs: dict[str, Run], run_id: str, number: int) -> Round:
+    if run_id not in runs:
+        date, time, pid = run_id.split("-")
+        text = f"{date[:4]}-{date[4:6]}-{date[6:]} {time[:2]}:{time[2:4]}:{time[4:]}"
+        runs[run_id] = Run(run_id, local_time(text), int(pid))
+    rounds = runs[run_id].rounds
+    return rounds.setdefault(number, Round(number)) if len(rounds) < MAX_ITERATIONS else Round(number)
+
+
+def read_session_runs(progress: str, activity: str) -> list[Run]:
+    """Return the runs of agrimsingh/ralph-wiggum-cursor, oldest first; each begins with session 1."""
+    runs: list[Run] = []
+    at: datetime | None = None
+    for line in progress.split("\n"):
+        line = line.strip()
+        if stamp := _STAMP.fullmatch(line):
+            at = local_time(stamp[1])
+        elif session := _SESSION.fullmatch(line):
+            _add_session(runs, session, at)
+        elif runs and (end := _LOOP_END.fullmatch(line)):
+            runs[-1].end, runs[-1].ended_at = cut(end[1], MAX_LABEL), at
+    _add_activity(runs, activity)
+    return runs[-MAX_RUNS:]
+
+
+def _add_session(runs: list[Run], session: re.Match[str], at: datetime | None) -> None:
+    number = int(session[1])
+    if session[2] == "started":
+        if at is not None and (not runs or number == 1 or runs[-1].end):
+            agent, model = _agent(session[3] or "")
+            runs.append(Run(f"{at:%Y%m%d-%H%M%S}", at, agent=agent, model=model))
+        if runs and len(runs[-1].rounds) < MAX_ITERATIONS:
+            runs[-1].rounds[number] = Round(number, started_at=at)
+    elif runs and number in runs[-1].rounds:
+        part = runs[-1].rounds[number]
+        part.end, part.ended_at = cut(session[4], MAX_LABEL), at
+
+
+def _agent(text: str) -> tuple[str, str]:
+    values = dict(part.strip().split(": ", 1) for part in text.split(",") if ": " in part)
+    agent = values.get("cli", "cursor-agent").removesuffix("-agent")
+    return cut(agent, MAX_LABEL), cut(values.get("model", ""), MAX_LABEL)
+
+
+def _add_activity(runs: list[Run], activity: str) -> None:
+    """Add the tools of each session, which the activity log has below the time of its start."""
+    rounds = sorted(
+        (part.started_at, number, part)
+        for number, part in enumerate(part for run in runs for part in run.rounds.values())
+        if part.started_at is not None
+    )
+    current: Round | None = None
+    for line in activity.split("\n"):
+        if start := _CURSOR_START.search(line):
+            at = parse_date(start[1])
+            current = next((one for when, _, one in rounds if at and abs(at - when) <= _NEAR), None)
+            if current is not None:
+                current.tools = 0
+        elif current is not None and (tool := _TOOL.match(line)):
+            current.tools = (current.tools or 0) + 1
+            current.writes += tool[1] in ("WRITE", "EDIT", "SHELL", "BASH", "TOOL")
+            if _FAILED.search(tool[2]) and len(current.failures) < 50:
+                current.failures.append(cut(f"{tool[1]} {tool[2]}", MAX_LABEL))
+        elif current is not None and (tokens := _TOKENS.match(line)):
+            current.tokens = max(current.tokens, int(tokens[1]))
+
+
+class Sign(Struct, gc=False):
+    """A rule in guardrails.md."""
+
+    line: int
+    name: str
+    trigger: str = ""
+    instruction: str = ""
+    reason: str = ""
+
+
+_FIELDS: Final = {"trigger": "trigger", "instruction": "instruction", "added after": "reason"}
+_FIELD: Final = re.compile(r"[-*+]\s+\*\*([A-Za-z ]{1,20}):?\*\*:?\s*(.*)")
+
+
+def read_signs(lines: Iterator[tuple[int, str]]) -> Iterator[Sign]:
+    """Yield the signs that a run added, without the core signs that the runner itself writes."""
+    sign: Sign | None = None
+    field, is_core = "", False
+    for number, line in lines:
+        text = line.strip()
+        if text.startswith("## ") or text == "---":
+            if sign is not None and not is_core:
+                yield from _learned(sign)
+            sign, is_core = None, text.casefold().startswith("## core")
+        elif text.casefold().startswith("### sign:"):
+            if sign is not None and not is_core:
+                yield from _learned(sign)
+            sign, field = Sign(number, cut(text[9:], MAX_LABEL)), ""
+        elif sign is not None and (found := _FIELD.fullmatch(text)):
+            field = _FIELDS.get(found[1].strip().casefold(), "")
+            if field:
+                setattr(sign, field, cut(found[2]))
+        elif sign is not None and field and text and line[:1] in (" ", "\t"):
+            setattr(sign, field, cut(f"{getattr(sign, field)} {text}"))
+    if sign is not None and not is_core:
+        yield from _learned(sign)
+
+
+def _learned(sign: Sign) -> Iterator[Sign]:
+    if "core principle" not in sign.reason.casefold() and (sign.instruction or sign.name):
+        yield sign
