@@ -51,7 +51,7 @@ class Folders(Struct, frozen=True, kw_only=True):
     def contain(self, folder: str) -> bool:
         """Return whether a session with this working folder belongs to the project."""
         path = Path(folder)
-        return path.is_absolute() and any(path.is_relative_to(root) for root in self.roots)
+        return path.is_absolute() and ".." not in path.parts and any(path.is_relative_to(root) for root in self.roots)
 
 
 class Places(Struct, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """Joins agents' sessions to the runners' loops that started them (docs/adapters.md#joined-sessions).
 
 A session belongs to the loop that names it, else to the only loop that ran in its folder when it began. Nothing is
-joined if several loops ran then.
+joined if several loops ran then. A loop whose file is the plan of another runner's loop is joined to that one.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ def join_loops(loops: Iterable[Loop], project: Path) -> Joined:
     """Join the loops of all adapters; the order of the loops does not matter, and the result is sorted by ID."""
     ordered = sorted(loops, key=lambda loop: loop.id)
     parts = _Parts(ordered)
+    parts.join_plans()
     parts.join_named_sessions()
     findings = parts.join_by_time(str(project))
     parts.join_children()
@@ -66,6 +67,16 @@ class _Parts:
         self._owners: dict[str, str] = {}  # ID of the loop that another one is joined to
         self._sessions = [loop for loop in loops if is_session(loop)]
         self._runners = [loop for loop in loops if loop.runner and not is_session(loop)]
+
+    def join_plans(self) -> None:
+        """Join each loop that is only a plan's file to the newest loop of another runner that works on that plan."""
+        plans = {loop.files[0]: loop for loop in self._runners if loop.files}
+        for loop in sorted(self._runners, key=_start_order, reverse=True):
+            for file in loop.files[1:]:
+                plan = plans.get(file)
+                if plan is not None and plan.runner != loop.runner and plan.id not in self._owners:
+                    self._owners[plan.id] = loop.id
+        self._runners = [loop for loop in self._runners if loop.id not in self._owners]
 
     def join_named_sessions(self) -> None:
         """Join the sessions that a loop names."""
@@ -87,7 +98,10 @@ class _Parts:
         sessions: dict[str, list[Loop]] = defaultdict(list)
         for session in self._sessions:
             is_free = session.id not in self._owners and INTERACTIVE not in session.tags and not session.parent
-            if is_free and session.started_at is not None and (folder := session.cwd or project) in by_folder:
+            if not is_free or session.started_at is None:
+                continue
+            folder = session.cwd or project
+            if folder in by_folder or (folder := _folder_of_worktree(folder)) in by_folder:
                 sessions[folder].append(session)
         unclear: dict[tuple[str, str], int] = defaultdict(int)
         for folder, found in sessions.items():
@@ -312,6 +326,13 @@ def _last_sign(loop: Loop) -> datetime:
         return min(loop.ended_at, _FAR)
     signs = (loop.ended_at, loop.last_activity, loop.updated_at, loop.modified_at)
     return min(newest(*signs) or loop.started_at or _LONG_AGO, _FAR)
+
+
+def _folder_of_worktree(folder: str) -> str:
+    """Return the folder of a runner whose working trees are in a folder `worktrees` in it; "" if it has none."""
+    parts = folder.split("/")
+    place = next((n for n, part in enumerate(parts) if part in ("worktrees", ".worktrees")), 0)
+    return "/".join(parts[: place - 1 if parts[place - 1].startswith(".") else place])
 
 
 def _start_order(loop: Loop) -> tuple[datetime, str]:

@@ -152,17 +152,21 @@ class RunnerFiles:
 
         return self.read(path, decoded, limit)
 
-    def first_line(self, path: Path) -> bytes:
-        """Return the first line of a file; b"" if it is not complete, or longer than `MAX_FIRST_LINE` bytes."""
+    def head(self, path: Path, size: int) -> bytes:
+        """Return the first bytes of a file, however large it is; b"" if it cannot be read."""
         opened = open_file(path, self._root(path))
         if not isinstance(opened, int):
             return b""
         try:
-            line, newline, _ = os.pread(opened, MAX_FIRST_LINE, 0).partition(b"\n")
+            return os.pread(opened, size, 0)
         except OSError:
             return b""
         finally:
             os.close(opened)
+
+    def first_line(self, path: Path) -> bytes:
+        """Return the first line of a file; b"" if it is not complete, or longer than `MAX_FIRST_LINE` bytes."""
+        line, newline, _ = self.head(path, MAX_FIRST_LINE).partition(b"\n")
         return line if newline else b""
 
     def rows(self, path: Path, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:

@@ -247,6 +247,31 @@ def test_the_last_write_outweighs_an_end_that_is_only_a_date() -> None:
     assert set(join(one, session("a", 1, 20))) == {"runner:one"}
 
 
+def test_a_loop_that_is_only_the_plan_of_another_loop_is_joined_to_the_newest_one() -> None:
+    plan = runner("plan", 0, 60, runner="plans", files=("prd.json",), progress=Progress(stories=2, stories_done=1))
+    old = runner("old", -60, -50, files=("old.json", "prd.json"))
+    new = runner("new", 0, 50, files=("new.json", "prd.json"))
+    found = join(plan, old, new, session("a", 1, 2))
+    assert set(found) == {"runner:old", "runner:new"}
+    assert found["runner:new"].progress.stories_open == 1
+    assert found["runner:new"].session_ids == ("a",)
+
+
+@pytest.mark.parametrize(
+    ("cwd", "is_joined"),
+    [
+        ("/project/.some-runner/worktrees/one", True),
+        ("/project/worktrees/one/src", True),
+        ("/project/.worktrees/one", True),
+        ("/project/src", False),
+        ("/elsewhere/worktrees/one", False),
+        ("worktrees", False),
+    ],
+)
+def test_sessions_in_working_trees_below_the_folder_of_a_loop_are_joined(cwd: str, is_joined: bool) -> None:
+    assert (len(join(runner("one", 0, 10), session("a", 1, 2, cwd=cwd))) == 1) is is_joined
+
+
 def test_loops_of_the_project_and_sessions_without_a_runner_stay_the_same_objects() -> None:
     own, alone = Loop(id="own", status=LoopStatus.COMPLETED), session("a", 1, 2)
     assert join(own, alone) == {"own": own, "claude:a": alone}
