@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 QUIET_AFTER: Final = timedelta(minutes=10)  # without a new line, a session that reports that it runs is stale
 LOST_AFTER: Final = timedelta(days=1)  # without a new line, nothing is known about a turn without an end
 _CLOCK_TOLERANCE: Final = timedelta(seconds=60)
+_DATABASES: Final = ("goals_1.sqlite", "goals_1.sqlite-wal", "memories_1.sqlite", "memories_1.sqlite-wal")
 _FOLDERS_KEY: Final = "working folders"
 _GOALS: Final = {
     "active": LoopStatus.RUNNING,
@@ -85,7 +86,7 @@ class CodexAdapter:
         home = _home(folders)
         if home is None:
             return Places()
-        names = ("sessions", "archived_sessions", "memories", "sqlite", "goals_1.sqlite", "goals_1.sqlite-wal")
+        names = ("sessions", "archived_sessions", "memories", "sqlite", *_DATABASES)
         return Places(polled=tuple(home / name for name in names))
 
     def loops(self, files: RunnerFiles, moment: Moment) -> Iterable[Loop]:
@@ -119,7 +120,10 @@ class CodexAdapter:
         )
 
     def lessons(self, files: RunnerFiles) -> Iterable[Lesson]:
-        return ()
+        from core.adapters.codex_memories import read_memories  # not needed for lists of loops
+
+        home = _home(files.folders)
+        return read_memories(files, home) if home is not None else ()
 
     def deliver(self, loop: Loop, context: str, files: RunnerFiles) -> Delivery | None:
         return None

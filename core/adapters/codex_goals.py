@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from core.adapters.codex_payloads import MAX_LABEL, MAX_TASK, normalize_status
 from core.adapters.codex_records import Goal
+from core.adapters.tables import read_table
 
 if TYPE_CHECKING:
     from core.adapters.runner_files import RunnerFiles
@@ -39,11 +40,8 @@ def read_goals(files: RunnerFiles, home: Path) -> dict[str, Goal] | None:
 
 
 def _read(files: RunnerFiles, path: Path) -> dict[str, Goal] | None:
-    known = {str(row[0]) for row in files.rows(path, f"SELECT name FROM pragma_table_info('{_TABLE}')")}
-    if not known >= _REQUIRED:
-        return None
-    wanted = ", ".join(name if name in known else "NULL" for name in _COLUMNS)
-    return {str(row[0])[:MAX_LABEL]: _goal(row) for row in files.rows(path, f"SELECT {wanted} FROM {_TABLE}")}
+    rows = read_table(files, path, _TABLE, _COLUMNS, _REQUIRED)
+    return {str(row[0])[:MAX_LABEL]: _goal(row) for row in rows} if rows is not None else None
 
 
 def _goal(row: tuple[Any, ...]) -> Goal:

@@ -1,0 +1,272 @@
+"""Memories that Codex keeps about sessions (docs/adapter-files.md#codex-memories)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.adapters.lessons import lesson_id
+from core.adapters.tables import read_table
+from core.adapters.values import MAX_LABEL, MAX_TEXT, cut
+from core.records.lessons import Lesson, LessonKind
+from core.records.loops import Outcome
+from core.records.times import parse_time
+
+if TYPE_CHECKING:
+    from core.adapters.runner_files import RunnerFiles
+
+MAX_BYTES: Final = 4 << 20  # of one file
+MAX_SUMMARIES: Final = 2_000
+_THREAD: Final = re.compile(r"Thread `?([0-9A-Za-z-]{8,64})`?")
+_HEADING: Final = re.compile(r"(#{1,6})\s+(.{1,300})")
+_BULLET: Final = re.compile(r"\s{0,20}[-*+•]\s+(.*)")
+_FIELD: Final = re.compile(
+    r"\s{0,20}(thread_id|cwd|updated_at|task_outcome|[Oo]utcome|task|task_group|description|keywords|scope|applies_to"
+    r"|rollout_\w{1,20}|git_\w{1,20})\s{0,4}:\s*(.*)"
+)
+_LABEL: Final = re.compile(r"([^:：]{3,80})[:：]\s*$")
+_RULE: Final = re.compile(r"-{3,}\s*$")
+_FOLDER: Final = re.compile(r"\bcwd=([^,;)]{1,500})")
+_THREAD_ID: Final = re.compile(r"\bthread_id=([0-9A-Za-z-]{8,64})")
+_UPDATED: Final = re.compile(r"\bupdated_at=([0-9T:.+Z-]{10,40})")
+_TASK: Final = re.compile(r"Task (\d{1,4})\s*:?\s*(.*)")
+_TASK_REFERENCE: Final = re.compile(r"\s*\[Task (\d{1,4})\]")
+_OUTCOME: Final = re.compile(r"\b(success|partial|fail(?:ed|ure)?|uncertain)\b", re.IGNORECASE)
+_OUTCOMES: Final = {"success": Outcome.SUCCESS, "partial": Outcome.PARTIAL, "fail": Outcome.FAILURE}
+_SKIPPED: Final = re.compile(
+    r"references?|key steps|keywords|rollout_summary_files|related\b.*|rollout context|task_group", re.IGNORECASE
+)
+_FACTS: Final = re.compile(r"user preferences?|preference signals?|user profile", re.IGNORECASE)
+_FAILURES: Final = re.compile(r"failures?\b.*", re.IGNORECASE)
+_SYMPTOM: Final = re.compile(
+    r"symptom:\s*(.{1,1000}?)\s*cause:\s*(.{1,1000}?)\s*fix:\s*(.+)", re.IGNORECASE | re.DOTALL
+)
+_NAMES_ERROR: Final = re.compile(
+    r"\b\w{0,80}(?:Error|Exception)\b|\b[a-z_]{1,80}\.[A-Z][a-z]|\berror:|\bexit(?:s|ed)? (?:with )?(?:code )?[1-9]"
+)
+_PROHIBITION: Final = re.compile(r"(?:never|avoid|do not|don['’]t)\b", re.IGNORECASE)
+
+
+class Source(Struct):
+    """A session that memories come from, and one of its tasks."""
+
+    thread: str = ""
+    cwd: str = ""
+    at: datetime | None = None
+    outcome: Outcome = Outcome.UNKNOWN
+    task: str = ""
+
+
+class Line(Struct, frozen=True):
+    """A heading (`level` > 0, or 7 for a label), a field, or a bullet of a Markdown text."""
+
+    number: int
+    text: str
+    level: int = 0
+    name: str = ""  # of a field
+
+
+def read_memories(files: RunnerFiles, home: Path) -> Iterator[Lesson]:
+    """Yield what Codex remembers about sessions in the project."""
+    folder = home / "memories"
+    uses = _read_uses(files, home)
+    raw, handbook = folder / "raw_memories.md", folder / "MEMORY.md"
+    threads: set[str] = set()
+    for source, line, section in _read_tasks(files.text(raw, MAX_BYTES)):
+        threads.add(source.thread)
+        if files.folders.contain(source.cwd):
+            yield from _lessons(files, raw, source, line, section, uses)
+    known: dict[str, Source] = {}
+    for path in files.names(folder / "rollout_summaries", "*.md")[-MAX_SUMMARIES:]:
+        for source, line, section in _read_tasks(files.text(path, MAX_BYTES)):
+            known[path.name] = source
+            if source.thread not in threads and files.folders.contain(source.cwd):
+                yield from _lessons(files, path, source, line, section, uses)
+    for source, line, section in _read_handbook(files, files.text(handbook, MAX_BYTES), known):
+        yield from _lessons(files, handbook, source, line, section, uses)
+
+
+def _read_uses(files: RunnerFiles, home: Path) -> dict[str, int]:
+    """Return how often the memories of each session were cited."""
+    for path in (path for folder in (home, home / "sqlite") for path in files.names(folder, "*.sqlite")):
+        if path.name.startswith(("memories_", "state_")):
+            rows = read_table(files, path, "stage1_outputs", ("thread_id", "usage_count"), {"thread_id", "usage_count"})
+            found = {str(row[0]): row[1] for row in rows or () if type(row[1]) is int and row[1] >= 0}
+            if found:
+                return found
+    return {}
+
+
+def _lines(text: str) -> Iterator[Line]:
+    """Yield the headings, fields and bullets of a text; a bullet has the indented lines below it."""
+    bullet: tuple[int, list[str]] | None = None
+    for number, line in enumerate(text.split("\n"), start=1):
+        found = _BULLET.match(line)
+        if bullet is not None and found is None and line[:2].isspace() and line.strip():
+            bullet[1].append(line.strip())
+            continue
+        if bullet is not None:
+            yield Line(bullet[0], cut(" ".join(bullet[1])))
+            bullet = None
+        if _RULE.match(line):
+            yield Line(number, "", name="---")
+        elif found is not None:
+            bullet = number, [found[1]]
+        elif heading := _HEADING.match(line):
+            yield Line(number, heading[2].strip(), len(heading[1]))
+        elif field := _FIELD.match(line):
+            yield Line(number, field[2].strip(), name=field[1].lower())
+        elif label := _LABEL.match(line):
+            yield Line(number, label[1].strip(), 7)
+    if bullet is not None:
+        yield Line(bullet[0], cut(" ".join(bullet[1])))
+
+
+def _read_tasks(text: str) -> Iterator[tuple[Source, Line, str]]:
+    """Yield the bullets of raw memories or of the summary of a session, with their session and section."""
+    session, source, section = Source(), Source(), ""
+    is_task = False
+    for line in _lines(text):
+        if thread := _THREAD.fullmatch(line.text) if line.level else None:
+            session = source = Source(thread=thread[1])
+            section, is_task = "", False
+        elif line.level:
+            section = line.text
+            if task := _TASK.match(line.text):
+                source, is_task = replace(session, task=cut(task[2], MAX_LABEL)), True
+        elif line.name:
+            source = _add_field(source, line, is_task=is_task)
+            session = session if is_task else source
+        elif line.text:
+            yield source, line, section
+
+
+def _add_field(source: Source, line: Line, *, is_task: bool) -> Source:
+    """Return a source with the value of a field, such as `cwd: /home/ana/shop`."""
+    match line.name:
+        case "thread_id":
+            return replace(source, thread=line.text.strip("`")[:64])
+        case "cwd":
+            return replace(source, cwd=line.text[:MAX_TEXT])
+        case "updated_at":
+            return replace(source, at=parse_time(line.text))
+        case "task_outcome" | "outcome":
+            return replace(source, outcome=parse_outcome(line.text))
+        case "task" | "description" if not is_task:
+            return replace(source, task=cut(line.text, MAX_LABEL))
+        case _:
+            return source
+
+
+def _read_handbook(files: RunnerFiles, text: str, known: Mapping[str, Source]) -> Iterator[tuple[Source, Line, str]]:
+    """Yield the bullets of the blocks of `MEMORY.md` that are about the project.
+
+    A block is a `# Task Group`; in older versions, front matter with `rollout_summary_files` and the text below it.
+    """
+    block: list[Line] = []
+    is_grouped = False
+    for line in _lines(text):
+        is_group = line.level == 1 and line.text.lower().startswith("task group")
+        if block and (is_group or (line.name == "rollout_summary_files" and not is_grouped)):
+            yield from _read_block(files, block, known)
+            block = []
+        is_grouped = is_grouped or is_group
+        block.append(line)
+    yield from _read_block(files, block, known)
+
+
+def _read_block(
+    files: RunnerFiles, block: list[Line], known: Mapping[str, Source]
+) -> Iterator[tuple[Source, Line, str]]:
+    folders: list[str] = []
+    tasks: dict[str, Source] = {}  # by number; "" for the whole block
+    number = section = ""
+    found: list[tuple[Line, str, str]] = []
+    for line in block:
+        folders += _FOLDER.findall(line.text) if line.name == "applies_to" else ()
+        if line.name in ("rollout_summary_files", "---"):
+            section = line.name
+        if line.name in ("description", "task_group") or line.level == 1:
+            tasks.setdefault("", Source(task=cut(line.text.removeprefix("Task Group:"), MAX_LABEL)))
+        if line.level:
+            section = line.text
+            if task := _TASK.match(line.text):
+                number = task[1]
+                tasks[number] = Source(task=cut(task[2], MAX_LABEL), outcome=parse_outcome(task[2]))
+            elif line.level <= 2:
+                number = ""
+        elif not line.name and line.text:
+            if section == "rollout_summary_files":
+                source = _read_reference(line.text, tasks.setdefault(number, Source()), known)
+                tasks[number] = source
+                folders.append(source.cwd)
+            found.append((line, number, section))
+    if not any(folder and files.folders.contain(folder.strip()) for folder in folders):
+        return
+    for line, number, section in found:
+        named = _TASK_REFERENCE.search(line.text)
+        only = next(iter(tasks.values())) if len(tasks) == 1 else Source()
+        yield tasks.get(named[1] if named else number) or tasks.get("", only), line, section
+
+
+def _read_reference(text: str, source: Source, known: Mapping[str, Source]) -> Source:
+    """Return the source with what a reference to the summary of a session says; the first one decides."""
+    name = text.partition("(")[0].strip().rpartition("/")[2]
+    summary = known.get(name, Source())
+    folder, thread, updated = (pattern.search(text) for pattern in (_FOLDER, _THREAD_ID, _UPDATED))
+    outcome = parse_outcome(text.partition("(")[2])
+    return Source(
+        thread=source.thread or (thread[1] if thread else summary.thread),
+        cwd=folder[1] if folder else summary.cwd,
+        at=source.at or (parse_time(updated[1]) if updated else summary.at),
+        outcome=source.outcome if source.outcome is not Outcome.UNKNOWN else outcome,
+        task=source.task or summary.task,
+    )
+
+
+def parse_outcome(text: str) -> Outcome:
+    """Return the last outcome that a text names."""
+    found = _OUTCOME.findall(text)
+    return _OUTCOMES.get(re.sub("(ed|ure)$", "", found[-1].lower()), Outcome.UNKNOWN) if found else Outcome.UNKNOWN
+
+
+def _lessons(
+    files: RunnerFiles, path: Path, source: Source, line: Line, section: str, uses: Mapping[str, int]
+) -> Iterator[Lesson]:
+    """Yield the lesson of a bullet, unless its section has none."""
+    text = _TASK_REFERENCE.sub("", line.text).strip()
+    if not text or _SKIPPED.fullmatch(section):
+        return
+    trigger = why = ""
+    kind = LessonKind.WARNING if _PROHIBITION.match(text) else LessonKind.APPROACH
+    if _FACTS.match(section):
+        kind = LessonKind.FACT
+    if _FAILURES.fullmatch(section):
+        kind = LessonKind.WARNING
+        if parts := _SYMPTOM.match(text):
+            trigger, why, text = parts.groups()
+        elif len(steps := [step.strip() for step in text.split("->")]) > 1:
+            trigger, why, text = steps[0], " -> ".join(steps[1:-1]), steps[-1]
+        if _NAMES_ERROR.search(trigger):
+            kind = LessonKind.FIX
+    yield Lesson(
+        id=lesson_id("codex", text),
+        runner="codex",
+        text=text,
+        kind=kind,
+        file=files.shown(path),
+        line=line.number,
+        title=source.task,
+        trigger=trigger,
+        why=why,
+        at=source.at,
+        loop_id=f"codex:{source.thread}" if source.thread else "",
+        outcome=source.outcome,
+        uses=uses.get(source.thread),
+    )
