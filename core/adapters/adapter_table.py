@@ -12,6 +12,7 @@ ENTRY_POINTS: Final = "ralphdeck.adapters"
 _OWN: Final[tuple[str, ...]] = (
     "codex:CodexAdapter",
     "guardrails:GuardrailsAdapter",
+    "open_ralph:OpenRalphAdapter",
     "ralph_tui:RalphTuiAdapter",
     "snarktank:SnarktankAdapter",
 )  # `module:class` below `core.adapters`, in the order of the lists
