@@ -16,6 +16,7 @@ from core.base.text import plural, visible_line
 from core.config.paths import ProjectPaths
 from core.curation.apply import FreeIds, pattern_path
 from core.curation.case import Draft
+from core.curation.decision_text import ABOUT
 from core.curation.merge import as_read, check_pair, merge_changes
 from core.curation.pattern_registry import Registry, Stored, check_storable
 from core.extraction.selection import link_alternatives
@@ -127,6 +128,7 @@ def extract(
     the texts of actions are masked, because pattern files are shared.
     """
     changes, source = Changes(), extraction.source_id
+    name = shorten_id(extraction.about or source)
     joined: list[str] = []
     hashes: dict[str, str] = {}
     found: dict[str, dict[str, str | None]] = {}
@@ -149,13 +151,14 @@ def extract(
         found[identifier] = _discovery(record, kind, source, batch.at)
     if not hashes and not joined:
         why = visible_line(extraction.why_nothing or "nothing new was found", 400)
-        raise Refused(f"nothing to extract from {shorten_id(source)}: {why}")
+        raise Refused(f"nothing to extract from {name}: {why}")
     parts = [plural(len(hashes), "pattern")] if hashes else []
     parts += [f"{plural(len(set(joined)), 'further use')} of known patterns"] if joined else []
-    summary = f"extracted {' and '.join(parts)} from {shorten_id(source)}"
+    summary = f"extracted {' and '.join(parts)} from {name}"
     after: dict[str, Any] = {"patterns": [*hashes], "joined": list(dict.fromkeys(joined)), "found": found}
     after |= {"hashes": hashes} if unattended else {}
     after |= {"proposed": True} if by_agent else {}
+    after |= {ABOUT: extraction.about} if extraction.about else {}
     return batch.draft(changes, Verb.EXTRACT, source, summary, after)
 
 

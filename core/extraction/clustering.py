@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 CLUSTER_ID: Final = "recurring-"  # prefix of cluster IDs
 MIN_LOOPS: Final = 2
 """Minimum number of loops, or tasks without a known loop, that recorded a learning for it to be recurring."""
-_MIN_WORDS: Final = 3  # shorter learnings, such as "tests failed", are similar by chance
+MIN_WORDS: Final = 3  # shorter learnings, such as "tests failed", are similar by chance
 _UNDATED: Final = datetime.max.replace(tzinfo=UTC)
 
 
@@ -88,7 +88,7 @@ def _cluster_steps(reflections: Iterable[Reflection], loop_of_task: Mapping[str,
         source = reflection.loop_id or loop_of_task.get(reflection.task_id, reflection.task_id)
         if source and not reflection.draft:
             statement = Statement.of(reflection.learning)
-            if statement.words.count(" ") + 1 >= _MIN_WORDS:
+            if statement.words.count(" ") + 1 >= MIN_WORDS:
                 same[statement].append(Member(source, reflection))
         yield
     counts = {}
@@ -96,7 +96,7 @@ def _cluster_steps(reflections: Iterable[Reflection], loop_of_task: Mapping[str,
         counts[statement] = len(members)
         yield
     clusters = []
-    for group in (yield from _group(counts)):
+    for group in (yield from group_statements_in_steps(counts)):
         members = sorted((member for statement in group for member in same[statement]), key=_age_order)
         if len({member.source for member in members}) >= MIN_LOOPS:
             clusters.append(_make_cluster(members, min(same[group[0]], key=_age_order).reflection))
@@ -104,7 +104,7 @@ def _cluster_steps(reflections: Iterable[Reflection], loop_of_task: Mapping[str,
     return tuple(sorted(clusters, key=lambda cluster: (-len(cluster.sources), -len(cluster.members), cluster.id)))
 
 
-def _group(counts: Mapping[Statement, int]) -> Steps[list[list[Statement]]]:
+def group_statements_in_steps(counts: Mapping[Statement, int]) -> Steps[list[list[Statement]]]:
     """Group similar statements; the first statement of each group is its central one."""
     from core.retrieval.similarity import TextPool
 

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from core.base.errors import Refused, UnknownRecord
-from core.base.steps import Steps, Work
+from core.base.steps import Steps, Work, run_all
 from core.base.text import visible_line
 from core.extraction.clustering import CLUSTER_ID, Cluster, cluster_snapshot, cluster_snapshot_in_steps
 from core.extraction.engine import extract, extract_recurring_lesson
+from core.extraction.lesson_patterns import extract_lesson
+from core.extraction.lessons import Comparison, compare_lessons_in_steps, judge_lessons
 from core.extraction.material import Materials
 from core.extraction.selection import KnownPatterns
+from core.records.extractions import ALL_TYPES
+from core.records.lessons import LESSON_ID
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
     from core.config.settings import ExtractionSettings
     from core.records.extractions import Extraction
+    from core.records.lessons import JoinedLesson
     from core.records.patterns import PatternType
     from core.records.snapshot import Snapshot
     from core.state.project_state import ProjectState
@@ -37,9 +43,11 @@ class Offers:
         self._running: tuple[tuple[object, ...], Work[tuple[Cluster, ...]]] | None = None
         self._prepared: tuple[Snapshot, Work[bool], bool] | None = None  # with whether it is finished
         self._unfit: tuple[Snapshot, dict[str, str]] | None = None
+        self._compared: tuple[Snapshot, tuple[Comparison, ...]] | None = None
+        self._comparing: tuple[Snapshot, Work[tuple[Comparison, ...]]] | None = None
 
     def extract(self, source_id: str, view: ProjectState, types: frozenset[PatternType], agent: str = "") -> Extraction:
-        """Extract patterns from a loop, task, debug session or recurring learning.
+        """Extract patterns from a loop, task, debug session, recurring learning or lesson.
 
         `source_id` may be a unique prefix of a loop ID. `agent` is the contributor; if "", the agent in the files is.
         Raises UnknownRecord for an unknown ID, and Refused if the loop or task has not ended, or the settings forbid
@@ -48,6 +56,8 @@ class Offers:
         if not self._settings.enabled:
             raise Refused("extraction is disabled in the settings (extraction.enabled)")
         snapshot = view.snapshot
+        if source_id.startswith(LESSON_ID):
+            return self.extract_lesson(find_lesson(source_id, self.find_lessons(view)), view, types)
         if source_id.startswith(CLUSTER_ID):
             cluster = next((cluster for cluster in self.find_recurring(snapshot) if cluster.id == source_id), None)
             if cluster is None:
@@ -108,6 +118,42 @@ class Offers:
         materials, known = self._of_snapshot(view)
         return extract_recurring_lesson(cluster, materials.descriptions, known, self._settings)
 
+    def find_lessons(self, view: ProjectState) -> tuple[JoinedLesson, ...]:
+        """Return the lessons of agents, joined and judged; 3,000 take about a second if not cached. Thread-safe."""
+        snapshot = view.snapshot
+        if (compared := self._find_compared(snapshot)) is None:
+            compared = run_all(compare_lessons_in_steps(snapshot.lessons, snapshot.patterns))
+            self._compared = snapshot, compared
+        return judge_lessons(compared, snapshot, view.board)
+
+    def find_lessons_in_steps(self, view: ProjectState) -> tuple[JoinedLesson, ...] | None:
+        """Work on `find_lessons` for `_STEP_SECONDS`; return None if it is not finished.
+
+        Like `find_recurring_in_steps`, it continues even if records change.
+        """
+        snapshot = view.snapshot
+        if (compared := self._find_compared(snapshot)) is None:
+            work = Work(compare_lessons_in_steps(snapshot.lessons, snapshot.patterns))
+            begun, work = self._comparing = self._comparing or (snapshot, work)
+            if (compared := work.run_for(_STEP_SECONDS)) is None:
+                return None
+            self._compared = begun, compared
+        self._comparing = None
+        return judge_lessons(compared, snapshot, view.board)
+
+    def _find_compared(self, snapshot: Snapshot) -> tuple[Comparison, ...] | None:
+        if self._compared is None:
+            return None
+        before, compared = self._compared
+        is_same = before.lessons is snapshot.lessons and before.patterns is snapshot.patterns
+        return compared if is_same else None
+
+    def extract_lesson(
+        self, joined: JoinedLesson, view: ProjectState, types: frozenset[PatternType] = ALL_TYPES
+    ) -> Extraction:
+        _, known = self._of_snapshot(view)
+        return extract_lesson(joined, known, self._settings, types)
+
     def prepare(self, view: ProjectState, seconds: float) -> bool:
         """Work on the indexes that `extract` uses; return False if more time makes `extract` faster.
 
@@ -139,6 +185,14 @@ class Offers:
             known = KnownPatterns.of(view.snapshot, view.similarity, view.board.results)
             self._indexed = view.snapshot, Materials(self._project, view.snapshot), known
         return self._indexed[1:]
+
+
+def find_lesson(lesson_id: str, joined: Iterable[JoinedLesson]) -> JoinedLesson:
+    """Return the lesson with this ID, or that says the same as it; raises UnknownRecord."""
+    found = next((one for one in joined if any(place.id == lesson_id for place in one.places)), None)
+    if found is None:
+        raise UnknownRecord(f"no lesson {visible_line(lesson_id, 80)!r}; see: ralphdeck lesson list")
+    return found
 
 
 def _cache_key(snapshot: Snapshot) -> tuple[object, ...]:

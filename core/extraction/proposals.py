@@ -40,34 +40,38 @@ def make_lesson(
         "at": at,
         "trace": (f"proposed by {by}",),
     }
-    language = mentioned_language(when, lesson)
+    text = (parse_warning(lesson) or lesson) if kind is PatternType.ANTI else lesson
+    return draft_pattern(kind, when, text, evidence, **origin)
+
+
+def draft_pattern(kind: PatternType, when: str, text: str, why: str, *, better: str = "", **origin: Any) -> Proposal:
+    """Draft a pattern of some lines; for an anti-pattern, `text` is what to avoid and `better` what to do instead.
+
+    `when` is "" if unknown. Raises BadInput if the error message of an error pattern, `when`, is too general.
+    """
+    language = mentioned_language(when, text)
     if kind is PatternType.ERROR:
-        error = parse_error(Failure(message=when), "a proposal", None, at)
+        error = parse_error(Failure(message=when), "a lesson", None, origin["at"])
         if error is None:
             raise BadInput("`when` of an error_fix must be the error message, such as 'TypeError: x is null'")
-        category = fix_category(lesson, "", "", error.message)
+        category = fix_category(text, "", "", error.message)
         fields = {
             "error_signature": {"error_type": error.error_type, "error_pattern": error.signature},
-            "fix_approach": {"description": lesson, "fix_category": category},
+            "fix_approach": {"description": text, "fix_category": category},
         }
-        tags = make_tags(language, category, error.error_type, (error.file, lesson))
-        return make_proposal(kind, make_slug(lesson, "error"), fields, tags=tags, **origin)
-    category = analyse_task(when).category or analyse_task(lesson).category or "implementation"
+        tags = make_tags(language, category, error.error_type, (error.file, text))
+        return make_proposal(kind, make_slug(text, "error"), fields, tags=tags, **origin)
+    category = analyse_task(when).category or analyse_task(text).category or "implementation"
+    all_tags = (language, category, detect_domain((when, text)))
     if kind is PatternType.ANTI:
+        mode = detect_failure_mode(f"{text} {why}")
         return make_anti_pattern(
-            parse_warning(lesson) or lesson,
-            detect_failure_mode(f"{lesson} {evidence}"),
-            symptoms=[when],
-            why=evidence,
-            better="",
-            tags=(language, category, detect_domain((when, lesson))),
-            **origin,
+            text, mode, symptoms=[when] if when else None, why=why, better=better, tags=all_tags, **origin
         )
     approach = {
-        "name": one_line(when, _MAX_NAME),
+        "name": one_line(when, _MAX_NAME) or None,
         "task_category": category,
-        "approach": {"description": lesson, "steps": []},
-        "preconditions": [when],
+        "approach": {"description": text, "steps": []},
+        "preconditions": [when] if when else None,
     }
-    approach_tags = (language, category, detect_domain((when, lesson)))
-    return make_proposal(kind, make_slug(lesson, category), approach, tags=approach_tags, **origin)
+    return make_proposal(kind, make_slug(text, category), approach, tags=all_tags, **origin)

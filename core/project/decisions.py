@@ -158,7 +158,7 @@ class DecidingProject(ProjectReader):
     def _extract(self, command: commands.Extract, now: datetime) -> Decided:
         extraction = self.extraction(command.source_id, command.types)
         if command.expected is not None and extraction != command.expected:
-            self._background_search.forget_offers()
+            self._search.background.forget_offers()
             raise Conflict(f"the patterns offered by {visible_line(command.source_id, 80)} changed; review them again")
         patterns = self._view.snapshot.patterns
         decided = self._write_records(
@@ -167,8 +167,7 @@ class DecidingProject(ProjectReader):
             now,
         )
         self._log_extraction(decided.decision)
-        self._background_search.remove_offer(command.source_id)
-        self._incremental_checks.remove_recurring(command.source_id)
+        self._search.remove(command.source_id)
         return decided
 
     def _log_extraction(self, decision: Decision) -> None:

@@ -13,7 +13,17 @@ from core.curation.decision_text import subject_text, verb_text
 from core.records.findings import Severity
 from core.records.loops import LoopStatus
 from core.state.findings import all_findings
-from core.state.review_items import BORDERLINE, BROAD, DUPLICATE, ESCALATION, OFFER, RECURRING, UNRECONCILED, ReviewItem
+from core.state.review_items import (
+    BORDERLINE,
+    BROAD,
+    DUPLICATE,
+    ESCALATION,
+    LESSON,
+    OFFER,
+    RECURRING,
+    UNRECONCILED,
+    ReviewItem,
+)
 
 if TYPE_CHECKING:
     from core.records.snapshot import Delta
@@ -39,7 +49,7 @@ class NotificationKind(StrEnum):
     FINDING = "finding"
 
 
-_MAINTENANCE: Final = frozenset({BORDERLINE, BROAD, DUPLICATE, OFFER, RECURRING, UNRECONCILED})  # not urgent
+_MAINTENANCE: Final = frozenset({BORDERLINE, BROAD, DUPLICATE, LESSON, OFFER, RECURRING, UNRECONCILED})  # not urgent
 
 
 class Notification(Struct, frozen=True):

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -27,10 +27,8 @@ from core.retrieval.learned_weights import LearnedWeights
 from core.retrieval.learnings import LazyLearnings
 from core.retrieval.past_tasks import LazyPastTasks
 from core.retrieval.similarity import LazySimilarity
-from core.retrieval.task import analyse_task
-from core.review.background_search import BackgroundSearch, HeldTexts
-from core.review.incremental_checks import IncrementalChecks
-from core.review.queue import Found, review_queue_in_steps
+from core.review.question_search import QuestionSearch
+from core.review.queue import review_queue_in_steps
 from core.state.project_state import ProjectState
 from core.storage.locks import protect
 
@@ -41,6 +39,7 @@ if TYPE_CHECKING:
     from core.extraction.clustering import Cluster
     from core.extraction.offers import Offers
     from core.records.findings import Finding
+    from core.records.lessons import JoinedLesson
     from core.records.loops import LoopDetails
     from core.records.patterns import PatternType
     from core.review.priority import Questions
@@ -88,17 +87,14 @@ class ProjectReader:
         self._lock = threading.RLock()
         self.embeddings = Embeddings(project, PATTERNS)
         self.task_embeddings = Embeddings(project, TASKS)
-        self._background_search = BackgroundSearch(settings.extraction)
         self.agent = ""  # name of the agent that reports and extracts; "" for the agents named in the files
-        self._incremental_checks = IncrementalChecks(settings)
-        self._held_texts = HeldTexts()
+        self._search = QuestionSearch(settings, lambda: self._offers, self.extraction)
         self._queue_at = clock()
         self._questions: Questions = {}
         self._is_queue_due = False  # whether a search found something that the queue lacks
         self._next_queue: tuple[ProjectState, Work[tuple[ReviewItem, ...]]] | None = None  # with the state it is for
         self._is_searched = False  # whether the searches for questions have ended once
         self._earlier_count = 0
-        self._imports: threading.Thread | None = None
         self._view = self._scored(self.library.snapshot)
 
     def now(self) -> datetime:
@@ -176,24 +172,11 @@ class ProjectReader:
             is_due = self._is_queue_due and abs(self._clock() - self._queue_at) >= _QUEUE_PAUSE
             if is_due or self._next_queue is not None:
                 return self._add_found()
-            prepare = partial(self._prepare_extraction, view)
-            changed = self._background_search.look(view.snapshot, view.lazy_similarity, self.extraction, prepare)
-            if changed is None:
-                changed = self._incremental_checks.look(
-                    view.snapshot,
-                    view.board,
-                    lambda: self._offers.find_recurring_in_steps(view.snapshot),
-                    lambda cluster: self._offers.extract_cluster(cluster, view),
-                )
-            if changed is None:
-                changed = self._held_texts.look(view)
+            changed = self._search.look(view)
             self._is_queue_due |= bool(changed)
             if changed is not None:
                 return Delta()
             self._is_searched, self._earlier_count = True, 0
-            if self.settings.extraction.enabled:
-                self._offers.release()
-                view.lazy_similarity.release()
             return self._add_found() if self._is_queue_due or view.earlier_count else None
 
     def _add_found(self) -> Delta:
@@ -205,27 +188,9 @@ class ProjectReader:
         if queue is None:
             return Delta()
         self._is_queue_due, self._next_queue = False, None
-        offers, count = self._background_search.offers, self._earlier_count
+        offers, count = self._search.background.offers, self._earlier_count
         self._view = replace(view, queue=queue, offers=offers, earlier_count=count)
         return Delta(decisions=True)
-
-    def _prepare_extraction(self, view: ProjectState, seconds: float) -> bool:
-        """Work for some time on what extraction needs, and return whether it is ready.
-
-        What extraction imports and compiles takes 0.2 s without a pause, so a thread does it.
-        """
-        if self._imports is None:
-            self._imports = threading.Thread(target=self._import_extraction, daemon=True)
-            self._imports.start()
-        self._imports.join(seconds)
-        return not self._imports.is_alive() and self._offers.prepare(view, seconds)
-
-    def _import_extraction(self) -> None:
-        from core.scanning.engine import get_engine
-
-        get_engine()
-        analyse_task("")  # compiles its expressions
-        _ = self._offers
 
     def search_all(self) -> ProjectState:
         """Do all steps of `search_next`, for commands that have no idle time."""
@@ -275,6 +240,10 @@ class ProjectReader:
     def recurring(self) -> tuple[Cluster, ...]:
         """Return the learnings that several loops reported, without holding the lock."""
         return self._offers.find_recurring(self._view.snapshot)
+
+    def lessons(self) -> tuple[JoinedLesson, ...]:
+        """Return the lessons that agents and runners wrote down, without holding the lock."""
+        return self._offers.find_lessons(self._view) if self._view.snapshot.lessons else ()
 
     def unfit_learnings(self) -> Mapping[str, str]:
         """Return by ID why the first `MOST_JUDGED` recurring learnings give no candidate."""
@@ -328,7 +297,7 @@ class ProjectReader:
             if delta.patterns:
                 index = index.updated(snapshot.patterns, delta.patterns)
                 similarity = similarity.updated(snapshot.patterns, delta.patterns)
-                self._background_search.forget_offers()
+                self._search.background.forget_offers()
         if not snapshot.complete:
             queue: tuple[ReviewItem, ...] = ()  # built once, when everything is loaded
         elif delta is None or not self._view.snapshot.complete or self._affects_queue(delta, board, now):
@@ -343,7 +312,7 @@ class ProjectReader:
             queue,
             self.settings,
             now,
-            self._background_search.offers,
+            self._search.background.offers,
             self.embeddings,
             lazy_debug=debug,
             lazy_learnings=learnings,
@@ -368,21 +337,13 @@ class ProjectReader:
 
     def _queue_in_steps(self, snapshot: Snapshot, board: Scoreboard, now: datetime) -> Steps[tuple[ReviewItem, ...]]:
         self._queue_at = now
-        search, probes = self._background_search, self._incremental_checks
         return review_queue_in_steps(
             snapshot.patterns,
             board,
             snapshot.curation,
             now,
             self.settings,
-            Found(
-                alike=search.alike,
-                offers=search.offers,
-                recurring=probes.recurring,
-                held=self._held_texts.found,
-                broad=probes.broad,
-                unreconciled=probes.unreconciled,
-            ),
+            self._search.found,
             [found for one in snapshot.debug_sessions.values() if (found := find_escalation(one, snapshot))],
             self._questions,
         )

@@ -13,6 +13,7 @@ from core.records.patterns import Maturity
 from core.records.times import iso
 
 ESCALATION_PREFIX: Final = "escalation of "
+LESSON_PREFIX: Final = "lesson "
 
 
 def text_hash(text: str) -> str:
@@ -294,6 +295,8 @@ VERBS: Final[dict[Verb, VerbInfo]] = {
 
 ACKNOWLEDGE: Final = VerbInfo("acknowledge", "acknowledged")
 """Used instead of `dismiss` for the question about an escalation."""
+REJECT: Final = VerbInfo("reject", "rejected")
+"""Used instead of `dismiss` for the question about a lesson of an agent."""
 APPROVE: Final = VerbInfo("approve", "approved", "a", VERBS[Verb.RELEASE].effect, is_bulk=True)
 """Used instead of `release` for a text that was not in quarantine."""
 WAS_QUARANTINED: Final = "quarantined"  # Key in `before` of a release: the pattern was in quarantine.
@@ -302,9 +305,11 @@ TEXT_HASH: Final = "text_hash"  # Key in `after` of the approval of a text that 
 
 
 def verb_info(decision: Decision) -> VerbInfo:
-    """Return the words for a decision; acknowledge and approve have their own."""
+    """Return the words for a decision; acknowledge, reject and approve have their own."""
     if decision.verb is Verb.DISMISS and decision.subject.startswith(ESCALATION_PREFIX):
         return ACKNOWLEDGE
+    if decision.verb is Verb.DISMISS and decision.subject.startswith(LESSON_PREFIX):
+        return REJECT
     if decision.verb is Verb.RELEASE and decision.before.get(WAS_QUARANTINED) is not True:
         return APPROVE
     return VERBS[decision.verb]
@@ -323,6 +328,11 @@ def escalation_question_id(session_id: str, at: datetime | None) -> str:
 def held_text_question_id(text_id: str, text: str) -> str:
     """Return the ID of the question about a held text that is not a pattern."""
     return f"text {text_hash(text)[:12]} of {text_id}"
+
+
+def lesson_question_id(text: str) -> str:
+    """Return the ID of the question about a lesson: the same for texts that differ only in spaces and case."""
+    return f"{LESSON_PREFIX}{text_hash(' '.join(text.split()).casefold())[:16]}"
 
 
 def duplicate_question_id(one: str, other: str) -> str:

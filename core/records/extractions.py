@@ -52,9 +52,13 @@ class Proposal(Struct, frozen=True, kw_only=True):
 
 
 class Extraction(Struct, frozen=True, kw_only=True):
-    """Proposals from one source, and why some types are `missing`."""
+    """Proposals from one source, and why some types are `missing`.
+
+    `about` is a short name of a source whose ID people cannot read, else "".
+    """
 
     source_id: str
+    about: str = ""
     proposals: tuple[Proposal, ...] = ()
     missing: tuple[str, ...] = ()
 

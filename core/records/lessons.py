@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 
 from core.records.loops import Outcome
+
+LESSON_ID: Final = "lesson:"  # prefix of lesson IDs
 
 
 class LessonKind(StrEnum):
@@ -43,3 +46,51 @@ class Lesson(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     outcome: Outcome = Outcome.UNKNOWN  # of the work in which it was learned
     loaded: bool = False
     uses: int | None = None
+
+
+class LessonState(StrEnum):
+    """What was decided about a lesson."""
+
+    OPEN = "open"  # not decided
+    ACCEPTED = "accepted"  # a person made a pattern of it
+    REJECTED = "rejected"  # a person rejected it
+    KNOWN = "known"  # not decided; a pattern says the same
+
+
+class JoinedLesson(Struct, frozen=True, kw_only=True, gc=False):
+    """Lessons that say the same, wherever they are written down.
+
+    `places` are all of them; the first one is asked about, and its ID is that of all. `patterns` are the IDs of the
+    patterns that were made of an accepted lesson, or of the most similar one to a known lesson. `contradicts` are the
+    IDs of approved patterns, and `disagrees_with` those of other joined lessons, that demand the opposite.
+    """
+
+    places: tuple[Lesson, ...]
+    state: LessonState = LessonState.OPEN
+    patterns: tuple[str, ...] = ()
+    contradicts: tuple[str, ...] = ()
+    disagrees_with: tuple[str, ...] = ()
+
+    @property
+    def lesson(self) -> Lesson:
+        return self.places[0]
+
+    @property
+    def id(self) -> str:
+        return self.lesson.id
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether an agent adds it to its context by itself."""
+        return any(place.loaded for place in self.places)
+
+    @property
+    def uses(self) -> int | None:
+        """How often agents cited it; None if unknown."""
+        known = [place.uses for place in self.places if place.uses is not None]
+        return sum(known) if known else None
+
+    @property
+    def runners(self) -> tuple[str, ...]:
+        """The adapters whose files contain it."""
+        return tuple(dict.fromkeys(place.runner for place in self.places))

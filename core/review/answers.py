@@ -17,12 +17,14 @@ from core.curation.text_approval import find_approved_pattern
 from core.records.decisions import (
     ACKNOWLEDGE,
     APPROVE,
+    REJECT,
     VERBS,
     Decision,
     Verb,
     duplicate_question_id,
     extraction_question_id,
 )
+from core.records.lessons import LESSON_ID
 from core.records.patterns import Maturity
 from core.review.questions.incoming import offer_text
 from core.state import review_items as kinds
@@ -85,10 +87,11 @@ def answer(item: ReviewItem, state: ProjectState, action: str) -> Answer | None:
 
 
 def question_of(decision: Decision) -> str:
-    """Return the ID of the question that a decision answers."""
+    """Return the ID of the question that a decision answers, or of the lesson that it is about."""
     if decision.verb is Verb.MERGE:
         return duplicate_question_id(decision.subject, str(decision.after.get("merged", "")))
-    return extraction_question_id(decision.subject) if decision.verb is Verb.EXTRACT else decision.subject
+    is_offer = decision.verb is Verb.EXTRACT and not decision.subject.startswith(LESSON_ID)
+    return extraction_question_id(decision.subject) if is_offer else decision.subject
 
 
 def _proposals(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
@@ -98,10 +101,13 @@ def _proposals(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
         yield _accept("discard", "these reports never count", commands.DiscardReports(source=subject, burst=item.burst))
         yield _reject("count them", "these reports count", commands.CountReports(source=subject, burst=item.burst))
     elif item.offer is not None:
-        label = "create" if item.kind == kinds.RECURRING else VERBS[Verb.EXTRACT].word
+        label = "create" if item.kind in (kinds.RECURRING, kinds.LESSON) else VERBS[Verb.EXTRACT].word
         effect = offer_text(item.offer).replace(" to extract", "")
         yield _accept(label, effect, commands.Extract(subject, expected=item.offer))
-        yield _dismissal(item, "reject", "never", f"nothing is extracted from {name}")
+        if item.lesson is not None:
+            yield _dismissal(item, "reject", REJECT.word, f"{REJECT.past} {item.about}")
+        else:
+            yield _dismissal(item, "reject", "never", f"nothing is extracted from {name}")
     elif item.session is not None:
         summary = f"{ACKNOWLEDGE.past} the {visible_line(item.about, 80)}"
         yield _dismissal(item, "accept", ACKNOWLEDGE.word, summary)

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Final
 from core.base.steps import Steps, run_all
 from core.review.impact import net
 from core.review.priority import ImpactEstimator, Questions
-from core.review.questions.incoming import arrivals, bursts, escalations, held_texts, offered, recurring, suspected
+from core.review.questions.incoming import (
+    arrivals,
+    bursts,
+    escalations,
+    held_texts,
+    lessons,
+    offered,
+    recurring,
+    suspected,
+)
 from core.review.questions.registry import borderline, broad, duplicates, inversions, pins, unreconciled
 
 if TYPE_CHECKING:
@@ -23,6 +32,7 @@ if TYPE_CHECKING:
     from core.records.decisions import CurationState
     from core.records.extractions import Extraction
     from core.records.findings import Finding
+    from core.records.lessons import JoinedLesson
     from core.records.patterns import Pattern
     from core.state.review_items import HeldText, ReviewItem
 
@@ -32,6 +42,7 @@ class Found:
     alike: Sequence[tuple[str, str, float]] = ()
     offers: Mapping[str, Extraction] = field(default_factory=lambda: MappingProxyType({}))
     recurring: Sequence[tuple[Cluster, Extraction]] = ()
+    lessons: Sequence[tuple[JoinedLesson, Extraction]] = ()
     held: Sequence[HeldText] = ()
     broad: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     unreconciled: Mapping[str, Finding] = field(default_factory=lambda: MappingProxyType({}))
@@ -106,6 +117,7 @@ def _questions(
     yield from duplicates(scales, found.alike)
     yield from offered(scales, found.offers)
     yield from recurring(scales, found.recurring)
+    yield from lessons(scales, found.lessons)
     yield from held_texts(scales, curation, found.held)
     yield from broad(scales, curation, found.broad)
     yield from unreconciled(scales, found.unreconciled)

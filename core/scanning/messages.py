@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from core.base.text import visible_line
 from core.records.suspicions import Severity, Suspicion
 from core.scanning.rules import rule_meanings
 from core.scanning.scan import scan_text
+
+if TYPE_CHECKING:
+    from core.config.settings import Settings
 
 SEVERITY_WORDS: Final = {Severity.BLOCKED: "critical", Severity.HELD: "order", Severity.FLAGGED: "suspect"}
 """Word for a severity in front of a description."""
@@ -47,6 +51,12 @@ def find_withhold_reason(
             if one.critical or (orders and one.severity.stops):
                 return describe_rule(one)
     return ""
+
+
+def describe_danger(text: str, settings: Settings) -> str:
+    """Return why these settings withhold a text that is not a pattern, or "" if they do not."""
+    shown = partial(visible_line, limit=settings.injection.max_field_chars)
+    return find_withhold_reason(text, shown, orders=settings.scan.holds_other_texts)
 
 
 def render_if_safe(

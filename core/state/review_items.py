@@ -14,6 +14,7 @@ from core.records.decisions import (
     duplicate_question_id,
     extraction_question_id,
     held_text_question_id,
+    lesson_question_id,
 )
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from core.learning.inversion_rules import Inversion
     from core.records.debug_sessions import DebugSession
     from core.records.extractions import Extraction
+    from core.records.lessons import JoinedLesson
 
 INVERSION: Final = "inversion"
 CONTRADICTED: Final = "contradicted"
@@ -35,11 +37,12 @@ OFFER: Final = "offer"
 ESCALATION: Final = "escalation"
 BORDERLINE: Final = "borderline"
 RECURRING: Final = "recurring"
+LESSON: Final = "lesson"
 BROAD: Final = "broad"
 UNRECONCILED: Final = "unreconciled"
 KINDS: Final = (
     *(INVERSION, CONTRADICTED, STALE_PIN, BORDERLINE, DUPLICATE, EXTRACTED, QUARANTINE, HELD),
-    *(BURST, RECURRING, OFFER, BROAD, UNRECONCILED, ESCALATION),
+    *(BURST, RECURRING, LESSON, OFFER, BROAD, UNRECONCILED, ESCALATION),
 )
 """Every kind of question."""
 _BESIDE: Final = {BORDERLINE: "state", BROAD: "trigger", UNRECONCILED: "counts"}
@@ -67,8 +70,8 @@ class ReviewItem:
     """One review question. Its priority and impact do not affect equality.
 
     `kind` is one of `KINDS`; see docs/curation.md#review. `subject` is the ID of the pattern, or of the loop of an
-    offer, the debug session of an escalation, the recurring learning, or the source of a burst. `question` and `reason`
-    have one line. `asks` is the question without the name of its subject. The end of `reason` explains its
+    offer, the debug session of an escalation, the recurring learning, the lesson, or the source of a burst. `question`
+    and `reason` have one line. `asks` is the question without the name of its subject. The end of `reason` explains its
     position in the queue.
 
     `priority` is 0..1, from `impact` minus the cost of `seconds`, the estimated time to read and decide (see
@@ -77,7 +80,7 @@ class ReviewItem:
     ends a snooze: uses, reports, proposals, runs or reflections.
 
     `propose` makes the proposed inversion. `other` is the pattern to merge into the subject of a duplicate question,
-    with `similarity`, 0..1. `offer` is that of an extraction offer or a recurring learning.
+    with `similarity`, 0..1. `offer` is that of an extraction offer, a recurring learning or a `lesson`.
     """
 
     kind: str
@@ -97,6 +100,7 @@ class ReviewItem:
     offer: Extraction | None = None
     escalated: EscalatedSession | None = None
     held_text: HeldText | None = None
+    lesson: JoinedLesson | None = None
 
     def with_impact(self, impact: float, priority: float, propose: Callable[[], Inversion] | None) -> ReviewItem:
         """Return the same question with another impact; faster than `replace`."""
@@ -118,6 +122,8 @@ class ReviewItem:
             return duplicate_question_id(self.subject, self.other)
         if self.escalated is not None:
             return self.escalated.question
+        if self.lesson is not None:
+            return lesson_question_id(self.lesson.lesson.text)
         if self.offer is not None:
             return extraction_question_id(self.subject)
         if self.held_text is not None:
@@ -130,6 +136,8 @@ class ReviewItem:
         """A short name of the subject if `question_key` is too long to read, else ""."""
         if self.held_text is not None:
             return f"the reflection {shorten_id(self.held_text.id)}"
+        if self.lesson is not None and self.offer is not None:
+            return self.offer.about
         if self.session is None:
             return ""
         return f"escalation at {visible_line(self.session.file_path, 200) or shorten_id(self.session.id)}"

@@ -13,6 +13,7 @@ from core.curation.decision_text import verb_text
 from core.documents import debug_sessions
 from core.documents.decisions import reason_text
 from core.documents.document import Block, line
+from core.documents.lessons import lesson_blocks
 from core.documents.loops import overview
 from core.retrieval.similarity import cap_similarity
 from core.review.answers import question_of
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 
 EMPTY: Final = (
     "Nothing to review. Questions appear here for new patterns from the work of a connected agent, escalations, "
-    "inversions, contradicted decisions, unreviewed texts, duplicates, and finished loops with patterns to extract."
+    "inversions, contradicted decisions, unreviewed texts, duplicates, lessons that agents wrote down, and finished "
+    "loops with patterns to extract."
 )
 INJECTED: Final = "injected text"
 ID_CELLS: Final = 80
@@ -118,6 +120,8 @@ def question_subject(item: ReviewItem) -> str:
     """Name the subject of a question, to explain why an answer does not fit."""
     if item.kind == kinds.RECURRING:
         return "a recurring lesson"
+    if item.lesson is not None:
+        return "a lesson of an agent"
     if item.burst is not None:
         return "many patterns at once"
     if item.offer is not None:
@@ -149,6 +153,13 @@ def sides(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
     if item.offer is None:
         return "", "", [], []
     offered = draw(proposals(item.offer))
+    if item.lesson is not None:
+        return (
+            "lesson and where it is written",
+            "proposed pattern",
+            draw(lesson_blocks(view, item.lesson), left),
+            offered,
+        )
     if item.kind == kinds.RECURRING:
         return "lesson and its sources", "proposed pattern", draw(lesson_sources(view, item.offer)), offered
     loop = view.snapshot.loops.get(item.subject)

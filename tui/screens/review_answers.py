@@ -53,6 +53,7 @@ def evidence_loops(item: ReviewItem, view: ProjectState) -> list[str]:
     """Return the known loops of a question's evidence, contradicting ones first."""
     if not item.is_about_pattern:
         loop_ids = [item.subject, item.session.loop_id if item.session is not None else ""]
+        loop_ids += [place.loop_id for place in item.lesson.places] if item.lesson is not None else []
     else:
         observations = sorted(view.board.observations(item.subject), key=lambda one: one.success is not False)
         loop_ids = [one.loop_id for one in observations]
@@ -240,6 +241,8 @@ class ReviewAnswers(BaseScreen):
             return
         if item.session is not None:
             self.services.open_record("memory", session_key(item.subject))
+        elif item.lesson is not None:
+            self.services.open_record("reflections", item.subject)
         else:
             self.services.open_record("patterns" if item.is_about_pattern else "loops", item.subject)
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from core.base.formatting import format_day
+from core.base.formatting import format_day, shorten_id
 from core.base.text import plural, visible_line
 from core.learning.bursts import format_burst, format_source
 from core.review.impact import UNSEEN_USES
-from core.scanning.messages import describe_suspicions
+from core.review.lesson_search import lesson_weight
+from core.scanning.messages import describe_danger, describe_suspicions
 from core.state import review_items as kinds
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from core.records.debug_sessions import DebugSession, Escalation
     from core.records.decisions import CurationState, UnreviewedText
     from core.records.extractions import Extraction
+    from core.records.lessons import JoinedLesson
     from core.records.patterns import Pattern
     from core.review.priority import ImpactEstimator
     from core.state.review_items import HeldText, ReviewItem
@@ -161,6 +163,35 @@ def recurring(scales: ImpactEstimator, learned: Sequence[tuple[Cluster, Extracti
             chars=len(cluster.text) + _chars_offered(offer),
             offer=offer,
             evidence=len(cluster.members),
+        )
+
+
+def lessons(scales: ImpactEstimator, found: Sequence[tuple[JoinedLesson, Extraction]]) -> Iterator[ReviewItem]:
+    """Ask about lessons that agents wrote down, of which a pattern can be made."""
+    board, half_life = scales.board, scales.settings.maturity.half_life_days
+    for joined, offer in found:
+        lesson = joined.lesson
+        does = describe_danger(lesson.text, scales.settings)
+        parts = [f"written down by {visible_line(', '.join(joined.runners), 60)}", does and f"this text {does}"]
+        if joined.contradicts:
+            parts.append(f"contradicts {shorten_id(joined.contradicts[0])}")
+        if joined.disagrees_with:
+            parts.append(f"contradicts {plural(len(joined.disagrees_with), 'other lesson')}")
+        cited = f", cited {plural(joined.uses, 'time')}" if joined.uses else ""
+        loaded = ", loaded by the agent" if joined.is_loaded else ""
+        yield scales.item(
+            kinds.LESSON,
+            joined.id,
+            question="Make a pattern of {}?",
+            name=f"the lesson “{visible_line(lesson.text, 80)}”",
+            this="this lesson",
+            reason="; ".join(filter(None, parts)),
+            place=f"in {plural(len(joined.places), 'place')}{loaded}{cited}",
+            impact=scales.new(UNSEEN_USES * lesson_weight(joined, board.now, half_life)),
+            chars=len(lesson.text) + len(lesson.why) + _chars_offered(offer),
+            offer=offer,
+            lesson=joined,
+            evidence=len(joined.places),
         )
 
 

@@ -1,0 +1,110 @@
+"""Candidate patterns from lessons of agents and runners (docs/adapters.md#lessons)."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from core.base.record_text import one_line
+from core.base.text import visible_line
+from core.extraction.errors import parse_error
+from core.extraction.own_reflections import parse_warning
+from core.extraction.proposals import draft_pattern
+from core.extraction.record_parts import make_source, parse_pattern
+from core.extraction.selection import KnownPatterns, mark_duplicate, narrow_trigger
+from core.records.debug_sessions import Failure
+from core.records.extractions import Extraction, Proposal
+from core.records.lessons import JoinedLesson, Lesson, LessonKind, LessonState
+from core.records.patterns import PatternType
+
+if TYPE_CHECKING:
+    from core.config.settings import ExtractionSettings
+
+_MAX_SOURCES: Final = 20
+
+
+def pattern_type(lesson: Lesson) -> PatternType | None:
+    """Return the type of the pattern that a lesson can become; None for a fact."""
+    match lesson.kind:
+        case LessonKind.FACT:
+            return None
+        case LessonKind.WARNING:
+            return PatternType.ANTI
+        case LessonKind.FIX if lesson.trigger:
+            return PatternType.ERROR
+    return PatternType.ANTI if parse_warning(one_line(lesson.text)) else PatternType.SUCCESS
+
+
+def lesson_name(lesson: Lesson) -> str:
+    """Return a short name of a lesson, for people."""
+    return f"the lesson “{visible_line(one_line(lesson.text), 60)}”"
+
+
+def extract_lesson(
+    joined: JoinedLesson,
+    known: KnownPatterns,
+    settings: ExtractionSettings,
+    types: Set[PatternType],
+) -> Extraction:
+    """Extract a candidate from a lesson, or explain why there is none.
+
+    The kind of the lesson decides its type, unless exactly one of the `types` is asked for.
+    """
+    kind = next(iter(types)) if len(types) == 1 else pattern_type(joined.lesson)
+    offer = Extraction(source_id=joined.id, about=lesson_name(joined.lesson))
+    if kind is None:
+        return replace(offer, missing=("it is a fact, not advice; name a pattern type to make a pattern of it",))
+    if kind is PatternType.TEMPLATE:
+        return replace(offer, missing=("a lesson has no code for a template",))
+    error = parse_error(Failure(message=_when(joined.lesson)), "a lesson", None, None)
+    if kind is PatternType.ERROR and error is None:
+        return replace(offer, missing=("it does not name the error that it fixes; name another pattern type",))
+    proposal = _propose(joined, kind)
+    if kind is PatternType.ERROR and error is not None:
+        proposal = narrow_trigger(proposal, error, known, settings)
+    return replace(offer, proposals=(_compare(proposal, joined, known, settings),))
+
+
+def _propose(joined: JoinedLesson, kind: PatternType) -> Proposal:
+    lesson = joined.lesson
+    text, when, better = one_line(lesson.text), _when(lesson), ""
+    if kind is PatternType.ANTI:
+        better = "" if parse_warning(text) else text
+        # A rule that is not a prohibition, such as a sign, is what to do: avoid working without it.
+        text = parse_warning(text) or f"{when or 'Working'} without this rule: {text}"
+    sources: dict[str, dict[str, Any]] = {}
+    for place in joined.places[:_MAX_SOURCES]:
+        source_id = place.loop_id or place.id
+        source = make_source(source_id, place.at, by=place.runner, file=place.file, line=place.line)
+        sources.setdefault(source_id, source)
+    places = (one_line(f"{place.runner} {place.file}:{place.line}") for place in joined.places[:_MAX_SOURCES])
+    origin: dict[str, Any] = {
+        "sources": list(sources.values()),
+        "at": min((place.at for place in joined.places if place.at is not None), default=None),
+        "trace": tuple(dict.fromkeys(places)),
+    }
+    return draft_pattern(kind, when, text, one_line(lesson.why), better=better, **origin)
+
+
+def _when(lesson: Lesson) -> str:
+    """Return the situation in which a lesson applies; for a fix, the error message."""
+    return one_line(lesson.trigger if lesson.kind is LessonKind.FIX else lesson.trigger or lesson.title)
+
+
+def _compare(proposal: Proposal, joined: JoinedLesson, known: KnownPatterns, settings: ExtractionSettings) -> Proposal:
+    """Mark a proposal as new, as a use of a registered pattern, or as already known."""
+    if proposal.refused:
+        return proposal
+    if joined.state is LessonState.ACCEPTED:
+        for id in joined.patterns:
+            if id in known.patterns:
+                return replace(proposal, refused=f"already accepted as {id}", known_as=id)
+    pattern = parse_pattern(proposal.type, proposal.slug, proposal.record)
+    similar = known.similar.nearest(pattern, settings.similarity_threshold)
+    sources = {source["loop_id"] for source in proposal.record["source_loops"]}
+    for id, _ in similar:
+        if sources & {source.loop_id for source in known.patterns[id].source_loops}:
+            return replace(proposal, refused=f"already known from its session as {id}", known_as=id)
+    return mark_duplicate(proposal, similar, settings)

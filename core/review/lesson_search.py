@@ -1,0 +1,105 @@
+"""Search for the lessons of agents to ask about, in small steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from operator import is_
+from typing import TYPE_CHECKING, Final
+
+from core.base.errors import RalphdeckError
+from core.records.decisions import lesson_question_id
+from core.records.lessons import LessonKind, LessonState
+from core.records.loops import Outcome
+
+if TYPE_CHECKING:
+    from core.config.settings import Settings
+    from core.records.extractions import Extraction
+    from core.records.lessons import JoinedLesson
+    from core.state.project_state import ProjectState
+
+MOST_LESSONS: Final = 20  # Maximum number of lessons that are asked about at a time.
+_MOST_TRIED: Final = 200  # Lessons from which patterns are drafted in one search.
+_MOST_CITED: Final = 1000  # More citations of a lesson make no difference.
+
+
+class LessonSearch:
+    """Finds the lessons to ask about, each with its candidate pattern; not thread-safe."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.found: tuple[tuple[JoinedLesson, Extraction], ...] = ()
+        self._settings = settings
+        self._searched: tuple[object, ...] = ()  # the records that the last search used
+        self._pending: list[JoinedLesson] | None = None  # None while the lessons are compared
+        self._next: list[tuple[JoinedLesson, Extraction]] = []
+
+    def remove(self, lesson_id: str) -> None:
+        """Remove a lesson that was accepted."""
+        self.found = tuple(one for one in self.found if one[0].id != lesson_id)
+
+    def look(
+        self,
+        view: ProjectState,
+        find: Callable[[], Sequence[JoinedLesson] | None],
+        draft: Callable[[JoinedLesson], Extraction],
+        is_ready: Callable[[], bool],
+    ) -> bool | None:
+        """Do one step; whether `found` changed, None if nothing is left to search.
+
+        `find` returns the lessons, or None while it works on them; `is_ready` prepares what `draft` needs.
+        """
+        snapshot = view.snapshot
+        records = (snapshot.lessons, snapshot.patterns, snapshot.curation)
+        if self._pending is None:
+            if len(self._searched) == len(records) and all(map(is_, self._searched, records)):
+                return None
+            if not snapshot.lessons and not self.found:
+                self._searched = records
+                return None
+            if (lessons := find()) is None:
+                return False
+            self._searched, self._next = records, []
+            self._pending = self._choose(lessons, view)
+            return False
+        if self._pending and len(self._next) < MOST_LESSONS:
+            if is_ready():
+                self._draft(self._pending.pop(0), draft)
+            return False
+        changed, self.found = tuple(self._next) != self.found, tuple(self._next)
+        self._pending = None
+        return changed
+
+    def _choose(self, lessons: Sequence[JoinedLesson], view: ProjectState) -> list[JoinedLesson]:
+        """Return the open lessons, most useful first, without those whose question is snoozed."""
+        half_life, verdicts = view.settings.maturity.half_life_days, view.snapshot.curation.inversions
+        chosen = []
+        for one in lessons:
+            if one.state is LessonState.OPEN and one.lesson.kind is not LessonKind.FACT:
+                verdict = verdicts.get(lesson_question_id(one.lesson.text))
+                if verdict is None or not verdict.is_snoozed(view.now, len(one.places)):
+                    chosen.append(one)
+        chosen.sort(key=lambda one: (-lesson_weight(one, view.now, half_life), one.id))
+        return chosen[:_MOST_TRIED]
+
+    def _draft(self, joined: JoinedLesson, draft: Callable[[JoinedLesson], Extraction]) -> None:
+        try:
+            offer = draft(joined)
+        except RalphdeckError:
+            return
+        if offer.new:
+            self._next.append((joined, offer))
+
+
+def lesson_weight(joined: JoinedLesson, now: datetime, half_life_days: float) -> float:
+    """Return the (decayed) number of uses that a lesson is as good as.
+
+    Each place counts; more if the work succeeded, if the agent loads it, or if agents cited it; and once if an approved
+    pattern contradicts it.
+    """
+    weight = 1.0 if joined.contradicts else 0.0
+    for place in joined.places:
+        age = max((now - place.at).total_seconds(), 0.0) / 86_400 if place.at is not None else half_life_days
+        cited = math.log2(1 + min(place.uses or 0, _MOST_CITED))
+        weight += (1 + (place.outcome is Outcome.SUCCESS) + place.loaded + cited) * 2 ** (-age / half_life_days)
+    return weight

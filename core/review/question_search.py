@@ -1,0 +1,103 @@
+"""All searches for review questions, one step at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from core.retrieval.task import analyse_task
+from core.review.background_search import BackgroundSearch, HeldTexts
+from core.review.incremental_checks import IncrementalChecks
+from core.review.lesson_search import LessonSearch
+from core.review.queue import Found
+
+if TYPE_CHECKING:
+    from core.config.settings import Settings
+    from core.extraction.offers import Offers
+    from core.records.extractions import Extraction
+    from core.state.project_state import ProjectState
+
+_STEP_SECONDS: Final = 0.01  # time in which indexes are built at once
+
+
+class QuestionSearch:
+    """Runs the searches for review questions one after the other; not thread-safe.
+
+    `get_offers` imports much, so it is called only where patterns are extracted; `extract` extracts from a loop.
+    """
+
+    def __init__(
+        self, settings: Settings, get_offers: Callable[[], Offers], extract: Callable[[str], Extraction]
+    ) -> None:
+        self._settings = settings
+        self._get_offers = get_offers
+        self._extract = extract
+        self.background = BackgroundSearch(settings.extraction)
+        self._checks = IncrementalChecks(settings)
+        self._held_texts = HeldTexts()
+        self._lessons = LessonSearch(settings)
+        self._imports: threading.Thread | None = None
+
+    @property
+    def found(self) -> Found:
+        """What was found so far."""
+        return Found(
+            alike=self.background.alike,
+            offers=self.background.offers,
+            recurring=self._checks.recurring,
+            lessons=self._lessons.found,
+            held=self._held_texts.found,
+            broad=self._checks.broad,
+            unreconciled=self._checks.unreconciled,
+        )
+
+    def remove(self, source_id: str) -> None:
+        """Remove the questions about a source from which patterns were extracted."""
+        self.background.remove_offer(source_id)
+        self._checks.remove_recurring(source_id)
+        self._lessons.remove(source_id)
+
+    def look(self, view: ProjectState) -> bool | None:
+        """Do one step (at most about 10 ms); whether `found` changed, None if nothing is left to search."""
+        snapshot, prepare = view.snapshot, partial(self._prepare, view)
+        changed = self.background.look(snapshot, view.lazy_similarity, self._extract, prepare)
+        if changed is None:
+            changed = self._checks.look(
+                snapshot,
+                view.board,
+                lambda: self._get_offers().find_recurring_in_steps(snapshot),
+                lambda cluster: self._get_offers().extract_cluster(cluster, view),
+            )
+        if changed is None:
+            changed = self._held_texts.look(view)
+        if changed is None and self._settings.extraction.enabled:
+            changed = self._lessons.look(
+                view,
+                lambda: self._get_offers().find_lessons_in_steps(view),
+                lambda joined: self._get_offers().extract_lesson(joined, view),
+                lambda: view.lazy_similarity.prepare(_STEP_SECONDS) and prepare(_STEP_SECONDS),
+            )
+        if changed is None and self._settings.extraction.enabled:
+            self._get_offers().release()
+            view.lazy_similarity.release()
+        return changed
+
+    def _prepare(self, view: ProjectState, seconds: float) -> bool:
+        """Work for some time on what extraction needs, and return whether it is ready.
+
+        What extraction imports and compiles takes 0.2 s without a pause, so a thread does it.
+        """
+        if self._imports is None:
+            self._imports = threading.Thread(target=self._import_extraction, daemon=True)
+            self._imports.start()
+        self._imports.join(seconds)
+        return not self._imports.is_alive() and self._get_offers().prepare(view, seconds)
+
+    def _import_extraction(self) -> None:
+        from core.scanning.engine import get_engine
+
+        get_engine()
+        analyse_task("")  # compiles its expressions
+        self._get_offers()
