@@ -67,6 +67,12 @@ class LoopCollection:
 
     def replace(self, file: str, facts: Sequence[LoopFact]) -> None:
         """Replace all facts of `file`; the path of a loop folder ends in `/`."""
+        if len(facts) == 1 and file not in self._keys:  # nearly all while loading
+            self._keys[file] = keys = _keys(facts[0])
+            for key in keys:
+                self._groups.setdefault(key, {})[file] = tuple(facts)
+            self._dirty.update(keys)
+            return
         groups = group_pairs((key, fact) for fact in facts for key in _keys(fact))
         for key in set(self._keys.get(file, ())) - groups.keys():
             del self._groups[key][file]

@@ -138,7 +138,8 @@ class ParallelParser:
         workers = count_workers(sum(files[file].size for file in units))
         self._units = units if workers else {}
         self._batches = list(_batches(self._units.values(), files))
-        self._unclaimed = deque(range(len(self._batches)))
+        self._unclaimed: tuple[deque[int], deque[int]] = deque(), deque()  # batches of records, and of patterns
+        self._release(range(len(self._batches)))
         self._failed: set[str] = set()  # divided files whose other parts are not parsed
         self._found: dict[int, bytes | list[Outcome]] = {}
         self._condition = threading.Condition()
@@ -157,7 +158,8 @@ class ParallelParser:
 
     def __exit__(self, *_: object) -> None:
         with self._condition:
-            self._unclaimed.clear()
+            for batches in self._unclaimed:
+                batches.clear()
         self._kill()
         self._outcomes.close()  # it refers to this object, which is not collected after loading
         for thread in self._threads:
@@ -206,7 +208,7 @@ class ParallelParser:
             if batch[0].file in self._failed:
                 continue
             while (found := self._take(number)) is None:
-                own = self._claim()
+                own = self._claim(is_own=True)
                 if own is not None:
                     self._put(own, list(map(self._parser.parse, self._batches[own])))
                 else:
@@ -233,13 +235,21 @@ class ParallelParser:
                 outcome = self._parser.parse(unit)
             yield outcome
 
-    def _claim(self) -> int | None:
+    def _claim(self, *, is_own: bool = False) -> int | None:
+        """Return the next batch to parse; this process parses patterns last, workers first: their scan is compiled."""
         with self._condition:
-            while self._unclaimed:
-                number = self._unclaimed.popleft()
-                if self._batches[number][0].file not in self._failed:
-                    return number
+            for batches in self._unclaimed if is_own else reversed(self._unclaimed):
+                while batches:
+                    number = batches.popleft()
+                    if self._batches[number][0].file not in self._failed:
+                        return number
         return None
+
+    def _release(self, batches: Iterable[int]) -> None:
+        """Let any process claim these batches, before others."""
+        for number in sorted(batches, reverse=True):
+            kind = kind_of(self._batches[number][0].file)
+            self._unclaimed[kind is not None and kind.format is Format.PATTERNS].appendleft(number)
 
     def _put(self, number: int, found: bytes | list[Outcome]) -> None:
         with self._condition:
@@ -255,7 +265,7 @@ class ParallelParser:
         size = sum(self._files[unit.file].size for unit in self._batches[number])
         seconds = _HUNG_SECONDS + size / _SLOW_BYTES
         with self._condition:
-            if not self._condition.wait_for(lambda: number in self._found or self._unclaimed, seconds):
+            if not self._condition.wait_for(lambda: number in self._found or any(self._unclaimed), seconds):
                 self._kill()
 
     def _kill(self) -> None:
@@ -278,7 +288,7 @@ class ParallelParser:
                 found = worker.receive()
                 self._put(claimed.popleft(), found)
         with self._condition:
-            self._unclaimed.extendleft(reversed(claimed))
+            self._release(claimed)
             self._condition.notify_all()
 
 

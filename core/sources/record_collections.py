@@ -330,12 +330,12 @@ class ProjectRecords:
             "reflections": self._reflections,
             **self._others,
         }
+        self._read = attrgetter(*self._all)
 
     def replace(self, file: str, before: ParsedFile, after: ParsedFile) -> None:
-        for name, collection in self._all.items():
-            records = getattr(after, name)
-            if records or getattr(before, name):
-                collection.replace(file, records)
+        for collection, old, new in zip(self._all.values(), self._read(before), self._read(after), strict=True):
+            if old or new:
+                collection.replace(file, new)
 
     def join(
         self,

@@ -37,6 +37,7 @@ from core.sources.shared_values import SharedValues
 from core.sources.sweep import scan
 from core.sources.worker_process import start_early
 from core.storage.file_reader import Stamp
+from tests.factories import RunningProcesses
 
 NOW = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
 TREES = Path(__file__).parents[2] / "trees"
@@ -51,7 +52,10 @@ PATTERN = {"error_signature": {"error_type": "TypeError", "error_pattern": "of n
 
 
 def load(project: Path) -> Snapshot:
-    return Library(ProjectPaths(project), Settings(), clock=lambda: NOW, cache=False).load()
+    # Not the processes of this machine: any of them may have the PID of a loop for a moment.
+    return Library(
+        ProjectPaths(project), Settings(), clock=lambda: NOW, cache=False, processes=RunningProcesses()
+    ).load()
 
 
 def write_patterns(project: Path, count: int) -> str:
@@ -74,14 +78,14 @@ def use_workers(patch: pytest.MonkeyPatch) -> None:
     claim = ParallelParser._claim
     claimed = set()
 
-    def claim_after_workers(self: ParallelParser) -> int | None:
+    def claim_after_workers(self: ParallelParser, *, is_own: bool = False) -> int | None:
         this = threading.current_thread()
         claimed.add(this)
         if this not in self._threads:
             while any(thread.is_alive() and thread not in claimed for thread in self._threads):
                 self._threads[0].join(0.01)
                 self._threads[1].join(0.01)
-        return claim(self)
+        return claim(self, is_own=is_own)
 
     patch.setattr(ParallelParser, "_claim", claim_after_workers)
 
