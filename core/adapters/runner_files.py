@@ -6,138 +6,139 @@ Whatever is torn, damaged or has vanished gives the last good content and, if it
 from __future__ import annotations
 
 import os
-import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from fnmatch import fnmatch
-from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import msgspec
 from msgspec import Struct
 
+from core.adapters.databases import Databases
+from core.adapters.file_stamps import FileStamps
+from core.adapters.last_good import LastGood
+from core.adapters.transcripts import Fold as Fold
+from core.adapters.transcripts import Folded as Folded
+from core.adapters.transcripts import read_added
 from core.records.findings import Finding, Severity
-from core.storage.decoded import Problem
 from core.storage.file_reader import RawFile, Stamp, decode, open_file, read_file
 
 if TYPE_CHECKING:
     from core.adapters.contract import Folders
+    from core.adapters.kept_states import KeptStates
+    from core.storage.decoded import Problem
 
-MAX_LINE_BYTES: Final = 4 << 20  # longest line of a transcript that is decoded
-MAX_BYTES_AT_ONCE: Final = 2 << 20  # of one transcript, at each look
-MAX_TRANSCRIPT_BYTES: Final = 1 << 40
-HEAD_BYTES: Final = 1024  # hashed, to notice that another file has taken the place of a transcript
 MAX_ENTRIES: Final = 50_000  # of one folder
 MAX_FIRST_LINE: Final = 256 << 10
-MAX_ROWS: Final = 100_000  # of one query
-BUSY_SECONDS: Final = 0.2  # time that a locked database gets
-_DAMAGE: Final = (msgspec.MsgspecError, RecursionError, ValueError, TypeError, KeyError, AttributeError, OverflowError)
+_RELISTED_EVERY: Final = 10  # full looks, of which one lists all folders: some network drives keep no times of folders
+_PARTS_OF_PRIVATE: Final = {".config": 2, ".local": 3, ".cache": 2}  # folders below home that belong to no one agent
 
 _State = TypeVar("_State", bound=Struct)
 _Value = TypeVar("_Value")
-
-
-class Fold(Protocol[_State]):
-    """Reads a growing file line by line into a small state, which is kept between runs of the program.
-
-    `name` and `version` identify the code: after a change, increase the version, and files are read from the start.
-    `state` is a mutable msgspec Struct that MessagePack can encode; a new one is the state of an empty file.
-    """
-
-    name: str
-    version: int
-    state: type[_State]
-
-    def add(self, state: _State, line: bytes) -> None:
-        """Add a complete line, which is untrusted; ValueError, TypeError or msgspec's errors if it cannot be read."""
-
-
-class Folded(Struct, gc=False):
-    """The state of a transcript, and how far it was read."""
-
-    state: Any
-    stamp: Stamp
-    head: bytes  # hash of the first bytes
-    offset: int = 0  # of the first byte that was not read
-    skipped: int = 0  # lines that could not be read
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether all bytes of the file were read, but for a last line that is not complete."""
-        return self.offset >= self.stamp.size
+_Entries = list[tuple[str, Path]]
 
 
 class RunnerFiles:
     """The files of one runner, as an adapter sees them.
 
-    `is_behind` is set if a transcript was not read to its end at the last look. `findings` are those of the last
-    look. Use it from one thread; call `start_look` before each look.
+    `is_behind` is set if a transcript was not read to its end at the last look, `bytes_behind` is the size of what is
+    left. `findings` are those of the last look. Use it from one thread; call `start_look` before each look.
     """
 
-    def __init__(self, folders: Folders, name: str) -> None:
+    def __init__(
+        self,
+        folders: Folders,
+        name: str,
+        *,
+        kept: KeptStates | None = None,
+        clock: Callable[[], float] = monotonic,
+        pause: Callable[[float], object] | None = None,
+        stamps: FileStamps | None = None,
+    ) -> None:
+        """`pause` waits before a file is read again that could not be decoded; None if nothing may wait."""
         self.folders = folders
         self.name = name
         self.is_behind = False
+        self.bytes_behind = 0
         self.findings: list[Finding] = []
+        self.budget: int | None = None
+        """Bytes of transcripts that may be read until the next look, at most `MAX_BYTES_AT_ONCE` of each."""
+        self.on_bytes: Callable[[int], None] | None = None
+        """Called with the number of bytes of transcripts that were read; all are read to the end if it is set."""
+        self.stamps = stamps or FileStamps()
+        self._kept = kept
+        self._last_good = LastGood(self, clock, pause)
+        self._databases = Databases(self)
+        self._looks = 0
+        variables = folders.environment.items()
+        self._private = [
+            Path(value) for name, value in variables if name.endswith(("_HOME", "_DIR")) and value.startswith("/")
+        ]
         self._folded: dict[tuple[str, Path], Folded] = {}
-        self._good: dict[Path, tuple[Stamp, Any]] = {}
-        self._rows: dict[tuple[Path, str, tuple[Any, ...]], tuple[Any, list[tuple[Any, ...]]]] = {}
+        self._entries: dict[Path, tuple[Stamp, _Entries]] = {}
+        self._names: dict[tuple[Path, str], tuple[_Entries, list[Path]]] = {}
         self._remembered: dict[str, Any] = {}
 
-    def start_look(self) -> None:
-        """Begin to look at all files again."""
+    def start_look(self, changed: Iterable[Path] | None = None) -> None:
+        """Begin to look at the files again: all, or only those in `changed`, as `find_changed` returns them."""
+        self._looks += changed is None
+        if changed is None and self._looks % _RELISTED_EVERY == 0:
+            self._entries.clear()
+        self.stamps.start_look(changed)
         self.is_behind = False
+        self.bytes_behind = 0
         self.findings = []
+
+    def find_changed(self, *, is_recent: bool = False) -> set[Path]:
+        """Return the paths that changed since the last look; with `is_recent`, check only those that changed last."""
+        changed = self.stamps.find_changed(is_recent=is_recent)
+        return changed | self._last_good.find_failing()
+
+    @property
+    def has_failures(self) -> bool:
+        """Whether a file could not be decoded and is not reported yet; the next look after 2 s reports it."""
+        return bool(self._last_good.find_failing())
+
+    def save(self) -> None:
+        """Keep the states of transcripts for the next start of the program."""
+        if self._kept is not None:
+            self._kept.save()
 
     # Files
 
     def exists(self, path: Path) -> bool:
         """Return whether there is something at this path."""
-        return self.modified_at(path) is not None
+        return self.stamp(path) is not None
 
     def modified_at(self, path: Path) -> datetime | None:
         """Return when a file or folder was changed last; None if there is none."""
-        stamp = _stamp(path)
+        stamp = self.stamp(path)
         return stamp.modified_at if stamp is not None else None
+
+    def stamp(self, path: Path) -> Stamp | None:
+        """Return the version of a file or folder; None if there is none."""
+        return self.stamps.of(path) if self._root(path) is not None else None
 
     def names(self, folder: Path, pattern: str = "*") -> list[Path]:
         """Return the files and folders in a folder whose names match, sorted by name; without links that lead out."""
-        try:
-            with os.scandir(folder) as entries:
-                found = [Path(one.path) for one in entries if fnmatch(one.name, pattern) and self._is_inside(one)]
-        except (OSError, ValueError):
-            return []
-        return sorted(found)[:MAX_ENTRIES]
+        entries = self._list(folder)
+        known = self._names.get((folder, pattern))
+        if known is None or known[0] is not entries:
+            known = entries, [path for name, path in entries if fnmatch(name, pattern)][:MAX_ENTRIES]
+            self._names[folder, pattern] = known
+        return known[1].copy()
 
     def read(self, path: Path, convert: Callable[[bytes], Any], limit: int = 1 << 20) -> Any:
         """Return what `convert` makes of a file; the last good value if it raises, None if there never was one.
 
         All calls for a file must use the same conversion.
         """
-        stamp, value = self._good.get(path, (None, None))
-        try:
-            if stamp is not None and Stamp.of(path.stat()) == stamp:
-                return value
-        except (OSError, ValueError):
-            return None
-        raw = read_file(path, self._root(path), limit)
-        if raw is None:
-            return None
-        if isinstance(raw, Problem):
-            self.report(path, raw.message, raw.code)
-            return value
-        try:
-            value = convert(raw.data)
-        except _DAMAGE:
-            return value
-        self._good[path] = raw.stamp, value
-        return value
+        return self._read("", path, convert, limit)
 
     def text(self, path: Path, limit: int = 1 << 20) -> str:
         """Return a text file; its last good content while it is unreadable, "" if there never was any."""
-        return str(self.read(path, lambda data: data.decode("utf-8", "replace"), limit) or "")
+        return str(self._read("text", path, lambda data: data.decode("utf-8", "replace"), limit) or "")
 
     def json(self, path: Path, limit: int = 8 << 20) -> Any:
         """Return a decoded JSON, JSONL (a list of `Line`) or YAML file, by its name; None if there never was one."""
@@ -150,11 +151,11 @@ class RunnerFiles:
                 raise ValueError(path.name)
             return result.value
 
-        return self.read(path, decoded, limit)
+        return self._read("json", path, decoded, limit)
 
     def head(self, path: Path, size: int) -> bytes:
         """Return the first bytes of a file, however large it is; b"" if it cannot be read."""
-        opened = open_file(path, self._root(path))
+        opened = self._open(path)
         if not isinstance(opened, int):
             return b""
         try:
@@ -174,47 +175,29 @@ class RunnerFiles:
 
         Neither locks a database that no other process uses, nor creates files beside it.
         """
-        stamps = tuple(_stamp(path.with_name(path.name + suffix)) for suffix in ("", "-wal", "-shm", "-journal"))
-        key = path, query, tuple(values)
-        known = self._rows.get(key, (None, []))
-        if stamps[0] is None or known[0] == stamps or not self._is_allowed(path) or not path.is_file():
-            return known[1] if stamps[0] is not None else []
-        _, log, shared, journal = stamps
-        try:
-            if log is not None and log.size and shared is None:
-                raise sqlite3.OperationalError("its log has changes that only its own program can read")
-            mode = "mode=ro" if journal is not None or (log is not None and log.size) else "mode=ro&immutable=1"
-            with closing(sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True, timeout=BUSY_SECONDS)) as connection:
-                connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_LINE_BYTES)
-                found = connection.execute(query, values).fetchmany(MAX_ROWS)
-        except (sqlite3.Error, ValueError, OverflowError) as error:
-            self.report(path, f"cannot be read: {error}", "unreadable-database")
-            return known[1]
-        self._rows[key] = stamps, found
-        return found
+        if not self._is_allowed(path):
+            return []
+        return self._databases.rows(path, query, tuple(values))
 
     def fold(self, path: Path, fold: Fold[_State]) -> Folded | None:
-        """Read what was added to a file of lines; None if there is none.
+        """Read what was added to a file of lines; None if there is none, its last state if it has vanished.
 
         At most `MAX_BYTES_AT_ONCE` at each look. The state is the same object until something was added.
         """
         key = fold.name, path
         known = self._folded.get(key)
-        try:
-            stamp = Stamp.of(path.stat())
-        except (OSError, ValueError):
+        stamp = self.stamp(path)
+        if stamp is not None and known is not None and known.is_complete and known.stamp == stamp:
             return known
-        if known is not None and known.stamp == stamp and known.is_complete:
+        if known is None and self._kept is not None and (known := self._kept.load(fold, path)) is not None:
+            self._folded[key] = known
+        if stamp is None:
             return known
-        if not self._is_allowed(path):
-            return None
-        head = self._head(path)
-        is_same = known is not None and known.stamp.inode == stamp.inode and stamp.size >= known.offset
-        if known is None or not is_same or not head.startswith(known.head[: len(known.head)]):
-            known = Folded(fold.state(), stamp, head)
-        known = self._advance(path, fold, msgspec.structs.replace(known, stamp=stamp, head=head))
-        self._folded[key] = known
-        self.is_behind |= not known.is_complete
+        if known is None or not known.is_complete or known.stamp != stamp:
+            known = self._fold_added(path, fold, known, stamp)
+        if known is not None and not known.is_complete:
+            self.is_behind = True
+            self.bytes_behind += known.stamp.size - known.seen
         return known
 
     # What was seen before
@@ -222,10 +205,14 @@ class RunnerFiles:
     def remember(self, key: str, value: _Value) -> _Value:
         """Keep a value beyond the end of the program, such as the last content of a file that vanishes."""
         self._remembered[key] = value
+        if self._kept is not None:
+            self._kept.remember(key, value)
         return value
 
     def remembered(self, key: str) -> Any:
         """Return a value that was kept; None if there is none."""
+        if key not in self._remembered and self._kept is not None:
+            self._remembered[key] = self._kept.remembered(key)
         return self._remembered.get(key)
 
     # Findings
@@ -245,44 +232,96 @@ class RunnerFiles:
 
     # Parts
 
-    def _advance(self, path: Path, fold: Fold[Any], known: Folded) -> Folded:
-        raw = read_file(path, self._root(path), MAX_TRANSCRIPT_BYTES, known.offset)
-        if not isinstance(raw, RawFile):
+    def _list(self, folder: Path) -> _Entries:
+        stamp, known = self.stamp(folder), self._entries.get(folder)
+        if stamp is not None and known is not None and known[0] == stamp and not self.stamps.is_racy(folder):
+            return known[1]
+        if stamp is None or not self._is_allowed(folder):
+            return []
+        try:
+            with os.scandir(folder) as entries:
+                found = sorted((one.name, Path(one.path)) for one in entries if self._is_inside(one))
+        except NotADirectoryError:
+            found = []
+        except (OSError, ValueError) as error:
+            self.report(folder, f"cannot be listed: {getattr(error, 'strerror', None) or error}", "unreadable")
+            return known[1] if known is not None else []
+        self._entries[folder] = stamp, found
+        return found
+
+    def _read(self, form: str, path: Path, convert: Callable[[bytes], Any], limit: int) -> Any:
+        if (stamp := self.stamp(path)) is None:
+            return None
+        is_racy = self.stamps.is_racy(path)
+        return self._last_good.read(
+            form, path, None if is_racy else stamp, lambda: self._read_raw(path, limit), convert
+        )
+
+    def _read_raw(self, path: Path, limit: int) -> RawFile | Problem | None:
+        root = self._allowed_root(path)
+        return read_file(path, root, limit) if root is not None else None
+
+    def _fold_added(self, path: Path, fold: Fold[_State], known: Folded | None, stamp: Stamp) -> Folded | None:
+        if self.budget is not None and self.budget <= 0 and self.on_bytes is None:
+            return known or Folded(fold.state(), stamp)
+        opened = self._open(path)
+        if not isinstance(opened, int):
+            if opened is not None:
+                self.report(path, opened.message, opened.code)
             return known
-        data = raw.data[:MAX_BYTES_AT_ONCE]
-        end = data.rfind(b"\n") + 1
-        skipped = known.skipped
-        for line in data[:end].split(b"\n"):
-            if line.strip():
-                try:
-                    fold.add(known.state, line)
-                except _DAMAGE:
-                    skipped += 1
-        return msgspec.structs.replace(known, offset=known.offset + end, skipped=skipped)
+        try:
+            while True:
+                found = read_added(opened, fold, known)
+                advanced = found.seen - (known.seen if known is not None else 0)
+                is_same, known = known is not None and found.seen == known.seen, found
+                if self.budget is not None:
+                    self.budget -= max(advanced, 0)
+                if self.on_bytes is not None:
+                    self.on_bytes(max(advanced, 0))
+                if self.on_bytes is None or found.is_complete or is_same:
+                    break
+        except OSError as error:
+            self.report(path, f"cannot be read: {error.strerror}", "unreadable")
+            return known
+        finally:
+            os.close(opened)
+        self._folded[fold.name, path] = known
+        if self._kept is not None:
+            self._kept.note(fold, path, known)
+        return known
 
-    def _head(self, path: Path) -> bytes:
-        raw = read_file(path, self._root(path), MAX_TRANSCRIPT_BYTES)
-        return sha256(raw.data[:HEAD_BYTES]).digest() if isinstance(raw, RawFile) else b""
+    def _open(self, path: Path) -> int | Problem | None:
+        root = self._allowed_root(path)
+        return open_file(path, root) if root is not None else None
 
-    def _root(self, path: Path) -> Path:
-        roots = (*self.folders.roots, *((self.folders.home,) if self.folders.home else ()))
-        return next((root for root in roots if path.is_relative_to(root)), path.parent)
+    def _root(self, path: Path) -> Path | None:
+        """Return the folder that a path may not leave: the project, or the private folder of an agent."""
+        for root in self.folders.roots:
+            if path.is_relative_to(root):
+                return root
+        home = self.folders.home
+        if home is None:
+            return None
+        for root in self._private:
+            if path.is_relative_to(root):
+                return root
+        if not path.is_relative_to(home):
+            return path.parent
+        parts = path.relative_to(home).parts
+        return home.joinpath(*parts[: _PARTS_OF_PRIVATE.get(parts[0], 1)]) if parts else home
+
+    def _allowed_root(self, path: Path) -> Path | None:
+        return self._root(path) if self._is_allowed(path) else None
 
     def _is_allowed(self, path: Path) -> bool:
+        root = self._root(path)
         try:
-            return path.resolve().is_relative_to(self._root(path).resolve())
+            return root is not None and path.resolve().is_relative_to(root.resolve())
         except (OSError, RuntimeError, ValueError):
             return False
 
     def _is_inside(self, entry: os.DirEntry[str]) -> bool:
         return not entry.is_symlink() or self._is_allowed(Path(entry.path))
-
-
-def _stamp(path: Path) -> Stamp | None:
-    try:
-        return Stamp.of(path.stat())
-    except (OSError, ValueError):
-        return None
 
 
 def bullets(text: str) -> Iterator[tuple[int, str]]:
