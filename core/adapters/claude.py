@@ -1,0 +1,392 @@
+"""Sessions of Claude Code: goals, schedules, background jobs, subagents, headless loops (docs/adapter-files.md#claude).
+
+The transcripts are folded in `claude_transcript`; memories are read in `claude_memory`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.adapters.claude_states import FRESH, OVER_AFTER, Job, Process, Signs, build_job, build_loop
+from core.adapters.claude_transcript import MAX_TASK, Session, SessionFold
+from core.adapters.claude_work import Turn, iteration_of
+from core.adapters.contract import Places
+from core.adapters.runner_files import Folded
+from core.records.loops import Iteration, Loop, LoopDetails, LoopStatus, StateSource, Usage
+from core.records.times import parse_time
+from core.sources.liveness import ALWAYS, MAX_PID
+
+if TYPE_CHECKING:
+    from core.adapters.contract import Delivery, Folders, Moment
+    from core.adapters.runner_files import RunnerFiles
+    from core.records.lessons import Lesson
+
+MIN_SESSIONS: Final = 3  # headless sessions, one after the other with the same prompt, that are a loop
+MAX_GAP: Final = timedelta(hours=6)  # between two of them; a rate limit can take five hours
+_OVERLAP: Final = timedelta(seconds=5)
+_MAX_SLUG: Final = 200  # longer ones are cut, and end with a hash
+_TOLERANCE: Final = timedelta(seconds=5)
+_NEVER: Final = datetime.max.replace(tzinfo=UTC)
+
+
+class _Entry(Struct, gc=False):
+    """A transcript, and the loop that was built from it."""
+
+    path: Path
+    folded: Folded
+    started: datetime | None
+    is_over: bool = False
+    loop: Loop | None = None
+
+
+class ClaudeAdapter:
+    """Reads sessions, goals, schedules, jobs and memories of Claude Code."""
+
+    name: Final = "claude"
+    title: Final = "Claude Code"
+    versions: Final = "2.0 to 2.1"
+    contains: Final = "turns, goals with the judge's reasons, tool errors and their fixes, test runs, tokens, memories"
+    lacks: Final = "cost (only if reported), the end of a session without a goal"
+
+    def __init__(self) -> None:
+        self._fold = SessionFold()
+        self._entries: dict[Path, _Entry] = {}
+        self._bare: dict[str, tuple[list[Loop], Loop]] = {}
+        self._now: datetime | None = None
+
+    def fingerprint(self, folders: Folders) -> tuple[str, ...]:
+        """Return the folders of the project's sessions."""
+        projects = _projects(folders)
+        found = [projects / slug(root) for root in folders.roots[:5]] if projects else []
+        return tuple(str(folder) for folder in found if _is_folder(folder))
+
+    def places(self, folders: Folders) -> Places:
+        """Poll the folders of the project's sessions, the registry and the jobs."""
+        home = folders.private("CLAUDE_CONFIG_DIR", ".claude")
+        if home is None:
+            return Places()
+        own = (home / "projects" / slug(root) for root in folders.roots)
+        return Places(polled=(*own, home / "sessions", home / "jobs"))
+
+    def loops(self, files: RunnerFiles, moment: Moment) -> Iterable[Loop]:
+        """Return sessions, subagents, and loops of headless sessions."""
+        self._now = moment.now
+        processes = {one.session_id: one for one in _read_processes(files, moment)}
+        jobs = {one.session_id: one for one in _read_jobs(files, processes)}
+        entries: dict[Path, _Entry] = {}
+        for path in _transcripts(files):
+            entry = self._entry(files, path)
+            if entry is None:
+                continue
+            entries[path] = entry
+            process, job = processes.get(path.stem), jobs.get(path.stem)
+            if not entry.is_over or process or job or entry.loop is None:
+                signs = Signs(moment.now, process, job, is_registered=bool(processes))
+                entry.loop = build_loop(path, files.shown(path), entry.folded, signs)
+                last = entry.loop.last_activity
+                entry.is_over = not process and not job and last is not None and moment.now - last > OVER_AFTER
+        self._entries = entries
+        yield from self._joined(entries.values(), moment)
+        yield from _lone_jobs(files, jobs.values(), entries)
+
+    def details(self, loop: Loop, files: RunnerFiles) -> LoopDetails:
+        """Return the turns of a session, or the sessions of a loop."""
+        names = loop.session_ids or (loop.id.removeprefix("claude:"),)
+        paths = [entry.path for entry in self._entries.values() if entry.path.stem in names]
+        known = {path.stem for path in paths}
+        if not known.issuperset(names):
+            paths += [path for path in _transcripts(files) if path.stem in names and path.stem not in known]
+        found = [folded.state for path in paths if (folded := files.fold(path, self._fold)) is not None]
+        sessions: list[Session] = sorted(found, key=lambda one: one.started)
+        if len(names) > 1:
+            iterations = tuple(replace(_whole(one), number=number) for number, one in enumerate(sessions, start=1))
+        else:
+            iterations = tuple(iteration_of(turn) for one in sessions for turn in _turns(one))
+        return LoopDetails(
+            loop_id=loop.id,
+            iterations=iterations,
+            notes=tuple(note for one in sessions[-1:] for note in _notes(one)),
+            facts=tuple(dict(fact for one in sessions for fact in _facts(one)).items()),
+        )
+
+    def lessons(self, files: RunnerFiles) -> Iterable[Lesson]:
+        """Return the memories that the agent wrote."""
+        from core.adapters.claude_memory import read_memories  # not needed for lists of loops
+
+        return read_memories(files, self._now)
+
+    def deliver(self, loop: Loop, context: str, files: RunnerFiles) -> Delivery | None:
+        """Return None: the hooks of ralphdeck reach the sessions (docs/agents.md)."""
+        return None
+
+    def _entry(self, files: RunnerFiles, path: Path) -> _Entry | None:
+        known = self._entries.get(path)
+        if known is None and not _may_belong(files, path):
+            return None
+        folded = files.fold(path, self._fold)
+        if folded is None:
+            return None
+        if known is not None and known.folded is folded:
+            return known
+        state: Session = folded.state
+        if not state.cwd or not files.folders.contain(state.cwd):
+            if state.cwd:
+                files.remember(_key(path), state.cwd)
+            return None
+        return _Entry(path, folded, parse_time(state.started))
+
+    def _joined(self, entries: Iterable[_Entry], moment: Moment) -> Iterator[Loop]:
+        """Yield the loop of each session, and one for headless sessions with the same prompt."""
+        groups: dict[tuple[str, str], list[_Entry]] = {}
+        for entry in entries:
+            state: Session = entry.folded.state
+            if entry.loop is None:
+                continue
+            if state.task and state.is_headless and not state.is_sidechain and entry.started is not None:
+                groups.setdefault((state.cwd, state.task), []).append(entry)
+            else:
+                yield entry.loop
+        for group in groups.values():
+            group.sort(key=lambda one: one.started or _NEVER)
+            for run in _runs(group):
+                loops = [entry.loop for entry in run if entry.loop is not None]
+                if len(loops) < MIN_SESSIONS:
+                    yield from loops
+                else:
+                    yield self._bare_loop(loops, moment)
+
+    def _bare_loop(self, loops: list[Loop], moment: Moment) -> Loop:
+        first, last = loops[0], loops[-1]
+        is_fresh = last.last_activity is not None and moment.now - last.last_activity <= FRESH
+        known = self._bare.get(first.id)
+        if known is not None and known[0] == loops and not is_fresh:
+            return known[1]
+        usage = Usage()
+        for loop in loops:
+            usage += loop.usage
+        files_changed = [loop.progress.files_changed for loop in loops]
+        joined = replace(
+            last,
+            id=first.id,
+            aliases=tuple(loop.id for loop in loops[1:]),
+            raw_status=f"bare loop, {last.raw_status}".removesuffix(", "),
+            tags=("bare loop", "headless"),
+            iteration=len(loops),
+            started_at=first.started_at,
+            usage=usage,
+            session_ids=tuple(id for loop in loops for id in loop.session_ids),
+            files=tuple(file for loop in reversed(loops) for file in loop.files),
+            duration_ms=None,
+            progress=replace(
+                last.progress,
+                files_changed=None if None in files_changed else sum(filter(None, files_changed)),
+                changed_at=max((at for one in loops if (at := one.progress.changed_at)), default=None),
+            ),
+        )
+        if is_fresh and last.status is LoopStatus.UNKNOWN:  # the next session can follow
+            joined = replace(joined, status=LoopStatus.RUNNING, ended_at=None, state_source=StateSource.INFERRED)
+        else:
+            self._bare[first.id] = loops, joined
+        return joined
+
+
+def slug(folder: Path) -> str:
+    """Return the name of the folder with the sessions of a working folder."""
+    return re.sub(r"[^A-Za-z0-9]", "-", str(folder))
+
+
+def find_session(files: RunnerFiles, session_id: str) -> Session | None:
+    """Return what is known about a session of the project, by its ID; None if there is none.
+
+    Adapters of plugins use it: `blocks` are the Stop hooks that blocked in a row (see `STOP_BLOCK_CAP`), `last_text` is
+    the agent's last text, and `commands` are the last slash commands, such as `/cancel-ralph`.
+    """
+    for path in _transcripts(files):
+        if path.stem == session_id and (folded := files.fold(path, SessionFold())) is not None:
+            state: Session = folded.state
+            return state if state.cwd and files.folders.contain(state.cwd) else None
+    return None
+
+
+def _projects(folders: Folders) -> Path | None:
+    home = folders.private("CLAUDE_CONFIG_DIR", ".claude")
+    return home / "projects" if home is not None else None
+
+
+def session_folders(files: RunnerFiles) -> list[Path]:
+    """Return the folders that can hold sessions of the project, its folders and its other working trees."""
+    projects = _projects(files.folders)
+    if projects is None:
+        return []
+    found: dict[Path, None] = {}
+    for root in files.folders.roots:
+        name = slug(root)
+        for folder in files.names(projects, f"{name[:_MAX_SLUG]}*"):
+            rest = folder.name[len(name) :]
+            if len(name) > _MAX_SLUG or not rest or rest.startswith("-"):
+                found[folder] = None
+    return list(found)
+
+
+def _transcripts(files: RunnerFiles) -> Iterator[Path]:
+    for folder in session_folders(files):
+        for path in files.names(folder):
+            if path.name.endswith(".jsonl"):
+                yield path
+            elif "." not in path.name and path.name != "memory":
+                yield from files.names(path / "subagents", "agent-*.jsonl")
+
+
+def _may_belong(files: RunnerFiles, path: Path) -> bool:
+    """Return whether a transcript is not known to be of another project, whose name begins like this one's."""
+    cwd = files.remembered(_key(path))
+    return not isinstance(cwd, str) or files.folders.contain(cwd)
+
+
+def _key(path: Path) -> str:
+    return f"cwd of {path}"
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def _read_processes(files: RunnerFiles, moment: Moment) -> Iterator[Process]:
+    """Yield the sessions in the agent's registry whose processes run."""
+    home = files.folders.private("CLAUDE_CONFIG_DIR", ".claude")
+    for path in files.names(home / "sessions", "*.json") if home else ():
+        found = files.json(path)
+        if not isinstance(found, dict):
+            continue
+        pid, session_id = found.get("pid"), found.get("sessionId")
+        if type(pid) is not int or not 0 < pid <= MAX_PID or not isinstance(session_id, str):
+            continue
+        started = moment.processes.started_at(pid)
+        if started is not None and _is_same(started, found):
+            texts = {name: one for name, one in found.items() if isinstance(one, str)}
+            yield Process(
+                session_id=session_id,
+                pid=pid,
+                status=texts.get("status", "")[:40],
+                waits_for=texts.get("waitingFor", "")[:200],
+                job_id=texts.get("jobId", ""),
+            )
+
+
+def _is_same(started: datetime, entry: Mapping[str, Any]) -> bool:
+    """Return whether a process is that of an entry, or a later one with the same pid."""
+    start = entry.get("procStart")
+    if isinstance(start, str) and start.isdigit():
+        start = int(start) if len(start) > 11 else None  # else clock ticks
+    expected = parse_time(start)
+    if started == ALWAYS:
+        return True
+    if expected is not None:
+        return abs(started - expected) <= _TOLERANCE
+    registered = parse_time(entry.get("startedAt"))
+    return registered is None or started <= registered + _TOLERANCE
+
+
+def _read_jobs(files: RunnerFiles, processes: Mapping[str, Process]) -> Iterator[Job]:
+    """Yield the background jobs; nothing but `state.json` is opened in their folders."""
+    home = files.folders.private("CLAUDE_CONFIG_DIR", ".claude")
+    sessions = {one.job_id: one.session_id for one in processes.values() if one.job_id}
+    for folder in files.names(home / "jobs") if home else ():
+        path = folder / "state.json"
+        found = files.json(path) if files.exists(path) else None
+        if not isinstance(found, dict):
+            continue
+        texts = {name: one for name, one in found.items() if isinstance(one, str)}
+        yield Job(
+            id=folder.name,
+            session_id=texts.get("sessionId") or sessions.get(folder.name) or f"job-{folder.name}",
+            state=texts.get("state", "")[:40],
+            needs=texts.get("needs", "")[:200],
+            intent=texts.get("intent", "")[:MAX_TASK],
+            cwd=texts.get("cwd", ""),
+            path=path,
+        )
+
+
+def _lone_jobs(files: RunnerFiles, jobs: Iterable[Job], entries: Iterable[Path]) -> Iterator[Loop]:
+    """Yield the jobs of the project without a transcript."""
+    known = {path.stem for path in entries}
+    for job in jobs:
+        if job.session_id not in known and job.cwd and files.folders.contain(job.cwd):
+            yield build_job(job, files.shown(job.path), files.modified_at(job.path))
+
+
+def _runs(entries: list[_Entry]) -> Iterator[list[_Entry]]:
+    """Split sessions, sorted by their starts, where one overlaps the next or a long time passes."""
+    run: list[_Entry] = []
+    end: datetime | None = None
+    for entry in entries:
+        started = entry.started
+        if run and (end is None or started is None or not end - _OVERLAP <= started <= end + MAX_GAP):
+            yield run
+            run = []
+        run.append(entry)
+        end = entry.loop.last_activity if entry.loop is not None else None
+    if run:
+        yield run
+
+
+def _turns(session: Session) -> Iterator[Turn]:
+    yield from session.turns
+    if session.turn.has_work:
+        yield replace(session.turn, number=session.turn_count + 1, at=session.turn.at or session.last)
+
+
+def _whole(session: Session) -> Iteration:
+    """Return a session as one iteration of a loop."""
+    parts = [iteration_of(turn) for turn in _turns(session)]
+    last = parts[-1] if parts else Iteration()
+    failures = dict.fromkeys(failure for part in parts for failure in part.failures)
+    return replace(
+        last,
+        at=parse_time(session.started),
+        failures=tuple(failures),
+        files=tuple(session.changed),
+        fix=next((part.fix for part in reversed(parts) if part.fix is not None), None),
+        tools=tuple(dict.fromkeys(tool for part in parts for tool in part.tools)),
+    )
+
+
+def _notes(session: Session) -> Iterator[tuple[str, str]]:
+    for goal in (*session.goals, *((session.goal,) if session.goal else ())):
+        yield f"goal, {goal.state}", "\n".join(filter(None, (goal.condition, goal.reason)))
+    for schedule, prompt in (cron for cron in session.crons.values() if len(cron) == 2):
+        yield f"schedule, {schedule}", prompt
+    if session.last_text:
+        yield "last text", session.last_text
+
+
+def _facts(session: Session) -> Iterator[tuple[str, str]]:
+    goal = session.goal
+    pairs = (
+        ("title", session.title),
+        ("working folder", session.cwd),
+        ("branch", session.branch),
+        ("version", session.version),
+        ("tokens of the goal, a share of all", f"{goal.tokens:,}" if goal and goal.tokens else ""),
+        ("errors", f"{session.error_count:,}" if session.error_count else ""),
+        ("compactions", f"{session.compactions:,}" if session.compactions else ""),
+        ("Stop hooks that blocked in a row", f"{session.blocks:,}" if session.blocks else ""),
+        ("last test run", session.test_command and f"{session.test_command} ({_passed(session.test_passed)})"),
+        ("next wake-up", session.wakeup),
+    )
+    yield from ((label, value) for label, value in pairs if value)
+
+
+def _passed(value: bool | None) -> str:
+    return {True: "passed", False: "failed"}.get(value, "unknown") if value is not None else "unknown"

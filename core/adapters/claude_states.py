@@ -1,0 +1,274 @@
+"""States of Claude Code's sessions, from transcripts, the registry of processes, and jobs (docs/adapter-files.md)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from core.adapters.claude_transcript import STOP_BLOCK_CAP, Session
+from core.adapters.claude_work import first_line
+from core.records.loops import Liveness, Loop, LoopStatus, Progress, StateSource, Usage
+from core.records.times import minute_of, parse_time
+
+if TYPE_CHECKING:
+    from core.adapters.runner_files import Folded
+
+FRESH: Final = timedelta(minutes=2)  # since its last record, a session without a known process may still run
+OVER_AFTER: Final = timedelta(minutes=10)  # since its last record, it does not
+_CLOCK_TOLERANCE: Final = timedelta(seconds=60)
+_REPORTED: Final = StateSource.REPORTED
+_INFERRED: Final = StateSource.INFERRED
+_FINAL_ERRORS: Final = frozenset(
+    {"authentication_failed", "billing_error", "context_overflow", "invalid_request", "oauth_org_not_allowed"}
+)
+"""Errors after which a session does not go on by itself, and its goal is cleared."""
+_GOAL_ENDS: Final = {
+    "met": LoopStatus.COMPLETED,
+    "failed": LoopStatus.FAILED,
+    "cleared": LoopStatus.ABORTED,
+}
+_JOB_STATES: Final = {
+    "working": LoopStatus.RUNNING,
+    "blocked": LoopStatus.WAITING,
+    "done": LoopStatus.COMPLETED,
+    "stopped": LoopStatus.ABORTED,
+}
+_AT_REST: Final = ("answer", "turn-end")
+
+
+class Process(Struct, frozen=True, kw_only=True, gc=False):
+    """A running process of the agent, from its registry."""
+
+    session_id: str
+    pid: int
+    status: str = ""
+    waits_for: str = ""
+    job_id: str = ""
+
+
+class Job(Struct, frozen=True, kw_only=True, gc=False):
+    """A background job of the agent."""
+
+    id: str
+    session_id: str
+    state: str
+    path: Path
+    needs: str = ""
+    intent: str = ""
+    cwd: str = ""
+
+
+class Signs(Struct, frozen=True, gc=False):
+    """What is known about a session besides its transcript; `is_registered` if the agent registers its processes."""
+
+    now: datetime
+    process: Process | None = None
+    job: Job | None = None
+    is_registered: bool = False
+
+
+class _State(Struct, frozen=True, gc=False):
+    status: LoopStatus
+    source: StateSource
+    word: str  # in the agent's own word
+    reason: str = ""  # why it ended, in the agent's own word
+    waits_for: str = ""
+
+
+def build_loop(path: Path, shown: str, folded: Folded, signs: Signs) -> Loop:
+    """Return a session, or a subagent's, as a loop."""
+    session: Session = folded.state
+    modified_at = folded.stamp.modified_at
+    last = _last_activity(session, modified_at, signs.now)
+    age = signs.now - last
+    state = decide(session, age, signs, is_complete=folded.is_complete)
+    liveness, why = _liveness(state, signs.process, age, last)
+    is_over = state.status.ended or liveness is Liveness.ENDED
+    goal = session.goal
+    ended_at = (parse_time(goal.at) if goal is not None and state.reason == goal.state else None) or last
+    is_subagent = path.parent.name == "subagents" or path.stem.startswith("agent-")
+    parent = session.forked_from
+    if is_subagent:
+        parent = path.parent.parent.name if path.parent.name == "subagents" else session.session_id
+    return Loop(
+        id=f"claude:{path.stem}",
+        sources=("claude",),
+        runner="claude",
+        owner="claude",
+        task=session.task or (signs.job.intent if signs.job else ""),
+        criteria=(goal.condition,) if goal is not None else (),
+        status=state.status,
+        raw_status=state.word,
+        state_source=state.source,
+        end_reason=state.reason[:200],
+        tags=tuple(_tags(session, signs, is_subagent)),
+        badges=tuple(_badges(state.status, liveness)),
+        iteration=session.iteration or None,
+        started_at=parse_time(session.started),
+        ended_at=ended_at if is_over else None,
+        ended_approximate=is_over and (goal is None or state.reason != goal.state),
+        updated_at=last,
+        last_activity=last,
+        modified_at=modified_at,
+        liveness=liveness,
+        liveness_reason=why,
+        pid=signs.process.pid if signs.process else None,
+        last_result=first_line(goal.reason if goal is not None and goal.reason else session.last_text),
+        files=(shown,),
+        model=session.model,
+        usage=_usage(session),
+        parent=f"claude:{parent}" if parent else "",
+        session_ids=(path.stem,),
+        progress=_progress(session),
+    )
+
+
+def build_job(job: Job, shown: str, modified_at: datetime | None) -> Loop:
+    """Return a background job without a transcript as a loop."""
+    status = _JOB_STATES.get(job.state, LoopStatus.UNKNOWN)
+    return Loop(
+        id=f"claude:job-{job.id}",
+        sources=("claude",),
+        runner="claude",
+        owner="claude",
+        task=job.intent,
+        status=status,
+        raw_status=job.state,
+        tags=("job",),
+        end_reason=job.state if status.ended else "",
+        ended_at=modified_at if status.ended else None,
+        ended_approximate=status.ended,
+        last_activity=modified_at,
+        modified_at=modified_at,
+        liveness=Liveness.ENDED if status.ended else Liveness.UNKNOWN,
+        liveness_reason=f"waits for: {job.needs}" if job.needs else "no transcript was found",
+        files=(shown,),
+    )
+
+
+def decide(session: Session, age: timedelta, signs: Signs, *, is_complete: bool = True) -> _State:
+    """Return the state of a session whose last record is this old."""
+    process, goal = signs.process, session.goal
+    if not is_complete and process is None:
+        return _State(LoopStatus.UNKNOWN, _INFERRED, "not read to its end")
+    is_open = process is not None or age <= OVER_AFTER
+    if waiting := _waits(session, signs, is_open=is_open):
+        return waiting
+    works = session.phase in ("prompt", "work")
+    if goal is not None and goal.state in _GOAL_ENDS and not (works and is_open and session.last > goal.at):
+        return _State(_GOAL_ENDS[goal.state], _REPORTED, goal.state, goal.state)
+    if ended := _ended(session, signs, is_open=is_open):
+        return ended
+    is_armed = goal is not None and goal.state == "armed"
+    if process is not None:
+        if is_armed or process.status == "busy" or (works and process.status != "idle"):
+            return _State(LoopStatus.RUNNING, _REPORTED, process.status or session.phase)
+        if session.crons or session.wakeup:
+            return _State(LoopStatus.RUNNING, _REPORTED, "scheduled")
+        return _State(LoopStatus.PAUSED, _REPORTED, "idle")
+    if age <= FRESH and (is_armed or works or session.crons or session.wakeup):
+        return _State(LoopStatus.RUNNING, _INFERRED, "armed" if is_armed else session.phase)
+    if is_armed:
+        is_dead = age > OVER_AFTER
+        return _State(LoopStatus.CRASHED if is_dead else LoopStatus.UNKNOWN, _INFERRED, "armed")
+    at_rest = session.phase in _AT_REST
+    return _State(LoopStatus.UNKNOWN, _INFERRED, session.phase, session.stop_reason if at_rest else "")
+
+
+def _waits(session: Session, signs: Signs, *, is_open: bool) -> _State | None:
+    """Return the state if a person, or a rate limit, is waited for."""
+    process, job = signs.process, signs.job
+    if job is not None and job.state == "blocked":
+        return _State(LoopStatus.WAITING, _REPORTED, job.state, waits_for=job.needs or "a person")
+    if process is not None and (process.waits_for or process.status in ("waiting", "blocked")):
+        return _State(LoopStatus.WAITING, _REPORTED, process.status, waits_for=process.waits_for or "a person")
+    if session.question and (is_open or not signs.is_registered):
+        return _State(LoopStatus.WAITING, _REPORTED, session.question, waits_for="an answer")
+    if session.phase == "limit" and is_open:
+        return _State(LoopStatus.WAITING, _REPORTED, session.error, waits_for="the end of a rate limit")
+    if process is not None and process.status == "idle" and session.calls and session.phase == "work":
+        return _State(LoopStatus.WAITING, _INFERRED, process.status, waits_for="a permission")
+    return None
+
+
+def _ended(session: Session, signs: Signs, *, is_open: bool) -> _State | None:
+    """Return the state if the session, its job or its result ended without an end of the goal."""
+    job, result = signs.job, session.result
+    if job is not None and job.state in _JOB_STATES and (job.state != "working" or is_open):
+        status = _JOB_STATES[job.state]
+        return _State(status, _REPORTED, job.state, job.state if status.ended else "")
+    if result:
+        is_limit = result.startswith("error_max_")
+        status = LoopStatus.LIMIT if is_limit else LoopStatus.FAILED
+        return _State(LoopStatus.COMPLETED if result == "success" else status, _REPORTED, result, result)
+    if session.phase == "interrupted":
+        return _State(LoopStatus.ABORTED, _REPORTED, "interrupted", "interrupted")
+    if session.phase == "limit":
+        return _State(LoopStatus.LIMIT, _INFERRED, session.error, session.error)
+    if session.phase == "api-error" and (session.error in _FINAL_ERRORS or not is_open):
+        return _State(LoopStatus.FAILED, _INFERRED, session.error, session.error)
+    if session.blocks >= STOP_BLOCK_CAP and session.phase in _AT_REST:
+        return _State(LoopStatus.LIMIT, _INFERRED, "stop hook block cap", "stop hook block cap")
+    return None
+
+
+def _last_activity(session: Session, modified_at: datetime, now: datetime) -> datetime:
+    """Return the newest time that is not in the future."""
+    last = parse_time(session.last)
+    return last if last is not None and last <= now + _CLOCK_TOLERANCE else min(modified_at, now)
+
+
+def _liveness(state: _State, process: Process | None, age: timedelta, last: datetime) -> tuple[Liveness, str]:
+    since = f"last record {minute_of(last)} UTC"
+    status = state.status
+    waits = f"waits for {state.waits_for}; " if state.waits_for else ""
+    if status is LoopStatus.CRASHED:
+        return Liveness.DEAD, f"its goal is not reached, and no process is known; {since}"
+    if status.ended:
+        return Liveness.ENDED, f"{'inferred' if state.source is _INFERRED else 'reported'}: {state.reason}; {since}"
+    if process is not None:
+        runs = f"{waits}process {process.pid} runs"
+        return (Liveness.IDLE if status is LoopStatus.PAUSED else Liveness.ALIVE), runs
+    if age <= OVER_AFTER:
+        return Liveness.FRESH, f"{waits}{since}, no known process"
+    if status is LoopStatus.UNKNOWN:
+        return Liveness.ENDED, f"no known process; {since}; how it ended is not recorded"
+    return Liveness.STALE, f"{waits}{since}, no known process"
+
+
+def _tags(session: Session, signs: Signs, is_subagent: bool) -> list[str]:
+    tags = {
+        "goal": session.goal is not None,
+        "headless": session.is_headless,
+        "job": signs.job is not None,
+        "schedule": bool(session.crons or session.wakeup),
+        "subagent": is_subagent,
+    }
+    return [tag for tag, applies in tags.items() if applies]
+
+
+def _badges(status: LoopStatus, liveness: Liveness) -> list[str]:
+    badges = {"crashed": status is LoopStatus.CRASHED, "stale": liveness is Liveness.STALE}
+    return [badge for badge, applies in badges.items() if applies]
+
+
+def _usage(session: Session) -> Usage:
+    if session.totals is None:
+        return Usage(cost_usd=session.cost)
+    given, output, read, written = session.totals
+    return Usage(input=given, output=output, cache_read=read, cache_write=written, cost_usd=session.cost)
+
+
+def _progress(session: Session) -> Progress:
+    goal = session.goal
+    is_judged = goal is not None and (goal.iterations or goal.state in ("met", "failed"))
+    return Progress(
+        test_passed=session.test_passed,
+        files_changed=session.change_count or (None if session.can_change else 0),
+        goal_met=goal.state == "met" if goal is not None and is_judged else None,
+        is_claimed=session.result == "success",
+        changed_at=parse_time(session.changed_at),
+    )

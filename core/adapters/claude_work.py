@@ -1,0 +1,268 @@
+"""What the tool calls of a Claude Code session show: errors, fixes, test runs and changed files."""
+
+from __future__ import annotations
+
+import re
+from difflib import unified_diff
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from core.records.debug_sessions import Failure, Fix, Results
+from core.records.loops import Iteration, Outcome
+from core.records.times import parse_time
+
+if TYPE_CHECKING:
+    from core.adapters.claude_transcript import Session
+
+_MAX_LINE: Final = 300
+_MAX_FILES: Final = 20
+_MAX_TOOLS: Final = 10
+_MAX_FAILURES: Final = 5  # of one turn
+_MAX_OPEN: Final = 5  # failed commands that wait for a fix
+_MAX_DIFF: Final = 1_500
+_MAX_CODE: Final = 1_500
+_MAX_OUTPUT: Final = 8_000
+_EDITS: Final = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
+_WITH_INPUT: Final = _EDITS | {"Bash", "CronCreate", "CronDelete"}
+_READ_ONLY: Final = frozenset(
+    {"Read", "Grep", "Glob", "LS", "WebFetch", "WebSearch", "TodoWrite", "TodoRead", "BashOutput", "ToolSearch"}
+    | {"AskUserQuestion", "ExitPlanMode", "EnterPlanMode", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet"}
+    | {"CronCreate", "CronDelete", "CronList", "ScheduleWakeup", "NotebookRead", "ListMcpResourcesTool"}
+)
+_TEST: Final = re.compile(
+    r"\b(?:pytest|unittest|tox|nox|jest|vitest|mocha|ava|rspec|phpunit|ctest|playwright test|deno test|bun test"
+    r"|(?:cargo|go|dotnet|mix|swift|flutter|zig build|bazel) test|cargo nextest|mvn\s.{0,40}\b(?:test|verify)"
+    r"|(?:gradle|gradlew)\s.{0,40}\btest|(?:npm|pnpm|yarn|bun)(?: run)? (?:t|test)\b[\w:-]*"
+    r"|(?:make|just|rake) (?:test|check)\b)"
+)
+_PIPED: Final = re.compile(r"[|;]|&\s*$")  # the status of the command may not be that of the tests
+_ESCAPE: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_EXIT_CODE: Final = re.compile(r"(?:Error: )?(?:Exit code -?\d+|Command failed with exit code -?\d+)[:.]?\s*")
+_TAG: Final = re.compile(r"</?tool_use_error>")
+_ERROR_LINE: Final = re.compile(
+    r"^(?:E\s{2,}|[>×✕✗●•*-]\s+)?((?:\w{1,40}\.){0,6}[A-Z]\w{0,60}(?:Error|Exception)\b.{0,300}"
+    r"|(?:fatal|error)(?:\[\w+\])?: .{1,300})"
+)
+_FAILED_LINE: Final = re.compile(r"^\s*(?:FAILED |FAIL |--- FAIL: |not ok |✕ |✗ |× )(.{1,300})")
+_REJECTED: Final = ("The user doesn't want to", "The user does not want to", "[Request interrupted", "User rejected")
+_PASSED_COUNT: Final = re.compile(r"\b(\d{1,7}) (?:tests? )?(?:passed|passing)\b")
+_FAILED_COUNT: Final = re.compile(r"\b(\d{1,7}) (?:tests? )?(?:failed|failing|failures?)\b")
+
+
+class Input(Struct, gc=False):
+    """Parameters of the tools that matter."""
+
+    command: str | None = None
+    file_path: str | None = None
+    notebook_path: str | None = None
+    old_string: str | None = None
+    new_string: str | None = None
+    content: str | None = None
+    cron: str | None = None
+    prompt: str | None = None
+    id: str | None = None
+
+
+class Call(Struct, array_like=True, gc=False):
+    """A tool call without a result; `key` is its command or file, `text` its new code or its prompt."""
+
+    tool: str
+    key: str = ""
+    is_test: bool = False
+    old: str = ""
+    text: str = ""
+
+
+class OpenError(Struct, array_like=True, gc=False):
+    """A failed command, and the changes since then."""
+
+    key: str
+    message: str
+    reason: str = ""
+    files: list[str] = []
+    diff: str = ""
+
+
+class Turn(Struct, array_like=True, gc=False):
+    """One turn of an agent, or its work until the goal was judged or a Stop hook blocked.
+
+    `failures` are pairs of tool and message; `fix` is description, diff and files of what made a failed command pass.
+    """
+
+    number: int = 0
+    at: str = ""
+    prompt: str = ""
+    text: str = ""
+    verdict: str = ""
+    is_met: bool = False
+    duration_ms: float | None = None
+    failures: list[list[str]] = []
+    fix: list[str] = []
+    open_errors: list[OpenError] = []
+    files: list[str] = []
+    tools: list[str] = []
+    test_passed: bool | None = None
+    passed: int | None = None
+    failed: int | None = None
+
+    @property
+    def has_work(self) -> bool:
+        """Whether the agent did anything in it."""
+        return bool(self.text or self.tools or self.failures)
+
+
+_INPUT: Final = msgspec.json.Decoder(Input)
+
+
+def add_call(state: Session, tool: str, raw: Raw) -> Call:
+    """Note a tool call; return what its result is joined with."""
+    tool = tool[:80]
+    if tool not in state.turn.tools and len(state.turn.tools) < _MAX_TOOLS:
+        state.turn.tools = [*state.turn.tools, tool]
+    if tool not in _READ_ONLY:
+        state.can_change = True
+    if tool not in _WITH_INPUT:
+        return Call(tool)
+    try:
+        given = _INPUT.decode(raw)
+    except (msgspec.MsgspecError, RecursionError):
+        return Call(tool)
+    if tool == "Bash":
+        command = " ".join((given.command or "")[:2_000].split())
+        return Call(tool, command[:_MAX_LINE], is_test=_TEST.search(command) is not None)
+    if tool == "CronCreate":
+        return Call(tool, (given.cron or "")[:80], text=given.prompt or "")
+    if tool == "CronDelete":
+        return Call(tool, (given.id or "")[:80])
+    new = given.new_string or given.content or ""
+    path = (given.file_path or given.notebook_path or "")[-_MAX_LINE:]
+    return Call(tool, path, old=(given.old_string or "")[:_MAX_CODE], text=new[:_MAX_CODE])
+
+
+def add_result(state: Session, call: Call, text: str, is_error: bool, at: str) -> None:
+    """Note the result of a tool call; `text` is only needed for errors and test runs."""
+    has_failed = is_error
+    if call.is_test and not text.startswith(_REJECTED):
+        has_failed = _add_test_run(state, call, text, is_error) is False
+    if has_failed:
+        if not text.startswith(_REJECTED):
+            state.error_count += 1
+            message = find_message(text, state.cwd)
+            add_failure(state.turn, call.tool, message)
+            if call.tool == "Bash":
+                _open(state.turn, call.key, message)
+    elif call.tool in _EDITS:
+        _add_change(state, call, at)
+    elif call.tool == "Bash":
+        _close(state, call.key, at)
+
+
+def add_failure(turn: Turn, tool: str, message: str) -> None:
+    """Add an error to a turn, once."""
+    failure = [tool, message[:_MAX_LINE]]
+    if failure not in turn.failures and len(turn.failures) < _MAX_FAILURES:
+        turn.failures = [*turn.failures, failure]
+
+
+def _add_test_run(state: Session, call: Call, text: str, is_error: bool) -> bool | None:
+    """Note a test run; return whether it passed, None if its status was lost in a pipe."""
+    turn, output = state.turn, _ESCAPE.sub("", text[-_MAX_OUTPUT:])
+    passed, failed = _last_count(_PASSED_COUNT, output), _last_count(_FAILED_COUNT, output)
+    if not (failed or is_error or passed is not None) and _PIPED.search(call.key):
+        return None
+    result = not (failed or is_error)
+    turn.test_passed, turn.passed, turn.failed = result, passed, 0 if result else failed
+    state.test_passed, state.test_command = result, call.key
+    return result
+
+
+def _last_count(form: re.Pattern[str], text: str) -> int | None:
+    found = form.findall(text)
+    return int(found[-1]) if found else None
+
+
+def _open(turn: Turn, key: str, message: str) -> None:
+    others = [one for one in turn.open_errors if one.key != key]
+    turn.open_errors = [*others, OpenError(key, message)][-_MAX_OPEN:]
+
+
+def _add_change(state: Session, call: Call, at: str) -> None:
+    file = call.key.removeprefix(f"{state.cwd}/") if state.cwd else call.key
+    state.change_count += 1
+    state.changed_at = max(state.changed_at, at)
+    if file not in state.changed and len(state.changed) < _MAX_FILES:
+        state.changed = [*state.changed, file]
+    turn = state.turn
+    if file not in turn.files and len(turn.files) < _MAX_FILES:
+        turn.files = [*turn.files, file]
+    if not turn.open_errors:
+        return
+    lines = unified_diff(call.old.splitlines(), call.text.splitlines(), file, file, lineterm="", n=1)
+    diff = "\n".join(lines)
+    for error in turn.open_errors:
+        error.reason = error.reason or turn.text
+        error.files = [*error.files, file][:_MAX_FILES] if file not in error.files else error.files
+        error.diff = f"{error.diff}\n{diff}".strip()[:_MAX_DIFF]
+
+
+def _close(state: Session, key: str, at: str) -> None:
+    """Note that a command passed; what was changed since it failed is the fix."""
+    turn = state.turn
+    fixed = next((one for one in turn.open_errors if one.key == key), None)
+    if fixed is None:
+        return
+    turn.open_errors = [one for one in turn.open_errors if one is not fixed]
+    state.changed_at = max(state.changed_at, at)
+    if fixed.files:
+        description = fixed.reason or f"Change {', '.join(fixed.files)}"
+        turn.fix = [description[:_MAX_LINE], fixed.diff, *fixed.files]
+
+
+def find_message(text: str, cwd: str = "") -> str:
+    """Return the line of an error output that best describes the error, without codes and the project's path."""
+    text = _TAG.sub("", _ESCAPE.sub("", text[:_MAX_OUTPUT] + "\n" + text[_MAX_OUTPUT:][-_MAX_OUTPUT:])).strip()
+    text = _EXIT_CODE.sub("", text, count=1).strip() or text
+    if cwd:
+        text = text.replace(f"{cwd}/", "")
+    lines = text.splitlines()[:400]
+    named = [found[1] for line in lines if (found := _ERROR_LINE.match(line.strip()))]
+    failed = [found[1] for line in lines if (found := _FAILED_LINE.match(line))]
+    return first_line((named or failed or [line for line in lines if line.strip()] or [""])[0])
+
+
+def first_line(text: str) -> str:
+    """Return the first line with a text, cut."""
+    found = next((line.strip() for line in text[:4_000].splitlines() if line.strip()), "")
+    return found[:_MAX_LINE]
+
+
+def iteration_of(turn: Turn) -> Iteration:
+    """Return a turn as the iteration of a loop."""
+    fix = None
+    if turn.fix[1:]:
+        description, diff, *files = turn.fix
+        fix = Fix(description=description, diff=diff, files=tuple(files), verified=True)
+    is_passed = turn.is_met or turn.test_passed
+    results = None
+    if turn.passed is not None or turn.failed is not None:
+        results = Results(passed=turn.passed, failed=turn.failed)
+    return Iteration(
+        number=turn.number or None,
+        at=parse_time(turn.at),
+        action=turn.text or turn.prompt,
+        result=turn.verdict or _test_result(turn) or turn.text,
+        outcome=Outcome.SUCCESS if is_passed else Outcome.FAILURE if turn.test_passed is False else Outcome.UNKNOWN,
+        duration_ms=turn.duration_ms,
+        files=tuple(turn.files),
+        failures=tuple(Failure(message=message) for _, message in turn.failures if message),
+        fix=fix,
+        results=results,
+        tools=tuple(turn.tools),
+    )
+
+
+def _test_result(turn: Turn) -> str:
+    counts = ((turn.failed, "failed"), (turn.passed, "passed"))
+    return ", ".join(f"{count:,} {word}" for count, word in counts if count)
