@@ -11,11 +11,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from core.adapters.claude_states import FRESH, OVER_AFTER, Job, Process, Signs, build_job, build_loop
-from core.adapters.claude_transcript import MAX_TASK, Session, SessionFold
+from core.adapters.claude_transcript import MAX_TASK, SessionFold
 from core.adapters.claude_work import Turn, iteration_of
 from core.adapters.contract import Places
 from core.adapters.runner_files import Folded
@@ -24,6 +25,7 @@ from core.records.times import parse_time
 from core.sources.liveness import ALWAYS, MAX_PID
 
 if TYPE_CHECKING:
+    from core.adapters.claude_records import Session
     from core.adapters.contract import Delivery, Folders, Moment
     from core.adapters.runner_files import RunnerFiles
     from core.records.lessons import Lesson
@@ -33,6 +35,7 @@ MAX_GAP: Final = timedelta(hours=6)  # between two of them; a rate limit can tak
 _OVERLAP: Final = timedelta(seconds=5)
 _MAX_SLUG: Final = 200  # longer ones are cut, and end with a hash
 _TOLERANCE: Final = timedelta(seconds=5)
+_CWD: Final = re.compile(rb'"cwd": ?("[^"\\\x00-\x1f\x7f-\xff]{1,4000}")')  # a path that needs no decoding
 _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
@@ -49,11 +52,11 @@ class _Entry(Struct, gc=False):
 class ClaudeAdapter:
     """Reads sessions, goals, schedules, jobs and memories of Claude Code."""
 
-    name: Final = "claude"
-    title: Final = "Claude Code"
-    versions: Final = "2.0 to 2.1"
-    contains: Final = "turns, goals with the judge's reasons, tool errors and their fixes, test runs, tokens, memories"
-    lacks: Final = "cost (only if reported), the end of a session without a goal"
+    name = "claude"
+    title = "Claude Code"
+    versions = "2.0 to 2.1"
+    contains = "turns, goals with the judge's reasons, tool errors and their fixes, test runs, tokens, memories"
+    lacks = "cost (only if reported), the end of a session without a goal"
 
     def __init__(self) -> None:
         self._fold = SessionFold()
@@ -245,9 +248,12 @@ def _transcripts(files: RunnerFiles) -> Iterator[Path]:
 
 
 def _may_belong(files: RunnerFiles, path: Path) -> bool:
-    """Return whether a transcript is not known to be of another project, whose name begins like this one's."""
+    """Return whether a transcript may be of the project: the names of folders of two projects can begin alike."""
     cwd = files.remembered(_key(path))
-    return not isinstance(cwd, str) or files.folders.contain(cwd)
+    if not isinstance(cwd, str):
+        found = _CWD.search(files.first_line(path))
+        cwd = msgspec.json.decode(found[1]) if found else ""
+    return not cwd or files.folders.contain(cwd)
 
 
 def _key(path: Path) -> str:

@@ -6,25 +6,35 @@ Only the structure of records counts: a text that quotes a record, a marker or a
 from __future__ import annotations
 
 import re
-from typing import Any, Final
-from zlib import adler32, crc32
+from typing import TYPE_CHECKING, Final
 
-import msgspec
-from msgspec import Raw, Struct, field
-
+from core.adapters.claude_records import (
+    DECODER,
+    MAX_COUNT,
+    Block,
+    Goal,
+    Record,
+    Repeats,
+    Session,
+    TokenUsage,
+    bounded,
+    find_cost,
+    read_json,
+    read_text,
+)
 from core.adapters.claude_work import Call, Turn, add_call, add_failure, add_result, first_line
+
+if TYPE_CHECKING:
+    from msgspec import Raw
 
 MAX_TASK: Final = 4_000
 MAX_TEXT: Final = 2_000
 MAX_TURNS: Final = 40
-MAX_COUNT: Final = 1 << 53
 STOP_BLOCK_CAP: Final = 8  # consecutive blocks by Stop hooks after which Claude Code stops anyway
 _MAX_OPEN: Final = 64  # messages whose usage can still change, and tool calls without a result
 _MAX_GOALS: Final = 10
 _MAX_CRONS: Final = 20
 _MAX_COMMANDS: Final = 5
-_MAX_SEEN: Final = 160_000  # bytes of keys of records
-_KEY_BYTES: Final = 8
 _UNUSED: Final = (
     b'{"type":"file-history-snapshot"',
     b'{"type":"progress"',
@@ -43,157 +53,6 @@ _LIMIT: Final = re.compile(r"\b(?:hit|reached) your\b.{0,40}\blimit|\blimit reac
 _OVERFLOW: Final = re.compile(r"prompt is too long|context (?:window|length|limit)", re.IGNORECASE)
 _GOAL_SET: Final = "Goal set: "
 _STOP_FEEDBACK: Final = "Stop hook feedback"
-_COST: Final = ("totalCostUSD", "total_cost_usd", "totalCostUsd", "totalCost", "costUSD")
-
-
-class _Usage(Struct, gc=False):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
-
-
-class _Block(Struct, gc=False):
-    type: str | None = None
-    text: str | None = None
-    id: str | None = None
-    name: str | None = None
-    input: Raw = Raw(b"{}")
-    tool_use_id: str | None = None
-    is_error: bool | None = None
-    content: Raw = Raw(b"null")
-
-
-class _Message(Struct, gc=False):
-    id: str | None = None
-    model: str | None = None
-    stop_reason: str | None = None
-    content: str | list[_Block] | None = None
-    usage: _Usage | None = None
-
-
-class _Attachment(Struct, gc=False):
-    type: str | None = None
-    met: bool | None = None
-    sentinel: bool | None = None
-    failed: bool | None = None
-    condition: str | None = None
-    reason: str | None = None
-    iterations: float | None = None
-    tokens: float | None = None
-    prompt: Raw = Raw(b"null")
-
-
-class _Fork(Struct, gc=False):
-    sessionId: str | None = None
-
-
-class _Record(Struct, gc=False):
-    type: str
-    subtype: str | None = None
-    uuid: str | None = None
-    timestamp: str | None = None
-    cwd: str | None = None
-    sessionId: str | None = None
-    isSidechain: bool | None = None
-    isMeta: bool | None = None
-    isCompactSummary: bool | None = None
-    isApiErrorMessage: bool | None = None
-    entrypoint: str | None = None
-    promptSource: str | None = None
-    version: str | None = None
-    gitBranch: str | None = None
-    requestId: str | None = None
-    message: _Message | None = None
-    attachment: _Attachment | None = None
-    durationMs: float | None = None
-    forkedFrom: _Fork | None = None
-    toolUseResult: Raw = Raw(b"null")
-    error: Raw = Raw(b"null")
-    content: Raw = Raw(b"null")
-    hookErrors: Raw = Raw(b"null")
-    preventedContinuation: bool | None = None
-    aiTitle: str | None = None
-    is_error: bool | None = None
-
-
-class Goal(Struct, array_like=True, gc=False):
-    """A goal of `/goal`; its state is armed, met, failed or cleared."""
-
-    condition: str
-    state: str = "armed"
-    reason: str = ""
-    iterations: int = 0
-    tokens: int = 0
-    at: str = ""
-
-
-class Session(Struct, array_like=True):
-    """What is known about a session; the state of `SessionFold`.
-
-    Times are ISO texts. `last` is the newest time in the file. `phase` is what its last record was: prompt, work,
-    answer, turn-end, interrupted, api-error or limit; `error` is the agent's word for the last two. `totals` are input,
-    output, cache read and cache write. `blocks` counts the Stop hooks in a row that made the agent continue.
-    """
-
-    cwd: str = ""
-    session_id: str = ""
-    forked_from: str = ""
-    entrypoint: str = ""
-    prompt_source: str = ""
-    version: str = ""
-    branch: str = ""
-    model: str = ""
-    title: str = ""
-    task: str = ""
-    started: str = ""
-    last: str = ""
-    is_sidechain: bool | None = None
-    phase: str = ""
-    error: str = ""
-    result: str = ""  # subtype of a result record
-    stop_reason: str = ""
-    last_text: str = ""
-    totals: list[int] | None = None
-    open_usage: dict[str, list[int]] = {}
-    cost: float | None = None
-    goal: Goal | None = None
-    goals: list[Goal] = []
-    crons: dict[str, list[str]] = {}
-    wakeup: str = ""
-    commands: list[str] = []
-    calls: dict[str, Call] = {}
-    turn: Turn = field(default_factory=Turn)
-    turns: list[Turn] = []
-    turn_count: int = 0
-    error_count: int = 0
-    compactions: int = 0
-    blocks: int = 0
-    block_part: str = ""
-    test_command: str = ""
-    test_passed: bool | None = None
-    changed: list[str] = []
-    change_count: int = 0
-    can_change: bool = False
-    changed_at: str = ""
-    seen: bytearray = field(default_factory=bytearray)
-
-    @property
-    def is_headless(self) -> bool:
-        """Whether a program started the session, such as `claude -p` in a script."""
-        return self.entrypoint.startswith("sdk") or self.prompt_source == "sdk"
-
-    @property
-    def question(self) -> str:
-        """The tool with which the agent asked a person, if there is no answer; else ""."""
-        asking = (call.tool for call in self.calls.values() if call.tool in ("AskUserQuestion", "ExitPlanMode"))
-        return next(asking, "")
-
-    @property
-    def iteration(self) -> int:
-        """Number of evaluations of the goal, or else of turns."""
-        goal = self.goal
-        return goal.iterations if goal is not None and goal.iterations else self.turn_count + self.turn.has_work
 
 
 class SessionFold:
@@ -204,66 +63,23 @@ class SessionFold:
     state: type[Session] = Session
 
     def __init__(self) -> None:
-        self._of: bytearray | None = None  # the state whose keys are in the set
-        self._keys: set[bytes] = set()
-        self._count = 0
+        self._repeats = Repeats()
 
     def add(self, state: Session, line: bytes) -> None:
         """Add one record."""
         if line.startswith(_UNUSED):
             return
-        record = _DECODER.decode(line)
+        record = DECODER.decode(line)
         kind = record.type
         if kind in _TIMED:
-            if self._is_known(state, record, line) or _is_history(state, record):
+            if self._repeats.contain(state, record, line) or _is_history(state, record):
                 return
             _TIMED[kind](state, record)
         elif kind in _UNTIMED:
             _UNTIMED[kind](state, record, line)
 
-    def _is_known(self, state: Session, record: _Record, line: bytes) -> bool:
-        """Return whether the record stands earlier in the file, which compaction can repeat."""
-        at = record.timestamp or ""
-        key = _key((record.uuid or "").encode() or line)
-        keys = [key]
-        message, attachment = record.message, record.attachment
-        if message is not None and message.id and message.id not in state.open_usage:
-            keys.append(_key(f"{message.id}\n{record.requestId}".encode()))
-        elif attachment is not None and attachment.condition is not None:
-            goal = (at, attachment.condition, attachment.met, attachment.failed, attachment.sentinel)
-            keys.append(_key(repr(goal).encode()))
-        if at <= state.last and not self._seen(state).isdisjoint(keys):
-            return True
-        seen = state.seen
-        for one in keys:
-            seen += one
-        if len(seen) > _MAX_SEEN:
-            del seen[: _MAX_SEEN // 2]
-            self._of = None
-        if at.startswith("20") and len(at) <= 32 and at.isascii():
-            state.started = state.started or at
-            state.last = max(state.last, at)
-        return False
 
-    def _seen(self, state: Session) -> set[bytes]:
-        seen = state.seen
-        if self._of is not seen or self._count > len(seen):
-            self._of, self._keys, self._count = seen, set(), 0
-        end = len(seen) - len(seen) % _KEY_BYTES
-        data = bytes(seen[self._count : end])
-        self._keys.update(data[at : at + _KEY_BYTES] for at in range(0, len(data), _KEY_BYTES))
-        self._count = end
-        return self._keys
-
-
-_DECODER: Final = msgspec.json.Decoder(_Record)
-
-
-def _key(data: bytes) -> bytes:
-    return (crc32(data) | adler32(data) << 32).to_bytes(_KEY_BYTES, "little")
-
-
-def _is_history(state: Session, record: _Record) -> bool:
+def _is_history(state: Session, record: Record) -> bool:
     """Set whose session it is; return whether the record was copied from another one."""
     state.cwd = state.cwd or (record.cwd or "")[:MAX_TASK]
     if state.is_sidechain is None and record.isSidechain is not None:
@@ -285,7 +101,7 @@ def _is_history(state: Session, record: _Record) -> bool:
     return False
 
 
-def _start_anew(state: Session, record: _Record) -> None:
+def _start_anew(state: Session, record: Record) -> None:
     fresh = Session()
     for name in ("cwd", "is_sidechain", "version", "branch", "entrypoint", "prompt_source", "task", "last", "seen"):
         setattr(fresh, name, getattr(state, name))
@@ -295,7 +111,7 @@ def _start_anew(state: Session, record: _Record) -> None:
         setattr(state, name, getattr(fresh, name))
 
 
-def _add_user(state: Session, record: _Record) -> None:
+def _add_user(state: Session, record: Record) -> None:
     content = record.message.content if record.message is not None else None
     if isinstance(content, list):
         results = [block for block in content if block.type == "tool_result"]
@@ -324,7 +140,7 @@ def _add_user(state: Session, record: _Record) -> None:
         _add_prompt(state, record, text)
 
 
-def _add_prompt(state: Session, record: _Record, text: str) -> None:
+def _add_prompt(state: Session, record: Record, text: str) -> None:
     state.task = state.task or text[:MAX_TASK]
     _close_turn(state, record.timestamp)
     state.turn.prompt = first_line(text)
@@ -332,7 +148,7 @@ def _add_prompt(state: Session, record: _Record, text: str) -> None:
     state.phase, state.error, state.result = "prompt", "", ""
 
 
-def _add_command(state: Session, record: _Record, name: str, arguments: str) -> None:
+def _add_command(state: Session, record: Record, name: str, arguments: str) -> None:
     name = name if name.startswith("/") else f"/{name}"
     text = f"{name} {arguments}".strip()
     state.commands = [*state.commands, text[:200]][-_MAX_COMMANDS:]
@@ -343,7 +159,7 @@ def _add_command(state: Session, record: _Record, name: str, arguments: str) -> 
     _add_prompt(state, record, text)
 
 
-def _add_tool_result(state: Session, record: _Record, block: _Block) -> None:
+def _add_tool_result(state: Session, record: Record, block: Block) -> None:
     call = state.calls.pop(block.tool_use_id or "", None)
     if call is None or not (block.is_error or call.is_test or call.tool in _CRON_TOOLS):
         if call is not None:
@@ -353,11 +169,11 @@ def _add_tool_result(state: Session, record: _Record, block: _Block) -> None:
         if not block.is_error:
             _add_cron(state, call, record.toolUseResult)
     else:
-        add_result(state, call, _text(block.content), bool(block.is_error), record.timestamp or "")
+        add_result(state, call, read_text(block.content), bool(block.is_error), record.timestamp or "")
 
 
 def _add_cron(state: Session, call: Call, raw: Raw) -> None:
-    found = _json(raw)
+    found = read_json(raw)
     found = found if isinstance(found, dict) else {}
     if call.tool == "CronCreate" and isinstance(found.get("id"), str) and len(state.crons) < _MAX_CRONS:
         schedule = found.get("humanSchedule")
@@ -375,7 +191,7 @@ def _add_cron(state: Session, call: Call, raw: Raw) -> None:
 _CRON_TOOLS: Final = frozenset({"CronCreate", "CronDelete", "CronList", "ScheduleWakeup"})
 
 
-def _add_assistant(state: Session, record: _Record) -> None:
+def _add_assistant(state: Session, record: Record) -> None:
     message = record.message
     if message is None:
         return
@@ -404,7 +220,7 @@ def _add_assistant(state: Session, record: _Record) -> None:
     state.error = ""
 
 
-def _add_usage(state: Session, key: str, id: str, usage: _Usage) -> None:
+def _add_usage(state: Session, key: str, id: str, usage: TokenUsage) -> None:
     """Count the tokens of a message; each of its lines repeats them, and the last one is right."""
     counts = [
         min(max(count or 0, 0), MAX_COUNT)
@@ -423,8 +239,8 @@ def _add_usage(state: Session, key: str, id: str, usage: _Usage) -> None:
     state.open_usage[key] = counts
 
 
-def _add_api_error(state: Session, record: _Record, text: str) -> None:
-    word = _json(record.error)
+def _add_api_error(state: Session, record: Record, text: str) -> None:
+    word = read_json(record.error)
     word = word[:80] if isinstance(word, str) else ""
     if word == "rate_limit" or (not word and _LIMIT.search(text[:400])):
         state.phase, state.error = "limit", "rate_limit"
@@ -435,25 +251,25 @@ def _add_api_error(state: Session, record: _Record, text: str) -> None:
     add_failure(state.turn, "API", text or word)
 
 
-def _add_system(state: Session, record: _Record) -> None:
+def _add_system(state: Session, record: Record) -> None:
     match record.subtype:
         case "turn_duration":
             _close_turn(state, record.timestamp, duration_ms=record.durationMs)
             if state.phase not in ("interrupted", "api-error", "limit"):
                 state.phase = "turn-end"
         case "stop_hook_summary":
-            errors = _json(record.hookErrors)
+            errors = read_json(record.hookErrors)
             if record.preventedContinuation or (isinstance(errors, list) and errors):
                 _add_block(state, "summary")
         case "compact_boundary":
             state.compactions += 1
         case "api_error":
-            error = _json(record.error)
+            error = read_json(record.error)
             state.error_count += 1
             if isinstance(error, dict) and error.get("status") == 429:
                 state.phase, state.error = "limit", "rate_limit"
         case "local_command":
-            text = _json(record.content)
+            text = read_json(record.content)
             if isinstance(text, str) and (command := _COMMAND.fullmatch(text)):
                 _add_command(state, record, command[1], (command[2] or "").strip())
                 state.phase = "turn-end"
@@ -470,12 +286,12 @@ def _add_block(state: Session, part: str) -> None:
     state.phase = "work"
 
 
-def _add_attachment(state: Session, record: _Record) -> None:
+def _add_attachment(state: Session, record: Record) -> None:
     found, at = record.attachment, record.timestamp or ""
     if found is None:
         return
     if found.type == "queued_command":
-        prompt = _json(found.prompt)
+        prompt = read_json(found.prompt)
         if isinstance(prompt, str) and prompt.startswith(_GOAL_SET):
             _arm(state, prompt.removeprefix(_GOAL_SET), at)
     if found.type != "goal_status" or found.condition is None:
@@ -493,8 +309,8 @@ def _add_attachment(state: Session, record: _Record) -> None:
     goal.state = "met" if found.met else "failed" if found.failed else "armed"
     goal.reason = (found.reason or "")[:MAX_TEXT]
     goal.at = at
-    goal.iterations = max(goal.iterations + 1, _count(found.iterations))
-    goal.tokens = _count(found.tokens) or goal.tokens
+    goal.iterations = max(goal.iterations + 1, bounded(found.iterations))
+    goal.tokens = bounded(found.tokens) or goal.tokens
     state.turn.verdict = first_line(goal.reason)
     state.turn.is_met = bool(found.met)
     _close_turn(state, at)
@@ -525,32 +341,26 @@ def _close_turn(state: Session, at: str | None, duration_ms: float | None = None
         state.turns[-1].duration_ms = duration_ms
 
 
-def _add_queued(state: Session, record: _Record, line: bytes) -> None:
-    text = _json(record.content)
+def _add_queued(state: Session, record: Record, line: bytes) -> None:
+    text = read_json(record.content)
     if isinstance(text, str) and text.startswith(_GOAL_SET):
         _arm(state, text.removeprefix(_GOAL_SET), record.timestamp)
 
 
-def _add_title(state: Session, record: _Record, line: bytes) -> None:
+def _add_title(state: Session, record: Record, line: bytes) -> None:
     state.title = (record.aiTitle or "")[:200] or state.title
 
 
-def _add_result_record(state: Session, record: _Record, line: bytes) -> None:
+def _add_result_record(state: Session, record: Record, line: bytes) -> None:
     state.result = (record.subtype or "")[:80]
     if record.is_error and state.result == "success":
         state.result = "error"
     _add_cost(state, record, line)
 
 
-def _add_cost(state: Session, record: _Record, line: bytes) -> None:
-    """Find the reported cost; the names of its fields differ between versions."""
-    found = msgspec.json.decode(line)
-    for fields in (found, *(value for value in found.values() if isinstance(value, dict))):
-        for name in _COST:
-            cost = fields.get(name)
-            if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < MAX_COUNT:
-                state.cost = float(cost)
-                return
+def _add_cost(state: Session, record: Record, line: bytes) -> None:
+    cost = find_cost(line)
+    state.cost = cost if cost is not None else state.cost
 
 
 _TIMED: Final = {
@@ -565,22 +375,3 @@ _UNTIMED: Final = {
     "result": _add_result_record,
     "cost-state": _add_cost,
 }
-
-
-def _json(raw: Raw) -> Any:
-    try:
-        return msgspec.json.decode(raw)
-    except (msgspec.MsgspecError, RecursionError):
-        return None
-
-
-def _text(raw: Raw) -> str:
-    """Return the text of a tool's result, which is a text or a list of blocks."""
-    found = _json(raw)
-    if isinstance(found, list):
-        found = "\n".join(str(one.get("text") or "") for one in found if isinstance(one, dict))
-    return found if isinstance(found, str) else ""
-
-
-def _count(value: float | None) -> int:
-    return int(min(max(value or 0, 0), MAX_COUNT))

@@ -14,7 +14,7 @@ from core.records.loops import Iteration, Outcome
 from core.records.times import parse_time
 
 if TYPE_CHECKING:
-    from core.adapters.claude_transcript import Session
+    from core.adapters.claude_records import Session
 
 _MAX_LINE: Final = 300
 _MAX_FILES: Final = 20

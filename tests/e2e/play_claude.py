@@ -63,39 +63,39 @@ class Records:
         return self.record("user", message=message, **fields)
 
     def goal(self, met: bool, condition: str = CONDITION, **fields: Any) -> Record:
-        return self.record("attachment", attachment={"type": "goal_status", "met": met, "condition": condition} | fields)
+        return self.record(
+            "attachment", attachment={"type": "goal_status", "met": met, "condition": condition} | fields
+        )
 
     def system(self, subtype: str, **fields: Any) -> Record:
         return self.record("system", subtype=subtype, **fields)
 
     def api_error(self, word: str, text: str) -> Record:
-        message = {"id": f"err_{self._count}", "role": "assistant", "model": "<synthetic>", "stop_reason": "stop_sequence"}
+        message: Record = {"id": f"err_{self._count}", "role": "assistant", "model": "<synthetic>"}
         message["content"] = [{"type": "text", "text": text}]
         return self.record("assistant", message=message, isApiErrorMessage=True, error=word)
 
     def _assistant(self, content: list[Record], stop: str | None, tokens: int) -> Record:
         usage = {"input_tokens": 10, "output_tokens": tokens}
         usage |= {"cache_creation_input_tokens": 400, "cache_read_input_tokens": 2000}
-        message = {"id": f"msg_{self.session[-4:]}_{self._count}", "role": "assistant", "model": "claude-sonnet-5"}
-        message |= {"stop_reason": stop, "content": content, "usage": usage}
+        message: Record = {"id": f"msg_{self.session[-4:]}_{self._count}", "model": "claude-sonnet-5"}
+        message |= {"role": "assistant", "stop_reason": stop, "content": content, "usage": usage}
         return self.record("assistant", message=message, requestId=f"req_{self._count}")
 
 
 def goal_session(records: Records) -> list[Record]:
     """Return a session whose goal is reached after a failed test run and a fix."""
     make = records
-    first, again = make.tool("Bash", command="npm test"), make.tool("Bash", command="npm test")
-    edit = make.tool("Edit", file_path="src/cart.ts", old_string="clock.now()", new_string="now()")
     return [
         make.prompt("Make the tests of the cart pass."),
         make.goal(met=False, sentinel=True),
-        first,
+        (first := make.tool("Bash", command="npm test")),
         make.result(first, FAILURE, failed=True),
         make.goal(met=False, reason="two tests of the cart still fail", iterations=1, tokens=25_100),
         make.answer("The clock is a function now; the cart must call it.", stop=None),
-        edit,
+        (edit := make.tool("Edit", file_path="src/cart.ts", old_string="clock.now()", new_string="now()")),
         make.result(edit, "The file was updated."),
-        again,
+        (again := make.tool("Bash", command="npm test")),
         make.result(again, "33 passed"),
         make.answer("All tests of the cart pass."),
         make.goal(met=True, reason="the last run shows 0 failed", iterations=2, tokens=61_200),
