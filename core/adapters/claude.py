@@ -6,23 +6,23 @@ The transcripts are folded in `claude_transcript`; memories are read in `claude_
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.adapters.claude_states import FRESH, OVER_AFTER, Job, Process, Signs, build_job, build_loop
-from core.adapters.claude_transcript import MAX_TASK, SessionFold
+from core.adapters.claude_processes import Job, read_jobs, read_processes
+from core.adapters.claude_states import FRESH, OVER_AFTER, Signs, build_job, build_loop
+from core.adapters.claude_transcript import SessionFold
 from core.adapters.claude_work import Turn, iteration_of
 from core.adapters.contract import Places
 from core.adapters.runner_files import Folded
-from core.records.loops import Iteration, Loop, LoopDetails, LoopStatus, StateSource, Usage
-from core.records.times import parse_time
-from core.sources.liveness import ALWAYS, MAX_PID
+from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, StateSource, Usage
+from core.records.times import minute_of, parse_time
 
 if TYPE_CHECKING:
     from core.adapters.claude_records import Session
@@ -34,7 +34,6 @@ MIN_SESSIONS: Final = 3  # headless sessions, one after the other with the same 
 MAX_GAP: Final = timedelta(hours=6)  # between two of them; a rate limit can take five hours
 _OVERLAP: Final = timedelta(seconds=5)
 _MAX_SLUG: Final = 200  # longer ones are cut, and end with a hash
-_TOLERANCE: Final = timedelta(seconds=5)
 _CWD: Final = re.compile(rb'"cwd": ?("[^"\\\x00-\x1f\x7f-\xff]{1,4000}")')  # a path that needs no decoding
 _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
@@ -81,8 +80,8 @@ class ClaudeAdapter:
     def loops(self, files: RunnerFiles, moment: Moment) -> Iterable[Loop]:
         """Return sessions, subagents, and loops of headless sessions."""
         self._now = moment.now
-        processes = {one.session_id: one for one in _read_processes(files, moment)}
-        jobs = {one.session_id: one for one in _read_jobs(files, processes)}
+        processes = {one.session_id: one for one in read_processes(files, moment)}
+        jobs = {one.session_id: one for one in read_jobs(files, processes)}
         entries: dict[Path, _Entry] = {}
         for path in _transcripts(files):
             entry = self._entry(files, path)
@@ -193,9 +192,19 @@ class ClaudeAdapter:
                 changed_at=max((at for one in loops if (at := one.progress.changed_at)), default=None),
             ),
         )
-        if is_fresh and last.status is LoopStatus.UNKNOWN:  # the next session can follow
-            joined = replace(joined, status=LoopStatus.RUNNING, ended_at=None, state_source=StateSource.INFERRED)
-        else:
+        if last.end_reason == "end_turn":  # of the last session; why no other one followed is not recorded
+            status = LoopStatus.RUNNING if is_fresh else LoopStatus.UNKNOWN
+            liveness = Liveness.FRESH if is_fresh else last.liveness
+            joined = replace(
+                joined,
+                status=status,
+                state_source=StateSource.INFERRED,
+                liveness=liveness,
+                liveness_reason=_since(last),
+            )
+            ended_at = None if is_fresh else last.ended_at
+            joined = replace(joined, end_reason="", ended_at=ended_at, liveness_reason=_since(last))
+        if not is_fresh:
             self._bare[first.id] = loops, joined
         return joined
 
@@ -267,63 +276,6 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
-def _read_processes(files: RunnerFiles, moment: Moment) -> Iterator[Process]:
-    """Yield the sessions in the agent's registry whose processes run."""
-    home = files.folders.private("CLAUDE_CONFIG_DIR", ".claude")
-    for path in files.names(home / "sessions", "*.json") if home else ():
-        found = files.json(path)
-        if not isinstance(found, dict):
-            continue
-        pid, session_id = found.get("pid"), found.get("sessionId")
-        if type(pid) is not int or not 0 < pid <= MAX_PID or not isinstance(session_id, str):
-            continue
-        started = moment.processes.started_at(pid)
-        if started is not None and _is_same(started, found):
-            texts = {name: one for name, one in found.items() if isinstance(one, str)}
-            yield Process(
-                session_id=session_id,
-                pid=pid,
-                status=texts.get("status", "")[:40],
-                waits_for=texts.get("waitingFor", "")[:200],
-                job_id=texts.get("jobId", ""),
-            )
-
-
-def _is_same(started: datetime, entry: Mapping[str, Any]) -> bool:
-    """Return whether a process is that of an entry, or a later one with the same pid."""
-    start = entry.get("procStart")
-    if isinstance(start, str) and start.isdigit():
-        start = int(start) if len(start) > 11 else None  # else clock ticks
-    expected = parse_time(start)
-    if started == ALWAYS:
-        return True
-    if expected is not None:
-        return abs(started - expected) <= _TOLERANCE
-    registered = parse_time(entry.get("startedAt"))
-    return registered is None or started <= registered + _TOLERANCE
-
-
-def _read_jobs(files: RunnerFiles, processes: Mapping[str, Process]) -> Iterator[Job]:
-    """Yield the background jobs; nothing but `state.json` is opened in their folders."""
-    home = files.folders.private("CLAUDE_CONFIG_DIR", ".claude")
-    sessions = {one.job_id: one.session_id for one in processes.values() if one.job_id}
-    for folder in files.names(home / "jobs") if home else ():
-        path = folder / "state.json"
-        found = files.json(path) if files.exists(path) else None
-        if not isinstance(found, dict):
-            continue
-        texts = {name: one for name, one in found.items() if isinstance(one, str)}
-        yield Job(
-            id=folder.name,
-            session_id=texts.get("sessionId") or sessions.get(folder.name) or f"job-{folder.name}",
-            state=texts.get("state", "")[:40],
-            needs=texts.get("needs", "")[:200],
-            intent=texts.get("intent", "")[:MAX_TASK],
-            cwd=texts.get("cwd", ""),
-            path=path,
-        )
-
-
 def _lone_jobs(files: RunnerFiles, jobs: Iterable[Job], entries: Iterable[Path]) -> Iterator[Loop]:
     """Yield the jobs of the project without a transcript."""
     known = {path.stem for path in entries}
@@ -345,6 +297,10 @@ def _runs(entries: list[_Entry]) -> Iterator[list[_Entry]]:
         end = entry.loop.last_activity if entry.loop is not None else None
     if run:
         yield run
+
+
+def _since(loop: Loop) -> str:
+    return f"the last session ended {minute_of(loop.last_activity)} UTC" if loop.last_activity else ""
 
 
 def _turns(session: Session) -> Iterator[Turn]:

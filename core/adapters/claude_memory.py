@@ -13,6 +13,7 @@ from msgspec import Struct
 from core.adapters.claude import slug
 from core.adapters.lessons import lesson_id
 from core.adapters.runner_files import bullets
+from core.adapters.values import lesson_kind
 from core.base.text import plural
 from core.records.lessons import Lesson, LessonKind
 from core.records.times import parse_time
@@ -31,7 +32,6 @@ _MAX_TEXT: Final = 4_000
 _MAX_NAMED: Final = 5  # files in a finding
 _LINK: Final = re.compile(r"\[([^\]]{0,300})\]\(([^)\s]{1,300}\.md)\)\s*(?:[—–:-]+\s*)?(.*)")
 _PART: Final = re.compile(r"^\*\*(why|how to apply):?\*\*:?\s*", re.IGNORECASE)
-_WARNING: Final = re.compile(r"(?:never|do not|don't|avoid|stop)\b|.{0,200}\b(?:never|do not|don't|must not)\b", re.I)
 _APPROACH: Final = re.compile(
     r"(?:always|use|run|prefer|add|set|keep|write|check|call|start|install|put|make|test|commit|ask)\b", re.IGNORECASE
 )
@@ -196,10 +196,9 @@ def _kind(type: str, text: str) -> LessonKind:
     """Return the kind by the type of the memory; its wording decides for feedback and for a memory without a type."""
     if type not in ("", "feedback"):
         return LessonKind.FACT
-    start = text.lstrip("*_# ")
-    if _WARNING.match(start):
-        return LessonKind.WARNING
-    return LessonKind.APPROACH if type or _APPROACH.match(start) else LessonKind.FACT
+    kind = lesson_kind(text)
+    is_advice = bool(type) or kind is LessonKind.WARNING or _APPROACH.match(text.lstrip("*_# "))
+    return kind if is_advice else LessonKind.FACT
 
 
 def _parse(text: str) -> _Memory:

@@ -14,6 +14,7 @@ from core.records.loops import Liveness, Loop, LoopStatus, Progress, StateSource
 from core.records.times import minute_of, parse_time
 
 if TYPE_CHECKING:
+    from core.adapters.claude_processes import Job, Process
     from core.adapters.claude_records import Session
     from core.adapters.runner_files import Folded
 
@@ -37,29 +38,8 @@ _JOB_STATES: Final = {
     "done": LoopStatus.COMPLETED,
     "stopped": LoopStatus.ABORTED,
 }
+_NATURAL_ENDS: Final = frozenset({"end_turn", "stop_sequence"})
 _AT_REST: Final = ("answer", "turn-end")
-
-
-class Process(Struct, frozen=True, kw_only=True, gc=False):
-    """A running process of the agent, from its registry."""
-
-    session_id: str
-    pid: int
-    status: str = ""
-    waits_for: str = ""
-    job_id: str = ""
-
-
-class Job(Struct, frozen=True, kw_only=True, gc=False):
-    """A background job of the agent."""
-
-    id: str
-    session_id: str
-    state: str
-    path: Path
-    needs: str = ""
-    intent: str = ""
-    cwd: str = ""
 
 
 class Signs(Struct, frozen=True, gc=False):
@@ -175,8 +155,12 @@ def decide(session: Session, age: timedelta, signs: Signs, *, is_complete: bool 
     if is_armed:
         is_dead = age > OVER_AFTER
         return _State(LoopStatus.CRASHED if is_dead else LoopStatus.UNKNOWN, _INFERRED, "armed")
-    at_rest = session.phase in _AT_REST
-    return _State(LoopStatus.UNKNOWN, _INFERRED, session.phase, session.stop_reason if at_rest else "")
+    if session.phase not in _AT_REST:
+        return _State(LoopStatus.UNKNOWN, _INFERRED, session.phase)
+    word = session.stop_reason
+    if word in _NATURAL_ENDS and (session.is_headless or session.is_sidechain or age > OVER_AFTER):
+        return _State(LoopStatus.COMPLETED, _REPORTED, word, word)
+    return _State(LoopStatus.UNKNOWN, _INFERRED, session.phase)
 
 
 def _waits(session: Session, signs: Signs, *, is_open: bool) -> _State | None:
@@ -266,9 +250,10 @@ def _usage(session: Session) -> Usage:
 def _progress(session: Session) -> Progress:
     goal = session.goal
     is_judged = goal is not None and (goal.iterations or goal.state in ("met", "failed"))
+    has_task = goal is not None or session.is_headless  # a person may have asked a question
     return Progress(
         test_passed=session.test_passed,
-        files_changed=session.change_count or (None if session.can_change else 0),
+        files_changed=session.change_count or (0 if has_task and not session.can_change else None),
         goal_met=goal.state == "met" if goal is not None and is_judged else None,
         is_claimed=session.result == "success",
         changed_at=parse_time(session.changed_at),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import Raw, Struct
 
+from core.adapters.command_output import find_error, parse_results
 from core.records.debug_sessions import Failure, Fix, Results
 from core.records.loops import Iteration, Outcome
 from core.records.times import parse_time
@@ -23,7 +24,7 @@ _MAX_FAILURES: Final = 5  # of one turn
 _MAX_OPEN: Final = 5  # failed commands that wait for a fix
 _MAX_DIFF: Final = 1_500
 _MAX_CODE: Final = 1_500
-_MAX_OUTPUT: Final = 8_000
+_MAX_ERROR_OUTPUT: Final = 20_000
 _EDITS: Final = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
 _WITH_INPUT: Final = _EDITS | {"Bash", "CronCreate", "CronDelete"}
 _READ_ONLY: Final = frozenset(
@@ -38,17 +39,9 @@ _TEST: Final = re.compile(
     r"|(?:make|just|rake) (?:test|check)\b)"
 )
 _PIPED: Final = re.compile(r"[|;]|&\s*$")  # the status of the command may not be that of the tests
-_ESCAPE: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _EXIT_CODE: Final = re.compile(r"(?:Error: )?(?:Exit code -?\d+|Command failed with exit code -?\d+)[:.]?\s*")
 _TAG: Final = re.compile(r"</?tool_use_error>")
-_ERROR_LINE: Final = re.compile(
-    r"^(?:E\s{2,}|[>×✕✗●•*-]\s+)?((?:\w{1,40}\.){0,6}[A-Z]\w{0,60}(?:Error|Exception)\b.{0,300}"
-    r"|(?:fatal|error)(?:\[\w+\])?: .{1,300})"
-)
-_FAILED_LINE: Final = re.compile(r"^\s*(?:FAILED |FAIL |--- FAIL: |not ok |✕ |✗ |× )(.{1,300})")
 _REJECTED: Final = ("The user doesn't want to", "The user does not want to", "[Request interrupted", "User rejected")
-_PASSED_COUNT: Final = re.compile(r"\b(\d{1,7}) (?:tests? )?(?:passed|passing)\b")
-_FAILED_COUNT: Final = re.compile(r"\b(\d{1,7}) (?:tests? )?(?:failed|failing|failures?)\b")
 
 
 class Input(Struct, gc=False):
@@ -168,19 +161,14 @@ def add_failure(turn: Turn, tool: str, message: str) -> None:
 
 def _add_test_run(state: Session, call: Call, text: str, is_error: bool) -> bool | None:
     """Note a test run; return whether it passed, None if its status was lost in a pipe."""
-    turn, output = state.turn, _ESCAPE.sub("", text[-_MAX_OUTPUT:])
-    passed, failed = _last_count(_PASSED_COUNT, output), _last_count(_FAILED_COUNT, output)
-    if not (failed or is_error or passed is not None) and _PIPED.search(call.key):
+    turn, found = state.turn, parse_results(text)
+    failing = found.failing if found is not None else None
+    if not failing and not is_error and (found is None or found.passed is None) and _PIPED.search(call.key):
         return None
-    result = not (failed or is_error)
-    turn.test_passed, turn.passed, turn.failed = result, passed, 0 if result else failed
+    result = not (failing or is_error)
+    turn.test_passed, turn.passed, turn.failed = result, found.passed if found else None, 0 if result else failing
     state.test_passed, state.test_command = result, call.key
     return result
-
-
-def _last_count(form: re.Pattern[str], text: str) -> int | None:
-    found = form.findall(text)
-    return int(found[-1]) if found else None
 
 
 def _open(turn: Turn, key: str, message: str) -> None:
@@ -221,15 +209,10 @@ def _close(state: Session, key: str, at: str) -> None:
 
 
 def find_message(text: str, cwd: str = "") -> str:
-    """Return the line of an error output that best describes the error, without codes and the project's path."""
-    text = _TAG.sub("", _ESCAPE.sub("", text[:_MAX_OUTPUT] + "\n" + text[_MAX_OUTPUT:][-_MAX_OUTPUT:])).strip()
+    """Return the line of an output that describes the error, without exit codes and the path of the project."""
+    text = _TAG.sub("", text[-_MAX_ERROR_OUTPUT:]).strip()
     text = _EXIT_CODE.sub("", text, count=1).strip() or text
-    if cwd:
-        text = text.replace(f"{cwd}/", "")
-    lines = text.splitlines()[:400]
-    named = [found[1] for line in lines if (found := _ERROR_LINE.match(line.strip()))]
-    failed = [found[1] for line in lines if (found := _FAILED_LINE.match(line))]
-    return first_line((named or failed or [line for line in lines if line.strip()] or [""])[0])
+    return find_error(text.replace(f"{cwd}/", "") if cwd else text)
 
 
 def first_line(text: str) -> str:

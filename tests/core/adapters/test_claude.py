@@ -90,10 +90,10 @@ def state(loop: Loop) -> tuple[str, str, str]:
         ("goal-cleared", (), ("aborted", "reported", "cleared")),
         ("goal-replayed-by-compaction", (), ("completed", "reported", "met")),
         ("loop-cron", (PID,), ("running", "reported", "")),
-        ("loop-cron", (), ("unknown", "inferred", "end_turn")),
+        ("loop-cron", (), ("completed", "reported", "end_turn")),
         ("torn-last-line", (), ("unknown", "inferred", "")),
-        ("quoted-markers", (), ("unknown", "inferred", "end_turn")),
-        ("dup-usage", (), ("unknown", "inferred", "end_turn")),
+        ("quoted-markers", (), ("completed", "reported", "end_turn")),
+        ("dup-usage", (), ("completed", "reported", "end_turn")),
         ("permission-prompt", (PID,), ("waiting", "reported", "")),
         ("question", (PID,), ("waiting", "reported", "")),
         ("limit", (PID,), ("waiting", "reported", "")),
@@ -157,7 +157,7 @@ def test_quoted_markers_mean_nothing(tmp_path: Path) -> None:
 def test_headless_sessions_with_the_same_prompt_are_one_loop(tmp_path: Path) -> None:
     case = opened("headless-x4", tmp_path)
     loop = case.loop()
-    assert (loop.raw_status, loop.iteration, loop.tags) == ("bare loop, answer", 4, ("bare loop", "headless"))
+    assert (loop.raw_status, loop.iteration, loop.tags) == ("bare loop, end_turn", 4, ("bare loop", "headless"))
     assert len(loop.session_ids) == 4
     assert loop.usage.total == 4 * 5020
     assert loop.progress.test_passed
@@ -185,7 +185,7 @@ def test_a_headless_loop_keeps_its_id_as_it_grows(tmp_path: Path) -> None:
 
 def test_a_headless_loop_between_two_sessions_is_running(tmp_path: Path) -> None:
     case = opened("headless-x4", tmp_path, now=STARTED + timedelta(minutes=31))
-    assert state(case.loop()) == ("running", "inferred", "end_turn")
+    assert state(case.loop()) == ("running", "inferred", "")
     case.now += timedelta(minutes=30)
     assert case.loop().status is LoopStatus.UNKNOWN
 
@@ -343,7 +343,9 @@ def test_the_fingerprint_and_the_places_name_the_folders_of_the_project(tmp_path
         ("open call", 1, None, ("running", "inferred", "")),
         ("open call", 11, None, ("unknown", "inferred", "")),
         ("end of the turn", 1, "idle", ("paused", "reported", "")),
-        ("end of the turn", 1, None, ("unknown", "inferred", "end_turn")),
+        ("end of the turn", 1, None, ("unknown", "inferred", "")),
+        ("end of the turn", 11, None, ("completed", "reported", "end_turn")),
+        ("end of a headless turn", 1, None, ("completed", "reported", "end_turn")),
     ],
 )
 def test_the_state_follows_from_the_last_record_and_the_process(
@@ -379,6 +381,7 @@ def test_the_state_follows_from_the_last_record_and_the_process(
         "interrupted": [*armed, make.prompt("[Request interrupted by user for tool use]")],
         "question": [*started, make.tool("AskUserQuestion", questions=[])],
         "open call": [*started, make.tool("Bash", command="npm publish")],
+        "end of a headless turn": [make.prompt("Test.", entrypoint="sdk-cli"), make.answer("Done.")],
         "end of the turn": [*started, make.answer("Done."), make.system("turn_duration", durationMs=9)],
     }.get(last) or [*armed, result]
     write(case, records)
@@ -449,7 +452,7 @@ def test_a_call_that_a_person_refused_is_not_an_error(case: Case) -> None:
 
 
 def test_no_file_was_changed_if_no_tool_could(case: Case) -> None:
-    make = records_of(case)
+    make = records_of(case, entrypoint="sdk-cli")
     read, edit = make.tool("Read", file_path="a.ts"), make.tool("Edit", file_path=f"{case.project}/a.ts")
     write(case, [make.prompt("Look."), read, make.result(read, "text"), make.answer("Done.")])
     assert case.loop().progress.files_changed == 0
@@ -459,6 +462,12 @@ def test_no_file_was_changed_if_no_tool_could(case: Case) -> None:
     write(case, [make.prompt("Change."), edit, make.result(edit, "ok"), make.answer("Done.")])
     assert case.loop().progress.files_changed == 1
     assert case.details().iterations[0].files == ("a.ts",)
+
+
+def test_a_person_who_asks_a_question_wants_no_change(case: Case) -> None:
+    make = records_of(case)
+    write(case, [make.prompt("What does it do?"), make.answer("It counts.")])
+    assert case.loop().progress.files_changed is None
 
 
 # Growth and damage
