@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from core.adapters.claude_processes import Job, Process
 from core.adapters.claude_transcript import STOP_BLOCK_CAP
 from core.adapters.claude_work import first_line
 from core.records.loops import Liveness, Loop, LoopStatus, Progress, StateSource, Usage
 from core.records.times import minute_of, parse_time
 
 if TYPE_CHECKING:
-    from core.adapters.claude_processes import Job, Process
     from core.adapters.claude_records import Session
     from core.adapters.runner_files import Folded
 
