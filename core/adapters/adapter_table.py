@@ -14,6 +14,7 @@ _OWN: Final[tuple[str, ...]] = (
     "codex:CodexAdapter",
     "guardrails:GuardrailsAdapter",
     "open_ralph:OpenRalphAdapter",
+    "orchestrator:OrchestratorAdapter",
     "ralph_tui:RalphTuiAdapter",
     "snarktank:SnarktankAdapter",
 )  # `module:class` below `core.adapters`, in the order of the lists

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from core.adapters.contract import Delivery, Places
-from core.adapters.progress_log import read_progress
+from core.adapters.progress_log import progress_lessons, read_progress
 from core.adapters.ralph_tui_files import (
     FILES,
     FOLDER,
@@ -23,7 +23,7 @@ from core.adapters.ralph_tui_files import (
     SessionReader,
     mapping,
 )
-from core.adapters.snarktank import pattern_delivery, progress_lessons
+from core.adapters.snarktank import pattern_delivery
 from core.adapters.values import MAX_LABEL, cut, newest
 from core.records.debug_sessions import Failure
 from core.records.lessons import Lesson
