@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import pytest
+
 from core.adapters.adapter_records import AdapterRecords
 from core.adapters.lessons import lesson_id
 from core.project.project import Project
 from core.records.extractions import Extraction
 from core.records.lessons import JoinedLesson, Lesson, LessonKind
 from core.records.loops import Loop
+from core.state.project_state import ProjectState
 from core.state.review_items import LESSON, ReviewItem
 
 CLOCK = "Use the fake clock of tests/clock.ts in every cart test"
@@ -25,6 +28,18 @@ def make_agent_lesson(text: str = CLOCK, runner: str = "claude", **fields: Any) 
 def add_lessons(project: Project, *lessons: Lesson, loops: Iterable[Loop] = ()) -> None:
     """Let adapters find these lessons and loops."""
     project.replace_adapted(AdapterRecords(lessons=lessons, loops=tuple(loops)))
+
+
+def find_when_loaded(monkeypatch: pytest.MonkeyPatch, *lessons: Lesson, loops: Iterable[Loop] = ()) -> None:
+    """Let adapters find these lessons and loops in each project that is loaded from now on."""
+    load = Project.load
+
+    def loaded(project: Project, *args: Any) -> ProjectState:
+        load(project, *args)
+        add_lessons(project, *lessons, loops=loops)
+        return project.view
+
+    monkeypatch.setattr(Project, "load", loaded)
 
 
 def find_joined(project: Project, lesson: Lesson) -> JoinedLesson:

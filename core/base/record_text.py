@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from core.base.text import visible_line
+
 MAX_LINE: Final = 300  # Longest line, in characters, of a created record.
 MAX_SLUG: Final = 40
 
@@ -33,6 +35,11 @@ def strip_label(text: str) -> str:
     """Return `text` on one line without its label: `Attempt 2: guard` -> `guard`."""
     label = _LABEL.match(text)
     return one_line(text[label.end() :] if label else text)
+
+
+def lesson_name(text: str) -> str:
+    """Return a short name of a lesson that an agent wrote down, for people."""
+    return f"the lesson “{visible_line(one_line(text), 60)}”"
 
 
 def make_slug(text: str, fallback: str) -> str:

@@ -80,7 +80,12 @@ def _other(state: ProjectState, lesson_id: str) -> Block:
 
 def _place(state: ProjectState, place: Lesson, joined: JoinedLesson) -> Iterable[Block]:
     cited = f"   cited {plural(place.uses, 'time')}" if place.uses else ""
-    yield line((f"{place.runner}  ", "name"), place_name(place), "  ", Moment(place.at), (cited, "quiet"))
+    yield line(
+        (f"{place.runner}  ", "name"),
+        place_name(place),
+        *(("  ", Moment(place.at)) if place.at else ()),
+        (cited, "quiet"),
+    )
     if place.loop_id:
         loop = state.snapshot.loops.get(place.loop_id)
         yield line(

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from core.base.record_text import one_line
-from core.base.text import visible_line
+from core.base.record_text import lesson_name, one_line
 from core.extraction.errors import parse_error
 from core.extraction.own_reflections import parse_warning
 from core.extraction.proposals import draft_pattern
@@ -37,11 +36,6 @@ def pattern_type(lesson: Lesson) -> PatternType | None:
     return PatternType.ANTI if parse_warning(one_line(lesson.text)) else PatternType.SUCCESS
 
 
-def lesson_name(lesson: Lesson) -> str:
-    """Return a short name of a lesson, for people."""
-    return f"the lesson “{visible_line(one_line(lesson.text), 60)}”"
-
-
 def extract_lesson(
     joined: JoinedLesson,
     known: KnownPatterns,
@@ -53,7 +47,7 @@ def extract_lesson(
     The kind of the lesson decides its type, unless exactly one of the `types` is asked for.
     """
     kind = next(iter(types)) if len(types) == 1 else pattern_type(joined.lesson)
-    offer = Extraction(source_id=joined.id, about=lesson_name(joined.lesson))
+    offer = Extraction(source_id=joined.id, about=lesson_name(joined.lesson.text))
     if kind is None:
         return replace(offer, missing=("it is a fact, not advice; name a pattern type to make a pattern of it",))
     if kind is PatternType.TEMPLATE:

@@ -89,7 +89,7 @@ def compare_lessons_in_steps(
 
 
 def judge_lessons(compared: Sequence[Comparison], snapshot: Snapshot, board: Scoreboard) -> tuple[JoinedLesson, ...]:
-    """Add what was decided about the lessons, and which approved patterns they contradict."""
+    """Add what was decided about the lessons, and which approved patterns they contradict; newest first."""
     accepted = _find_accepted(snapshot.decisions, snapshot.curation.undone)
     dismissed, patterns = snapshot.curation.dismissed, snapshot.patterns
     found = []
@@ -113,7 +113,7 @@ def judge_lessons(compared: Sequence[Comparison], snapshot: Snapshot, board: Sco
                 disagrees_with=tuple(compared[number].places[0].id for number in one.opposite_lessons),
             )
         )
-    return tuple(found)
+    return tuple(sorted(found, key=lambda one: (-one.at.timestamp() if one.at is not None else 0.0, one.id)))
 
 
 def is_approved(pattern: Pattern, snapshot: Snapshot, board: Scoreboard) -> bool:

@@ -80,9 +80,19 @@ class JoinedLesson(Struct, frozen=True, kw_only=True, gc=False):
         return self.lesson.id
 
     @property
+    def at(self) -> datetime | None:
+        """When it was written last; None if unknown."""
+        return max((place.at for place in self.places if place.at is not None), default=None)
+
+    @property
     def is_loaded(self) -> bool:
         """Whether an agent adds it to its context by itself."""
         return any(place.loaded for place in self.places)
+
+    @property
+    def is_contradicted(self) -> bool:
+        """Whether an approved pattern or another lesson demands the opposite."""
+        return bool(self.contradicts or self.disagrees_with)
 
     @property
     def uses(self) -> int | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from core.base.record_text import lesson_name
 from core.base.text import plural, visible_line
 from core.curation import commands
 from core.curation.rules import why_refused
@@ -23,6 +24,7 @@ from core.records.decisions import (
     Verb,
     duplicate_question_id,
     extraction_question_id,
+    lesson_question_id,
 )
 from core.records.lessons import LESSON_ID
 from core.records.patterns import Maturity
@@ -32,6 +34,7 @@ from core.state import review_items as kinds
 if TYPE_CHECKING:
     from core.curation.commands import Command, PatternCommand
     from core.learning.assessment import Assessment
+    from core.records.lessons import JoinedLesson
     from core.state.project_state import ProjectState
     from core.state.review_items import ReviewItem
 
@@ -105,7 +108,7 @@ def _proposals(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
         effect = offer_text(item.offer).replace(" to extract", "")
         yield _accept(label, effect, commands.Extract(subject, expected=item.offer))
         if item.lesson is not None:
-            yield _dismissal(item, "reject", REJECT.word, f"{REJECT.past} {item.about}")
+            yield _reject(REJECT.word, "not asked again", reject_lesson(item.lesson), matters=False)
         else:
             yield _dismissal(item, "reject", "never", f"nothing is extracted from {name}")
     elif item.session is not None:
@@ -142,6 +145,12 @@ def _dismissal(item: ReviewItem, action: str, label: str, summary: str) -> Answe
     """Make an answer that dismisses the question; the log shows `summary`."""
     dismiss = commands.Dismiss(key=item.question_key, summary=summary, about=item.about)
     return Answer(action, label, "not asked again", dismiss, matters=False)
+
+
+def reject_lesson(joined: JoinedLesson, reason: str = "") -> commands.Dismiss:
+    """Make the command that rejects a lesson of an agent."""
+    name, key = lesson_name(joined.lesson.text), lesson_question_id(joined.lesson.text)
+    return commands.Dismiss(key=key, summary=f"{REJECT.past} {name}", about=name, reason=reason)
 
 
 _RELEASE_WORDS: Final = {

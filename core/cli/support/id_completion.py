@@ -35,6 +35,7 @@ def _read_ids(*kinds: str) -> Iterable[str]:
     return (one for kind in kinds for one in getattr(snapshot, kind))
 
 
+complete_lesson: Final = _completer("lessons")
 complete_loop: Final = _completer("loops")
 complete_pattern: Final = _completer("patterns")
 complete_session: Final = _completer("debug_sessions")

@@ -1,0 +1,122 @@
+"""`ralphdeck lesson list`, `show`, `accept` and `reject`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.records.lessons import LessonKind
+from core.records.loops import Outcome
+from tests.agent_lessons import CLOCK, NO_CLOCK, find_when_loaded, make_agent_lesson
+from tests.core.cli.conftest import Call
+from tests.hostile.payloads import PAYLOADS
+
+OURS = make_agent_lesson(loaded=True, uses=2, loop_id="claude:1", outcome=Outcome.SUCCESS, why="It failed at midnight")
+TWIN = make_agent_lesson(f"{CLOCK}.", "snarktank", file="progress.txt", line=9)
+OPPOSITE = make_agent_lesson(NO_CLOCK, "codex")
+FACT = make_agent_lesson("The staging server is in Oslo", kind=LessonKind.FACT)
+
+
+@pytest.fixture(autouse=True)
+def _lessons(monkeypatch: pytest.MonkeyPatch) -> None:
+    find_when_loaded(monkeypatch, OURS, TWIN, OPPOSITE, FACT)
+
+
+def listed(call: Call, project: Path, *args: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = call("lesson", "list", "--json", "--project", project, *args).document["lessons"]
+    return found
+
+
+def test_lessons_that_say_the_same_are_one_row_with_all_places(sample: Path, call: Call) -> None:
+    found = {one["id"]: one for one in listed(call, sample)}
+    assert found.keys() == {OURS.id, OPPOSITE.id, FACT.id}
+    ours = found[OURS.id]
+    assert ours["runners"] == ["claude", "snarktank"]
+    assert ours["places"][1] == {
+        "runner": "snarktank",
+        "file": "progress.txt",
+        "line": 9,
+        "at": None,
+        "loop_id": None,
+        "outcome": "unknown",
+        "loaded": False,
+        "uses": None,
+        "text": f"{CLOCK}.",
+    }
+    assert (ours["state"], ours["loaded"], ours["uses"], ours["danger"]) == ("open", True, 2, None)
+    assert ours["disagrees_with"] == [OPPOSITE.id]
+
+
+def test_options_narrow_the_list(sample: Path, call: Call) -> None:
+    def ids(*args: str) -> list[str]:
+        return [one["id"] for one in listed(call, sample, *args)]
+
+    assert ids("--runner", "snarktank") == [OURS.id]
+    assert ids("--kind", "fact") == [FACT.id]
+    assert set(ids("--state", "contradicts")) == {OURS.id, OPPOSITE.id}
+    assert ids("--loaded") == [OURS.id]
+    assert ids("--state", "rejected,known") == []
+    assert len(ids("--limit", "1")) == 1
+
+
+def test_the_list_is_a_table(sample: Path, call: Call) -> None:
+    result = call("lesson", "list", "--project", sample, "--runner", "snarktank")
+    assert result.out.splitlines()[0].split()[:2] == ["ID", "STATE"]
+    assert "open, contradicts" in result.out and CLOCK[:30] in result.out
+
+
+def test_show_has_places_reasons_and_contradictions(sample: Path, call: Call) -> None:
+    result = call("lesson", "show", OURS.id.removeprefix("lesson:")[:6], "--project", sample)
+    for text in (CLOCK, "It failed at midnight", "~/.claude/memory/notes.md:3", "progress.txt:9", "claude:1", NO_CLOCK):
+        assert text in result.out, text
+    assert call("lesson", "show", TWIN.id, "--json", "--project", sample).document["lesson"]["id"] == OURS.id
+    unknown = call("lesson", "show", "lesson:zzz", "--project", sample)
+    assert unknown.code != 0 and "see: ralphdeck lesson list" in unknown.err
+
+
+def test_an_accepted_lesson_is_a_pattern_until_undo(sample: Path, call: Call) -> None:
+    accepted = call("lesson", "accept", OURS.id, "--reason", "so we do", "--project", sample)
+    assert (accepted.code, accepted.out) == (0, f"extracted 1 pattern from the lesson “{CLOCK}”\n")
+    (pattern_id,) = next(one for one in listed(call, sample) if one["state"] == "accepted")["patterns"]
+    log = call("log", "--limit", "1", "--project", sample).out
+    assert f"the lesson “{CLOCK[:20]}" in log and "so we do" in log
+    assert "already accepted as" in call("lesson", "accept", OURS.id, "--project", sample).err
+    assert "is already accepted" in call("lesson", "reject", OURS.id, "--project", sample).err
+    shown = call("pattern", "show", pattern_id, "--json", "--project", sample).document["pattern"]
+    assert shown["description"] == CLOCK
+    assert call("undo", "--project", sample).code == 0
+    assert {one["state"] for one in listed(call, sample)} == {"open"}
+
+
+def test_a_fact_is_accepted_with_a_type_only(sample: Path, call: Call) -> None:
+    refused = call("lesson", "accept", FACT.id, "--project", sample)
+    assert refused.code == 1 and "it is a fact, not advice" in refused.err
+    assert call("lesson", "accept", FACT.id, "--type", "success", "--project", sample).code == 0
+
+
+def test_a_rejected_lesson_names_the_files_to_change_and_changes_none(sample: Path, call: Call) -> None:
+    rejected = call("lesson", "reject", OURS.id, "--reason", "not any more", "--project", sample)
+    assert (rejected.code, rejected.out) == (0, f"rejected the lesson “{CLOCK}”\n")
+    for place in ("~/.claude/memory/notes.md:3", "progress.txt:9"):
+        assert f"delete it in {place}" in rejected.err
+    (found,) = listed(call, sample, "--state", "rejected")
+    assert found["id"] == OURS.id
+    assert "delete it yourself in:" in call("lesson", "show", TWIN.id, "--project", sample).out
+    assert "is already rejected" in call("lesson", "reject", OURS.id, "--project", sample).err
+    assert "the lesson" in call("log", "--verb", "dismiss", "--project", sample).out
+
+
+def test_hostile_lessons_are_printed_visibly(sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = {"trigger": "t", "why": "w", "title": "i", "file": "f", "runner": "r", "loop_id": "l"}
+    for number, payload in enumerate(PAYLOADS):
+        fields = {name: f"{payload} {letter}" for name, letter in texts.items()}
+        lesson = make_agent_lesson(f"{payload} number {number}", **fields)
+        find_when_loaded(monkeypatch, lesson)
+        for args in (("list",), ("show", lesson.id), ("accept", lesson.id), ("reject", lesson.id)):
+            result = call("lesson", *args, "--project", sample)
+            assert result.code in {0, 1}, result.err
+            for raw in ("\x1b", "\x07", "\x9b", "\u202e"):
+                assert raw not in result.out + result.err
+        call("lesson", "list", "--json", "--project", sample)
