@@ -12,6 +12,7 @@ ENTRY_POINTS: Final = "ralphdeck.adapters"
 _OWN: Final[tuple[str, ...]] = (
     "claude:ClaudeAdapter",
     "codex:CodexAdapter",
+    "frankbria:FrankbriaAdapter",
     "guardrails:GuardrailsAdapter",
     "open_ralph:OpenRalphAdapter",
     "orchestrator:OrchestratorAdapter",
