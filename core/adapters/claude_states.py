@@ -11,6 +11,7 @@ from msgspec import Struct
 from core.adapters.claude_processes import Job, Process
 from core.adapters.claude_transcript import STOP_BLOCK_CAP
 from core.adapters.claude_work import first_line
+from core.adapters.join import INTERACTIVE
 from core.records.loops import Liveness, Loop, LoopStatus, Progress, StateSource, Usage
 from core.records.times import minute_of, parse_time
 
@@ -103,6 +104,7 @@ def build_loop(path: Path, shown: str, folded: Folded, signs: Signs) -> Loop:
         usage=_usage(session),
         parent=f"claude:{parent}" if parent else "",
         session_ids=(path.stem,),
+        cwd=session.cwd,
         progress=_progress(session),
     )
 
@@ -228,6 +230,7 @@ def _tags(session: Session, signs: Signs, is_subagent: bool) -> list[str]:
     tags = {
         "goal": session.goal is not None,
         "headless": session.is_headless,
+        INTERACTIVE: not session.is_headless and not is_subagent,
         "job": signs.job is not None,
         "schedule": bool(session.crons or session.wakeup),
         "subagent": is_subagent,

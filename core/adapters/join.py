@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from core.adapters.claims import check_claim
 from core.records.findings import Finding, Severity
-from core.records.loops import Iteration, Liveness, Loop, LoopStatus, Outcome, Progress, StateSource, Usage
+from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, Outcome, Progress, StateSource, Usage
 from core.sources.loop_facts import newest
 
 if TYPE_CHECKING:
@@ -118,8 +118,10 @@ class _Parts:
         return [self._describe(pair, count) for pair, count in sorted(unclear.items())]
 
     def join_children(self) -> None:
-        """Join the subagents of joined sessions, too."""
+        """Join the subagents of joined sessions, too; a fork by a person is a session of its own."""
         for session in self._sessions:
+            if INTERACTIVE in session.tags:
+                continue
             ancestor, children = session, list[str]()
             while ancestor.id not in self._owners and ancestor.parent in self._loops and len(children) < _MAX_PARENTS:
                 children.append(ancestor.id)
@@ -208,6 +210,14 @@ def merge_parts(loop: Loop, parts: Sequence[Loop]) -> Loop:
         progress=_join_progress(loop, ordered),
     )
     return _join_status(merged, main)
+
+
+def join_details(details: LoopDetails, sessions: Iterable[tuple[Loop, LoopDetails]]) -> LoopDetails:
+    """Return the details of a loop with the failures in its sessions, which are its iterations if it has none."""
+    read = [replace(session, iterations=found.iterations) for session, found in sessions]
+    read = sorted((session for session in read if is_session(session) and not session.parent), key=_start_order)
+    own = details.iterations
+    return replace(details, iterations=_join_failures(own, read) if own else tuple(_to_iterations(read)))
 
 
 def _join_usage(own: Usage, others: Iterable[Usage]) -> Usage:

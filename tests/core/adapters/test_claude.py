@@ -151,7 +151,7 @@ def test_the_last_line_of_a_message_has_its_usage(tmp_path: Path) -> None:
 
 def test_quoted_markers_mean_nothing(tmp_path: Path) -> None:
     loop = opened("quoted-markers", tmp_path).loop()
-    assert (loop.criteria, loop.tags, loop.progress.goal_met) == ((), (), None)
+    assert (loop.criteria, loop.tags, loop.progress.goal_met) == ((), ("interactive",), None)
 
 
 def test_headless_sessions_with_the_same_prompt_are_one_loop(tmp_path: Path) -> None:
@@ -290,7 +290,7 @@ def test_the_reported_cost_is_shown_and_none_is_computed(tmp_path: Path) -> None
 def test_schedules_are_notes(tmp_path: Path) -> None:
     case = opened("loop-cron", tmp_path, pids=(PID,))
     assert ("schedule, every 10 minutes", "Check the queue of orders.") in case.details().notes
-    assert case.loop().tags == ("schedule",)
+    assert case.loop().tags == ("interactive", "schedule")
 
 
 def test_the_fingerprint_and_the_places_name_the_folders_of_the_project(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import core.adapters.join as module
-from core.adapters.join import Joined, is_session, join_loops
+from core.adapters.join import Joined, is_session, join_details, join_loops
 from core.records.debug_sessions import Failure
-from core.records.loops import Iteration, Liveness, Loop, LoopStatus, Outcome, Progress, StateSource, Usage
+from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, Outcome, Progress, StateSource, Usage
 from tests.factories import NOW
 
 PROJECT = Path("/project")
@@ -162,6 +162,21 @@ def test_sessions_are_the_iterations_of_a_runner_that_records_none() -> None:
     )
 
 
+def test_details_of_a_loop_have_the_failures_of_its_sessions() -> None:
+    failure = Failure(message="exit 1")
+    own = (Iteration(number=1, at=NOW + 10 * MINUTE, duration_ms=600_000),)
+    one, subagent = session("a", 1, 9), session("x", 2, 3, parent="claude:a")
+    read = [
+        (found, LoopDetails(loop_id=found.id, iterations=(Iteration(failures=(failure,)),)))
+        for found in (one, subagent)
+    ]
+    found = join_details(LoopDetails(loop_id="runner:one", iterations=own, facts=(("a", "b"),)), read)
+    assert [iteration.failures for iteration in found.iterations] == [(failure,)]
+    assert found.facts == (("a", "b"),)
+    (made,) = join_details(LoopDetails(loop_id="runner:one"), read).iterations
+    assert (made.number, made.failures) == (1, (failure,))
+
+
 def test_own_tokens_of_a_runner_count_the_same_tokens_again() -> None:
     own = Usage(input=8, output=2, cost_usd=0.5)
     few = join(runner("one", 0, 10, usage=own), session("a", 1, 2, usage=Usage(input=10, output=5, cost_usd=1.0)))
@@ -174,9 +189,10 @@ def test_own_tokens_of_a_runner_count_the_same_tokens_again() -> None:
 def test_subagents_go_where_their_session_goes() -> None:
     child = session("a/x", 1, 2, parent="claude:a", session_ids=("x",))
     grandchild = session("a/y", 50, 60, parent="claude:a/x", session_ids=("y",))
+    fork = session("f", 50, 60, parent="claude:a", tags=("interactive",))
     alone = session("b/x", 50, 51, parent="claude:b", session_ids=("z",))
-    found = join(runner("one", 0, 10), session("a", 1, 3), child, grandchild, session("b", 40, 60), alone)
-    assert set(found) == {"runner:one", "claude:b", "claude:b/x"}
+    found = join(runner("one", 0, 10), session("a", 1, 3), child, grandchild, session("b", 40, 60), alone, fork)
+    assert set(found) == {"runner:one", "claude:b", "claude:b/x", "claude:f"}
     one = found["runner:one"]
     assert (one.usage, one.iteration) == (Usage(input=30, output=15), 1)
 
