@@ -27,7 +27,7 @@ LOADED_LINES: Final = 200  # of the index, which the agent reads at the start of
 LOADED_BYTES: Final = 25 << 10
 OLD_AFTER: Final = timedelta(days=90)
 _MAX_FILES: Final = 1_000
-_MAX_LESSONS: Final = 200  # of one file
+_MAX_LESSONS: Final = 400  # of one file
 _MAX_TEXT: Final = 4_000
 _MAX_NAMED: Final = 5  # files in a finding
 _LINK: Final = re.compile(r"\[([^\]]{0,300})\]\(([^)\s]{1,300}\.md)\)\s*(?:[—–:-]+\s*)?(.*)")

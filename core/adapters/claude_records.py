@@ -12,7 +12,8 @@ from core.adapters.claude_work import Call, Turn
 
 MAX_COUNT: Final = 1 << 53
 _COST: Final = ("totalCostUSD", "total_cost_usd", "totalCostUsd", "totalCost", "costUSD")
-_MAX_SEEN: Final = 160_000  # bytes of keys of records
+_MAX_SEEN: Final = 64_000  # bytes of keys of records
+_NEAR: Final = 512  # bytes of keys of records that may have the same time
 _KEY_BYTES: Final = 8
 
 
@@ -219,17 +220,20 @@ class Repeats:
         elif attachment is not None and attachment.condition is not None:
             goal = (at, attachment.condition, attachment.met, attachment.failed, attachment.sentinel)
             keys.append(_key(repr(goal).encode()))
-        if at <= state.last and not self._seen(state).isdisjoint(keys):
-            return True
         seen = state.seen
+        if at < state.last:
+            if not self._seen(state).isdisjoint(keys):
+                return True
+        elif at == state.last and any(one in seen[-_NEAR:] for one in keys):
+            return True
         for one in keys:
             seen += one
         if len(seen) > _MAX_SEEN:
             del seen[: _MAX_SEEN // 2]
             self._of = None
-        if at.startswith("20") and len(at) <= 32 and at.isascii():
-            state.started = state.started or at
-            state.last = max(state.last, at)
+        if at > state.last and at.startswith("20") and len(at) <= 32 and at.isascii():
+            state.last = at
+        state.started = state.started or state.last
         return False
 
     def _seen(self, state: Session) -> set[bytes]:

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 MAX_TASK: Final = 4_000
 MAX_TEXT: Final = 2_000
-MAX_TURNS: Final = 40
+MAX_TURNS: Final = 30
 STOP_BLOCK_CAP: Final = 8  # consecutive blocks by Stop hooks after which Claude Code stops anyway
-_MAX_OPEN: Final = 64  # messages whose usage can still change, and tool calls without a result
+_MAX_OPEN: Final = 16  # messages whose usage can still change, and tool calls without a result
 _MAX_GOALS: Final = 10
 _MAX_CRONS: Final = 20
 _MAX_COMMANDS: Final = 5
@@ -81,13 +81,12 @@ class SessionFold:
 
 def _is_history(state: Session, record: Record) -> bool:
     """Set whose session it is; return whether the record was copied from another one."""
+    if record.sessionId == state.session_id and record.forkedFrom is None and state.cwd:
+        return False
     state.cwd = state.cwd or (record.cwd or "")[:MAX_TASK]
     if state.is_sidechain is None and record.isSidechain is not None:
         state.is_sidechain = record.isSidechain
-    state.version = (record.version or state.version)[:40]
-    state.branch = (record.gitBranch or state.branch)[:200]
-    state.entrypoint = state.entrypoint or (record.entrypoint or "")[:40]
-    state.prompt_source = state.prompt_source or (record.promptSource or "")[:40]
+    _set_origin(state, record)
     own = (record.sessionId or "")[:80]
     if record.forkedFrom is not None and record.forkedFrom.sessionId:
         state.forked_from = record.forkedFrom.sessionId[:80]
@@ -99,6 +98,13 @@ def _is_history(state: Session, record: Record) -> bool:
             _start_anew(state, record)
         state.session_id = own
     return False
+
+
+def _set_origin(state: Session, record: Record) -> None:
+    state.version = (record.version or state.version)[:40]
+    state.branch = (record.gitBranch or state.branch)[:200]
+    state.entrypoint = state.entrypoint or (record.entrypoint or "")[:40]
+    state.prompt_source = state.prompt_source or (record.promptSource or "")[:40]
 
 
 def _start_anew(state: Session, record: Record) -> None:
@@ -142,6 +148,7 @@ def _add_user(state: Session, record: Record) -> None:
 
 def _add_prompt(state: Session, record: Record, text: str) -> None:
     state.task = state.task or text[:MAX_TASK]
+    _set_origin(state, record)
     _close_turn(state, record.timestamp)
     state.turn.prompt = first_line(text)
     state.blocks, state.block_part = 0, ""
@@ -223,18 +230,21 @@ def _add_assistant(state: Session, record: Record) -> None:
 def _add_usage(state: Session, key: str, id: str, usage: TokenUsage) -> None:
     """Count the tokens of a message; each of its lines repeats them, and the last one is right."""
     counts = [
-        min(max(count or 0, 0), MAX_COUNT)
-        for count in (
-            usage.input_tokens,
-            usage.output_tokens,
-            usage.cache_read_input_tokens,
-            usage.cache_creation_input_tokens,
-        )
+        usage.input_tokens or 0,
+        usage.output_tokens or 0,
+        usage.cache_read_input_tokens or 0,
+        usage.cache_creation_input_tokens or 0,
     ]
-    known = state.open_usage.get(key, [0, 0, 0, 0])
-    totals = state.totals or [0, 0, 0, 0]
-    state.totals = [min(total + new - old, MAX_COUNT) for total, new, old in zip(totals, counts, known, strict=False)]
-    if key not in state.open_usage and len(state.open_usage) >= _MAX_OPEN:
+    if min(counts) < 0 or max(counts) > MAX_COUNT:
+        counts = [min(max(count, 0), MAX_COUNT) for count in counts]
+    known = state.open_usage.pop(key, None)
+    totals = state.totals
+    if totals is None:
+        state.totals = list(counts)
+    else:
+        for place, count in enumerate(counts):
+            totals[place] = min(totals[place] + count - (known[place] if known else 0), MAX_COUNT)
+    if known is None and len(state.open_usage) >= _MAX_OPEN:
         del state.open_usage[next(iter(state.open_usage))]
     state.open_usage[key] = counts
 

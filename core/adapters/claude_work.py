@@ -17,13 +17,13 @@ from core.records.times import parse_time
 if TYPE_CHECKING:
     from core.adapters.claude_records import Session
 
-_MAX_LINE: Final = 300
+_MAX_LINE: Final = 200
 _MAX_FILES: Final = 20
 _MAX_TOOLS: Final = 10
 _MAX_FAILURES: Final = 5  # of one turn
-_MAX_OPEN: Final = 5  # failed commands that wait for a fix
-_MAX_DIFF: Final = 1_500
-_MAX_CODE: Final = 1_500
+_MAX_EDITS: Final = 5
+_MAX_OPEN: Final = 3  # failed commands that wait for a fix
+_MAX_CODE: Final = 600
 _MAX_ERROR_OUTPUT: Final = 20_000
 _EDITS: Final = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
 _WITH_INPUT: Final = _EDITS | {"Bash", "CronCreate", "CronDelete"}
@@ -74,14 +74,13 @@ class OpenError(Struct, array_like=True, gc=False):
     key: str
     message: str
     reason: str = ""
-    files: list[str] = []
-    diff: str = ""
+    edits: list[list[str]] = []  # file, old and new code
 
 
 class Turn(Struct, array_like=True, gc=False):
     """One turn of an agent, or its work until the goal was judged or a Stop hook blocked.
 
-    `failures` are pairs of tool and message; `fix` is description, diff and files of what made a failed command pass.
+    `failures` are pairs of tool and message; `fix` is a failed command that passed again.
     """
 
     number: int = 0
@@ -92,7 +91,7 @@ class Turn(Struct, array_like=True, gc=False):
     is_met: bool = False
     duration_ms: float | None = None
     failures: list[list[str]] = []
-    fix: list[str] = []
+    fix: OpenError | None = None
     open_errors: list[OpenError] = []
     files: list[str] = []
     tools: list[str] = []
@@ -187,12 +186,9 @@ def _add_change(state: Session, call: Call, at: str) -> None:
         turn.files = [*turn.files, file]
     if not turn.open_errors:
         return
-    lines = unified_diff(call.old.splitlines(), call.text.splitlines(), file, file, lineterm="", n=1)
-    diff = "\n".join(lines)
     for error in turn.open_errors:
         error.reason = error.reason or turn.text
-        error.files = [*error.files, file][:_MAX_FILES] if file not in error.files else error.files
-        error.diff = f"{error.diff}\n{diff}".strip()[:_MAX_DIFF]
+        error.edits = [*error.edits, [file, call.old, call.text]][-_MAX_EDITS:]
 
 
 def _close(state: Session, key: str, at: str) -> None:
@@ -203,9 +199,8 @@ def _close(state: Session, key: str, at: str) -> None:
         return
     turn.open_errors = [one for one in turn.open_errors if one is not fixed]
     state.changed_at = max(state.changed_at, at)
-    if fixed.files:
-        description = fixed.reason or f"Change {', '.join(fixed.files)}"
-        turn.fix = [description[:_MAX_LINE], fixed.diff, *fixed.files]
+    if fixed.edits:
+        turn.fix = fixed
 
 
 def find_message(text: str, cwd: str = "") -> str:
@@ -223,10 +218,6 @@ def first_line(text: str) -> str:
 
 def iteration_of(turn: Turn) -> Iteration:
     """Return a turn as the iteration of a loop."""
-    fix = None
-    if turn.fix[1:]:
-        description, diff, *files = turn.fix
-        fix = Fix(description=description, diff=diff, files=tuple(files), verified=True)
     is_passed = turn.is_met or turn.test_passed
     results = None
     if turn.passed is not None or turn.failed is not None:
@@ -240,10 +231,18 @@ def iteration_of(turn: Turn) -> Iteration:
         duration_ms=turn.duration_ms,
         files=tuple(turn.files),
         failures=tuple(Failure(message=message) for _, message in turn.failures if message),
-        fix=fix,
+        fix=_fix_of(turn.fix) if turn.fix is not None else None,
         results=results,
         tools=tuple(turn.tools),
     )
+
+
+def _fix_of(fixed: OpenError) -> Fix:
+    edits = [edit for edit in fixed.edits if len(edit) == 3]
+    files = tuple(dict.fromkeys(file for file, _, _ in edits))
+    diffs = (unified_diff(old.splitlines(), new.splitlines(), file, file, lineterm="", n=1) for file, old, new in edits)
+    diff = "\n".join(line for lines in diffs for line in lines)
+    return Fix(description=fixed.reason or f"Change {', '.join(files)}", diff=diff, files=files, verified=True)
 
 
 def _test_result(turn: Turn) -> str:

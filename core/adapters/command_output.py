@@ -38,8 +38,9 @@ def find_error(output: str) -> str:
     """Return the last line that names an error, else one that mentions a failure, else the last one."""
     lines = [line for line in map(str.strip, _lines(output)) if line]
     named = next((found[1] for line in reversed(lines) if (found := _NAMED.match(line))), "")
-    mentioned = next((line for line in reversed(lines) if _MENTION.search(line[:MAX_ERROR])), "")
-    return (named or mentioned or (lines[-1] if lines else ""))[:MAX_ERROR]
+    if not named:
+        named = next((line for line in reversed(lines) if _MENTION.search(line[:MAX_ERROR])), "")
+    return (named or (lines[-1] if lines else ""))[:MAX_ERROR]
 
 
 def _lines(output: str) -> list[str]:

@@ -14,7 +14,7 @@ from core.adapters.claude import ClaudeAdapter, find_session
 from core.adapters.claude_transcript import STOP_BLOCK_CAP
 from core.records.loops import Liveness, Loop, LoopStatus, Outcome
 from tests.core.adapters.fixtures import DAMAGES, DATA, NOW, REPLACEMENTS, Case, open_case, replace_file
-from tests.e2e.play_claude import FAILURE, Records, goal_session, lines, slug
+from tests.e2e.play_claude import FAILURE, SESSION, Records, goal_session, lines, play, slug
 
 STARTED = datetime(2026, 11, 20, 9, tzinfo=UTC)
 SOON = datetime(2026, 11, 20, 9, 10, tzinfo=UTC)
@@ -537,3 +537,10 @@ def test_a_symbolic_link_that_leads_out_is_not_followed(tmp_path: Path) -> None:
     case = opened("goal-met", tmp_path)
     replace_file(case, session_of(case), "link outside")
     assert case.loops() == {}
+
+
+def test_the_played_session_is_read(case: Case) -> None:
+    play(case.project, case.home, pause=0)
+    case.now = datetime.now(UTC)
+    loop = case.loop()
+    assert (loop.id, loop.status, loop.progress.goal_met) == (f"claude:{SESSION}", LoopStatus.COMPLETED, True)
