@@ -15,6 +15,7 @@ _OWN: Final[tuple[str, ...]] = (
     "frankbria:FrankbriaAdapter",
     "guardrails:GuardrailsAdapter",
     "open_ralph:OpenRalphAdapter",
+    "opencode:OpencodeAdapter",
     "orchestrator:OrchestratorAdapter",
     "ralph_tui:RalphTuiAdapter",
     "snarktank:SnarktankAdapter",

@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from core.adapters import codex_goals
 from core.adapters.codex_payloads import MAX_LABEL, read_meta
-from core.adapters.codex_records import Goal, Rollout, Tokens, Turn
+from core.adapters.codex_records import Goal, Rollout, Tokens
 from core.adapters.codex_rollout import RolloutFold
 from core.adapters.contract import Places
 from core.adapters.join import INTERACTIVE
 from core.adapters.runner_files import utc
+from core.adapters.session_turns import Turn, make_iteration
 from core.base.grouping import group_pairs
-from core.records.debug_sessions import Failure, Fix, Results
 from core.records.loops import (
-    Iteration,
     Liveness,
     Loop,
     LoopDetails,
     LoopStatus,
-    Outcome,
     Progress,
     StateSource,
     Usage,
@@ -114,7 +112,7 @@ class CodexAdapter:
         last = state.turns[-1].text if state.turns else ""
         return LoopDetails(
             loop_id=loop.id,
-            iterations=tuple(_iteration(number, turn) for number, turn in enumerate(state.turns, start=first)),
+            iterations=tuple(make_iteration(number, turn) for number, turn in enumerate(state.turns, start=first)),
             notes=(("last message", last),) if last else (),
             facts=tuple((label, value) for label, value in _facts(state) if value),
         )
@@ -304,36 +302,6 @@ def _usage(tokens: Tokens | None, copied: Tokens | None) -> Usage:
     )
 
 
-def _iteration(number: int, turn: Turn) -> Iteration:
-    started, ended = parse_time(turn.started), parse_time(turn.ended)
-    test = turn.test
-    outcome = Outcome.UNKNOWN
-    if turn.error or test is not None:
-        outcome = Outcome.SUCCESS if test is not None and test.has_passed and not turn.error else Outcome.FAILURE
-    is_fixed = outcome is Outcome.SUCCESS and any(one.is_fixed for one in turn.failures)
-    fix = Fix(description=turn.text, diff=turn.diff, files=tuple(turn.files), verified=True)
-    is_counted = test is not None and (test.passed is not None or test.failed is not None)
-    return Iteration(
-        number=number,
-        at=ended or started,
-        action=turn.text or turn.prompt,
-        result="; ".join(filter(None, (_test_text(turn), turn.error, turn.end if turn.end != "task_complete" else ""))),
-        outcome=outcome,
-        duration_ms=max((ended - started).total_seconds() * 1000, 0) if started and ended else None,
-        files=tuple(turn.files),
-        failures=tuple(Failure(message=one.error) for one in turn.failures),
-        fix=fix if is_fixed and (turn.text or turn.diff) else None,
-        results=Results(passed=test.passed, failed=test.failed) if test is not None and is_counted else None,
-        tools=tuple(turn.tools),
-    )
-
-
-def _test_text(turn: Turn) -> str:
-    if turn.test is None:
-        return ""
-    return f"{turn.test.command}: {'passed' if turn.test.has_passed else 'failed'}"
-
-
 def _facts(state: Rollout) -> Iterator[tuple[str, str]]:
     goal, test = state.goal, state.test
     yield "session", state.id
@@ -345,6 +313,6 @@ def _facts(state: Rollout) -> Iterator[tuple[str, str]]:
         yield "goal", goal.status
     yield "commands", f"{state.commands:,}" if state.commands else ""
     yield "failed commands", f"{state.failures:,}" if state.failures else ""
-    yield "last test", f"{test.command}: {'passed' if test.has_passed else 'failed'}" if test is not None else ""
+    yield "last test", test.text if test is not None else ""
     yield "changed files", f"{len(state.files):,}" if state.files else ""
     yield "compactions", f"{state.compactions:,}" if state.compactions else ""

@@ -4,43 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-
-class Failed(Struct, array_like=True, gc=False):
-    """A command that failed."""
-
-    command: str
-    error: str
-    at: str = ""
-    is_fixed: bool = False  # the same check passed later in the turn
-
-
-class TestRun(Struct, array_like=True, gc=False):
-    """A run of tests and its result."""
-
-    command: str
-    has_passed: bool
-    passed: int | None = None
-    failed: int | None = None
-
-
-class Turn(Struct, array_like=True):
-    """One turn: what a prompt started, up to its end."""
-
-    id: str = ""
-    started: str = ""
-    ended: str = ""
-    end: str = ""  # event that ended it, or the reason
-    is_reported: bool = False  # its start was written, so that its end will be too
-    prompt: str = ""
-    text: str = ""  # last message of the agent
-    error: str = ""
-    error_kind: str = ""
-    tools: list[str] = []
-    files: list[str] = []
-    failures: list[Failed] = []
-    failed: int = 0  # number of failures
-    diff: str = ""  # changes after a failure
-    test: TestRun | None = None
+from core.adapters.session_turns import TestRun, Turn
 
 
 class Tokens(Struct, array_like=True, gc=False):

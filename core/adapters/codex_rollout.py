@@ -27,15 +27,13 @@ from core.adapters.codex_payloads import (
     text_of,
     text_of_output,
 )
-from core.adapters.codex_records import Call, Failed, Goal, Rollout, TestRun, Turn
-from core.adapters.command_output import find_error, parse_results
-from core.base.shell_commands import is_read_only, is_test_run, parse_check
+from core.adapters.codex_records import Call, Goal, Rollout
+from core.adapters.session_turns import Turn, can_change_files, note_command
+from core.base.shell_commands import is_test_run
 from core.records.times import parse_time
 
 MAX_TEXT: Final = 600  # characters of a message
 MAX_TURNS: Final = 50  # the last ones
-MAX_FAILURES: Final = 10  # of one turn, the last ones
-MAX_NAMES: Final = 20
 _MAX_CALLS: Final = 32  # commands without a result
 _COPY_TIME: Final = timedelta(seconds=2)  # in which a fork writes its copy of the history of another session
 _SHELLS: Final = frozenset({"exec_command", "shell", "shell_command", "container.exec", "local_shell"})
@@ -201,8 +199,7 @@ def _note_call(state: Rollout, payload: Payload, at: str) -> None:
     """A tool is called: a command, a patch, or anything else of which only the name matters."""
     name = text_of(payload.name, MAX_LABEL) or "local_shell"
     turn = _turn(state, at)
-    if name not in turn.tools and len(turn.tools) < MAX_NAMES:
-        turn.tools.append(name)
+    turn.add_tool(name)
     given = text_of(payload.arguments) or text_of(payload.input)
     call = Call(files=patched_files(given))
     if call.files and turn.failures and len(turn.diff) < MAX_DIFF:
@@ -265,43 +262,29 @@ def _end_patch(state: Rollout, payload: Payload, at: str) -> None:
 def _finish(state: Rollout, call: Call, exit_code: int | None, output: str, at: str) -> None:
     """Note the result of a command or patch."""
     turn = _turn(state, at)
-    command = call.command
-    state.commands += bool(command)
-    is_search = exit_code == 1 and is_read_only(command)  # such as `grep` without a match
-    if exit_code and not is_search:
-        turn.failures.append(Failed(command[:MAX_LABEL], find_error(output) or f"exit code {exit_code}", at))
-        del turn.failures[:-MAX_FAILURES]
-        turn.failed += 1
-        state.failures += 1
-    elif call.files:
+    has_passed_before = state.test is None or state.test.has_passed
+    has_failed = note_command(turn, call.command, exit_code, output, at)
+    state.commands += bool(call.command)
+    state.failures += has_failed
+    if not has_failed and call.files:
         _add_files(state, call.files, at)
-    if command and not exit_code and not is_read_only(command) and not parse_check(command)[0]:
+    if not has_failed and can_change_files(call.command):
         state.has_other_changes = True
-        if "git commit" in command:
+        if "git commit" in call.command:
             state.changed = at
-    if command and exit_code is not None and is_test_run(command):
-        _note_test(state, turn, command, exit_code == 0, output, at)
-
-
-def _note_test(state: Rollout, turn: Turn, command: str, has_passed: bool, output: str, at: str) -> None:
-    results = parse_results(output)
-    if has_passed:
-        if state.test is not None and not state.test.has_passed:
+    if is_test_run(call.command) and exit_code is not None:
+        state.test = turn.test
+        if exit_code == 0 and not has_passed_before:
             state.changed = at
-        check = parse_check(command)[0]
-        for failure in turn.failures:
-            failure.is_fixed = failure.is_fixed or parse_check(failure.command)[0] == check
-    counts = (results.passed, results.failing) if results is not None else (None, None)
-    state.test = turn.test = TestRun(command[:MAX_LABEL], has_passed, *counts)
 
 
 def _add_files(state: Rollout, files: Iterable[str], at: str) -> None:
     turn = _turn(state, at)
     for file in files:
         name = str(file)[:MAX_LABEL].removeprefix(f"{state.cwd}/")
-        for known in (turn.files, state.files):
-            if name not in known and len(known) < MAX_FILES:
-                known.append(name)
+        turn.add_file(name)
+        if name not in state.files and len(state.files) < MAX_FILES:
+            state.files.append(name)
         state.changed = at
 
 

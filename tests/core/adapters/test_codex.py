@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from core.adapters.codex import CodexAdapter
 from core.adapters.codex_records import Rollout
-from core.adapters.codex_rollout import MAX_FAILURES, MAX_TURNS, RolloutFold
+from core.adapters.codex_rollout import MAX_TURNS, RolloutFold
+from core.adapters.session_turns import MAX_FAILURES
 from core.records.loops import Liveness, LoopStatus, Outcome, StateSource, Usage
 from tests.core.adapters.fixtures import DAMAGES, NOW, REPLACEMENTS, Case, open_case, replace_file
 
@@ -154,6 +155,15 @@ def test_items_of_new_versions_are_read(open_codex: Open) -> None:
     (turn,) = case.details().iterations
     assert [one.message for one in turn.failures] == ["ValueError: no cents"]
     assert (turn.outcome, turn.files) == (Outcome.FAILURE, ("shop/cents.py",))
+
+
+def test_a_torn_last_line_is_read_when_it_is_complete(open_codex: Open) -> None:
+    case = open_codex("torn-last-line")
+    case.now = datetime(2026, 11, 20, 10, 1, tzinfo=UTC)
+    assert case.loop().status is LoopStatus.RUNNING
+    append(case, 'oad":{"type":"task_complete","turn_id":"t-1","last_agent_message":"Done."}}\n')
+    assert case.loop().status is LoopStatus.COMPLETED
+    assert case.loop().last_result == "Done."
 
 
 # Which sessions
@@ -400,7 +410,7 @@ def test_the_state_of_a_long_session_is_small(open_codex: Open) -> None:
     assert state.failures == 150 * 30
 
 
-@pytest.mark.parametrize("damage", [one for one in DAMAGES if not one.startswith("torn")])
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_rollout_does_not_raise(open_codex: Open, damage: str) -> None:
     case = open_codex("exec")
     rollout(case).write_bytes(DAMAGES[damage](rollout(case).read_bytes()))

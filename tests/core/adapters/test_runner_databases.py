@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.adapters.contract import Folders
+from core.adapters.databases import MAX_QUERIES
 from core.adapters.runner_files import MAX_FIRST_LINE, RunnerFiles
 
 QUERY = "SELECT a FROM t ORDER BY a"
@@ -76,6 +77,18 @@ def test_a_damaged_database_has_no_rows(files: RunnerFiles, tmp_path: Path, data
     (tmp_path / "c.sqlite").write_bytes(data)
     assert files.rows(tmp_path / "c.sqlite", QUERY) == []
     assert len(files.findings) == 1
+
+
+def test_texts_that_are_not_utf_8_are_read(files: RunnerFiles, writer: sqlite3.Connection, tmp_path: Path) -> None:
+    writer.execute("UPDATE t SET a = CAST(x'61ff' AS TEXT)")
+    writer.commit()
+    assert files.rows(tmp_path / "a.sqlite", QUERY) == [("a\N{REPLACEMENT CHARACTER}",)]
+
+
+def test_a_limited_number_of_queries_is_kept(files: RunnerFiles, writer: sqlite3.Connection, tmp_path: Path) -> None:
+    for number in range(2 * MAX_QUERIES):
+        assert files.rows(tmp_path / "a.sqlite", "SELECT ?", (number,)) == [(number,)]
+    assert len(files._databases._rows) == MAX_QUERIES
 
 
 def test_a_missing_database_has_no_rows_and_no_finding(files: RunnerFiles, tmp_path: Path) -> None:

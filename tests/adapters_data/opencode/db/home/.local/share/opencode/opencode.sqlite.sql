@@ -1,0 +1,32 @@
+CREATE TABLE session (id text PRIMARY KEY, project_id text NOT NULL, parent_id text, slug text NOT NULL, directory text NOT NULL,
+  title text NOT NULL, version text NOT NULL, summary_files integer, cost real DEFAULT 0 NOT NULL, tokens_input integer DEFAULT 0 NOT NULL,
+  tokens_output integer DEFAULT 0 NOT NULL, tokens_reasoning integer DEFAULT 0 NOT NULL, tokens_cache_read integer DEFAULT 0 NOT NULL,
+  tokens_cache_write integer DEFAULT 0 NOT NULL, agent text, model text, time_created integer NOT NULL, time_updated integer NOT NULL,
+  time_archived integer);
+CREATE TABLE message (id text PRIMARY KEY, session_id text NOT NULL, time_created integer NOT NULL, time_updated integer NOT NULL, data text NOT NULL);
+CREATE TABLE part (id text PRIMARY KEY, message_id text NOT NULL, session_id text NOT NULL, time_created integer NOT NULL,
+  time_updated integer NOT NULL, data text NOT NULL);
+CREATE INDEX message_session_time_created_id_idx ON message (session_id, time_created, id);
+CREATE INDEX part_session_idx ON part (session_id);
+INSERT INTO session VALUES ('ses_01', 'p-1', NULL, 'a-slug', '@PROJECT@', 'Make the tests of the cart pass', '1.18.29', 1, 0.1, 200, 80, 20, 16000, 400, 'build', '{"id": "gpt-5.6", "providerID": "openai", "variant": "default"}', 1795168800000, 1795168920000, NULL);
+INSERT INTO session VALUES ('ses_02', 'p-1', 'ses_01', 'a-slug', '@PROJECT@', 'Find every place that rounds (@explore subagent)', '1.18.29', NULL, 0.01, 3000, 50, 0, 0, 0, 'build', '{"id": "gpt-5.6", "providerID": "openai", "variant": "default"}', 1795168800000, 1795168840000, NULL);
+INSERT INTO session VALUES ('ses_03', 'p-1', NULL, 'a-slug', '/home/ana/other', 'Other work', '1.18.29', NULL, 9.9, 1, 1, 1, 1, 1, 'build', '{"id": "gpt-5.6", "providerID": "openai", "variant": "default"}', 1795168800000, 1795168840000, NULL);
+INSERT INTO message VALUES ('msg_01', 'ses_01', 1795168800000, 1795168800000, '{"role": "user", "time": {"created": 1795168800000}, "agent": "build", "model": {"providerID": "openai", "modelID": "gpt-5.6"}}');
+INSERT INTO part VALUES ('prt_0001', 'msg_01', 'ses_01', 1795168800000, 1795168800000, '{"type": "text", "text": "Make the tests of the cart pass, please."}');
+INSERT INTO message VALUES ('msg_02', 'ses_01', 1795168801000, 1795168801000, '{"role": "assistant", "modelID": "gpt-5.6", "providerID": "openai", "cost": 0.05, "tokens": {"input": 100, "output": 40, "reasoning": 10, "cache": {"read": 8000, "write": 200}}, "time": {"created": 1795168801000, "completed": 1795168860000}, "finish": "stop"}');
+INSERT INTO part VALUES ('prt_0002', 'msg_02', 'ses_01', 1795168801000, 1795168801000, '{"type": "step-start", "snapshot": "a1"}');
+INSERT INTO part VALUES ('prt_0003', 'msg_02', 'ses_01', 1795168810000, 1795168810000, '{"type": "tool", "callID": "c2", "tool": "bash", "state": {"status": "completed", "input": {"command": "pytest -q"}, "output": "E   AssertionError: 1.00 != 1.01\n1 failed, 30 passed", "title": "pytest -q", "metadata": {"output": "E   AssertionError: 1.00 != 1.01\n1 failed, 30 passed", "exit": 1}, "time": {"start": 1795168810000, "end": 1795168810000}}}');
+INSERT INTO part VALUES ('prt_0004', 'msg_02', 'ses_01', 1795168820000, 1795168820000, '{"type": "tool", "callID": "c3", "tool": "edit", "state": {"status": "error", "input": {"filePath": "@PROJECT@/shop/money.py", "oldString": "a", "newString": "b"}, "time": {"start": 1795168820000, "end": 1795168820000}, "error": "oldString not found in file"}}');
+INSERT INTO part VALUES ('prt_0005', 'msg_02', 'ses_01', 1795168830000, 1795168830000, '{"type": "tool", "callID": "c4", "tool": "edit", "state": {"status": "completed", "input": {"filePath": "@PROJECT@/shop/money.py", "oldString": "a", "newString": "b"}, "time": {"start": 1795168830000, "end": 1795168830000}, "output": "Edit applied successfully."}}');
+INSERT INTO part VALUES ('prt_0006', 'msg_02', 'ses_01', 1795168850000, 1795168850000, '{"type": "tool", "callID": "c5", "tool": "bash", "state": {"status": "completed", "input": {"command": "pytest -q"}, "output": "31 passed", "title": "pytest -q", "metadata": {"output": "31 passed", "exit": 0}, "time": {"start": 1795168850000, "end": 1795168850000}}}');
+INSERT INTO part VALUES ('prt_0007', 'msg_02', 'ses_01', 1795168860000, 1795168860000, '{"type": "text", "text": "Totals are rounded once.", "time": {"start": 1795168800000, "end": 1795168800000}}');
+INSERT INTO message VALUES ('msg_03', 'ses_01', 1795168890000, 1795168890000, '{"role": "user", "time": {"created": 1795168890000}, "agent": "build", "model": {"providerID": "openai", "modelID": "gpt-5.6"}}');
+INSERT INTO part VALUES ('prt_0008', 'msg_03', 'ses_01', 1795168890000, 1795168890000, '{"type": "text", "text": "The following tool was executed by the user", "synthetic": true}');
+INSERT INTO part VALUES ('prt_0009', 'msg_03', 'ses_01', 1795168890000, 1795168890000, '{"type": "text", "text": "Thanks. Show cents, too."}');
+INSERT INTO message VALUES ('msg_04', 'ses_01', 1795168891000, 1795168891000, '{"role": "assistant", "modelID": "gpt-5.6", "providerID": "openai", "cost": 0.05, "tokens": {"input": 100, "output": 40, "reasoning": 10, "cache": {"read": 8000, "write": 200}}, "time": {"created": 1795168891000, "completed": 1795168920000}, "finish": "stop"}');
+INSERT INTO part VALUES ('prt_0010', 'msg_04', 'ses_01', 1795168920000, 1795168920000, '{"type": "text", "text": "Cents are shown."}');
+INSERT INTO message VALUES ('msg_11', 'ses_02', 1795168820000, 1795168820000, '{"role": "user", "time": {"created": 1795168820000}, "agent": "build", "model": {"providerID": "openai", "modelID": "gpt-5.6"}}');
+INSERT INTO part VALUES ('prt_0011', 'msg_11', 'ses_02', 1795168820000, 1795168820000, '{"type": "text", "text": "Find every place that rounds."}');
+INSERT INTO message VALUES ('msg_12', 'ses_02', 1795168821000, 1795168821000, '{"role": "assistant", "modelID": "gpt-5.6", "providerID": "openai", "cost": 0.05, "tokens": {"input": 100, "output": 40, "reasoning": 10, "cache": {"read": 8000, "write": 200}}, "time": {"created": 1795168821000, "completed": 1795168840000}, "finish": "stop"}');
+INSERT INTO part VALUES ('prt_0012', 'msg_12', 'ses_02', 1795168840000, 1795168840000, '{"type": "text", "text": "money.py rounds."}');
+INSERT INTO message VALUES ('msg_21', 'ses_03', 1795168800000, 1795168800000, '{"role": "user", "time": {"created": 1795168800000}, "agent": "build", "model": {"providerID": "openai", "modelID": "gpt-5.6"}}');
