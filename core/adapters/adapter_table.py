@@ -17,6 +17,7 @@ _OWN: Final[tuple[str, ...]] = (
     "open_ralph:OpenRalphAdapter",
     "opencode:OpencodeAdapter",
     "orchestrator:OrchestratorAdapter",
+    "ralph_loop:RalphLoopAdapter",
     "ralph_tui:RalphTuiAdapter",
     "snarktank:SnarktankAdapter",
 )  # `module:class` below `core.adapters`, in the order of the lists

@@ -1,0 +1,261 @@
+"""The plugin ralph-loop (ralph-wiggum), whose state file vanishes at the end (docs/adapter-files.md#ralph-loop)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from core.adapters.claude import session_folders, slug
+from core.adapters.claude_records import Session
+from core.adapters.claude_transcript import STOP_BLOCK_CAP, SessionFold
+from core.adapters.contract import Delivery, Places
+from core.adapters.values import MAX_LABEL, cut, head_of, newest
+from core.adapters.vanishing import Seen, remember_states
+from core.records.loops import Liveness, Loop, LoopDetails, LoopStatus, Progress, StateSource
+from core.records.times import minute_of, parse_time
+from core.sources.fields import Fields
+
+if TYPE_CHECKING:
+    from core.adapters.contract import Folders, Moment
+    from core.adapters.runner_files import RunnerFiles
+    from core.records.lessons import Lesson
+
+PATTERN: Final = "ralph-loop*.local.md"
+CAPPED: Final = f"the agent's own cap of {STOP_BLOCK_CAP} Stop blocks; raise CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
+ENDLESS: Final = "no-limit"  # badge of a loop without a limit of iterations
+TWO_SESSIONS: Final = "two-sessions"  # badge of a loop that another session of the project may continue
+_FOLDERS: Final = (".claude", ".sisyphus")
+_RECENT: Final = timedelta(minutes=2)
+_LEFT: Final = timedelta(minutes=10)  # after which a session that rests has ended
+_AT_REST: Final = ("answer", "turn-end", "interrupted", "api-error", "limit")
+_MAX_SESSIONS: Final = 10  # newest ones of each working tree that are read
+_MAX_BYTES: Final = 256 << 10
+_FIELD: Final = re.compile(r"([a-z_]{1,40}):\s*(.*)")
+_NO_VALUE: Final = ("", "null", "~")
+
+
+class _Found(Struct):
+    """The sessions of a loop: its own, and how many others blocked their end since it began."""
+
+    own: Session | None = None
+    others: int = 0
+
+
+class RalphLoopAdapter:
+    """Reads the state file and the session of the loop; the state is remembered when it vanishes."""
+
+    name = "ralph-loop"
+    title = "Claude plugin ralph-loop"
+    versions = "to 2.1 of Claude Code, and forks"
+    contains = "prompt, promise, counter and limit; its session has the rest"
+    lacks = "iterations, lessons, why it ended"
+
+    def fingerprint(self, folders: Folders) -> tuple[str, ...]:
+        for folder in _FOLDERS:
+            for path in sorted((folders.project / folder).glob(PATTERN))[:2]:
+                head = head_of(path, folders.project)
+                if b"\niteration:" in head and b"\nmax_iterations:" in head:
+                    return (f"{folder}/{path.name}",)
+        return ()
+
+    def places(self, folders: Folders) -> Places:
+        home = folders.private("CLAUDE_CONFIG_DIR", ".claude")
+        usual = [root / folder / "ralph-loop.local.md" for root in folders.roots for folder in _FOLDERS]
+        others = [path for root in folders.roots for folder in _FOLDERS for path in (root / folder).glob(PATTERN)]
+        sessions = [home / "projects" / slug(root) for root in folders.roots] if home is not None else []
+        return Places(watched=tuple(dict.fromkeys((*usual, *others))), polled=tuple(sessions))
+
+    def loops(self, files: RunnerFiles, moment: Moment) -> Iterator[Loop]:
+        states = dict(_states(files))
+        for identifier, seen in remember_states(files, states, moment.now).items():
+            root = Path(str(seen.state.get("root")))
+            if root in files.folders.roots:
+                yield _loop(identifier, root, seen, files, moment)
+
+    def details(self, loop: Loop, files: RunnerFiles) -> LoopDetails:
+        return LoopDetails(loop_id=loop.id, notes=(("Prompt", loop.task),) if loop.task else ())
+
+    def lessons(self, files: RunnerFiles) -> Iterable[Lesson]:
+        return ()
+
+    def deliver(self, loop: Loop, context: str, files: RunnerFiles) -> Delivery | None:
+        return None  # its session gets contexts by the hook
+
+
+def _states(files: RunnerFiles) -> Iterator[tuple[str, dict[str, Any]]]:
+    for root in files.folders.roots:
+        for folder in _FOLDERS:
+            for path in files.names(root / folder, PATTERN):
+                state = _parse(files.text(path, _MAX_BYTES))
+                if "iteration" not in state or "max_iterations" not in state:
+                    continue
+                state |= {"root": str(root), "file": str(path)}
+                started = re.sub(r"[^0-9A-Za-z]", "", str(state.get("started_at", "")))[:15]
+                name = path.name.removesuffix(".local.md").removeprefix("ralph-loop").strip(".-")
+                session = "" if state.get("session_id") in _NO_VALUE else str(state.get("session_id", ""))[:8]
+                parts = (started or "loop", name[:40] or session)
+                place = "" if root == files.folders.project else f"{root}/"
+                yield f"ralph-loop:{place}{'-'.join(filter(None, parts))}", state
+
+
+def _parse(text: str) -> dict[str, Any]:
+    """Return the fields of the front matter, and the text below it as `prompt`."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    if lines[0].strip() != "---" or "---" not in (line.strip() for line in lines[1:]):
+        return {}
+    end = next(number for number, line in enumerate(lines[1:], start=1) if line.strip() == "---")
+    state: dict[str, Any] = {}
+    for line in lines[1:end]:
+        if found := _FIELD.fullmatch(line.strip()):
+            value = found[2].strip()
+            is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+            state[found[1]] = cut(value[1:-1] if is_quoted else value)
+    state["prompt"] = cut("\n".join(lines[end + 1 :]))
+    return state
+
+
+def _loop(identifier: str, root: Path, seen: Seen, files: RunnerFiles, moment: Moment) -> Loop:
+    fields = Fields("", _numbers(seen.state), [])
+    path = Path(fields.text("file"))
+    started = fields.time("started_at")
+    iteration, limit = fields.count("iteration"), fields.count("max_iterations")
+    session_id = fields.text("session_id") if fields.text("session_id") not in _NO_VALUE else ""
+    found = _sessions(root, session_id, started, files)
+    session = found.own
+    last = parse_time(session.last) if session is not None else None
+    is_open = seen.missing_since is None
+    written_at = files.modified_at(path) if is_open else seen.seen_at
+    last_sign = newest(last, written_at)
+    if last_sign is not None:
+        last_sign = min(last_sign, moment.now)
+    promise = fields.text("completion_promise") if fields.text("completion_promise") not in _NO_VALUE else ""
+    is_claimed = bool(promise and session and f"<promise>{promise}</promise>" in session.last_text)
+    badges = set()
+    if is_open:
+        state = _open_state(fields, session, last, written_at, moment.now)
+        badges |= {ENDLESS} if limit == 0 else set()
+        badges |= {TWO_SESSIONS} if found.others else set()
+    else:
+        state = _ended_state(iteration, limit, is_claimed, session)
+    if state.liveness is Liveness.STALE:
+        badges.add("stale")
+        if state.is_left:
+            files.report(path, "was left behind by a session that has ended; delete it", "stale-state-file")
+    if TWO_SESSIONS in badges:
+        files.report(path, "can be continued by another session of the project, too", "shared-state-file")
+    ids = (session_id, session.session_id if session is not None else "")
+    return Loop(
+        id=identifier,
+        runner="ralph-loop",
+        sources=("ralph-loop",),
+        task=fields.text("prompt"),
+        criteria=(promise,) if promise else (),
+        status=state.status,
+        state_source=state.source,
+        end_reason=cut(state.reason, MAX_LABEL),
+        owner="opencode" if session_id.startswith("ses_") else "claude",
+        model=cut(session.model, MAX_LABEL) if session is not None else "",
+        cwd="" if root == files.folders.project else str(root),
+        iteration=iteration,
+        max_iterations=limit or None,
+        started_at=started,
+        ended_at=(last or seen.seen_at) if state.status.ended else None,
+        ended_approximate=state.status.ended,
+        last_activity=last_sign,
+        modified_at=written_at,
+        liveness=state.liveness,
+        liveness_reason=state.why,
+        badges=tuple(sorted(badges)),
+        session_ids=tuple(dict.fromkeys(one for one in ids if one)),
+        progress=Progress(is_claimed=is_claimed),
+        files=(files.shown(path),) if is_open else (),
+    )
+
+
+def _numbers(state: dict[str, Any]) -> dict[str, Any]:
+    """Return a state whose numbers, which are texts in the file, are numbers."""
+    return {
+        key: int(value) if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10 else value
+        for key, value in state.items()
+    }
+
+
+class _State(Struct):
+    status: LoopStatus
+    source: StateSource = StateSource.INFERRED
+    reason: str = ""
+    liveness: Liveness = Liveness.UNKNOWN
+    why: str = ""
+    is_left: bool = False  # whether its file is left over
+
+
+def _open_state(
+    fields: Fields, session: Session | None, last: datetime | None, written_at: datetime | None, now: datetime
+) -> _State:
+    """Return the state of a loop whose file exists."""
+    if fields.count("iteration") is None or fields.count("max_iterations") is None:
+        return _State(LoopStatus.UNKNOWN, reason="corrupt", why="its numbers cannot be read; the plugin will delete it")
+    if fields.flag("active") is False:
+        return _State(LoopStatus.UNKNOWN, StateSource.REPORTED, "not active", Liveness.IDLE, "its file says so")
+    is_resting = session is not None and session.phase in _AT_REST
+    if session is not None and is_resting and session.blocks >= STOP_BLOCK_CAP:
+        return _State(LoopStatus.LIMIT, reason=CAPPED, liveness=Liveness.ENDED, why=CAPPED)
+    sign = newest(last, written_at)
+    if sign is None:
+        return _State(LoopStatus.RUNNING, why="no time in its files")
+    since = f"last sign {minute_of(sign)} UTC"
+    age = now - sign
+    if age <= (_RECENT if is_resting else _LEFT):
+        return _State(LoopStatus.RUNNING, StateSource.REPORTED, "", Liveness.FRESH, since)
+    if is_resting and age > _LEFT:
+        why = "its session has ended; delete its state file, or the next session continues the loop"
+        return _State(LoopStatus.UNKNOWN, reason="left behind", liveness=Liveness.STALE, why=why, is_left=True)
+    liveness = Liveness.STALE if age > _LEFT else Liveness.FRESH
+    return _State(LoopStatus.RUNNING, StateSource.INFERRED, "", liveness, since)
+
+
+def _ended_state(iteration: int | None, limit: int | None, is_claimed: bool, session: Session | None) -> _State:
+    """Return the end of a loop whose file vanished."""
+    if limit and iteration is not None and iteration >= limit:
+        status, reason = LoopStatus.LIMIT, f"iteration {iteration} of {limit}"
+    elif is_claimed:
+        status, reason = LoopStatus.COMPLETED, "promise"
+    elif session is not None and _is_cancelled(session.commands):
+        status, reason = LoopStatus.ABORTED, "/cancel-ralph"
+    else:
+        status, reason = LoopStatus.UNKNOWN, "ended, and no file contains why"
+    return _State(status, reason=reason, liveness=Liveness.ENDED, why="its state file is gone")
+
+
+def _is_cancelled(commands: list[str]) -> bool:
+    """Return whether the last command for the loop ends it."""
+    own = [command for command in commands if "ralph" in command]
+    return bool(own) and "cancel-ralph" in own[-1]
+
+
+def _sessions(root: Path, session_id: str, started: datetime | None, files: RunnerFiles) -> _Found:
+    """Return the session of a loop; the newest one that blocked its end since the start, if the file names none."""
+    found = _Found()
+    paths = [path for folder in session_folders(files) for path in files.names(folder, "*.jsonl")]
+    recent = [(at, path) for path in paths if (at := files.modified_at(path)) and (started is None or at >= started)]
+    for _, path in sorted(recent, reverse=True)[:_MAX_SESSIONS] if started or session_id else ():
+        if (folded := files.fold(path, SessionFold())) is None:
+            continue
+        session: Session = folded.state
+        if session_id and path.stem == session_id:
+            found.own = session
+        elif session.cwd == str(root) and session.blocks:
+            if session_id or found.own is not None:
+                found.others += 1
+            else:
+                found.own = session
+    if session_id and found.own is None:
+        named = next((path for path in paths if path.stem == session_id), None)
+        folded = files.fold(named, SessionFold()) if named is not None else None
+        found.own = folded.state if folded is not None else None
+    return found
