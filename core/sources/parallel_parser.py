@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -27,7 +28,7 @@ from core.sources.record_kinds import PATTERN_COPIES, PATTERNS, Format, kind_of
 from core.sources.sweep import Listing, scan
 from core.sources.worker_process import SWEEP, EarlySweep, WorkerProcess, count_cores, receive, send
 from core.storage.decoded import Problem
-from core.storage.file_reader import Stamp, read_file
+from core.storage.file_reader import Stamp, open_ahead, open_file, read_opened
 
 if TYPE_CHECKING:
     from core.sources.shared_values import SharedValues
@@ -36,6 +37,7 @@ MIN_BYTES: Final = 3 << 20  # files that together have fewer bytes take less tim
 _MAX_WORKERS: Final = 3
 _BATCH_BYTES: Final = 128 << 10  # about 20 ms of work
 _BATCH_FILES: Final = 100
+_OPENED_FILES: Final = 32
 _BATCHES_AHEAD: Final = 3  # batches that a worker has got, so that it need not wait for this process
 _HUNG_SECONDS: Final = 3.0  # a worker that answers nothing longer than this and the time for its files is ended
 _SWEEP_SECONDS: Final = 15.0  # an early sweep that finds nothing for longer than this is ended
@@ -80,6 +82,20 @@ class UnitParser:
     def __init__(self, project: str) -> None:
         self._project, self._aiwg = project, Path(project) / ".aiwg"
         self._opened: tuple[str, Outcome, PatternReader | None] | None = None
+        self._ahead: dict[str, int | Problem | None] = {}
+
+    def parse_all(self, units: Sequence[_Unit]) -> Iterator[Outcome]:
+        """Parse units; their files are opened ahead, so that the disk reads several at the same time."""
+        for start in range(0, len(units), _OPENED_FILES):
+            several = units[start : start + _OPENED_FILES]
+            files = {unit.file for unit in several} - {self._opened[0] if self._opened else ""}
+            self._ahead = {file: open_ahead(f"{self._project}/{file}", self._aiwg) for file in files}
+            try:
+                yield from map(self.parse, several)
+            finally:
+                for left in self._ahead.values():
+                    if isinstance(left, int):
+                        os.close(left)
 
     def parse(self, unit: _Unit) -> Outcome:
         file, part, parts = unit
@@ -93,8 +109,10 @@ class UnitParser:
 
     def _open(self, file: str) -> tuple[Outcome, PatternReader | None]:
         """Return the outcome of a file; of a pattern file its stamp and its reader."""
+        path = f"{self._project}/{file}"
+        opened = self._ahead.pop(file) if file in self._ahead else open_file(path, self._aiwg)
         kind = kind_of(file)
-        raw = read_file(f"{self._project}/{file}", self._aiwg, kind.limit) if kind is not None else None
+        raw = read_opened(opened, kind.limit if kind is not None else 0)
         if kind is None or raw is None:
             return Outcome(), None
         if isinstance(raw, Problem):
@@ -210,7 +228,7 @@ class ParallelParser:
             while (found := self._take(number)) is None:
                 own = self._claim(is_own=True)
                 if own is not None:
-                    self._put(own, list(map(self._parser.parse, self._batches[own])))
+                    self._put(own, list(self._parser.parse_all(self._batches[own])))
                 else:
                     self._wait(number)
             for unit, outcome in zip(batch, self._decoded(found, batch), strict=True):
@@ -335,7 +353,7 @@ def serve(project: str) -> None:
             send(replies, _encode(_sweep(project, partial(send, replies))))
         else:
             batch = _unit_decoder.decode(request)
-            send(replies, _encoder.encode([_encode(parser.parse(unit)) for unit in batch]))
+            send(replies, _encoder.encode(list(map(_encode, parser.parse_all(batch)))))
 
 
 def _sweep(project: str, send_count: Callable[[bytes], None]) -> Sweep:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import errno
 import os
 import re
@@ -71,15 +72,28 @@ def read_file(path: Path | str, root: Path, limit: int = MAX_BYTES, start: int =
 
     Follows a symbolic link only inside `root`. Refuses FIFOs, devices and folders without blocking.
     """
-    descriptor = open_file(path, root)
-    if not isinstance(descriptor, int):
-        return descriptor
+    return read_opened(open_file(path, root), limit, start)
+
+
+def read_opened(opened: int | Problem | None, limit: int, start: int = 0) -> RawFile | Problem | None:
+    """Read and close what `open_file` returned."""
+    if not isinstance(opened, int):
+        return opened
     try:
-        return _read(descriptor, limit, start)
+        return _read(opened, limit, start)
     except OSError as error:
         return _unreadable(error)
     finally:
-        os.close(descriptor)
+        os.close(opened)
+
+
+def open_ahead(path: str, root: Path) -> int | Problem | None:
+    """Open a file that will be read soon; the disk can already read it."""
+    opened = open_file(path, root)
+    if isinstance(opened, int) and hasattr(os, "posix_fadvise"):
+        with contextlib.suppress(OSError):
+            os.posix_fadvise(opened, 0, 0, os.POSIX_FADV_WILLNEED)
+    return opened
 
 
 def open_file(path: Path | str, root: Path) -> int | Problem | None:
