@@ -334,8 +334,10 @@ def _last_sign(loop: Loop) -> datetime:
         return _FAR
     if loop.ended_at is not None and not loop.ended_approximate:
         return min(loop.ended_at, _FAR)
-    signs = (loop.ended_at, loop.last_activity, loop.updated_at, loop.modified_at)
-    return min(newest(*signs) or loop.started_at or _LONG_AGO, _FAR)
+    signs = [loop.ended_at, loop.last_activity, loop.updated_at]
+    if not is_session(loop):  # the lines of sessions have exact times, but logs of runners may have only dates
+        signs.append(loop.modified_at)
+    return min(newest(*signs) or loop.modified_at or loop.started_at or _LONG_AGO, _FAR)
 
 
 def _folder_of_worktree(folder: str) -> str:

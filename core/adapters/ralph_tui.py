@@ -103,7 +103,7 @@ class RalphTuiAdapter:
         for session in self._sessions.read(files):
             path = session.folder / FOLDER / "progress.md"
             if not session.is_past and session.fields.file:
-                log = read_progress(files.text(path))
+                log = read_progress(files.text(path).rpartition("\n")[0])  # the last line may be torn
                 for lesson in progress_lessons(self.name, log, files.shown(path), _id(session)):
                     known.setdefault(lesson.id, lesson)
             for one in session.logs:

@@ -162,6 +162,11 @@ def test_sessions_are_the_iterations_of_a_runner_that_records_none() -> None:
     )
 
 
+def test_a_copied_transcript_is_joined_although_its_file_is_newer() -> None:
+    copied = session("a", 1, 2, ended_approximate=True, modified_at=NOW + 500 * MINUTE)
+    assert set(join(runner("one", 0, 10), copied)) == {"runner:one"}
+
+
 def test_details_of_a_loop_have_the_failures_of_its_sessions() -> None:
     failure = Failure(message="exit 1")
     own = (Iteration(number=1, at=NOW + 10 * MINUTE, duration_ms=600_000),)

@@ -12,12 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.adapters.claude import ClaudeAdapter
 from core.adapters.join import join_loops
 from core.adapters.ralph_tui import RalphTuiAdapter
 from core.records.debug_sessions import Failure
 from core.records.lessons import LessonKind
 from core.records.loops import Liveness, Loop, LoopStatus, Outcome, StateSource, Usage
 from tests.core.adapters.fixtures import DAMAGES, NOW, REPLACEMENTS, Case, open_case, replace_file
+from tests.e2e.play_ralph_tui import LEARNINGS, RalphTui
 
 ID = "ralph-tui:9c0f4a7e-1111-4222-8333-000000000001"
 FOLDER = ".ralph-tui"
@@ -246,6 +248,40 @@ def test_a_plan_outside_of_the_folder_is_not_read(tmp_path: Path) -> None:
     for path in ("../secret.json", str(case.root / "secret.json")):
         change(case, trackerState={"plugin": "json", "prdPath": path, "tasks": []})
         assert case.loop().task == ""
+
+
+def test_a_live_session_with_its_agents_is_one_loop_at_every_moment(tmp_path: Path) -> None:
+    now = NOW
+
+    def tick() -> datetime:
+        nonlocal now
+        now += timedelta(seconds=20)
+        return now
+
+    (tmp_path / "project").mkdir()
+    tui, claude = Case(RalphTuiAdapter(), tmp_path), Case(ClaudeAdapter(), tmp_path)
+    seen = []
+    for step in RalphTui(tui.project, tui.home, 4821, tick).steps():
+        for case in (tui, claude):
+            case.now = now
+            case.processes.starts[4821] = NOW
+        joined = join_loops([*tui.loops().values(), *claude.loops().values()], tui.project)
+        lessons = tui.lessons()
+        if not joined.loops:
+            assert step == "locked"
+            continue
+        (loop,) = joined.loops
+        seen.append((step, loop.status, loop.iteration, len(loop.session_ids)))
+    assert [one for one in seen if not one[0].startswith("torn")] == [
+        ("agent 1 started", LoopStatus.RUNNING, 0, 1),
+        ("iteration 1", LoopStatus.RUNNING, 1, 1),
+        ("agent 2 started", LoopStatus.RUNNING, 1, 2),
+        ("iteration 2", LoopStatus.RUNNING, 2, 2),
+        ("completed", LoopStatus.COMPLETED, 2, 2),
+    ]
+    assert loop.success is True
+    assert loop.usage.cache_read is not None
+    assert {lesson.text for lesson in lessons} == {"Money is Decimal", *LEARNINGS}
 
 
 FILES = (
