@@ -21,6 +21,7 @@ from core.adapters.codex_rollout import MAX_TURNS, RolloutFold
 from core.adapters.session_turns import MAX_FAILURES
 from core.records.loops import Liveness, LoopStatus, Outcome, StateSource, Usage
 from tests.core.adapters.fixtures import DAMAGES, NOW, REPLACEMENTS, Case, open_case, replace_file
+from tests.e2e.play_codex import play
 
 ID = "019fa000-0000-7000-8000-000000000001"
 LOOP_ID = f"codex:{ID}"
@@ -459,3 +460,35 @@ def test_values_of_any_type_in_any_field_do_not_raise(data: st.DataObject) -> No
         with suppress(*ERRORS):
             fold.add(state, json.dumps(line).encode("utf-8", "replace"))
     msgspec.msgpack.decode(msgspec.msgpack.encode(state), type=Rollout)
+
+
+# Live
+
+
+def test_a_session_is_followed_while_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case(CodexAdapter(), tmp_path, datetime.now(UTC))
+    seen: list[tuple[LoopStatus, int | None, bool | None]] = []
+
+    def look(pause: float) -> None:
+        case.now = datetime.now(UTC)
+        for loop in case.loops().values():
+            state = loop.status, loop.iteration, loop.progress.test_passed
+            if not seen or seen[-1] != state:
+                seen.append(state)
+
+    monkeypatch.setattr("tests.e2e.play_codex.time.sleep", look)
+    play(case.project, case.home, 1)
+    look(0)
+    assert seen == [
+        (LoopStatus.RUNNING, None, None),
+        (LoopStatus.RUNNING, 1, None),
+        (LoopStatus.RUNNING, 1, False),
+        (LoopStatus.RUNNING, 2, False),
+        (LoopStatus.RUNNING, 2, True),
+        (LoopStatus.COMPLETED, 2, True),
+    ]
+    assert not case.files.findings
+    loop = case.loop()
+    assert loop.usage == Usage(input=13000, output=1400, cache_read=39000, reasoning=0)
+    first, second = case.details(loop).iterations
+    assert (first.outcome, second.outcome) == (Outcome.FAILURE, Outcome.SUCCESS)
