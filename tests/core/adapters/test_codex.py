@@ -480,6 +480,7 @@ def test_a_session_is_followed_while_it_is_written(tmp_path: Path, monkeypatch: 
     play(case.project, case.home, 1)
     look(0)
     assert seen == [
+        (LoopStatus.UNKNOWN, None, None),
         (LoopStatus.RUNNING, None, None),
         (LoopStatus.RUNNING, 1, None),
         (LoopStatus.RUNNING, 1, False),
