@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from heapq import heappop, heappush
 from itertools import chain, islice
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from core.records.debug_sessions import Failure
 
 INTERACTIVE: Final = "interactive"  # tag of a session that a person started
+HEADLESS: Final = "headless"  # tag of a session that a program started; sessions of some agents have neither tag
+_ID: Final = attrgetter("id")
+_RUNNER: Final = attrgetter("runner")
 _BEFORE: Final = timedelta(seconds=5)  # a session may begin before its loop: times are rounded
 _AFTER: Final = timedelta(minutes=2)  # between the last sign of a loop and its next session
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
@@ -45,7 +49,9 @@ class Joined(Struct, frozen=True):
 
 def join_loops(loops: Iterable[Loop], project: Path) -> Joined:
     """Join the loops of all adapters; the order of the loops does not matter, and the result is sorted by ID."""
-    ordered = sorted(loops, key=lambda loop: loop.id)
+    ordered = sorted(loops, key=_ID)
+    if all(map(is_session, filter(_RUNNER, ordered))):
+        return Joined([check_claim(loop) for loop in ordered], [])
     parts = _Parts(ordered)
     parts.join_plans()
     parts.join_named_sessions()
@@ -171,7 +177,9 @@ class _Running:
         return sorted(found) if len(found) != 1 or self._fits(self._loops[found[0]], session) else []
 
     def _fits(self, loop: Loop, session: Loop) -> bool:
-        """Return whether a session that began while a loop ran fits its end and its iterations."""
+        """Return whether a session that began while a loop ran fits its agent, its end and its iterations."""
+        if not loop.agent and HEADLESS not in session.tags:
+            return False
         if loop.status.ended and _last_sign(session) > _last_sign(loop) + _AFTER:
             return False
         if loop.id not in self._windows:

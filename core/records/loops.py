@@ -214,13 +214,16 @@ class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     @property
     def objections(self) -> tuple[str, ...]:
         """Reasons to doubt that the goal was reached, such as "2 of 5 stories are open"."""
-        reasons = {
-            f"{self.stories_open} of {self.stories} stories are open": self.stories_open > 0,
-            "the last test run failed": self.test_passed is False,
-            "the goal was judged as not met": self.goal_met is False,
-            "no file was changed": self.files_changed == 0 and not self.goal_met,
-        }
-        return tuple(reason for reason, applies in reasons.items() if applies)
+        reasons = []
+        if self.stories_open:
+            reasons.append(f"{self.stories_open} of {self.stories} stories are open")
+        if self.test_passed is False:
+            reasons.append("the last test run failed")
+        if self.goal_met is False:
+            reasons.append("the goal was judged as not met")
+        if self.files_changed == 0 and not self.goal_met:
+            reasons.append("no file was changed")
+        return tuple(reasons)
 
     @property
     def proves_success(self) -> bool:

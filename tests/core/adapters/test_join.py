@@ -30,6 +30,7 @@ def session(name: str, start: float, end: float, **fields: Any) -> Loop:
         "last_activity": NOW + end * MINUTE,
         "usage": Usage(input=10, output=5),
         "model": "sonnet",
+        "tags": ("headless",),
     }
     agent = str(fields.pop("agent", "claude"))
     return Loop(
@@ -87,6 +88,12 @@ def test_a_session_elsewhere_or_of_a_person_or_without_a_time_is_not_joined(fiel
 def test_a_session_of_another_agent_than_the_loop_uses_is_not_joined() -> None:
     one = runner("one", 0, 10, owner="claude")
     assert set(join(one, session("a", 1, 2), session("b", 1, 2, agent="codex"))) == {"runner:one", "codex:b"}
+
+
+def test_a_session_of_unknown_kind_is_joined_only_if_the_loop_uses_its_agent() -> None:
+    unknown = session("a", 1, 2, tags=())
+    assert len(join(runner("one", 0, 10), unknown)) == 2
+    assert len(join(runner("one", 0, 10, owner="claude"), unknown)) == 1
 
 
 def test_the_folder_of_a_loop_without_one_is_the_project() -> None:
@@ -334,7 +341,7 @@ _SESSIONS = st.lists(
         _USAGES,
         st.sampled_from(("", "/project", "/tree")),
         st.just("") | _NAMES.map(lambda name: f"claude:{name}"),
-        st.sampled_from(((), (), ("interactive",))),
+        st.sampled_from(((), ("headless",), ("headless",), ("interactive",))),
     ),
     max_size=12,
     unique_by=lambda one: one.id,

@@ -151,6 +151,7 @@ def test_sessions_of_workers_in_working_trees_are_joined(tmp_path: Path) -> None
             id=f"claude:{name}",
             runner="claude",
             owner="claude",
+            tags=("headless",),
             status=LoopStatus.COMPLETED,
             started_at=start,
             ended_at=start + timedelta(minutes=5),
