@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +14,16 @@ from msgspec import Struct
 
 from core.adapters.contract import Delivery, Places
 from core.adapters.delivery import context_entries, file_diff, put_block
-from core.adapters.frankbria_logs import CallResult, LogFold, LogRun, MetricFold, call_time, read_result
+from core.adapters.frankbria_logs import (
+    CallFold,
+    CallResult,
+    LogFold,
+    LogRun,
+    Metric,
+    MetricFold,
+    call_time,
+    read_result,
+)
 from core.adapters.values import MAX_LABEL, cut, head_of, local_time, newest
 from core.records.loops import (
     Iteration,
@@ -37,9 +48,10 @@ if TYPE_CHECKING:
 SCRIPT: Final = "ralph_loop.sh"
 FRESH: Final = timedelta(seconds=60)  # the runner writes every 10 s while the agent works
 CRASHED: Final = timedelta(minutes=10)
+_LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _CLOCK_TOLERANCE: Final = timedelta(minutes=1)
-_MAX_CALLS: Final = 300  # newest logs of the agent that are read
-_MAX_CALL_BYTES: Final = 32 << 20
+_MAX_CALLS: Final = 5000  # newest logs of the agent that are read
+_MAX_WHOLE: Final = 20  # newest ones of them that may be a document of several lines
 _MAX_NOTE: Final = 64_000
 _MAX_ITEMS: Final = 1000
 _BOX: Final = re.compile(r"\s*[-*]\s+\[([ xX])\]\s*(.*)")
@@ -65,6 +77,17 @@ class _Place(Struct, frozen=True):
 
     def path(self, name: str) -> Path:
         return self.folder / (f"{self.at}{name}" if name in ("fix_plan.md", "AGENT.md") else name)
+
+
+class _Run(Struct):
+    """One run, with what the logs have about it; `end` is the start of the next one."""
+
+    log: LogRun
+    started: datetime | None
+    end: datetime | None = None
+    is_newest: bool = True
+    metrics: list[Metric] = []
+    calls: list[CallResult] = []
 
 
 class _State(Struct):
@@ -103,16 +126,14 @@ class FrankbriaAdapter:
 
     def loops(self, files: RunnerFiles, moment: Moment) -> Iterator[Loop]:
         for place in _places(files):
-            runs = _runs(place, files)
-            for number, run in enumerate(runs, start=1):
-                yield _loop(place, run, runs[number] if number < len(runs) else None, files, moment)
+            for run in _runs(place, files):
+                yield _loop(place, run, files, moment)
 
     def details(self, loop: Loop, files: RunnerFiles) -> LoopDetails:
         for place in _places(files):
-            runs = _runs(place, files)
-            for number, run in enumerate(runs, start=1):
-                if _id(place, run, files) == loop.id:
-                    return _details(loop, place, number == len(runs), files)
+            for run in _runs(place, files):
+                if _id(place, run.log, files) == loop.id:
+                    return _details(loop, place, run.is_newest, files)
         return LoopDetails(loop_id=loop.id)
 
     def lessons(self, files: RunnerFiles) -> Iterable[Lesson]:
@@ -161,10 +182,38 @@ def _rows(place: _Place, name: str, files: RunnerFiles) -> list[dict[str, Any]]:
     return [row for row in value if isinstance(row, dict)][-_MAX_ITEMS:] if isinstance(value, list) else []
 
 
-def _runs(place: _Place, files: RunnerFiles) -> list[LogRun]:
-    """Return the runs in the log, oldest first; one without a start if there is no log."""
+def _runs(place: _Place, files: RunnerFiles) -> list[_Run]:
+    """Return the runs in the log, oldest first, with their metrics and calls; one without a start if there is none."""
     folded = files.fold(place.folder / "logs" / "ralph.log", LogFold())
-    return list(folded.state.runs) if folded is not None and folded.state.runs else [LogRun()]
+    logs = (list(folded.state.runs) if folded is not None else None) or [LogRun()]
+    runs = sorted((_Run(log, local_time(log.started)) for log in logs), key=lambda run: run.started or _LONG_AGO)
+    for run, following in pairwise(runs):
+        run.end, run.is_newest = following.started, False
+    starts = [(run.started or _LONG_AGO + _CLOCK_TOLERANCE) - _CLOCK_TOLERANCE for run in runs]
+
+    def run_at(at: datetime | None) -> _Run | None:
+        place_of = bisect_right(starts, at) - 1 if at is not None else len(runs) - 1
+        return runs[place_of] if place_of >= 0 else None
+
+    metrics = files.fold(place.folder / "logs" / "metrics.jsonl", MetricFold())
+    for metric in metrics.state.rows if metrics is not None else ():
+        if (found := run_at(parse_time(metric.at))) is not None:
+            found.metrics.append(metric)
+    paths = files.names(place.folder / "logs", "claude_output_*.log")[-_MAX_CALLS:]
+    for number, path in enumerate(paths, start=1):
+        if (found := run_at(call_time(path.name))) is not None:
+            call = _call(path, files, is_new=number > len(paths) - _MAX_WHOLE)
+            found.calls += [call] if call is not None else []
+    return runs
+
+
+def _call(path: Path, files: RunnerFiles, *, is_new: bool) -> CallResult | None:
+    folded = files.fold(path, CallFold())
+    if folded is not None and folded.state.usage is not None:
+        found: CallResult = folded.state
+        return found
+    result = files.read(path, read_result) if is_new else None
+    return result if isinstance(result, CallResult) else None
 
 
 def _id(place: _Place, run: LogRun, files: RunnerFiles) -> str:
@@ -173,27 +222,22 @@ def _id(place: _Place, run: LogRun, files: RunnerFiles) -> str:
     return f"frankbria:{prefix}{name[:8]}-{name[8:]}" if name else f"frankbria:{prefix}loop"
 
 
-def _loop(place: _Place, run: LogRun, following: LogRun | None, files: RunnerFiles, moment: Moment) -> Loop:
+def _loop(place: _Place, run: _Run, files: RunnerFiles, moment: Moment) -> Loop:
     status = _status(place, files) or Fields("", {}, [])
-    started, end = local_time(run.started), local_time(following.started) if following else None
-    is_newest = following is None
+    is_newest = run.is_newest
     written_at = _last_sign(place, files) if is_newest else None
-    if is_newest:
-        state = _newest_state(place, status, written_at, files, moment)
-    else:
-        state = _older_state(place, run, started, end, files)
-    calls = list(_calls(place, started, end, files))
-    iterations = tuple(_iterations(place, run, started, end, files))
+    state = _newest_state(place, status, written_at, files, moment) if is_newest else _older_state(place, run, files)
+    iterations = tuple(_iterations(run))
     plan = _plan(place, files) if is_newest else []
     analysis = _document(place, ".response_analysis", files).inside("analysis") if is_newest else None
-    ended = newest(status.time("timestamp") if is_newest else None, local_time(run.last))
-    last_activity = newest(started, ended, *(one.at for one in iterations))
+    ended = newest(status.time("timestamp") if is_newest else None, local_time(run.log.last))
+    last_activity = newest(run.started, ended, *(one.at for one in iterations))
     session = cut(files.text(place.folder / ".claude_session_id"), MAX_LABEL) if is_newest else ""
-    sessions = (*(call.session_id for call in calls), session)
+    sessions = (*(call.session_id for call in run.calls), session)
     claims = analysis is not None and bool(analysis.flag("exit_signal") or analysis.flag("has_completion_signal"))
     badges = {Liveness.STALE: ("stale",), Liveness.DEAD: ("crashed",)}.get(state.liveness, ())
     return Loop(
-        id=_id(place, run, files),
+        id=_id(place, run.log, files),
         runner="frankbria",
         sources=("frankbria",),
         task=_task(place, files),
@@ -205,9 +249,9 @@ def _loop(place: _Place, run: LogRun, following: LogRun | None, files: RunnerFil
         owner="claude",
         cwd="" if place.root == files.folders.project else str(place.root),
         pid=state.pid,
-        iteration=(status.count("loop_count") if is_newest else None) or run.loops or None,
+        iteration=(status.count("loop_count") if is_newest else None) or run.log.loops or None,
         iterations=iterations,
-        started_at=started,
+        started_at=run.started,
         ended_at=ended if state.status.ended else None,
         ended_approximate=state.status is LoopStatus.CRASHED,
         last_activity=min(last_activity, moment.now) if last_activity else None,
@@ -215,7 +259,7 @@ def _loop(place: _Place, run: LogRun, following: LogRun | None, files: RunnerFil
         liveness=Liveness.ENDED if state.status.ended and not badges else state.liveness,
         liveness_reason=state.why,
         badges=badges,
-        usage=sum((call.usage for call in calls), Usage()),
+        usage=sum((call.usage for call in run.calls if call.usage is not None), Usage()),
         session_ids=tuple(dict.fromkeys(one for one in sessions if one)),
         progress=Progress(
             stories=len(plan) or None,
@@ -270,54 +314,31 @@ def _ended_state(word: str, action: str, reason: str) -> _State:
     return _State(reason=reason or action or word, why="its files contain no known status")
 
 
-def _older_state(
-    place: _Place, run: LogRun, started: datetime | None, end: datetime | None, files: RunnerFiles
-) -> _State:
+def _older_state(place: _Place, run: _Run, files: RunnerFiles) -> _State:
     """Return how a run ended by its log, or by the history of sessions between its start and the next one."""
-    if run.exit_reason:
-        return _ended_state("", "", run.exit_reason)
+    if run.log.exit_reason:
+        return _ended_state("", "", run.log.exit_reason)
     for row in reversed(_rows(place, ".ralph_session_history", files)):
         fields = Fields("", row, [])
         at, reason = fields.time("timestamp"), fields.text("reason")
-        if at and started and end and started <= at <= end and reason in _STATUSES:
+        if at and run.started and run.end and run.started <= at <= run.end and reason in _STATUSES:
             return _ended_state("", "", reason)
     return _State(why="a later run began")
 
 
-def _iterations(
-    place: _Place, run: LogRun, started: datetime | None, end: datetime | None, files: RunnerFiles
-) -> Iterator[Iteration]:
-    folded = files.fold(place.folder / "logs" / "metrics.jsonl", MetricFold())
-    known = set()
-    for metric in folded.state.rows if folded is not None else ():
-        at = parse_time(metric.at)
-        if not _is_between(at, started, end):
-            continue
-        known.add(metric.loop)
-        outcome = {True: Outcome.SUCCESS, False: Outcome.FAILURE}.get(metric.success, Outcome.UNKNOWN)
+def _iterations(run: _Run) -> Iterator[Iteration]:
+    for metric in run.metrics:
+        is_known = metric.success is not None
+        outcome = (Outcome.SUCCESS if metric.success else Outcome.FAILURE) if is_known else Outcome.UNKNOWN
         yield Iteration(
             number=metric.loop,
-            at=at,
+            at=parse_time(metric.at),
             outcome=outcome,
             duration_ms=metric.duration * 1000 if metric.duration is not None else None,
             result=f"{metric.calls} calls" if metric.calls else "",
         )
-    if run.loops and run.loops not in known:
-        yield Iteration(number=run.loops, at=local_time(run.loop_started))
-
-
-def _is_between(at: datetime | None, started: datetime | None, end: datetime | None) -> bool:
-    if at is None:
-        return started is None
-    return (started is None or at >= started - _CLOCK_TOLERANCE) and (end is None or at < end)
-
-
-def _calls(place: _Place, started: datetime | None, end: datetime | None, files: RunnerFiles) -> Iterator[CallResult]:
-    for path in files.names(place.folder / "logs", "claude_output_*.log")[-_MAX_CALLS:]:
-        if _is_between(call_time(path.name), started, end):
-            result = files.read(path, read_result, _MAX_CALL_BYTES)
-            if isinstance(result, CallResult):
-                yield result
+    if run.log.loops and all(metric.loop != run.log.loops for metric in run.metrics):
+        yield Iteration(number=run.log.loops, at=local_time(run.log.loop_started))
 
 
 def _plan(place: _Place, files: RunnerFiles) -> list[tuple[str, bool]]:

@@ -12,12 +12,10 @@ from msgspec import Struct
 from core.adapters.values import MAX_LABEL, cut, local_time
 from core.records.loops import Usage
 from core.sources.fields import Fields
-from core.sources.normalize import count
 from core.storage.json_reader import decode_json
 
 MAX_RUNS: Final = 200
 MAX_METRICS: Final = 2000
-MAX_WHOLE_BYTES: Final = 2 << 20  # of a log that is decoded as one document
 _LINE: Final = re.compile(rb"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\] \[\w{1,10}\] (.*)")
 _LOOP: Final = re.compile(rb"=== Starting Loop #(\d{1,9}) ===")
 _EXIT: Final = re.compile(rb"(?:Graceful exit triggered:|- Exit reason:) ([a-z_0-9]{1,60})")
@@ -103,12 +101,24 @@ class MetricFold:
         del state.rows[:-MAX_METRICS]
 
 
-class CallResult(Struct, frozen=True):
-    """What one call of the agent printed at its end."""
+class CallResult(Struct, array_like=True):
+    """What one call of the agent printed at its end; `usage` is None if it printed no result."""
 
     session_id: str = ""
-    usage: Usage = Usage()
-    is_error: bool = False
+    usage: Usage | None = None
+
+
+class CallFold:
+    """Reads the log of a call, which has one JSON document or many in its lines; the last result counts."""
+
+    name: str = "frankbria-call"
+    version: int = 1
+    state: type[CallResult] = CallResult
+
+    def add(self, state: CallResult, line: bytes) -> None:
+        if b'"result"' in line:
+            found = read_result(line)
+            state.session_id, state.usage = found.session_id, found.usage
 
 
 def call_time(name: str) -> datetime | None:
@@ -118,28 +128,22 @@ def call_time(name: str) -> datetime | None:
 
 
 def read_result(data: bytes) -> CallResult:
-    """Read the result of a call, which is one JSON document or the last of many lines; ValueError if there is none."""
-    at = max(data.rfind(b'"type":"result"'), data.rfind(b'"type": "result"'))
-    line = data[data.rfind(b"\n", 0, at) + 1 :].split(b"\n", 1)[0] if at >= 0 else b""
-    value: Any = decode_json(line).value if line else None
-    if not isinstance(value, dict) and len(data) <= MAX_WHOLE_BYTES:
-        value = decode_json(data).value
+    """Read the result in a JSON document, or in a list of records; ValueError if there is none."""
+    value: Any = decode_json(data).value
     if isinstance(value, list):
         value = next((one for one in reversed(value) if isinstance(one, dict) and one.get("type") == "result"), None)
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or value.get("type", "result") != "result":
         raise ValueError("no result")
     fields = Fields("", value, [])
     usage = fields.inside("usage") or Fields("", {}, [])
     metadata = fields.inside("metadata") or Fields("", {}, [])
-    cost = fields.duration("total_cost_usd")
     return CallResult(
         cut(fields.text("session_id") or metadata.text("session_id"), MAX_LABEL),
         Usage(
-            input=count(usage.mapping.get("input_tokens")),
-            output=count(usage.mapping.get("output_tokens")),
-            cache_read=count(usage.mapping.get("cache_read_input_tokens")),
-            cache_write=count(usage.mapping.get("cache_creation_input_tokens")),
-            cost_usd=cost,
+            input=usage.count("input_tokens"),
+            output=usage.count("output_tokens"),
+            cache_read=usage.count("cache_read_input_tokens"),
+            cache_write=usage.count("cache_creation_input_tokens"),
+            cost_usd=fields.duration("total_cost_usd"),
         ),
-        fields.flag("is_error") is True,
     )

@@ -12,7 +12,15 @@ from msgspec import Struct
 
 from core.adapters.contract import Delivery, Places
 from core.adapters.delivery import context_entries, file_diff, foreign_lines, put_block
-from core.adapters.guardrails_runs import Round, Run, read_session_runs, read_signs, read_tagged_runs
+from core.adapters.guardrails_runs import (
+    Activity,
+    ActivityFold,
+    Round,
+    Run,
+    read_session_runs,
+    read_signs,
+    read_tagged_runs,
+)
 from core.adapters.lessons import lesson_id
 from core.adapters.progress_log import progress_lessons, read_progress
 from core.adapters.values import MAX_LABEL, cut, head_of, newest
@@ -172,7 +180,8 @@ def _run_names(root: Path, files: RunnerFiles) -> list[str]:
 def _runs(root: Path, files: RunnerFiles) -> Iterator[tuple[Run, bool, _Plan]]:
     """Yield each run, whether it is the newest one, and the plan of its stories."""
     folder = root / ".ralph"
-    activity = files.text(folder / "activity.log", _MAX_LOG)
+    folded = files.fold(folder / "activity.log", ActivityFold())
+    activity = folded.state if folded is not None else Activity()
     tagged = read_tagged_runs(activity, _run_names(root, files))
     plans = list(_story_plans(root, files)) if tagged else []
     for number, run in enumerate(tagged, start=1):

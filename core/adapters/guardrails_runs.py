@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Final
@@ -14,6 +15,8 @@ from core.adapters.values import MAX_LABEL, cut, local_time
 
 MAX_ITERATIONS: Final = 1000  # of one run
 MAX_RUNS: Final = 200
+MAX_LINES: Final = 5000  # summaries and starts of iterations
+MAX_FAILURES: Final = 50  # of one session
 _TIME: Final = r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)"
 _RUN_FILE: Final = re.compile(r"run-(\d{8}-\d{6}-(\d{1,10}))-iter-(\d{1,6})\.(log|md)")
 _SUMMARY: Final = re.compile(
@@ -67,22 +70,67 @@ class Run(Struct):
         return self.rounds[max(self.rounds)] if self.rounds else None
 
 
-def read_tagged_runs(activity: str, names: list[str]) -> list[Run]:
+class Segment(Struct, array_like=True):
+    """Activity of one session; `started` is as in the file."""
+
+    started: str
+    tools: int = 0
+    writes: int = 0
+    tokens: int = 0
+    failures: list[str] = []
+
+
+class Activity(Struct):
+    """Lines of an activity log that matter: summaries and starts of iterations, and sessions."""
+
+    summaries: list[tuple[str, ...]] = []
+    starts: list[tuple[str, ...]] = []
+    segments: list[Segment] = []
+
+
+class ActivityFold:
+    """Reads activity.log of both runners."""
+
+    name: str = "guardrails-activity"
+    version: int = 1
+    state: type[Activity] = Activity
+
+    def add(self, state: Activity, line: bytes) -> None:
+        text = line.decode("utf-8", "replace").rstrip()
+        if summary := _SUMMARY.fullmatch(text):
+            state.summaries = [*state.summaries, summary.groups("")][-MAX_LINES:]
+        elif start := _START.match(text):
+            state.starts = [*state.starts, start.groups("")][-MAX_LINES:]
+        elif session := _CURSOR_START.search(text):
+            state.segments = [*state.segments, Segment(session[1])][-MAX_ITERATIONS:]
+        elif state.segments:
+            _add_tool(state.segments[-1], text)
+
+
+def _add_tool(segment: Segment, line: str) -> None:
+    if tool := _TOOL.match(line):
+        segment.tools += 1
+        segment.writes += tool[1] in ("WRITE", "EDIT", "SHELL", "BASH", "TOOL")
+        if _FAILED.search(tool[2]) and len(segment.failures) < MAX_FAILURES:
+            segment.failures.append(cut(f"{tool[1]} {tool[2]}", MAX_LABEL))
+    elif tokens := _TOKENS.match(line):
+        segment.tokens = max(segment.tokens, int(tokens[1]))
+
+
+def read_tagged_runs(activity: Activity, names: list[str]) -> list[Run]:
     """Return the runs of iannuttall/ralph, oldest first, by its activity log and the names in `.ralph/runs`."""
     runs: dict[str, Run] = {}
     for name in names:
         if found := _RUN_FILE.fullmatch(name):
             _round(runs, found[1], int(found[3]))
-    for line in activity.split("\n"):
-        if summary := _SUMMARY.fullmatch(line.rstrip()):
-            part = _round(runs, summary[2], int(summary[3]))
-            part.ended_at, part.story, part.end = local_time(summary[1]), (summary[5] or "").strip(), summary[7] or ""
-            if part.ended_at and summary[6]:
-                part.started_at = part.ended_at - timedelta(seconds=int(summary[6]))
+    for at, run_id, number, _, story, duration, status in activity.summaries:
+        part = _round(runs, run_id, int(number))
+        part.ended_at, part.story, part.end = local_time(at), story.strip(), status
+        if part.ended_at and duration:
+            part.started_at = part.ended_at - timedelta(seconds=int(duration))
     ordered = sorted(runs.values(), key=lambda run: run.id)[-MAX_RUNS:]
-    for line in activity.split("\n"):
-        if start := _START.match(line):
-            _start_round(ordered, local_time(start[1]), int(start[2]), start[3] or "")
+    for at, number, story in activity.starts:
+        _start_round(ordered, local_time(at), int(number), story)
     return ordered
 
 
@@ -105,7 +153,7 @@ def _round(runs: dict[str, Run], run_id: str, number: int) -> Round:
     return rounds.setdefault(number, Round(number)) if len(rounds) < MAX_ITERATIONS else Round(number)
 
 
-def read_session_runs(progress: str, activity: str) -> list[Run]:
+def read_session_runs(progress: str, activity: Activity) -> list[Run]:
     """Return the runs of agrimsingh/ralph-wiggum-cursor, oldest first; each begins with session 1."""
     runs: list[Run] = []
     at: datetime | None = None
@@ -140,27 +188,19 @@ def _agent(text: str) -> tuple[str, str]:
     return cut(agent, MAX_LABEL), cut(values.get("model", ""), MAX_LABEL)
 
 
-def _add_activity(runs: list[Run], activity: str) -> None:
+def _add_activity(runs: list[Run], activity: Activity) -> None:
     """Add the tools of each session, which the activity log has below the time of its start."""
-    rounds = sorted(
-        (part.started_at, number, part)
-        for number, part in enumerate(part for run in runs for part in run.rounds.values())
-        if part.started_at is not None
-    )
-    current: Round | None = None
-    for line in activity.split("\n"):
-        if start := _CURSOR_START.search(line):
-            at = parse_date(start[1])
-            current = next((one for when, _, one in rounds if at and abs(at - when) <= _NEAR), None)
-            if current is not None:
-                current.tools = 0
-        elif current is not None and (tool := _TOOL.match(line)):
-            current.tools = (current.tools or 0) + 1
-            current.writes += tool[1] in ("WRITE", "EDIT", "SHELL", "BASH", "TOOL")
-            if _FAILED.search(tool[2]) and len(current.failures) < 50:
-                current.failures.append(cut(f"{tool[1]} {tool[2]}", MAX_LABEL))
-        elif current is not None and (tokens := _TOKENS.match(line)):
-            current.tokens = max(current.tokens, int(tokens[1]))
+    rounds = [(part.started_at, part) for run in runs for part in run.rounds.values() if part.started_at is not None]
+    rounds.sort(key=lambda item: item[0])
+    times = [at for at, _ in rounds]
+    for segment in activity.segments:
+        at = parse_date(segment.started)
+        place = bisect_left(times, at - _NEAR) if at is not None else len(times)
+        if at is not None and place < len(times) and times[place] <= at + _NEAR:
+            part = rounds[place][1]
+            part.tools, part.writes = (part.tools or 0) + segment.tools, part.writes + segment.writes
+            part.tokens = max(part.tokens, segment.tokens)
+            part.failures = [*part.failures, *segment.failures][:MAX_FAILURES]
 
 
 class Sign(Struct, gc=False):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -64,6 +65,7 @@ class ProgressLog(Struct):
         return max((entry.at for entry in self.entries if entry.at), default=None)
 
 
+@lru_cache(32)  # a log is read for loops, lessons and details
 def read_progress(text: str, stories: frozenset[str] = frozenset()) -> ProgressLog:
     """Read a log; `stories` are the known IDs, which are recognized in headings."""
     reader = _Reader(stories)

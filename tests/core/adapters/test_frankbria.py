@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.adapters.frankbria import FrankbriaAdapter
-from core.adapters.frankbria_logs import read_result
 from core.records.loops import Liveness, LoopStatus, Outcome, StateSource
 from tests.core.adapters.fixtures import DAMAGES, NOW, REPLACEMENTS, Case, open_case, replace_file
 
@@ -236,16 +235,27 @@ def test_a_context_is_delivered_as_a_change_of_agent_md(tmp_path: Path, case: st
         (b'[{"type":"system"},{"type":"result","total_cost_usd":3}]', 3.0),
         (b'{"type":"result","total_cost_usd":-1}', None),
         (b'{"type":"result","total_cost_usd":"x","usage":[],"session_id":7}', None),
+        (b"", None),
+        (b"[]", None),
+        (b'"type":"result"\n', None),
     ],
 )
-def test_the_result_of_a_call_is_found_in_each_format(data: bytes, cost: float | None) -> None:
-    assert read_result(data).usage.cost_usd == cost
+def test_the_result_of_a_call_is_found_in_each_format(tmp_path: Path, data: bytes, cost: float | None) -> None:
+    case = open_("running", tmp_path)
+    for path in ralph(case, "logs").glob("claude_output_2026-11-20_*"):
+        path.unlink()
+    ralph(case, "logs/claude_output_2026-11-20_11-40-00.log").write_bytes(data)
+    assert case.loops()[NEWEST].usage.cost_usd == cost
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b"7", b'"type":"result"', b"[" * 10_000])
-def test_a_log_without_a_result_is_an_error(data: bytes) -> None:
-    with pytest.raises(ValueError, match="no result"):
-        read_result(data)
+def test_only_the_newest_calls_may_be_written_over_several_lines(tmp_path: Path) -> None:
+    case = open_("torn-status", tmp_path)
+    ralph(case, "logs").mkdir()
+    for minute in range(30):
+        ralph(case, f"logs/claude_output_2026-11-20_11-{minute:02}-00.log").write_text(
+            '{\n"type": "result",\n"total_cost_usd": 1}'
+        )
+    assert case.loop().usage.cost_usd == 20
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
