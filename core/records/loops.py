@@ -320,6 +320,12 @@ class Loop(LoopValues, frozen=True, kw_only=True, omit_defaults=True, gc=False):
         return "" if self.owner == "unknown" else self.owner
 
     @property
+    def changed_at(self) -> datetime | None:
+        """Time of the last meaningful change: of a file, a commit, a passed story, or a successful iteration."""
+        own = (one.at for one in self.iterations if one.at and (one.files or one.outcome is Outcome.SUCCESS))
+        return max(filter(None, (self.progress.changed_at, *own)), default=None)
+
+    @property
     def success(self) -> bool | None:
         """Whether it reached its goal; None if it has not ended with a result, or if that is not certain.
 
