@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 ENTRY_POINTS: Final = "ralphdeck.adapters"
 _OWN: Final[tuple[str, ...]] = (
+    "beads:BeadsAdapter",
     "claude:ClaudeAdapter",
     "codex:CodexAdapter",
     "frankbria:FrankbriaAdapter",

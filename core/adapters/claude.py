@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.adapters.beads import closed_issues
 from core.adapters.claude_processes import Job, read_jobs, read_processes
 from core.adapters.claude_states import FRESH, OVER_AFTER, Signs, build_job, build_loop
 from core.adapters.claude_transcript import SessionFold
@@ -115,7 +116,10 @@ class ClaudeAdapter:
             loop_id=loop.id,
             iterations=iterations,
             notes=tuple(note for one in sessions[-1:] for note in _notes(one)),
-            facts=tuple(dict(fact for one in sessions for fact in _facts(one)).items()),
+            facts=(
+                *dict(fact for one in sessions for fact in _facts(one)).items(),
+                *closed_issues(files, names),
+            ),
         )
 
     def lessons(self, files: RunnerFiles) -> Iterable[Lesson]:

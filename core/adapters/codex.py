@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from core.adapters import codex_goals
+from core.adapters.beads import closed_issues
 from core.adapters.codex_payloads import MAX_LABEL, read_meta
 from core.adapters.codex_records import Goal, Rollout, Tokens
 from core.adapters.codex_rollout import RolloutFold
@@ -114,7 +115,10 @@ class CodexAdapter:
             loop_id=loop.id,
             iterations=tuple(make_iteration(number, turn) for number, turn in enumerate(state.turns, start=first)),
             notes=(("last message", last),) if last else (),
-            facts=tuple((label, value) for label, value in _facts(state) if value),
+            facts=(
+                *((label, value) for label, value in _facts(state) if value),
+                *closed_issues(files, loop.session_ids),
+            ),
         )
 
     def lessons(self, files: RunnerFiles) -> Iterable[Lesson]:

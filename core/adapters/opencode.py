@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.adapters.beads import closed_issues
 from core.adapters.contract import Places
 from core.adapters.opencode_turns import (
     LAYOUTS,
@@ -115,7 +116,10 @@ class OpencodeAdapter:
             loop_id=loop.id,
             iterations=tuple(make_iteration(number, turn) for number, turn in enumerate(turns, start=1)),
             notes=(("last message", turns[-1].text),) if turns and turns[-1].text else (),
-            facts=tuple((label, value) for label, value in facts.items() if value),
+            facts=(
+                *((label, value) for label, value in facts.items() if value),
+                *closed_issues(files, loop.session_ids),
+            ),
         )
 
     def lessons(self, files: RunnerFiles) -> Iterable[Lesson]:
