@@ -14,10 +14,12 @@ from msgspec import Struct
 from core.queries.filter_parser import FieldKind, Fields, Query, Term
 from core.records.debug_sessions import ESCALATED, FAILED, DebugSession
 from core.records.episodes import Attempt, Task, TaskStatus, group_by_task
+from core.records.lessons import LessonKind, LessonState
 from core.records.loops import Loop, Outcome, StateSource
 
 if TYPE_CHECKING:
     from core.records.decisions import Decision
+    from core.records.lessons import JoinedLesson, Lesson
     from core.records.reflections import Reflection
     from core.records.snapshot import Snapshot
 
@@ -26,6 +28,13 @@ LOOP_FIELDS: Final[Fields] = dict.fromkeys(
 )
 """Fields of a loop query; `is:` accepts archived, live, ended, inferred and all badges of `Loop`."""
 REFLECTION_FIELDS: Final[Fields] = dict.fromkeys(("kind", "loop", "task", "effect", "shape", "outcome"), FieldKind.TEXT)
+LESSON_FIELDS: Final[Fields] = {
+    **dict.fromkeys(("runner", "file", "loop"), FieldKind.TEXT),
+    "kind": tuple(kind.value for kind in LessonKind),
+    "state": tuple(state.value for state in LessonState),
+    "outcome": tuple(outcome.value for outcome in Outcome),
+    "is": ("loaded", "contradicted", "cited"),
+}
 DECISION_FIELDS: Final[Fields] = dict.fromkeys(("verb", "by", "subject"), FieldKind.TEXT)
 
 
@@ -77,6 +86,10 @@ def _reflection_text(reflection: Reflection) -> str:
     return "\n".join((*parts, reflection.loop_id, reflection.task_id, *reflection.actions)).lower()
 
 
+def _lesson_text(lesson: Lesson) -> str:
+    return "\n".join((lesson.id, lesson.text, lesson.title, lesson.trigger, lesson.why)).lower()
+
+
 def _verb(decision: Decision) -> str:
     return decision.verb.value.replace("_", " ")
 
@@ -99,6 +112,18 @@ _REFLECTION_TESTS: Final[Tests[Reflection]] = {
     "shape": lambda reflection, value: reflection.shape.startswith(value),
     "outcome": lambda reflection, value: reflection.outcome.value.startswith(value),
     "": lambda reflection, value: value in _reflection_text(reflection),
+}
+_LESSON_TESTS: Final[Tests[JoinedLesson]] = {
+    "runner": lambda joined, value: any(runner.startswith(value) for runner in joined.runners),
+    "file": lambda joined, value: any(value in place.file.lower() for place in joined.places),
+    "loop": lambda joined, value: any(value in place.loop_id.lower() for place in joined.places),
+    "kind": lambda joined, value: joined.lesson.kind.startswith(value),
+    "state": lambda joined, value: joined.state.startswith(value),
+    "outcome": lambda joined, value: any(place.outcome.startswith(value) for place in joined.places),
+    "is": lambda joined, value: _matches_flag(
+        value, loaded=joined.is_loaded, contradicted=joined.is_contradicted, cited=bool(joined.uses)
+    ),
+    "": lambda joined, value: any(value in _lesson_text(place) for place in joined.places),
 }
 _DECISION_TESTS: Final[Tests[Decision]] = {
     "verb": lambda decision, value: _verb(decision).startswith(value.replace("_", " ").replace("-", " ")),
@@ -125,6 +150,11 @@ def select_loops(loops: Mapping[str, Loop], query: Query, patterns_of: Callable[
 def select_reflections(reflections: Mapping[str, Reflection], query: Query) -> list[str]:
     """Return the IDs of matching reflections, in the given order."""
     return [key for key, reflection in reflections.items() if _matches(reflection, query, _REFLECTION_TESTS)]
+
+
+def select_lessons(lessons: Iterable[JoinedLesson], query: Query) -> list[str]:
+    """Return the IDs of matching lessons, in the given order."""
+    return [one.id for one in lessons if _matches(one, query, _LESSON_TESTS)]
 
 
 def select_decisions(decisions: Sequence[Decision], query: Query) -> list[str]:

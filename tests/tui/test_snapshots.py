@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from difflib import unified_diff
 from html import unescape
 from pathlib import Path
@@ -14,9 +15,12 @@ from syrupy.assertion import SnapshotAssertion
 from textual.widgets import Input
 
 from core.curation.commands import Quarantine
-from core.state.review_items import DUPLICATE, INVERSION, OFFER, QUARANTINE, STALE_PIN
+from core.records.lessons import LessonKind
+from core.records.loops import Loop, LoopStatus
+from core.state.review_items import DUPLICATE, INVERSION, LESSON, OFFER, QUARANTINE, STALE_PIN
+from tests.agent_lessons import CLOCK, NO_CLOCK, find_when_loaded, make_agent_lesson
 from tests.tui.screens.review_steps import POOL, add_twin
-from tests.tui.user import User, copy_tree, make_app
+from tests.tui.user import NOW, User, copy_tree, make_app
 from tui.actions import PLACES
 from tui.app import RalphdeckApp
 
@@ -201,3 +205,30 @@ async def test_quarantine(accept: Accept, sample: Path, home: Path) -> None:
 @pytest.mark.slow
 async def test_loops_that_offer(accept: Accept, sample: Path, home: Path) -> None:
     accept(await picture(sample, home, "loops", (80, 24), keys=" ".join("j" * 10), question=OFFER))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", SIZES[:2], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize(
+    ("place", "keys", "question"), [("review", "", LESSON), ("reflections", "v v", "")], ids=["review", "reflections"]
+)
+async def test_lessons(
+    accept: Accept,
+    sample: Path,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    place: str,
+    keys: str,
+    question: str,
+    size: tuple[int, int],
+) -> None:
+    """A question about a lesson of an agent, and the list of all."""
+    session = Loop(id="claude:1", runner="claude", owner="claude", task="Fix the cart", status=LoopStatus.COMPLETED)
+    lessons = (
+        make_agent_lesson(loaded=True, uses=2, loop_id=session.id, at=NOW, why="A run at 00:10 UTC failed"),
+        make_agent_lesson(f"{CLOCK}.", "snarktank", file="progress.txt", line=9),
+        make_agent_lesson(NO_CLOCK, "codex", at=NOW - timedelta(days=3)),
+        make_agent_lesson("The staging server is in Oslo", kind=LessonKind.FACT),
+    )
+    find_when_loaded(monkeypatch, *lessons, loops=[session])
+    accept(await picture(sample, home, place, size, keys=keys, question=question))

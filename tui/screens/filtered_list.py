@@ -68,6 +68,11 @@ class FilteredList(BaseScreen):
 
     # What subclasses provide
 
+    @property
+    def fields(self) -> Fields:
+        """The fields of the filter."""
+        return self.FIELDS
+
     def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
         """Return the keys of the matching rows in display order."""
         raise NotImplementedError
@@ -161,7 +166,7 @@ class FilteredList(BaseScreen):
         if not self.is_composed:
             return
         if saved := self.services.user_state.get_here(f"{self.place}-filter"):
-            self._query = parse_query(saved, self.FIELDS)
+            self._query = parse_query(saved, self.fields)
             self.filter_line.text = saved
         column, _, direction = self.services.user_state.get_here(f"{self.place}-sort").partition(" ")
         if column in dict(self.TABLE.sorts):
@@ -251,7 +256,7 @@ class FilteredList(BaseScreen):
     @on(FilterLine.Changed)
     def _filtered(self, message: FilterLine.Changed) -> None:
         message.stop()
-        self._query = parse_query(message.text, self.FIELDS)
+        self._query = parse_query(message.text, self.fields)
         self._save_filter(message.text)
         self._select(self.view)
         if self._query.terms:
@@ -261,7 +266,7 @@ class FilteredList(BaseScreen):
         """Apply a filter without saving it."""
         with self.prevent(Input.Changed):
             self.filter_line.text = text
-        self._query = parse_query(text, self.FIELDS)
+        self._query = parse_query(text, self.fields)
         self._select(self.view)
 
     def _save_filter(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""The Reflections screen: single reflections, or grouped by recurring learning."""
+"""The Reflections screen: single reflections, recurring learnings, or the lessons that agents keep themselves."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
+from core.base.text import visible_line
+from core.documents.lessons import lesson_blocks, place_name
 from core.documents.reflections import reflection_document
-from core.queries.record_filters import REFLECTION_FIELDS, select_reflections
+from core.queries.filter_parser import Fields, parse_query
+from core.queries.record_filters import LESSON_FIELDS, REFLECTION_FIELDS, select_reflections
+from core.records.lessons import LESSON_ID, JoinedLesson
+from tui.present import lessons as present_lessons
 from tui.present import reflections as present
 from tui.present.memory import attempt_key, task_key
 from tui.screens.extraction_preview import preview_extraction
+from tui.screens.lesson_list import LessonList
 from tui.screens.list_screen import ListScreen
 
 if TYPE_CHECKING:
@@ -25,39 +31,62 @@ if TYPE_CHECKING:
     from tui.state.back_stack import ListState
 
 _GROUPED: Final = "reflections-grouped"
+_LEARNINGS: Final = "yes"
+_LESSONS: Final = "lessons"
+_NEXT: Final = {"": _LEARNINGS, _LEARNINGS: _LESSONS, _LESSONS: ""}
+"""The list after each list, by the values of `_GROUPED`: reflections, learnings, lessons."""
 
 
 class ReflectionsScreen(ListScreen):
-    """Lists reflections, or learnings that several loops share. Enter opens the source."""
+    """Lists reflections, learnings that several loops share, or lessons of agents. Enter opens the source."""
 
     place = "reflections"
     FIELDS = REFLECTION_FIELDS
 
     def __init__(self) -> None:
         super().__init__()
-        self._grouped = False
+        self._grouping = ""
+        self._lessons = LessonList()
         self._clusters: dict[str, Cluster] | None = None
         """Learnings by id, those of most loops first, those without a pattern to draft last; None until computed."""
         self._unfit: Mapping[str, str] = {}  # reasons why no pattern can be drafted, by learning
         self._unfolded: set[str] = set()
 
     def on_mount(self) -> None:
-        self._grouped = self.services.user_state.get_here(_GROUPED) == "yes"
+        saved = self.services.user_state.get_here(_GROUPED)
+        self._grouping = saved if saved in _NEXT else ""
         super().on_mount()
 
+    @property
+    def _grouped(self) -> bool:
+        return self._grouping == _LEARNINGS
+
+    @property
+    def _has_lessons(self) -> bool:
+        return self._grouping == _LESSONS
+
+    @property
+    def fields(self) -> Fields:
+        return LESSON_FIELDS if self._has_lessons else REFLECTION_FIELDS
+
     def is_affected_by(self, delta: Delta) -> bool:
-        return bool(delta.reflections)
+        return bool(delta.reflections) and not self._has_lessons
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
-        """Search for recurring learnings again if reflections or patterns have changed."""
+        """Compare learnings or lessons again if what they depend on has changed."""
         super().refresh_view(view, delta)
         has_changed = delta is None or delta.reflections or delta.tasks or delta.memory_tasks
         if self._grouped and (has_changed or (delta is not None and delta.patterns)):
             self._compare()
+        if self._has_lessons and (delta is None or self._lessons.is_affected_by(delta)):
+            self._compare()
 
     def _compare(self) -> None:
-        """Find recurring learnings. Takes some seconds for 10,000 reflections unless cached."""
+        """Find recurring learnings or lessons. Takes some seconds for 10,000 unless cached."""
         project = self.services.project
+        if self._has_lessons:
+            self.run_in_thread("lessons", project.lessons, self._show_lessons)
+            return
         self.run_in_thread("recurring", lambda: (project.recurring(), project.unfit_learnings()), self._show_clusters)
 
     def _show_clusters(self, found: tuple[Sequence[Cluster], Mapping[str, str]]) -> None:
@@ -74,8 +103,19 @@ class ReflectionsScreen(ListScreen):
             self._show_details(top=False)
             self.refresh_frame()
 
+    def _show_lessons(self, found: Sequence[JoinedLesson]) -> None:
+        wanted = self._lessons.show(found)
+        if self._has_lessons and self.is_composed:
+            self._select(self.view)
+            if wanted:
+                super().go_to(wanted)
+            self._show_details(top=False)
+            self.refresh_frame()
+
     def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
-        """Return the matching reflections, or the rows of the matching learnings."""
+        """Return the matching reflections or lessons, or the rows of the matching learnings."""
+        if self._has_lessons:
+            return self._lessons.select(query)
         reflections = view.snapshot.reflections
         keys = select_reflections(reflections, query)
         if self._grouped:
@@ -91,15 +131,18 @@ class ReflectionsScreen(ListScreen):
         return sorted(keys, key=values[name], reverse=descending)
 
     def _select(self, view: ProjectState, changed: Collection[str] | None = None) -> None:
-        """Select the rows. Learnings have a fixed order, so no heading gets an arrow."""
-        self.table.use(self.TABLE.other_columns if self._grouped else self.TABLE.columns)
+        """Select the rows. Learnings and lessons have a fixed order, so no heading gets an arrow."""
+        table = self.TABLE
+        columns = {"": table.columns, _LEARNINGS: table.other_columns, _LESSONS: table.lesson_columns}
+        self.table.use(columns[self._grouping])
+        self.filter_line.show_hint(table.lesson_hint if self._has_lessons else table.hint)
         sort = self._sort
-        self._sort = None if self._grouped else sort
+        self._sort = None if self._grouping else sort
         super()._select(view, changed)
         self._sort = sort
 
     def _sort_by(self, column: str, descending: bool) -> None:
-        if not self._grouped:
+        if not self._grouping:
             super()._sort_by(column, descending)
 
     def _rows(self, matching: Set[str]) -> list[str]:
@@ -112,6 +155,8 @@ class ReflectionsScreen(ListScreen):
         return rows
 
     def total(self, view: ProjectState) -> int:
+        if self._has_lessons:
+            return len(self._lessons.joined or ())
         return len(self._clusters or ()) if self._grouped else len(view.snapshot.reflections)
 
     def matching(self, shown: int) -> int:
@@ -119,6 +164,9 @@ class ReflectionsScreen(ListScreen):
 
     def cells(self, key: str) -> Cells:
         now = self.services.now()
+        if self._has_lessons:
+            joined = self._lessons.get(key)
+            return present_lessons.lesson_cells(joined, now) if joined else {}
         if cluster := self._cluster(key):
             unfit, folded = self._unfit.get(key, ""), key not in self._unfolded
             return present.cluster_cells(cluster, now, self.glyphs, folded=folded, unfit=unfit)
@@ -126,10 +174,14 @@ class ReflectionsScreen(ListScreen):
         return present.reflection_cells(reflection, now, below=self._grouped) if reflection else {}
 
     def below(self, key: str) -> Content:
+        if (joined := self._lesson(key)) is not None:
+            return present_lessons.second_line(joined)
         reflection = self.view.snapshot.reflections.get(key)
         return present.second_line(reflection) if reflection else Content("")
 
     def blocks(self, key: str, tab: str) -> Sequence[Block]:
+        if (joined := self._lesson(key)) is not None:
+            return tuple(lesson_blocks(self.view, joined))
         if cluster := self._cluster(key):
             return tuple(present.cluster_blocks(cluster, self._unfit.get(key, "")))
         reflection = self.view.snapshot.reflections.get(key)
@@ -139,7 +191,14 @@ class ReflectionsScreen(ListScreen):
         """Return the learning of a row, or None for the row of a reflection."""
         return (self._clusters or {}).get(key or "") if self._grouped else None
 
+    def _lesson(self, key: str | None) -> JoinedLesson | None:
+        """Return the lesson of a row, or None for another row."""
+        return self._lessons.get(key) if self._has_lessons else None
+
     def empty(self) -> Content:
+        if self._has_lessons:
+            text = "Comparing lessons…" if self._lessons.joined is None else "No lesson of an agent or runner was found"
+            return Content.styled(text, "$quiet")
         if not self._grouped:
             return Content.styled(
                 "No reflections yet. Agents write them while they work; ralphdeck drafts one when an attempt ends.",
@@ -151,6 +210,10 @@ class ReflectionsScreen(ListScreen):
 
     def why_not(self, action: str) -> str | None:
         cluster = self._cluster(self.table.cursor_key)
+        if self._has_lessons and (why := self._why_not_lesson(action)):
+            return why
+        if self._has_lessons and action == "draft":
+            return None
         if action == "open" and cluster is None and self.table.cursor_key and self._home() is None:
             return "Its loop is unknown; press tab to read the reflection"
         if action == "sort" and self._grouped:
@@ -163,6 +226,19 @@ class ReflectionsScreen(ListScreen):
             return f"No pattern to draft: {self._unfit[cluster.id]}"
         return super().why_not(action)
 
+    def _why_not_lesson(self, action: str) -> str | None:
+        key = self.table.cursor_key
+        joined = self._lesson(key)
+        if action == "sort":
+            return "Lessons are ordered by the time when they were written"
+        if action == "draft":
+            return self._lessons.why_no_draft(key)
+        if action == "open" and joined is not None and not self._lessons.session(key, self.view.snapshot):
+            return "Its session is unknown; press tab to read the lesson"
+        if action == "edit_file" and joined is not None:
+            return f"It is a file of the agent: {visible_line(place_name(joined.lesson), 200)}"
+        return None
+
     def label_for(self, action: str) -> str | None:
         cluster = self._cluster(self.table.cursor_key)
         match action:
@@ -173,13 +249,18 @@ class ReflectionsScreen(ListScreen):
                 return f"show {'loop' if home is None or home[0] == 'loops' else 'task'}"
             case "draft" if cluster is not None:
                 return f"draft {self.glyphs.arrow} candidate of {present.count_sources(cluster)}"
+            case "draft" if self._has_lessons:
+                return f"draft {self.glyphs.arrow} candidate"
             case "group":
-                return "ungroup" if self._grouped else "group"
+                return {"": "group", _LEARNINGS: "agents' lessons", _LESSONS: "reflections"}[self._grouping]
         return None
 
     def _home(self) -> tuple[str, str] | None:
         """Return the screen and record ID of a reflection's source, or None if it is unknown."""
         snapshot = self.view.snapshot
+        if self._has_lessons:
+            session = self._lessons.session(self.table.cursor_key, snapshot)
+            return ("loops", session) if session else None
         reflection = snapshot.reflections.get(self.table.cursor_key or "")
         if reflection is None:
             return None
@@ -191,7 +272,7 @@ class ReflectionsScreen(ListScreen):
         return ("memory", task_key(reflection.task_id)) if reflection.task_id in snapshot.tasks else None
 
     def action_open(self) -> None:
-        """Fold or unfold a learning, or open the loop or task of a reflection."""
+        """Fold or unfold a learning, or open the loop or task of a reflection or lesson."""
         if cluster := self._cluster(self.table.cursor_key):
             self._unfolded ^= {cluster.id}
             self._select(self.view)
@@ -199,39 +280,46 @@ class ReflectionsScreen(ListScreen):
             self.services.open_record(*home)
 
     def action_group(self) -> None:
-        self._group(not self._grouped)
+        self._group(_NEXT[self._grouping])
 
-    def _group(self, grouped: bool) -> None:
-        if grouped == self._grouped:
+    def _group(self, grouping: str) -> None:
+        if grouping == self._grouping:
             return
-        self._grouped = grouped
-        self.services.user_state.set_here(_GROUPED, "yes" if grouped else "")
-        if grouped:
+        self._grouping = grouping
+        self.services.user_state.set_here(_GROUPED, grouping)
+        self._query = parse_query(self.filter_line.text, self.fields)
+        if grouping:
             self._compare()
         self._select(self.view)
         self._show_details()
 
     def action_draft(self) -> None:
-        if cluster := self._cluster(self.table.cursor_key):
-            preview_extraction(self, cluster.id)
+        if source := self._cluster(self.table.cursor_key) or self._lesson(self.table.cursor_key):
+            preview_extraction(self, source.id)
 
     def go_to(self, key: str) -> None:
-        """Move the cursor to a reflection, and stop grouping."""
+        """Move the cursor to a reflection or lesson, in the list that contains it."""
         if key in self.view.snapshot.reflections:
-            self._group(False)
+            self._group("")
+        if key.startswith(LESSON_ID):
+            self._group(_LESSONS)
+            if self._lessons.joined is None:
+                self._lessons.wanted = key
+                return
+            key = self._lessons.row_of(key) or key
         super().go_to(key)
 
     def list_state(self) -> ListState:
-        return replace(super().list_state(), grouped=self._grouped)
+        return replace(super().list_state(), grouping=self._grouping)
 
     def restore_list(self, list_state: ListState) -> None:
         """Restore the grouping, then the list, so that the row of the cursor exists."""
-        self._group(list_state.grouped)
+        self._group(list_state.grouping)
         super().restore_list(list_state)
 
     def show_filter(self, text: str, key: str) -> None:
         """Apply the filter of a link, and stop grouping: links lead to single reflections."""
-        self._group(False)
+        self._group("")
         super().show_filter(text, key)
 
     def action_edit_file(self) -> None:

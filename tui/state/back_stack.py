@@ -19,7 +19,7 @@ class ListState:
     tab: str = ""  # tab of the details
     whole: bool = False  # whether the details fill the screen
     marked: frozenset[str] = frozenset()  # keys of the selected rows
-    grouped: bool = False  # whether rows are grouped, if the list can
+    grouping: str = ""  # which of its lists it shows, if it has several
 
 
 @dataclass(eq=False, slots=True)

@@ -81,6 +81,10 @@ class FilterLine(Horizontal):
         self._given = value
         self.query_one(Input).value = visible_line(value, LONGEST)
 
+    def show_hint(self, hint: str) -> None:
+        """Replace the hint in the empty input."""
+        self.query_one(Input).placeholder = hint
+
     def focus_input(self) -> None:
         self.query_one(Input).focus()
 

@@ -22,6 +22,7 @@ def index(**texts: str) -> PaletteIndex:
         tasks={},
         debug_sessions={},
         reflections={"ref-1": SimpleNamespace(text="Read the error first")},
+        lessons={"lesson:1": SimpleNamespace(text="The staging server is in Oslo")},
         decisions=(decision,),
     )
     question = SimpleNamespace(question_key="duplicate:x", subject="pat-one", question="Do they say the same?")
@@ -66,7 +67,14 @@ def test_the_rarest_word_ranks_highest() -> None:
 def test_patterns_are_found_by_their_description_which_is_shown_around_the_match() -> None:
     pattern = make_pattern("pat-one", title="Title", description=f"{'filler ' * 60}a rare Quetzal [b]\x1b[31m")
     snapshot: Any = SimpleNamespace(
-        number=1, patterns={"pat-one": pattern}, loops={}, tasks={}, debug_sessions={}, reflections={}, decisions=()
+        number=1,
+        patterns={"pat-one": pattern},
+        loops={},
+        tasks={},
+        debug_sessions={},
+        reflections={},
+        lessons={},
+        decisions=(),
     )
     view: Any = SimpleNamespace(snapshot=snapshot, queue=())
     [found] = PaletteIndex(view, ()).find("quetzal rare")

@@ -111,8 +111,8 @@ def test_a_rejected_lesson_names_the_files_to_change_and_changes_none(sample: Pa
 def test_hostile_lessons_are_printed_visibly(sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = {"trigger": "t", "why": "w", "title": "i", "file": "f", "runner": "r", "loop_id": "l"}
     for number, payload in enumerate(PAYLOADS):
-        fields = {name: f"{payload} {letter}" for name, letter in texts.items()}
-        lesson = make_agent_lesson(f"{payload} number {number}", **fields)
+        fields = {name: f"{payload.text} {letter}" for name, letter in texts.items()}
+        lesson = make_agent_lesson(f"{payload.text} number {number}", **fields)
         find_when_loaded(monkeypatch, lesson)
         for args in (("list",), ("show", lesson.id), ("accept", lesson.id), ("reject", lesson.id)):
             result = call("lesson", *args, "--project", sample)
