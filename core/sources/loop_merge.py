@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import Any, Final
 
 from msgspec import Struct
@@ -102,7 +103,7 @@ def merge_loop(loop_id: str, facts: Sequence[LoopFact], context: Context, findin
         duration_ms=_first(details, "duration_ms") or _first(main, "duration_ms"),
         files=tuple(dict.fromkeys(fact.file for fact in facts if fact.source != sources.DIRECTORY)),
         directory=directory,
-        **{name: value for name in _FROM_MAIN if (value := _first(main, name))},
+        **_values_of(main),
     )
     liveness, reason = _check_liveness(loop, facts, context)
     is_dead = liveness is Liveness.DEAD
@@ -124,6 +125,14 @@ _FROM_MAIN: Final = (
     *("learnings", "injected", "extracted", "improvement"),
 )
 """Fields of a loop that are taken from the first fact with a value, ignoring facts from `DETAILS`."""
+_read_main: Final = attrgetter(*_FROM_MAIN)
+
+
+def _values_of(main: Sequence[LoopFact]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for fact in reversed(main):
+        found.update((name, value) for name, value in zip(_FROM_MAIN, _read_main(fact), strict=True) if value)
+    return found
 
 
 def _check_liveness(loop: Loop, facts: Sequence[LoopFact], context: Context) -> tuple[Liveness, str]:

@@ -22,6 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from core.config.paths import ProjectPaths
+from core.scanning.engine import get_engine
 from core.sources.parsed_file import ParsedFile, condense_in_file, parse_file
 from core.sources.patterns import EarlierPatterns, PatternPart, PatternReader, join_parts
 from core.sources.record_kinds import PATTERN_COPIES, PATTERNS, Format, kind_of
@@ -266,8 +267,7 @@ class ParallelParser:
     def _release(self, batches: Iterable[int]) -> None:
         """Let any process claim these batches, before others."""
         for number in sorted(batches, reverse=True):
-            kind = kind_of(self._batches[number][0].file)
-            self._unclaimed[kind is not None and kind.format is Format.PATTERNS].appendleft(number)
+            self._unclaimed[_has_patterns(self._batches[number][0].file)].appendleft(number)
 
     def _put(self, number: int, found: bytes | list[Outcome]) -> None:
         with self._condition:
@@ -324,6 +324,11 @@ def _units(file: str, stamp: Stamp) -> list[_Unit]:
     return [_Unit(file, part, parts) for part in range(parts)]
 
 
+def _has_patterns(file: str) -> bool:
+    kind = kind_of(file)
+    return kind is not None and kind.format is Format.PATTERNS
+
+
 def _batches(units: Iterable[list[_Unit]], files: Mapping[str, Stamp]) -> Iterator[list[_Unit]]:
     """Group consecutive units that take about the same time together."""
     batch: list[_Unit] = []
@@ -350,7 +355,10 @@ def serve(project: str) -> None:
         except EOFError:
             return
         if request == SWEEP:
-            send(replies, _encode(_sweep(project, partial(send, replies))))
+            found = _sweep(project, partial(send, replies))
+            send(replies, _encode(found))
+            if any(map(_has_patterns, found.stamps)):
+                get_engine()  # compiled while the other process prepares the first request
         else:
             batch = _unit_decoder.decode(request)
             send(replies, _encoder.encode(list(map(_encode, parser.parse_all(batch)))))
