@@ -65,6 +65,8 @@ def overview(
         ("Last activity", (loop.liveness_reason or loop.liveness.value).removeprefix("last activity ")),
         ("Ended because", loop.end_reason),
         *_outcome(state, loop),
+        ("Last change", Moment(loop.changed_at if loop.runner else None, is_age=True)),
+        ("Stories", _stories(loop)),
         ("Done when", "; ".join(loop.criteria)),
         ("Runner", loop.runner),
         ("Agent" if loop.runner else "Owner", _owner(loop)),
@@ -79,6 +81,11 @@ def overview(
     yield from items("Lessons", loop.learnings[-_MAX_LEARNINGS:])
     newest = (details.iterations if details is not None else loop.iterations)[-_NEWEST:]
     yield from section("Newest iterations", (block for one in reversed(newest) for block in iteration_blocks(one)))
+
+
+def _stories(loop: Loop) -> str:
+    progress = loop.progress
+    return f"{progress.stories_done} of {progress.stories} done" if progress.stories_done is not None else ""
 
 
 def _outcome(state: ProjectState, loop: Loop) -> Iterable[tuple[str, Part | Text]]:
