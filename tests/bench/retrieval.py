@@ -13,12 +13,14 @@ from typing import Any, Final
 import numpy as np
 import yaml
 
+from core.episodes.similar_tasks import embeddable_work
+from core.project.project import Project
 from core.records.episodes import Task
 from core.records.patterns import Pattern, PatternType
 from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
-from core.retrieval.embedding import DIMENSIONS, Embedder, is_available, pattern_embedding_text
-from core.retrieval.embeddings import PATTERNS, Embeddings, Vectors, encode_vectors, vector_file
+from core.retrieval.embedding import DIMENSIONS, Embedder, Floats32, is_available, pattern_embedding_text
+from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings, Vectors, encode_vectors, vector_file
 from core.retrieval.index import PatternIndex
 from core.retrieval.learnings import LazyLearnings
 from core.retrieval.relevance import measure_relevance
@@ -86,6 +88,24 @@ def _scored(tasks: str, embedder: Embedder | None) -> Measured:
     return Measured(recall, "%", note=f"in the first {_TOP}; MRR {np.mean(ranks):.2f}, {len(ranks)} tasks")
 
 
+def write_vectors(project: Project, near: Floats32 | float = 0.0) -> None:
+    """Write random vectors of all patterns, tasks and loops; `near` is added to a quarter of them."""
+    snapshot = project.view.snapshot
+    of_patterns = [PATTERNS.key(pattern) for pattern in snapshot.patterns.values()]
+    of_tasks = [key for task in embeddable_work(snapshot).values() if (key := TASKS.key(task))]
+    for file, keys in (
+        (vector_file(project.project, PATTERNS), of_patterns),
+        (vector_file(project.project, TASKS), of_tasks),
+    ):
+        keys = list(dict.fromkeys(keys))
+        made = np.random.default_rng(1).normal(size=(len(keys), DIMENSIONS)).astype(np.float32)
+        made /= np.linalg.norm(made, axis=1, keepdims=True)
+        made[::4] += near
+        file.path.unlink(missing_ok=True)
+        with file.writing(set(keys)) as append:
+            append(keys, encode_vectors(made))
+
+
 def injection_by_meaning(place: Place) -> Measured:
     """Build the context of a new task with a vector for every pattern.
 
@@ -93,14 +113,7 @@ def injection_by_meaning(place: Place) -> Measured:
     patterns that could help with it.
     """
     project, task = place.opened_many, "Fix the deadlock in the payment webhook migration"
-    patterns = project.view.snapshot.patterns
-    made = np.random.default_rng(1).normal(size=(len(patterns), DIMENSIONS)).astype(np.float32)
-    made /= np.linalg.norm(made, axis=1, keepdims=True)
-    made[::4] += 0.4 * Embedder().embed([task])[0]
-    hashes = [bytes.fromhex(pattern.content_hash) for pattern in patterns.values()]
-    with vector_file(project.project, PATTERNS).writing(set(hashes)) as append:
-        append(hashes, encode_vectors(made))
-    del made
+    write_vectors(project, 0.4 * Embedder().embed([task])[0])
     view = replace(project.view, embeddings=Embeddings(project.project, PATTERNS))
     (first,) = milliseconds(lambda: prepare_task_injection(view, "warm up"))
     numbers = count()

@@ -101,11 +101,12 @@ class Screen:
         while self._read(quiet) and time.perf_counter() < deadline:
             pass
 
-    def calm(self, at_most: float = 120) -> None:
-        """Wait until everything is loaded and the dashboard is idle."""
+    def calm(self, at_most: float = 120, *, times: int = 3) -> None:
+        """Wait until the dashboard is idle for that number of times 2 s in a row: searches pause between steps."""
         deadline = time.perf_counter() + at_most
-        while self.processor_share(2) > 0.1 and time.perf_counter() < deadline:
-            pass
+        in_a_row = 0
+        while in_a_row < times and time.perf_counter() < deadline:
+            in_a_row = in_a_row + 1 if self.processor_share(2) < 0.05 else 0
 
     def press(self, keys: str) -> float:
         """Type keys; returns the time by `time.perf_counter`."""

@@ -15,6 +15,7 @@ import platformdirs
 
 from tests.bench.measured import Measured, spread
 from tests.bench.place import Place
+from tests.bench.retrieval import write_vectors
 from tests.bench.screen import Screen
 from tests.bench.trees import loop_name
 
@@ -137,21 +138,24 @@ def idle(place: Place, seconds: float = 130) -> Measured:
 
 def memory(place: Place) -> Measured:
     """Resident size of the dashboard, without its workers, after everything is loaded and searched."""
-    with Screen(place.many) as screen:
-        screen.wait_until_loaded()
-        screen.calm()
-        return screen.own_memory()
+    return _memory(place, "")
 
 
 def memory_after_all_screens(place: Place) -> Measured:
     """The same after all screens were opened."""
+    return _memory(place, "123456781")
+
+
+def _memory(place: Place, keys: str) -> Measured:
+    write_vectors(place.opened_many)  # computing them takes longer than everything else
     with Screen(place.many) as screen:
         screen.wait_until_loaded()
-        screen.calm()
-        for key in "123456781":
+        screen.calm(300)
+        for key in keys:
             screen.press(key)
             screen.settle()
-            screen.calm(30)
+            screen.calm(60)
+        screen.calm(times=15)  # what was not used for some time is freed
         return screen.own_memory()
 
 
