@@ -111,6 +111,8 @@ class Engine(WatchLoop):
         self._searches = False
         self._kept_at = 0.0
         self._released_at = 0.0
+        self.may_have_freed = True
+        """Whether something was done since freed memory was returned to the system."""
         self.on_files: Callable[[FileChanges], None] = lambda changes: None
         """Called with every batch of possibly changed files, in the thread of the watcher."""
         self.has_searched_once = not searches
@@ -221,6 +223,7 @@ class Engine(WatchLoop):
     def begin_turn(self, *, idle: bool) -> None:
         """Search in this turn if idle; request a new search after any other turn."""
         self._searches = idle and self._search_pending
+        self.may_have_freed |= not idle
         self._search_pending = self._searches_enabled
         self._pause = PAUSE_SECONDS if idle else PAINT_SECONDS
 
@@ -229,8 +232,9 @@ class Engine(WatchLoop):
 
     def idle(self) -> None:
         """Search for one more question; if there is none, update times and scores."""
-        if monotonic() - self._released_at > RELEASE_SECONDS:
+        if self.may_have_freed and monotonic() - self._released_at > RELEASE_SECONDS:
             self._released_at = monotonic()
+            self.may_have_freed = not self.project.release()
             release_memory()
         if self._searches:
             self._search()
@@ -277,6 +281,7 @@ class Engine(WatchLoop):
             found = self.project.search_next()
         finally:  # do not repeat a failing search at once
             self._search_pending = found is not None
+            self.may_have_freed |= self._search_pending
             if not (self._search_pending or self.has_searched_once):
                 self.has_searched_once = True
                 self._keep_view()

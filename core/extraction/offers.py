@@ -12,6 +12,7 @@ from core.base.steps import Steps, Work, run_all
 from core.base.text import visible_line
 from core.extraction.clustering import CLUSTER_ID, Cluster, cluster_snapshot, cluster_snapshot_in_steps
 from core.extraction.engine import extract, extract_recurring_lesson
+from core.extraction.errors import extract_message
 from core.extraction.lesson_patterns import extract_lesson
 from core.extraction.lessons import Comparison, compare_lessons_in_steps, judge_lessons
 from core.extraction.material import Materials
@@ -172,6 +173,7 @@ class Offers:
     def release(self) -> None:
         """Free the indexes of `extract`, which are made again when needed."""
         self._indexed = self._prepared = None
+        extract_message.cache_clear()
 
     def _prepare_in_steps(self, view: ProjectState) -> Steps[bool]:
         materials, known = self._of_snapshot(view)

@@ -29,6 +29,7 @@ from core.retrieval.past_tasks import LazyPastTasks
 from core.retrieval.similarity import LazySimilarity
 from core.review.question_search import QuestionSearch
 from core.review.queue import review_queue_in_steps
+from core.sources.record_kinds import kind_of
 from core.state.project_state import ProjectState
 from core.storage.locks import protect
 
@@ -227,6 +228,12 @@ class ProjectReader:
         snapshot = self._view.snapshot
         patterns = self.embeddings.make_few(snapshot.patterns)
         return patterns, self.task_embeddings.make_few(embeddable_work(snapshot))
+
+    def release(self) -> bool:
+        """Free what was made for a load, and vectors that were not used lately; return whether none are left."""
+        kind_of.cache_clear()
+        left = [one for one in (self.embeddings, self.task_embeddings) if not one.release()]
+        return not left
 
     def story(self, loop_id: str) -> LoopDetails:
         """Read the details of one loop from disk."""

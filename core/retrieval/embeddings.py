@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from itertools import chain
+from time import monotonic
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 
 _BATCH: Final = 64  # vectors computed between two writes: a quarter of a second
 MAX_ON_DEMAND: Final = 64  # vectors computed on demand, in at most a second; more need `ralphdeck embed`
+_UNUSED_SECONDS: Final = 10.0  # time without a comparison after which vectors are freed
+_MERGED_SHARE: Final = 16  # new vectors are used once there is one for this number of others; adding copies all
 _MAX_CACHED: Final = 64  # cached vectors of tasks: more than a forecast needs
 
 Codes = NDArray[np.int8]
@@ -175,6 +179,9 @@ class Embeddings(Generic[Record]):
         self._embedder = embedder or shared_embedder()
         self._lock = threading.Lock()
         self._read: Vectors | None = None
+        self._last: Callable[[], Vectors | None] = lambda: None  # those read last, if something still has them
+        self._hashes: Container[bytes] | None = None  # of all vectors, also while these are freed
+        self._used_at = 0.0
         self._rows: tuple[_Rows[Record], ...] = ()  # the last two results
         self._compared: tuple[str, Vectors, Floats32] | None = None  # the last text, with the cosine of each vector
         self._vector_of = lru_cache(_MAX_CACHED)(lambda text: self._embedder.embed([text])[0])
@@ -183,12 +190,27 @@ class Embeddings(Generic[Record]):
     def vectors(self) -> Vectors:
         """All vectors; the first access reads the file (0.2 s for 100,000)."""
         with self._lock:
+            self._used_at = monotonic()
             if self._read is None:
-                self._read = Vectors.of(*self._file.read())
+                self._keep(self._last() or Vectors.of(*self._file.read()))
+            assert self._read is not None
             return self._read
 
+    def _keep(self, vectors: Vectors) -> None:
+        self._read, self._hashes, self._last = vectors, vectors.places, weakref.ref(vectors)
+
+    def release(self) -> bool:
+        """Free vectors that were not used lately, which the next use reads again; return whether none are left."""
+        with self._lock:
+            if monotonic() - self._used_at > _UNUSED_SECONDS:
+                self._read, self._rows, self._compared = None, (), None
+            return self._read is None
+
+    def _known(self) -> Container[bytes]:
+        return self.vectors.places if self._hashes is None else self._hashes
+
     def count(self, records: Mapping[str, Record]) -> int:
-        known = self.vectors.places
+        known = self._known()
         return sum(self._subject.key(record) in known for record in records.values())
 
     def missing(self, records: Mapping[str, Record]) -> dict[bytes, str]:
@@ -198,7 +220,7 @@ class Embeddings(Generic[Record]):
         return {key: self._subject.text(record) for key, record in self._without_vector(records)}
 
     def _without_vector(self, records: Mapping[str, Record]) -> Iterator[tuple[bytes, Record]]:
-        known = self.vectors.places
+        known = self._known()
         keyed = ((self._subject.key(record), record) for record in records.values())
         return ((key, record) for key, record in keyed if key and key not in known)
 
@@ -221,7 +243,7 @@ class Embeddings(Generic[Record]):
             self.problem = str(error)
             return self
         completed = copy(self)
-        completed._read = self.vectors.extended(list(missing), codes)
+        completed._keep(self.vectors.extended(list(missing), codes))
         return completed
 
     def make_few(self, records: Mapping[str, Record]) -> int:
@@ -250,23 +272,36 @@ class Embeddings(Generic[Record]):
             return 0
         with self._file.writing({self._subject.key(record) for record in records.values()}) as append:
             with self._lock:
-                self._read = Vectors.of(*self._file.read())
+                self._keep(vectors := Vectors.of(*self._file.read()))
             missing = list(dict(self._without_vector(records)).items())
             made, total = 0, len(missing)
             missing.reverse()
-            while missing and not (stop and stop()):
-                if progress:
-                    progress(made, total)
-                hashes, few = zip(*(missing.pop() for _ in range(min(_BATCH, len(missing)))), strict=True)
-                codes = encode_vectors(self._embedder.embed(list(map(self._subject.text, few))))
-                append(hashes, codes)
-                with self._lock:
-                    self._read = self._read.extended(hashes, codes)
-                self._rows, self._compared = (), None  # they keep the vectors before
-                made += len(hashes)
+            new: dict[bytes, Codes] = {}
+            try:
+                while missing and not (stop and stop()):
+                    if progress:
+                        progress(made, total)
+                    hashes, few = zip(*(missing.pop() for _ in range(min(_BATCH, len(missing)))), strict=True)
+                    codes = encode_vectors(self._embedder.embed(list(map(self._subject.text, few))))
+                    append(hashes, codes)
+                    new.update(zip(hashes, codes, strict=True))
+                    made += len(hashes)
+                    if len(new) * _MERGED_SHARE >= len(vectors.codes):
+                        vectors = self._add(vectors, new)
+                        new = {}
+            finally:
+                self._add(vectors, new)
             if progress:
                 progress(made, total)
             return made
+
+    def _add(self, vectors: Vectors, new: Mapping[bytes, Codes]) -> Vectors:
+        if new:
+            vectors = vectors.extended(list(new), np.array(list(new.values())))
+            with self._lock:
+                self._keep(vectors)
+            self._rows, self._compared = (), None  # they keep the vectors before
+        return vectors
 
     def closeness(self, text: str, ids: Sequence[str], records: Mapping[str, Record]) -> Closeness | None:
         """Return the cosine of a text with each of `ids`, or NaN; None without vectors."""

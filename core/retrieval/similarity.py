@@ -109,7 +109,7 @@ class SimilarityIndex:
 
     def release(self) -> None:
         for block in self._blocks.values():
-            block.__dict__.pop("_bands", None)
+            block.release()
 
     def _sorted(self, pattern: Pattern, found: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
         others = [hit for hit in found if hit[0] != pattern.id and _same_task(pattern, self._patterns[hit[0]])]
@@ -178,7 +178,6 @@ class TextBlock:
 
     ids: list[str]  # by row, as the texts; "" where a pattern was removed
     texts: _Texts
-    rows: dict[str, int]  # row by id
     postings: dict[str, Rows]  # rows by word, see `number_words`
     sizes: NDArray[np.int32]  # number of words by row
 
@@ -195,7 +194,15 @@ class TextBlock:
         for rows in postings.values():
             sizes[rows] += 1
             yield
-        return cls(list(patterns), texts, {id: row for row, id in enumerate(patterns)}, postings, sizes)
+        return cls(list(patterns), texts, postings, sizes)
+
+    @cached_property
+    def rows(self) -> Mapping[str, int]:
+        return {id: row for row, id in enumerate(self.ids) if id}
+
+    def release(self) -> None:
+        for name in ("rows", "_bands"):
+            self.__dict__.pop(name, None)
 
     def updated(self, patterns: Mapping[str, Pattern], changed: set[str]) -> TextBlock:
         """Return a copy with `patterns` added or replaced; the rest of `changed` is removed."""
@@ -209,8 +216,7 @@ class TextBlock:
             return TextBlock.build({**those, **patterns})
         ids, texts = [*self.ids, *patterns], _Texts([*kept, *patterns.values()], self.texts)
         sizes = np.append(self.sizes, np.zeros(len(patterns), np.int32))
-        rows = left | {id: row for row, id in enumerate(patterns, len(kept))}
-        block = TextBlock(ids, texts, rows, dict(self.postings), sizes)
+        block = TextBlock(ids, texts, dict(self.postings), sizes)
         for row in outdated:
             block._move(row, self.texts[row], "")
             ids[row] = ""

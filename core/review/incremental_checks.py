@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import yaml
-from msgspec import Struct
 
 from core.base.errors import RalphdeckError
 from core.base.text import safe_matcher
@@ -32,16 +32,6 @@ FindClusters = Callable[[], Sequence[Cluster] | None]
 DraftPattern = Callable[[Cluster], Extraction]
 
 
-class _Counts(Struct, frozen=True, gc=False):
-    """Recorded counts and evidence of a pattern, to detect changes."""
-
-    text: str
-    recorded_counts: object
-    uses: int
-    successes: int
-    failures: int
-
-
 class IncrementalChecks:
     """Runs the checks step by step; not thread-safe.
 
@@ -57,7 +47,9 @@ class IncrementalChecks:
         self._settings = settings
         self._patterns: Mapping[str, Pattern] | None = None
         self._untried: list[str] = []
-        self._held: dict[str, _Counts] = {}
+        self._ids: tuple[str, ...] = ()
+        self._facts = np.zeros(0, np.int64)
+        """Hash of the recorded counts and the evidence of each of `_ids` when it was checked; 0 before."""
         self._evidence: object = None
         """That of the last board that was checked."""
         self._waiting: Iterator[str] = iter(())
@@ -107,17 +99,18 @@ class IncrementalChecks:
     def _reconcile(self, patterns: Mapping[str, Pattern], board: Scoreboard) -> bool | None:
         if self._evidence is not board.evidence:
             self._evidence, self._waiting = board.evidence, iter(tuple(patterns))
+            self._follow(board.ids)
         found = dict(self.unreconciled)
         checked = 0
         for id in self._waiting:
             checked += 1
             pattern, row = patterns[id], board.row(id)
-            evidence = int(board.uses[row]), int(board.successes[row]), int(board.failures[row])
-            counts = _Counts(pattern.content_hash, pattern.recorded_counts, *evidence)
-            if self._held.get(id) != counts:
-                self._held[id] = counts
+            evidence = int(board.successes[row]), int(board.failures[row]), int(board.uses[row])
+            facts = hash((pattern.content_hash, pattern.recorded_counts, evidence))
+            if self._facts[row] != facts:
+                self._facts[row] = facts
                 found.pop(id, None)
-                if (doubt := _find_wrong_count(board, id, counts, pattern)) is not None:
+                if (doubt := _find_wrong_count(board, UseCounts(*evidence), pattern)) is not None:
                     found[id] = doubt
             if checked == _RECORDS_AT_ONCE:
                 break
@@ -126,6 +119,16 @@ class IncrementalChecks:
         found = {id: doubt for id, doubt in found.items() if id in patterns}
         changed, self.unreconciled = found != self.unreconciled, found
         return changed
+
+    def _follow(self, ids: tuple[str, ...]) -> None:
+        """Put the facts in the order of `ids`."""
+        before = len(self._ids)
+        if ids[:before] == self._ids:
+            self._facts = np.append(self._facts, np.zeros(len(ids) - before, np.int64))
+        else:
+            known = dict(zip(self._ids, self._facts.tolist(), strict=True))
+            self._facts = np.array([known.get(id, 0) for id in ids], np.int64)
+        self._ids = ids
 
     def _learn(self, snapshot: Snapshot, clusters: FindClusters, draft: DraftPattern) -> bool | None:
         """Check recurring learnings again if candidates or registry may have changed."""
@@ -181,10 +184,10 @@ def common_messages() -> Mapping[str, Sequence[str]]:
     return found
 
 
-def _find_wrong_count(board: Scoreboard, pattern_id: str, counts: _Counts, pattern: Pattern) -> Finding | None:
+def _find_wrong_count(board: Scoreboard, counts: UseCounts, pattern: Pattern) -> Finding | None:
     own = UseCounts.of_record(pattern.recorded_counts)
     is_low = own and (own.uses < counts.uses or own.successes < counts.successes or own.failures < counts.failures)
     if not is_low:
         return None  # a cheap check before the costly one
-    doubts = board.reconcile(pattern_id)
+    doubts = board.reconcile(pattern.id)
     return next((one for one in doubts if one.code in _WRONG_COUNTS and one.severity is Severity.WARNING), None)

@@ -208,9 +208,9 @@ class ReviewScreen(ReviewPanes):
             self.run_worker(self._forecast(jobs, view), group="forecast", exclusive=True)
 
     async def _forecast(self, jobs: Sequence[tuple[ReviewItem, Answer]], view: ProjectState) -> None:
-        worker = get_current_worker()
+        worker, forecaster = get_current_worker(), self._forecaster
         for item, answer in jobs:
-            compute = partial(compute_outlook, self._forecaster, view, item, answer, lambda: worker.is_cancelled)
+            compute = partial(compute_outlook, forecaster, view, item, answer, lambda: worker.is_cancelled)
             outlook = await asyncio.to_thread(compute)
             if outlook is not None:
                 self._forecasts.store(item, answer.action, outlook)
@@ -220,6 +220,9 @@ class ReviewScreen(ReviewPanes):
     @cached_property
     def _forecaster(self) -> Forecaster:
         return Forecaster(self.services.project)
+
+    def release(self) -> None:
+        self.__dict__.pop("_forecaster", None)
 
     def embedding(self, done: int, total: int) -> None:
         """When embeddings are complete, recompute the forecasts made without them."""
