@@ -264,6 +264,8 @@ def _may_belong(files: RunnerFiles, path: Path) -> bool:
     """Return whether a transcript may be of the project: the names of folders of two projects can begin alike."""
     cwd = files.remembered(_key(path))
     if not isinstance(cwd, str):
+        if any(path.parent.name == slug(root) for root in files.folders.roots):
+            return True
         found = _CWD.search(files.first_line(path))
         cwd = msgspec.json.decode(found[1]) if found else ""
     return not cwd or files.folders.contain(cwd)

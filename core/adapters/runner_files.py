@@ -79,6 +79,7 @@ class RunnerFiles:
         self._entries: dict[Path, tuple[Stamp, _Entries]] = {}
         self._names: dict[tuple[Path, str], tuple[_Entries, list[Path]]] = {}
         self._remembered: dict[str, Any] = {}
+        self._roots: dict[Path, Path | None] = {}
 
     def start_look(self, changed: Iterable[Path] | None = None) -> None:
         """Begin to look at the files again: all, or only those in `changed`, as `find_changed` returns them."""
@@ -296,6 +297,11 @@ class RunnerFiles:
 
     def _root(self, path: Path) -> Path | None:
         """Return the folder that a path may not leave: the project, or the private folder of an agent."""
+        if path not in self._roots:
+            self._roots[path] = self._find_root(path)
+        return self._roots[path]
+
+    def _find_root(self, path: Path) -> Path | None:
         for root in self.folders.roots:
             if path.is_relative_to(root):
                 return root

@@ -66,7 +66,7 @@ def read_added(descriptor: int, fold: Fold[Any], known: Folded | None, most: int
     stamp = Stamp.of(os.fstat(descriptor))
     if known is None or not _is_continued(descriptor, known, stamp):
         known = Folded(fold.state(), stamp)
-    position = _Position(descriptor, fold, known)
+    position = _Position(descriptor, fold, known, stamp.size)
     while position.read < most and position.offset + position.tail < stamp.size and position.advance():
         pass
     head_size = min(stamp.size, HEAD_BYTES)
@@ -85,8 +85,8 @@ def read_added(descriptor: int, fold: Fold[Any], known: Folded | None, most: int
 class _Position:
     """A place in an open file, and the state of all lines before it."""
 
-    def __init__(self, descriptor: int, fold: Fold[Any], known: Folded) -> None:
-        self._descriptor, self._fold = descriptor, fold
+    def __init__(self, descriptor: int, fold: Fold[Any], known: Folded, size: int) -> None:
+        self._descriptor, self._fold, self._size = descriptor, fold, size
         self._is_new = known.offset == 0
         self.state, self.offset, self.skipped = known.state, known.offset, known.skipped
         self.is_in_long_line = known.is_in_long_line
@@ -96,7 +96,7 @@ class _Position:
     def advance(self) -> bool:
         """Read the next lines; returns False at the end of the file."""
         wanted = min(max(2 * self.tail, MAX_BYTES_AT_ONCE), MAX_LINE_BYTES)
-        data = os.pread(self._descriptor, wanted, self.offset)
+        data = os.pread(self._descriptor, min(wanted, self._size - self.offset), self.offset)
         self.read += len(data)
         if not data:
             return False
