@@ -10,8 +10,9 @@ from core.base.formatting import format_cost, format_count, format_decimal, form
 from core.base.text import plural
 from core.documents.document import Block, Moment, Part, Table, Text, code, fields, items, line, more, section
 from core.documents.reflections import kind_word
-from core.documents.signs import VERDICT_STYLES, outcome_sign, result_sign, status_sign
+from core.documents.signs import VERDICT_STYLES, loop_sign, outcome_sign, result_sign
 from core.records.loops import StateSource
+from core.records.waits import waits_for
 
 if TYPE_CHECKING:
     from core.records.debug_sessions import Failure
@@ -45,7 +46,7 @@ def overview(
     yield from offers
     yield line("")
     yield line(
-        status_sign(loop.status),
+        loop_sign(loop),
         (f"  (state file: {loop.raw_status})", "quiet") if differs and loop.raw_status else None,
         (_STATE_SOURCES[loop.state_source], "warning"),
         ("".join(f"  {badge}" for badge in loop.badges), "warning"),
@@ -63,6 +64,7 @@ def overview(
     )
     yield from fields(
         ("Last activity", (loop.liveness_reason or loop.liveness.value).removeprefix("last activity ")),
+        ("Waits for", waits_for(loop) if loop.runner else ""),
         ("Ended because", loop.end_reason),
         *_outcome(state, loop),
         ("Last change", Moment(loop.changed_at if loop.runner else None, is_age=True)),

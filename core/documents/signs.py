@@ -10,8 +10,9 @@ from core.learning.assessment import HELD, QUARANTINE
 from core.learning.outcomes import Verdict
 from core.records.debug_sessions import ESCALATED, DebugSession
 from core.records.episodes import Attempt, Task, TaskStatus
-from core.records.loops import LoopStatus, Outcome
+from core.records.loops import Loop, LoopStatus, Outcome
 from core.records.patterns import PatternType
+from core.records.waits import needs_person
 
 if TYPE_CHECKING:
     from core.records.snapshot import Snapshot
@@ -69,6 +70,11 @@ def state_sign(state: str) -> Sign:
 
 def status_sign(status: LoopStatus) -> Sign:
     return _sign(status.value)
+
+
+def loop_sign(loop: Loop) -> Sign:
+    """Return the sign of a loop's status, or that it waits for a person."""
+    return Sign("waits for you", "warning strong", "waiting") if needs_person(loop) else status_sign(loop.status)
 
 
 def outcome_sign(outcome: Outcome) -> Sign:

@@ -10,8 +10,9 @@ from core.records.loops import LoopStatus
 if TYPE_CHECKING:
     from core.records.loops import Loop
 
+RATE_LIMIT: Final = "rate limit"
 _WORDS: Final = {
-    "rate limit": re.compile(r"(?:rate|usage|api|5hour|hour|quota)[ _-]?limit|quota|overloaded|\b429\b", re.IGNORECASE),
+    RATE_LIMIT: re.compile(r"(?:rate|usage|api|5hour|hour|quota)[ _-]?limit|quota|overloaded|\b429\b", re.IGNORECASE),
     "permission": re.compile(r"permission|approv|denied|confirm", re.IGNORECASE),
     "question": re.compile(r"question|\bask|input|answer|elicit", re.IGNORECASE),
     "blocked": re.compile(r"block|stuck|defer", re.IGNORECASE),
@@ -27,3 +28,8 @@ def waits_for(loop: Loop) -> str:
         return ""
     text = f"{loop.raw_status}\n{loop.end_reason}\n{loop.liveness_reason}"
     return next((name for name, words in _WORDS.items() if words.search(text)), "person")
+
+
+def needs_person(loop: Loop) -> bool:
+    """Return whether a loop of another runner goes on only if a person acts."""
+    return bool(loop.runner) and waits_for(loop) not in ("", RATE_LIMIT)

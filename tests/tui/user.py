@@ -192,7 +192,10 @@ class User:
     async def searched(self) -> None:
         """Wait until all that Review could ask has been found, and all is drawn."""
         await self.settled()
-        await self.until(lambda: self.app.engine.seconds_left() > PAINT_SECONDS, "what Review could ask")
+        engine = self.app.engine
+        await self.until(
+            lambda: engine.has_searched_once and engine.seconds_left() > PAINT_SECONDS, "what Review could ask"
+        )
         await self.settled()
 
     @asynccontextmanager

@@ -12,6 +12,7 @@ from core.base.formatting import format_percent
 from core.base.text import plural, visible_line
 from core.records.findings import Severity
 from core.records.loops import Liveness
+from core.records.waits import needs_person
 from tui.actions import PLACES, SCREENS
 from tui.present.numbers import bar, to_local
 
@@ -49,6 +50,7 @@ class Counts(NamedTuple):
     running: int
     stale: int
     errors: int
+    waiting: int = 0  # loops that wait for a person
 
 
 class Fit(NamedTuple):
@@ -106,11 +108,11 @@ def fitting_items(items: Sequence[tuple[Content, str]], cells: int) -> list[tupl
 
 
 def count_status(snapshot: Snapshot) -> Counts:
-    """Count running and stale loops, and errors in files."""
+    """Count running, stale and waiting loops, and errors in files."""
     active = [loop for loop in snapshot.loops.values() if loop.status.active]
     stale = sum(loop.liveness is Liveness.STALE for loop in active)
     errors = sum(finding.severity is Severity.ERROR for finding in snapshot.findings)
-    return Counts(len(active) - stale, stale, errors)
+    return Counts(len(active) - stale, stale, errors, sum(map(needs_person, snapshot.loops.values())))
 
 
 def watch_status(
@@ -143,7 +145,7 @@ def watch_status(
         done, total = progress
         drawn = f"{bar(done, total, PROGRESS_CELLS, glyphs)} " if total and detail is Detail.WORDS else ""
         return Content.assemble((drawn, "$accent"), (progress_texts("opening", done, total)[detail], "$quiet"))
-    running, stale, errors = counts
+    running, stale, errors, waiting = counts
     parts: list[tuple[str, str]] = []
     if is_readonly:
         parts.append(("ro " if detail is Detail.SIGNS else "read-only ", "$warning"))
@@ -159,6 +161,9 @@ def watch_status(
         parts.append(("no .aiwg" if detail is Detail.SIGNS else "waiting for .aiwg", "$warning"))
         if detail is not Detail.WORDS:
             return Content.assemble(*parts)  # no files, so no running loops
+    if waiting:
+        words = f" {waiting} {'waits' if waiting == 1 else 'wait'} for you"
+        parts.append(((words, words, f" {waiting} waiting", f" {waiting}w")[detail], "bold $warning"))
     count = f" {running}"
     if running or not stale:
         loops = f" {plural(running, 'loop')} running"

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
+from core.adapters.claims import CONTRADICTED
 from core.base.formatting import format_cost, format_count, format_decimal, format_duration
 from core.base.text import visible_line
 from core.documents import loops as documents
 from core.documents.loops import elapsed
-from core.documents.signs import VERDICT_STYLES, status_sign
+from core.documents.signs import VERDICT_STYLES, loop_sign
 from core.records.loops import Liveness, Loop, LoopDetails, StateSource
+from core.records.waits import waits_for
 from tui.present.glyphs import Cells, Glyphs, draw, style_of
 from tui.present.numbers import ago, bar, sparkline
 
@@ -47,12 +49,16 @@ def loop_cells(
     """
     seconds, quiet = elapsed(loop, now), "$quiet" if loop.status.ended else ""
     style = style_of(VERDICT_STYLES[outcome.verdict]) if outcome is not None else ""
-    result = [] if outcome is None else [(outcome.verdict.value, style), (f" {format_decimal(outcome.raw)}", "$quiet")]
+    result: list[tuple[str, str]] = []
+    if CONTRADICTED in loop.badges:
+        result = [("contradicted", "$warning")]
+    elif outcome is not None:
+        result = [(outcome.verdict.value, style), (f" {format_decimal(outcome.raw)}", "$quiet")]
     return {
         "task": Content.styled(visible_line(loop.task or loop.id, 300), "$quiet" if loop.archived else ""),
         "id": Content.styled(visible_line(loop.id, 200), "$quiet"),
         "status": Content.assemble(
-            draw(status_sign(loop.status), glyphs),
+            draw(loop_sign(loop), glyphs),
             ("?" if loop.state_source is StateSource.INFERRED else "", "$warning"),
             _unusual_badges(loop),
             (" arch" if loop.archived else "", "$quiet"),
@@ -62,7 +68,7 @@ def loop_cells(
         "runner": Content.styled(visible_line(loop.source_name, 40), quiet),
         "tokens": Content.styled(format_count(total) if (total := loop.usage.total) is not None else "", quiet),
         "cost": Content.styled(format_cost(cost) if (cost := loop.usage.cost_usd) is not None else "", quiet),
-        "reason": Content.styled(visible_line(loop.end_reason, 200), quiet),
+        "reason": Content.styled(visible_line(loop.end_reason or (waits_for(loop) if loop.runner else ""), 200), quiet),
         "quality": Content.styled(sparkline(loop.quality, 8, glyphs), "$secondary"),
         "elapsed": Content.styled(format_duration(seconds) if seconds is not None else "—", quiet),
         "patterns": _patterns(patterns, offered, in_full=in_full),
@@ -95,7 +101,7 @@ def second_line(loop: Loop) -> Content:
 
 def _unusual_badges(loop: Loop) -> Content:
     """Return the badges that add something to the status."""
-    usual = {"crashed", "unregistered"} if loop.status.ended else {"crashed"}
+    usual = {"crashed", "unregistered", CONTRADICTED} if loop.status.ended else {"crashed", CONTRADICTED}
     return Content.styled("".join(f" {badge}" for badge in loop.badges if badge not in usual), "$warning")
 
 

@@ -16,7 +16,7 @@ from core.base.errors import RalphdeckError
 from core.documents.loops import elapsed
 from core.queries.record_filters import LOOP_FIELDS, select_loops
 from core.records.decisions import extraction_question_id
-from core.records.loops import Loop, LoopStatus
+from core.records.waits import needs_person
 from tui.present import extraction
 from tui.present import loops as present
 from tui.screens.list_screen import ListScreen
@@ -25,7 +25,7 @@ from tui.widgets.record_table import RecordTable
 if TYPE_CHECKING:
     from core.documents.document import Block
     from core.queries.filter_parser import Query
-    from core.records.loops import LoopDetails
+    from core.records.loops import Loop, LoopDetails
     from core.records.snapshot import Delta
     from core.state.project_state import ProjectState
     from tui.present.glyphs import Cells
@@ -229,5 +229,4 @@ def _rank(loop: Loop) -> tuple[bool, bool, bool, bool, float]:
     """Return the sort key: waiting for a person, running, needing attention, ended, archived; each newest first."""
     status, start = loop.status, loop.started_at or loop.updated_at
     newest_first = -start.timestamp() if start else 0.0
-    waits = status is LoopStatus.WAITING and bool(loop.runner)
-    return not waits, status.ended, not status.active, status.ended and loop.archived, newest_first
+    return not needs_person(loop), status.ended, not status.active, status.ended and loop.archived, newest_first

@@ -1,36 +1,30 @@
-"""What a waiting loop waits for."""
-
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 
 from core.records.loops import Loop, LoopStatus
-from core.records.waits import waits_for
+from core.records.waits import needs_person, waits_for
 
 
 @pytest.mark.parametrize(
-    ("field", "text", "expected"),
+    ("word", "expected"),
     [
-        ("raw_status", "permission_prompt", "permission"),
-        ("raw_status", "waiting-for-approval", "permission"),
-        ("raw_status", "AskUserQuestion", "question"),
-        ("raw_status", "waiting_for_input", "question"),
-        ("raw_status", "asking_questions", "question"),
-        ("raw_status", "blocked", "blocked"),
-        ("end_reason", "GUTTER deferred", "blocked"),
-        ("end_reason", "api_limit", "rate limit"),
-        ("liveness_reason", "its session claude:a: rate limit until 10:00", "rate limit"),
-        ("raw_status", "usage_limited", "rate limit"),
-        ("raw_status", "waiting", "person"),
+        ("waiting for permission", "permission"),
+        ("asking_questions", "question"),
+        ("blocked", "blocked"),
+        ("api_limit", "rate limit"),
+        ("needs you", "person"),
     ],
 )
-def test_the_reason_of_a_waiting_loop_is_in_its_own_words(field: str, text: str, expected: str) -> None:
-    fields: dict[str, Any] = {field: text}
-    assert waits_for(Loop(id="a", status=LoopStatus.WAITING, **fields)) == expected
+def test_the_words_of_the_runner_say_what_a_loop_waits_for(word: str, expected: str) -> None:
+    loop = Loop(id="x:1", runner="x", status=LoopStatus.WAITING, raw_status=word)
+    assert waits_for(loop) == expected
+    assert needs_person(loop) is (expected != "rate limit")
 
 
-@pytest.mark.parametrize("status", sorted(set(LoopStatus) - {LoopStatus.WAITING}))
-def test_a_loop_with_another_status_waits_for_nothing(status: LoopStatus) -> None:
-    assert waits_for(Loop(id="a", status=status, raw_status="permission")) == ""
+def test_a_running_loop_waits_for_nothing() -> None:
+    assert waits_for(Loop(id="x:1", runner="x", status=LoopStatus.RUNNING, raw_status="blocked")) == ""
+
+
+def test_waiting_loops_in_aiwg_are_shown_as_before() -> None:
+    assert not needs_person(Loop(id="a", status=LoopStatus.WAITING))

@@ -2,15 +2,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from core.adapters.adapter_records import AdapterRecords
 from core.config.settings import Settings
 from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.events import Event
-from core.records.loops import LoopStatus
+from core.records.loops import Loop, LoopStatus, StateSource, Usage
 from tests.tui.user import NOW, User, copy_tree, open_dashboard
 from tui.present.loops import TABS
 from tui.screens.dialogs import PreviewDialog
@@ -285,9 +287,66 @@ async def test_patterns_extracted_from_a_loop_are_listed(sample: Path, home: Pat
 @pytest.mark.parametrize("width", [80, 120, 200])
 async def test_tasks_use_the_remaining_width(sample: Path, home: Path, width: int) -> None:
     async with open_dashboard(sample, home, size=(width, 40)) as user:
-        assert user.table.width_of("task") >= (39 if width == 80 else 40)
+        assert user.table.width_of("task") >= (36 if width == 80 else 40)
         row = user.row("ralph-move-the-settlement-jobs-from--18be2e49")
-        assert "Move the settlement jobs from cron to" in row
+        assert "Move the settlement jobs from cron" in row
+        assert "d ago" in row
         assert "18be2e49" not in row
         if width > 80:
             assert "8 of 8 used" in row and "neutral 0.54" in row
+
+
+def adapted(count: int = 1, **values: Any) -> AdapterRecords:
+    known: dict[str, Any] = {
+        "runner": "codex",
+        "owner": "codex",
+        "model": "gpt-5.6-codex",
+        "sources": ("codex",),
+        "task": "Round once",
+        "status": LoopStatus.WAITING,
+        "raw_status": "permission",
+        "usage": Usage(input=12_000, output=900, cost_usd=3.2),
+        "started_at": NOW,
+        "last_activity": NOW,
+    }
+    return AdapterRecords(loops=tuple(Loop(id=f"codex:{number}", **known | values) for number in range(count)))
+
+
+async def show(user: User, found: AdapterRecords) -> None:
+    engine, project = user.app.engine, user.app.project
+    engine.submit(lambda: engine._read(lambda: project.replace_adapted(found)))
+    await user.until(lambda: found.loops[0].id in user.table.keys, "the loop of another runner")
+
+
+async def test_a_loop_that_waits_for_a_person_is_first(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, size=(140, 50)) as user:
+        await show(user, adapted())
+        assert user.table.keys[0] == "codex:0"
+        await user.sees("1 waits for you", "waits for you", "12.9 k", "$3.20", "codex")
+        user.place.go_to("codex:0")
+        await user.sees("Waits for: permission", "$3.20 reported", "gpt-5.6-codex")
+
+
+async def test_an_inferred_status_and_a_contradicted_success_are_marked(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, size=(160, 50)) as user:
+        values = {"badges": ("success-contradicted",), "state_source": StateSource.INFERRED, "ended_at": NOW}
+        await show(user, adapted(status=LoopStatus.COMPLETED, **values))
+        assert "completed?" in user.row("codex:0")
+        assert "contradicted" in user.row("codex:0")
+
+
+async def test_columns_about_runners_are_shown_only_with_loops_of_runners(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, size=(160, 50)) as user:
+        assert "tokens" not in {column.id for column in user.table.columns}
+        await show(user, adapted())
+        assert "tokens" in {column.id for column in user.table.columns}
+
+
+async def test_loops_can_be_filtered_by_source_agent_and_model(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home) as user:
+        await show(user, adapted(2))
+        for text in ("source:codex", "agent:codex", "model:gpt-5.6"):
+            await user.filter(text)
+            assert set(user.table.keys) == {"codex:0", "codex:1"}
+        await user.filter("source:aiwg")
+        assert not {"codex:0", "codex:1"} & set(user.table.keys)
