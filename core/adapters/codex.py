@@ -13,9 +13,9 @@ from core.adapters.codex_payloads import MAX_LABEL, read_meta
 from core.adapters.codex_records import Goal, Rollout, Tokens
 from core.adapters.codex_rollout import RolloutFold
 from core.adapters.contract import Places
-from core.adapters.join import INTERACTIVE
+from core.adapters.join import HEADLESS, INTERACTIVE
 from core.adapters.runner_files import utc
-from core.adapters.session_turns import Turn, make_iteration
+from core.adapters.session_turns import COMPLETE, Turn, make_iteration
 from core.base.grouping import group_pairs
 from core.records.loops import (
     Liveness,
@@ -48,7 +48,7 @@ _GOALS: Final = {
     "complete": LoopStatus.COMPLETED,
 }
 _ENDS: Final = {
-    "task_complete": LoopStatus.COMPLETED,
+    COMPLETE: LoopStatus.COMPLETED,
     "interrupted": LoopStatus.ABORTED,
     "replaced": LoopStatus.ABORTED,
     "turn_aborted": LoopStatus.ABORTED,
@@ -223,7 +223,6 @@ def _build_loop(state: Rollout, goal: Goal | None, moment: Moment, modified_at: 
     else:
         liveness, why = check_liveness(status, None, activity, modified_at, moment.now, QUIET_AFTER, moment.processes)
     turn = state.turns[-1] if state.turns else Turn()
-    is_interactive = state.source in _INTERACTIVE_SOURCES
     ended_at = (utc(goal.updated_ms) if goal and goal.updated_ms else parse_time(turn.ended)) if status.ended else None
     return Loop(
         id=f"codex:{state.id}",
@@ -233,7 +232,7 @@ def _build_loop(state: Rollout, goal: Goal | None, moment: Moment, modified_at: 
         model=state.model,
         task=(goal.objective if goal is not None else "") or state.task,
         criteria=(goal.objective,) if goal is not None and goal.objective else (),
-        tags=(INTERACTIVE if is_interactive else "headless",),
+        tags=tuple(_tags(state, has_goal=goal is not None)),
         status=status,
         raw_status=goal.status if goal is not None else turn.end or ("task_started" if turn.is_reported else ""),
         state_source=source,
@@ -264,9 +263,23 @@ def _build_loop(state: Rollout, goal: Goal | None, moment: Moment, modified_at: 
     )
 
 
+def _is_interactive(state: Rollout) -> bool:
+    """Return whether a person started the session."""
+    return state.source in _INTERACTIVE_SOURCES and not state.parent
+
+
+def _tags(state: Rollout, *, has_goal: bool) -> Iterator[str]:
+    if has_goal:
+        yield "goal"
+    if state.parent:
+        yield "subagent"
+    else:
+        yield INTERACTIVE if _is_interactive(state) else HEADLESS
+
+
 def _count_files(state: Rollout, *, has_goal: bool) -> int | None:
     """Return the number of changed files; None if it is not certain, or if the work may be a question only."""
-    is_work = has_goal or state.source not in _INTERACTIVE_SOURCES
+    is_work = has_goal or not _is_interactive(state)
     return len(state.files) or (0 if is_work and not state.has_other_changes else None)
 
 
@@ -281,6 +294,8 @@ def _status(state: Rollout, goal: Goal | None, quiet: timedelta) -> tuple[LoopSt
         is_limit = turn.error_kind in _LIMITS
         reason = (turn.error_kind or turn.error)[:MAX_LABEL]
         return LoopStatus.LIMIT if is_limit else LoopStatus.FAILED, reason, StateSource.REPORTED
+    if turn.end == COMPLETE and _is_interactive(state) and quiet <= QUIET_AFTER:
+        return LoopStatus.PAUSED, "", StateSource.INFERRED  # the person may go on
     if turn.end:
         return _ENDS.get(turn.end, LoopStatus.UNKNOWN), turn.end, StateSource.REPORTED
     if turn.is_reported and quiet <= LOST_AFTER:

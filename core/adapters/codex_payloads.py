@@ -16,6 +16,7 @@ MAX_FILES: Final = 200
 MAX_DIFF: Final = 1_500  # characters
 _MAX_COUNT: Final = 1 << 53
 _PATCH: Final = re.compile(r"\*\*\* (?:Add|Update|Delete) File: ([^\n\\\"]{1,300})")
+_FILE_LINE: Final = re.compile(r"\*\*\* (Add|Update|Delete) File: (.{1,300})")
 _MAX_PATCH: Final = 200_000
 _SCRIPT: Final = frozenset({"-c", "-lc", "-ic", "/c"})
 
@@ -121,10 +122,19 @@ def patched_files(text: str) -> list[str]:
 
 
 def clean_patch(patch: str) -> str:
-    """Return a patch of Codex without the lines around it."""
+    """Return a patch of Codex with the headers of a unified diff."""
     start = patch.find("*** ")
-    lines = patch[start : start + MAX_DIFF].splitlines()
-    return "".join(f"{line}\n" for line in lines if not line.startswith(("*** Begin", "*** End")))
+    lines = (_header(line) for line in patch[start : start + MAX_DIFF].splitlines())
+    return "".join(f"{line}\n" for line in lines if not line.startswith("*** "))
+
+
+def _header(line: str) -> str:
+    found = _FILE_LINE.fullmatch(line)
+    if found is None:
+        return line
+    old = "/dev/null" if found[1] == "Add" else f"a/{found[2]}"
+    new = "/dev/null" if found[1] == "Delete" else f"b/{found[2]}"
+    return f"--- {old}\n+++ {new}"
 
 
 def parse_command(arguments: str | bytes) -> str:

@@ -40,6 +40,8 @@ _SHELLS: Final = frozenset({"exec_command", "shell", "shell_command", "container
 _EXIT_CODE: Final = re.compile(rb'(?:[Ee]xit(?:ed with)? code:? |\\?"exit_code\\?": ?)(-?\d{1,9})')
 _HEAD_BYTES: Final = 600
 _OUTPUT: Final = "Output:\n"
+_CONTEXT: Final = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions")
+"""Begin messages that Codex writes before the first prompt in old versions."""
 _SCRIPT_FAILED: Final = "Script failed"
 _VERSION_7: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-.{17}")  # a UUID that begins with its time
 
@@ -168,6 +170,8 @@ def _note_prompt(state: Rollout, payload: Payload, at: str) -> None:
 
 
 def _set_prompt(state: Rollout, text: str, at: str) -> None:
+    if text.startswith(_CONTEXT):
+        return
     turn = _turn(state, at)
     if not turn.is_reported and (turn.text or turn.tools):  # versions that write no starts and ends
         _close(state, "next prompt", at)

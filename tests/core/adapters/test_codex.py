@@ -85,7 +85,10 @@ def test_the_turns_are_iterations_with_failures_and_fixes(open_codex: Open) -> N
     (turn,) = details.iterations
     assert (turn.number, turn.outcome, turn.files) == (1, Outcome.SUCCESS, ("shop/money.py",))
     assert [one.message for one in turn.failures] == ["AssertionError: Decimal('1.00') != Decimal('1.01')"]
-    assert turn.fix is not None and turn.fix.verified and "+return total.quantize" in turn.fix.diff
+    assert turn.fix is not None and turn.fix.verified
+    assert turn.fix.diff.startswith(
+        "--- a/shop/money.py\n+++ b/shop/money.py\n@@\n-return total\n+return total.quantize"
+    )
     assert turn.results is not None and turn.results.passed == 31
     assert turn.duration_ms == 119_800
     assert dict(details.facts)["last test"] == "pytest -q: passed"
@@ -146,6 +149,7 @@ def test_ids_with_a_time_show_which_turns_are_copied(open_codex: Open) -> None:
 def test_a_subagent_belongs_to_its_parent(open_codex: Open) -> None:
     loop = open_codex("subagent").loops()["codex:019fa000-0000-7000-8000-000000000003"]
     assert (loop.parent, loop.task) == (LOOP_ID, "Find every place that rounds.")
+    assert loop.tags == ("subagent",)
     assert loop.usage == Usage(input=2000, output=200, cache_read=5000, reasoning=50)
 
 
@@ -255,6 +259,7 @@ def test_the_status_of_a_goal_is_that_of_the_loop(
     assert (loop.status, loop.raw_status, loop.end_reason) == (status, goal, reason)
     assert (loop.state_source, loop.liveness) == (StateSource.REPORTED, liveness)
     assert (loop.task, loop.criteria) == ("pytest exits with 0", ("pytest exits with 0",))
+    assert loop.tags == ("goal", "interactive")
     assert loop.progress.is_claimed is (goal == "complete")
     assert loop.progress.test_passed is False
 
@@ -373,6 +378,22 @@ def test_a_turn_without_an_end_runs_until_nothing_is_known_about_it(
     case.now = ACTIVE + quiet
     loop = case.loop()
     assert (loop.status, loop.liveness, loop.state_source, loop.ended_at) == (status, liveness, source, None)
+
+
+def test_a_person_may_go_on_shortly_after_the_end_of_a_turn(open_codex: Open) -> None:
+    case = open_codex("items")
+    case.now = datetime(2026, 11, 20, 10, 5, tzinfo=UTC)
+    assert (case.loop().status, case.loop().state_source) == (LoopStatus.PAUSED, StateSource.INFERRED)
+    case.now = NOW
+    assert (case.loop().status, case.loop().state_source) == (LoopStatus.COMPLETED, StateSource.REPORTED)
+
+
+def test_the_context_of_old_versions_is_not_the_task(open_codex: Open) -> None:
+    case = open_codex("exec")
+    lines = rollout(case).read_text().splitlines(keepends=True)
+    lines.insert(3, event(ACTIVE, "user_message", message="<environment_context>\n<cwd>/home/ana</cwd>"))
+    rollout(case).write_text("".join(lines))
+    assert case.loop().task == "Make the tests of the cart pass."
 
 
 def test_versions_that_write_no_ends_have_an_inferred_state(open_codex: Open) -> None:
