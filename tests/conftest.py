@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import shutil
@@ -44,6 +45,14 @@ if "TMPDIR" not in os.environ and _is_usable(MEMORY_FOLDER):
 
 # Embeddings are computed only in the tests that are about them.
 os.environ["RALPHDECK_SEMANTIC"] = "off"
+
+# No test reads the files of the person who runs it, nor those of that person's agents.
+_HOME = tempfile.mkdtemp(prefix="ralphdeck-home-")
+atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
+os.environ["HOME"] = _HOME
+for variable in list(os.environ):
+    if variable.endswith(("_HOME", "_DIR")) and variable.startswith(("CLAUDE", "CODEX", "COPILOT", "XDG")):
+        del os.environ[variable]
 
 # Child processes share compiled modules.
 sys.dont_write_bytecode = False

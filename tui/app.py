@@ -117,6 +117,7 @@ class RalphdeckApp(GlobalActionApp, inherit_bindings=False):
         visits = (parse_time(user_state.get_here(name)) for name in (LAST_VISIT, LAST_SEEN))
         self.last_visit = max((visit for visit in visits if visit is not None), default=None)
         self.progress: tuple[int, int] | None = (0, 0)
+        self.bytes_read: tuple[int, int] | None = None
         self.records: frame.Records | None = None
         self._counted: tuple[Snapshot | None, frame.Counts] = None, frame.Counts(0, 0, 0)
         self.watch_state: WatchState | None = None
@@ -249,6 +250,12 @@ class RalphdeckApp(GlobalActionApp, inherit_bindings=False):
                     table.redraw()
             place.refresh_top()
 
+    @on(Engine.Reading)
+    def _reading(self, message: Engine.Reading) -> None:
+        before, self.bytes_read = self.bytes_read, (message.done, message.total) if message.total else None
+        if before != self.bytes_read:
+            self._refresh_frame()
+
     @on(Engine.Changed)
     def _changed(self) -> None:
         before = self.view
@@ -340,6 +347,7 @@ class RalphdeckApp(GlobalActionApp, inherit_bindings=False):
                 key=self.shown_key("findings"),
                 is_readonly=self.is_open and self.project.is_readonly,
                 records=self.records,
+                bytes_read=self.bytes_read,
                 as_of=view.snapshot.as_of if view is not None else None,
             )
             left = [Item(content, value) for content, value in frame.fitting_items(places, self.size.width)]

@@ -58,6 +58,13 @@ class Engine(WatchLoop):
         total: int
         records: Records | None = None
 
+    @dataclass(eq=False)
+    class Reading(NewestMessage):
+        """Progress of the first read of transcripts, in bytes; `total` is 0 at its end."""
+
+        done: int
+        total: int
+
     class Changed(NewestMessage):
         """A newer state is available; call `Engine.take`."""
 
@@ -173,6 +180,9 @@ class Engine(WatchLoop):
             return self.project.view, delta
 
     # The worker.
+
+    def reading(self, done: int, total: int) -> None:
+        self._target.post_message(self.Reading(done, total))
 
     def _noticed(self, changes: FileChanges) -> None:
         super()._noticed(changes)

@@ -21,13 +21,17 @@ class AdapterReport(Struct, frozen=True, kw_only=True):
 
 
 class AdapterRecords(Struct, frozen=True, kw_only=True):
-    """Loops and lessons of all adapters; texts are masked. `is_behind` is set while files are not read to their end."""
+    """Loops and lessons of all adapters; texts are masked.
+
+    `others` are findings that are not about one adapter. `is_behind` is set while files are not read to their end.
+    """
 
     loops: tuple[Loop, ...] = ()
     lessons: tuple[Lesson, ...] = ()
     reports: tuple[AdapterReport, ...] = ()
+    others: tuple[Finding, ...] = ()
     is_behind: bool = False
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        return tuple(finding for report in self.reports for finding in report.findings)
+        return (*(finding for report in self.reports for finding in report.findings), *self.others)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from core.records.findings import Finding, Severity
+
 if TYPE_CHECKING:
     from core.adapters.contract import Adapter
 
@@ -30,4 +32,24 @@ def own_adapters() -> list[Adapter]:
     for name in _OWN:
         module, _, kind = name.partition(":")
         found.append(getattr(import_module(f"core.adapters.{module}"), kind)())
+    return found
+
+
+def load_adapters(findings: list[Finding]) -> list[Adapter]:
+    """Return all adapters; those of other packages that cannot be loaded are added to `findings`."""
+    from importlib.metadata import entry_points  # imports much
+
+    found = own_adapters()
+    names = {one.name for one in found}
+    for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
+        try:
+            adapter: Adapter = entry.load()()
+            if not adapter.name.replace("-", "_").isidentifier() or adapter.name in names:
+                raise ValueError(f"the name {adapter.name!r} is invalid or in use")
+        except Exception as error:  # code of others
+            message = f"the adapter {entry.value} cannot be loaded: {type(error).__name__}: {error}"
+            findings.append(Finding(entry.name, "", Severity.ERROR, "adapter-failed", message[:300]))
+        else:
+            names.add(adapter.name)
+            found.append(adapter)
     return found

@@ -127,6 +127,13 @@ class KeptStates:
         found = self._find(key)
         return found.seen_at if found is not None else None
 
+    @property
+    def has_values(self) -> bool:
+        """Whether a value was kept."""
+        query = "SELECT 1 FROM remembered WHERE adapter = ? LIMIT 1"
+        row = self._file.use(lambda database: database.execute(query, [self._adapter]).fetchone())
+        return bool(self._values) or row is not None
+
     def save(self) -> None:
         """Write what was noted; without effect if the cache folder cannot be written."""
         noted, self._noted = self._noted, {}

@@ -63,7 +63,7 @@ class RunnerFiles:
         self.bytes_behind = 0
         self.findings: list[Finding] = []
         self.budget: int | None = None
-        """Bytes of transcripts that may be read until the next look, at most `MAX_BYTES_AT_ONCE` of each."""
+        """Bytes of transcripts that a look may read, at most `MAX_BYTES_AT_ONCE` of each; None if there is no limit."""
         self.on_bytes: Callable[[int], None] | None = None
         """Called with the number of bytes of transcripts that were read; all are read to the end if it is set."""
         self.stamps = stamps or FileStamps()
@@ -71,6 +71,7 @@ class RunnerFiles:
         self._last_good = LastGood(self, clock, pause)
         self._databases = Databases(self)
         self._looks = 0
+        self._bytes_left: int | None = None
         variables = folders.environment.items()
         self._private = [
             Path(value) for name, value in variables if name.endswith(("_HOME", "_DIR")) and value.startswith("/")
@@ -87,6 +88,7 @@ class RunnerFiles:
         if changed is None and self._looks % _RELISTED_EVERY == 0:
             self._entries.clear()
         self.stamps.start_look(changed)
+        self._bytes_left = self.budget
         self.is_behind = False
         self.bytes_behind = 0
         self.findings = []
@@ -101,10 +103,24 @@ class RunnerFiles:
         """Whether a file could not be decoded and is not reported yet; the next look after 2 s reports it."""
         return bool(self._last_good.find_failing())
 
+    @property
+    def has_remembered(self) -> bool:
+        """Whether values were kept in an earlier run of the program."""
+        return self._kept is not None and self._kept.has_values
+
     def save(self) -> None:
         """Keep the states of transcripts for the next start of the program."""
         if self._kept is not None:
             self._kept.save()
+
+    def prune(self) -> None:
+        """Forget the kept states of transcripts that no longer exist."""
+        if self._kept is not None:
+            self._kept.prune()
+
+    def forget_unread(self) -> None:
+        """Forget the states of transcripts that were not read to their end: another process may have read more."""
+        self._folded = {key: folded for key, folded in self._folded.items() if folded.is_complete}
 
     # Files
 
@@ -210,6 +226,10 @@ class RunnerFiles:
             self._kept.remember(key, value)
         return value
 
+    def seen_at(self, key: str) -> datetime | None:
+        """Return when a value was kept that another run of the program may have kept."""
+        return self._kept.seen_at(key) if self._kept is not None else None
+
     def remembered(self, key: str) -> Any:
         """Return a value that was kept; None if there is none."""
         if key not in self._remembered and self._kept is not None:
@@ -263,7 +283,7 @@ class RunnerFiles:
         return read_file(path, root, limit) if root is not None else None
 
     def _fold_added(self, path: Path, fold: Fold[_State], known: Folded | None, stamp: Stamp) -> Folded | None:
-        if self.budget is not None and self.budget <= 0 and self.on_bytes is None:
+        if self._bytes_left is not None and self._bytes_left <= 0 and self.on_bytes is None:
             return known or Folded(fold.state(), stamp)
         opened = self._open(path)
         if not isinstance(opened, int):
@@ -275,8 +295,8 @@ class RunnerFiles:
                 found = read_added(opened, fold, known)
                 advanced = found.seen - (known.seen if known is not None else 0)
                 is_same, known = known is not None and found.seen == known.seen, found
-                if self.budget is not None:
-                    self.budget -= max(advanced, 0)
+                if self._bytes_left is not None:
+                    self._bytes_left -= max(advanced, 0)
                 if self.on_bytes is not None:
                     self.on_bytes(max(advanced, 0))
                 if self.on_bytes is None or found.is_complete or is_same:

@@ -245,6 +245,14 @@ class WatchSettings(SettingsGroup, frozen=True, kw_only=True):
     )
 
 
+class SourcesSettings(SettingsGroup, frozen=True, kw_only=True):
+    """Files of agents and of other runners of loops (docs/adapters.md)."""
+
+    home: bool = _setting(
+        True, "Read sessions and memories of this project below the home folder and in the private folders of agents"
+    )
+
+
 class Settings(SettingsGroup, frozen=True, kw_only=True):
     """All settings, by group."""
 
@@ -259,6 +267,7 @@ class Settings(SettingsGroup, frozen=True, kw_only=True):
     review: ReviewSettings = ReviewSettings()
     scan: ScanSettings = ScanSettings()
     watch: WatchSettings = WatchSettings()
+    sources: SourcesSettings = SourcesSettings()
     interval_level: float = _share(
         0.90, "Probability that a shown interval of a rate or a difference contains the true value"
     )

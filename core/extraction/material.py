@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec.structs import replace
@@ -25,7 +25,7 @@ from core.sources.loop_details import read_loop_details
 if TYPE_CHECKING:
     from core.base.steps import Steps
     from core.config.paths import ProjectPaths
-    from core.records.loops import Loop
+    from core.records.loops import Loop, LoopDetails
     from core.records.snapshot import Snapshot
 
 _Record = TypeVar("_Record", Event, Reflection, DebugSession)
@@ -39,10 +39,16 @@ _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class Materials:
-    """Collects material from one snapshot; reads further files when needed."""
+    """Collects material from one snapshot; reads further files when needed.
 
-    def __init__(self, paths: ProjectPaths, snapshot: Snapshot) -> None:
+    `read_details` reads the details of a loop, by default from the files in `.aiwg`.
+    """
+
+    def __init__(
+        self, paths: ProjectPaths, snapshot: Snapshot, read_details: Callable[[Loop], LoopDetails] | None = None
+    ) -> None:
         self._paths = paths
+        self._read_details = read_details or partial(read_loop_details, paths)
         self._snapshot = snapshot
 
     def read(self, source_id: str) -> Material:
@@ -67,7 +73,7 @@ class Materials:
         raise UnknownRecord(f"no loop, task or debug session {asked!r} in {self._paths.project}")
 
     def _of_loop(self, loop: Loop) -> Material:
-        newest = read_loop_details(self._paths, loop).iterations[-MAX_RECORDS:]
+        newest = self._read_details(loop).iterations[-MAX_RECORDS:]
         iterations = tuple(replace(one, failures=one.failures[:MAX_FAILURES]) for one in newest)
         attempts = self._logged(self._tasks.get(loop.id, ()))
         return self._with_records(Material(source_id=loop.id, loop=loop, iterations=iterations, attempts=attempts))

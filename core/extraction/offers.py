@@ -21,10 +21,13 @@ from core.records.extractions import ALL_TYPES
 from core.records.lessons import LESSON_ID
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from core.config.paths import ProjectPaths
     from core.config.settings import ExtractionSettings
     from core.records.extractions import Extraction
     from core.records.lessons import JoinedLesson
+    from core.records.loops import Loop, LoopDetails
     from core.records.patterns import PatternType
     from core.records.snapshot import Snapshot
     from core.state.project_state import ProjectState
@@ -34,9 +37,18 @@ _STEP_SECONDS: Final = 0.01  # duration of one step of the clustering
 
 
 class Offers:
-    """Extracts patterns from a project; only methods marked thread-safe are."""
+    """Extracts patterns from a project; only methods marked thread-safe are.
 
-    def __init__(self, project: ProjectPaths, settings: ExtractionSettings) -> None:
+    `read_details` reads the details of a loop, by default from the files in `.aiwg`.
+    """
+
+    def __init__(
+        self,
+        project: ProjectPaths,
+        settings: ExtractionSettings,
+        read_details: Callable[[Loop], LoopDetails] | None = None,
+    ) -> None:
+        self._read_details = read_details
         self._project = project
         self._settings = settings
         self._indexed: tuple[Snapshot, Materials, KnownPatterns] | None = None
@@ -185,7 +197,7 @@ class Offers:
         """Return the indexes of the current snapshot; computed once per snapshot."""
         if self._indexed is None or self._indexed[0] is not view.snapshot:
             known = KnownPatterns.of(view.snapshot, view.similarity, view.board.results)
-            self._indexed = view.snapshot, Materials(self._project, view.snapshot), known
+            self._indexed = view.snapshot, Materials(self._project, view.snapshot, self._read_details), known
         return self._indexed[1:]
 
 

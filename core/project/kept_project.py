@@ -50,7 +50,12 @@ class KeptProject:
         """Read the details of one loop from disk; raises UnknownRecord."""
         from core.sources.loop_details import read_loop_details
 
-        return read_loop_details(self.project, self.view.loop(loop_id))
+        loop = self.view.loop(loop_id)
+        if not loop.runner:
+            return read_loop_details(self.project, loop)
+        from core.project.adapter_feed import open_collector
+
+        return open_collector(self.project, self.view.settings, self.now).details(loop)
 
 
 class KeptProjectState(ProjectState):

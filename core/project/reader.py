@@ -35,13 +35,14 @@ from core.storage.locks import protect
 
 if TYPE_CHECKING:
     from core.adapters.adapter_records import AdapterRecords
+    from core.adapters.collector import Collector
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
     from core.extraction.clustering import Cluster
     from core.extraction.offers import Offers
     from core.records.findings import Finding
     from core.records.lessons import JoinedLesson
-    from core.records.loops import LoopDetails
+    from core.records.loops import Loop, LoopDetails
     from core.records.patterns import PatternType
     from core.review.priority import Questions
     from core.state.review_items import ReviewItem
@@ -82,6 +83,9 @@ class ProjectReader:
         self.by = by
         self.ledger = Ledger(project)
         self.library = Library(project, settings, clock=clock, cache=cache, findings=findings, ledger=self.ledger)
+        self._has_cache = cache
+        self._details_lock = threading.Lock()
+        self._collector: Collector | None = None
         self._kept = KeptView(project.project, settings) if cache else None
         self._kept_newest: tuple[int, tuple[ReviewItem, ...], bool] = 0, (), False
         self._clock = clock
@@ -129,6 +133,8 @@ class ProjectReader:
 
         with self._lock, collector_off():
             is_kept = self._view.snapshot.as_of is not None
+            if is_kept:
+                self.library.replace_adapted(_adapted(self._view.snapshot))
             try:
                 if is_kept:
                     snapshot = self.library.load(progress)
@@ -204,6 +210,19 @@ class ProjectReader:
         with self._lock:
             return self._after(*self.library.apply(changed))
 
+    def open_collector(self, pause: Callable[[float], object] | None = None) -> Collector:
+        """Return a new reader of the files of agents and runners, for one thread."""
+        from core.project.adapter_feed import open_collector
+
+        return open_collector(self.project, self.settings, self._clock, cache=self._has_cache, pause=pause)
+
+    def read_adapted(self) -> None:
+        """Read the files of agents and runners once, to their end."""
+        with self._details_lock:
+            collector = self._collector = self.open_collector()
+            records = collector.read_all()
+        self.replace_adapted(records)
+
     def replace_adapted(self, found: AdapterRecords) -> tuple[ProjectState, Delta]:
         """Replace the loops and lessons of adapters, and update the scores."""
         with self._lock:
@@ -236,8 +255,17 @@ class ProjectReader:
         return not left
 
     def story(self, loop_id: str) -> LoopDetails:
-        """Read the details of one loop from disk."""
-        return self.library.story(loop_id)
+        """Read the details of one loop from disk; raises UnknownRecord."""
+        loop = self._view.snapshot.loops.get(loop_id)
+        return self.read_details(loop) if loop is not None else self.library.story(loop_id)
+
+    def read_details(self, loop: Loop) -> LoopDetails:
+        """Read the details of a loop with its adapter."""
+        if not loop.runner:
+            return self.library.story(loop.id)
+        with self._details_lock:
+            self._collector = self._collector or self.open_collector()
+            return self._collector.details(loop)
 
     def extraction(self, source_id: str, types: frozenset[PatternType] = ALL_TYPES) -> Extraction:
         """Return the patterns offered by work or a learning; UnknownRecord or Refused."""
@@ -267,7 +295,7 @@ class ProjectReader:
         # Imported on use: most commands extract nothing.
         from core.extraction.offers import Offers
 
-        return Offers(self.project, self.settings.extraction)
+        return Offers(self.project, self.settings.extraction, self.read_details)
 
     def _after(self, snapshot: Snapshot, delta: Delta) -> tuple[ProjectState, Delta]:
         if delta:
@@ -354,6 +382,15 @@ class ProjectReader:
             [found for one in snapshot.debug_sessions.values() if (found := find_escalation(one, snapshot))],
             self._questions,
         )
+
+
+def _adapted(kept: Snapshot) -> AdapterRecords:
+    """Return the records of adapters in the kept view, to be shown until their files are read."""
+    from core.adapters.adapter_records import AdapterRecords
+
+    return AdapterRecords(
+        loops=tuple(loop for loop in kept.loops.values() if loop.runner), lessons=tuple(kept.lessons.values())
+    )
 
 
 def _changed_ids(before: Snapshot, after: Snapshot, name: str) -> frozenset[str]:

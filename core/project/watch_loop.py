@@ -6,15 +6,17 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final
 
 from core.base.errors import Conflict, Refused, UnknownRecord
+from core.project.adapter_feed import AdapterFeed
 from core.records.decisions import Verb
 from core.records.loops import FINISHED, Loop
 from core.storage.watcher import FileChanges, Watcher, WatchState
 
 if TYPE_CHECKING:
+    from core.adapters.adapter_records import AdapterRecords
     from core.config.settings import ExtractionSettings
     from core.curation.decision_writer import Decided
     from core.project.project import Project
@@ -147,6 +149,7 @@ class WatchLoop:
         self._pacer = BatchPacer()
         self._watch_state: WatchState | None = None
         self._extraction = AutoExtraction(project) if extract else None
+        self._adapted: AdapterRecords | None = None  # of the feed, not taken yet
 
     # Hooks of subclasses, called in the thread of `run`.
 
@@ -200,9 +203,31 @@ class WatchLoop:
         # Adding watches to all folders would slow down the first load; the watcher begins with a sweep.
         self._guarded(self.prepare)
         is_record = self.project.library.is_record
-        with Watcher(self.project.project, self.project.settings.watch, self._noticed, is_record=is_record) as watcher:
+        watcher = Watcher(self.project.project, self.project.settings.watch, self._noticed, is_record=is_record)
+        feed = AdapterFeed(
+            lambda: self.project.open_collector(sleep), self._note_adapted, self.reading, self._note_failure
+        )
+        with watcher, feed:
             while self._jobs or not self._stopped:
                 self._guarded(lambda: self._turn(watcher))
+
+    def reading(self, done: int, total: int) -> None:
+        """Handle the progress of the first read of transcripts, in bytes; `total` is 0 at its end. In any thread."""
+
+    def _note_adapted(self, records: AdapterRecords) -> None:
+        self._adapted = records
+        self.submit(self._take_adapted)
+
+    def _take_adapted(self) -> None:
+        records, self._adapted = self._adapted, None
+        if records is not None:
+            self._read(lambda: self.project.replace_adapted(records))
+
+    def _note_failure(self, error: Exception) -> None:
+        def job() -> None:
+            raise error
+
+        self.submit(job)
 
     def _noticed(self, changes: FileChanges) -> None:
         with self._condition:

@@ -34,14 +34,15 @@ def count_cores() -> int:
 class WorkerProcess:
     """One worker process; killed at the end of the `with` block."""
 
-    def __init__(self, project: str) -> None:
+    def __init__(self, project: str, command: str = COMMAND, variables: tuple[str, ...] = ()) -> None:
+        """`command` reads the project from its input; `variables` begin the names of further ones that it gets."""
         self.process = subprocess.Popen(
-            [sys.executable, "-I", "-B", "-c", COMMAND],
+            [sys.executable, "-I", "-B", "-c", command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd=os.sep,
-            env={name: value for name, value in os.environ.items() if name.startswith(_ENVIRONMENT)},
+            env={name: value for name, value in os.environ.items() if name.startswith(_ENVIRONMENT + variables)},
             process_group=0,  # it gets no interrupt of the terminal; a stopped one ends when its parent is killed
         )
         assert self.process.stdin is not None and self.process.stdout is not None

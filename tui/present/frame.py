@@ -125,12 +125,13 @@ def watch_status(
     key: str,
     is_readonly: bool = False,
     records: Records | None = None,
+    bytes_read: tuple[int, int] | None = None,
     as_of: datetime | None = None,
 ) -> Content:
     """Return the progress of the first load, later errors, watch mode and loops.
 
-    `key` is the key that lists errors; `records` is the progress while a large file is read; `as_of`
-    is the time of the kept view, if it is shown.
+    `key` is the key that lists errors; `records` is the progress while a large file is read;
+    `bytes_read` that of the transcripts of agents; `as_of` is the time of the kept view, if it is shown.
     """
     if detail is Detail.NOTHING:
         return Content("")
@@ -153,6 +154,8 @@ def watch_status(
         error_count = plural(errors, "error")
         brief = f"{error_count} {key} "
         parts.append(((f"{error_count} in files {key}  ", f"{brief} ", brief, f"{errors}! ")[detail], "$warning"))
+    if bytes_read is not None:
+        parts.append((f"{sessions_texts(*bytes_read)[detail]} ", "$quiet"))
     if watch is None or watch.mode == "events":
         parts.append((f"live {glyphs.live}" if detail is Detail.WORDS else glyphs.live, "$success"))
     elif watch.mode == "polling":
@@ -184,6 +187,13 @@ def progress_texts(doing: str, done: int, total: int) -> tuple[str, str, str, st
     if done:
         return f"{doing}: {done:,} files found", f"{doing} {done:,} files", f"{doing} {done:,}", f"{done:,}"
     return f"{doing}…", f"{doing}…", f"{doing}…", "…"
+
+
+def sessions_texts(done: int, total: int) -> tuple[str, str, str, str]:
+    """Return the progress of reading transcripts from long to short: `reading sessions: 4 of 90 MB`."""
+    share = format_percent(done / max(total, 1))
+    figures = f"{done >> 20:,} of {total >> 20:,} MB"
+    return f"reading sessions: {figures} ", f"sessions {figures}", f"sessions {share}", share
 
 
 def reading_text(records: Records) -> str:

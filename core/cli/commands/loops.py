@@ -78,7 +78,7 @@ def list_loops(status: frozenset[str], sources: frozenset[str], archived: bool |
       ralphdeck loop list --no-archived --json | jq -r '.loops[].id'
     """
     configuration = read_configuration()
-    snapshot = read_snapshot(configuration)
+    snapshot = read_snapshot(configuration, adapted=True)
     chosen = [
         loop
         for loop in snapshot.loops.values()
@@ -126,7 +126,7 @@ def show_usage(by: str, sources: frozenset[str]) -> None:
       ralphdeck loop usage --by model --source claude
       ralphdeck loop usage --json | jq .total.usage.cost_usd
     """
-    snapshot = read_snapshot(read_configuration())
+    snapshot = read_snapshot(read_configuration(), adapted=True)
     chosen = (loop for loop in snapshot.loops.values() if not sources or loop.source_name in sources)
     loops = list(filter(has_usage, chosen))
     groups = group_usage(loops, by)

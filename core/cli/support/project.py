@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,8 +60,11 @@ def read_configuration(*, registry: bool = False) -> Configuration:
     return found.with_registry(project) if registry else found
 
 
-def read_snapshot(configuration: Configuration | None = None) -> Snapshot:
-    """Read all records without scores; if None, also read the configuration."""
+def read_snapshot(configuration: Configuration | None = None, *, adapted: bool = False) -> Snapshot:
+    """Read all records without scores; if None, also read the configuration.
+
+    With `adapted`, read the loops and lessons of agents and other runners, too.
+    """
     from core.project.index import Library
 
     configuration = configuration or read_configuration()
@@ -68,11 +72,19 @@ def read_snapshot(configuration: Configuration | None = None) -> Snapshot:
     library = Library(chosen_project(), settings, clock=now, findings=configuration.findings)
     library.load()
     _retry_incomplete(library, library.apply, settings.watch)
+    if adapted:
+        from core.project.adapter_feed import open_collector
+
+        with closing(open_collector(chosen_project(), settings, now)) as collector:
+            library.replace_adapted(collector.read_all())
     return library.snapshot
 
 
 def open_project(*, records: bool = False, configuration: Configuration | None = None, asks: bool = True) -> Project:
     """Load the chosen project with scores; if None, also read the configuration.
+
+    Loops and lessons of agents and other runners are read, too, unless the command records something or has no
+    review questions, so that such a command is fast.
 
     With `records`, the command will record something, so a folder `.aiwg` must exist. Raises ProjectNotFound if
     there is no project or no such folder. Without `asks` there are no review questions.
@@ -80,6 +92,8 @@ def open_project(*, records: bool = False, configuration: Configuration | None =
     configuration = configuration or read_configuration(registry=True)
     opened = create_project(configuration, records=records, asks=asks)
     load_project(opened)
+    if asks and not records:
+        opened.read_adapted()
     return opened
 
 

@@ -1,0 +1,219 @@
+"""Looks through the files of all runners and agents that were used in a project (docs/adapters.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from core.adapters.adapter_records import AdapterRecords, AdapterReport
+from core.adapters.adapter_table import load_adapters
+from core.adapters.contract import Moment
+from core.adapters.join import join_loops
+from core.adapters.kept_states import KeptFile, KeptStates
+from core.adapters.masked_records import MaskedRecords, mask_texts
+from core.adapters.runner_files import RunnerFiles
+from core.records.findings import Finding, Severity
+from core.records.lessons import Lesson
+from core.records.loops import Loop, LoopDetails
+from core.sources.liveness import Processes, system_processes
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from core.adapters.contract import Adapter, Folders
+
+FAILED: Final = "adapter-failed"  # code of the finding about an adapter that raised an exception
+_MAX_MESSAGE: Final = 200
+
+_Result = TypeVar("_Result")
+
+
+class _Source:
+    """One adapter, its files, and what it found last."""
+
+    def __init__(self, adapter: Adapter, files: RunnerFiles) -> None:
+        self.adapter, self.files = adapter, files
+        self.evidence: tuple[str, ...] = ()
+        self.is_used = False
+        self.loops: list[Loop] = []
+        self.lessons: list[Lesson] = []
+        self.findings: list[Finding] = []
+
+    def call(self, act: Callable[[], _Result], default: _Result) -> _Result:
+        """Call a method of the adapter; an exception is a finding."""
+        try:
+            return act()
+        except Exception as error:  # code of others: it must not harm the other adapters
+            message = f"the adapter failed: {type(error).__name__}: {str(error)[:_MAX_MESSAGE]}"
+            self.files.findings.append(Finding(self.adapter.name, "", Severity.ERROR, FAILED, message))
+            return default
+
+    def find_evidence(self) -> bool:
+        """Look for signs that the runner was used; returns whether it was."""
+        files = self.files
+        none: tuple[str, ...] = ()
+        self.evidence = tuple(map(str, self.call(lambda: self.adapter.fingerprint(files.folders), none)))
+        self.is_used = self.is_used or bool(self.evidence) or files.has_remembered
+        return self.is_used
+
+    def look(self, moment: Moment) -> None:
+        """Read the loops and lessons; those of the last look stay if the adapter fails."""
+        adapter, files = self.adapter, self.files
+        self.loops = self.call(lambda: self._valid(adapter.loops(files, moment), Loop), self.loops)
+        self.lessons = self.call(lambda: self._valid(adapter.lessons(files), Lesson), self.lessons)
+
+    def _valid(self, found: Iterable[Any], kind: type[_Result]) -> list[_Result]:
+        """Return the records with an ID of this adapter, each ID once."""
+        by_id: dict[str, Any] = {}
+        prefix = f"{self.adapter.name}:" if kind is Loop else ""
+        for one in found:
+            if not isinstance(one, kind) or not one.id.startswith(prefix):  # type: ignore[attr-defined]
+                raise TypeError(f"{one!r:.100} is not a {kind.__name__} of this adapter")
+            by_id.setdefault(one.id, one)  # type: ignore[attr-defined]
+        return list(by_id.values())
+
+
+class Collector:
+    """Reads loops and lessons of all runners in a project. Use it from one thread.
+
+    `clock` returns the time in UTC; `pause` waits before a torn file is read again (None: nothing waits). With `kept`,
+    the states of transcripts are kept between runs of the program.
+    """
+
+    def __init__(
+        self,
+        folders: Folders,
+        *,
+        clock: Callable[[], datetime],
+        adapters: Sequence[Adapter] | None = None,
+        processes: Processes | None = None,
+        kept: KeptFile | None = None,
+        pause: Callable[[float], object] | None = None,
+    ) -> None:
+        self.folders = folders
+        self.kept = kept
+        self._clock = clock
+        self._processes = processes or system_processes()
+        self._findings: list[Finding] = []
+        if adapters is None:
+            adapters = load_adapters(self._findings)
+        self._sources = [_Source(one, self._files(one.name, pause)) for one in adapters]
+        self._masked = MaskedRecords()
+        self._records = AdapterRecords()
+        self._joined: tuple[list[Loop], list[Loop], list[Finding]] = [], [], []
+
+    def _files(self, name: str, pause: Callable[[float], object] | None) -> RunnerFiles:
+        states = KeptStates(self.kept, name) if self.kept is not None else None
+        return RunnerFiles(self.folders, name, kept=states, pause=pause)
+
+    @property
+    def records(self) -> AdapterRecords:
+        """What the last look found."""
+        return self._records
+
+    @property
+    def bytes_behind(self) -> int:
+        """Bytes of transcripts that are not read yet."""
+        return sum(source.files.bytes_behind for source in self._sources)
+
+    def set_limits(self, budget: int | None, on_bytes: Callable[[int], None] | None = None) -> None:
+        """Set the bytes of transcripts of the next look; see `RunnerFiles`."""
+        for source in self._sources:
+            source.files.budget, source.files.on_bytes = budget, on_bytes
+
+    def look(self) -> AdapterRecords:
+        """Look at all files of the runners that were used; returns the same object if nothing is new."""
+        for source in self._sources:
+            source.files.start_look()
+            if source.find_evidence():
+                self._look_at(source)
+        return self._collect()
+
+    def read_all(self) -> AdapterRecords:
+        """Look at all files, read the transcripts to their end, and keep what was read."""
+        self.set_limits(None, lambda count: None)
+        self.look()
+        self.save()
+        return self._records
+
+    def look_at_changed(self, *, is_recent: bool = True) -> AdapterRecords:
+        """Look at the files that changed; with `is_recent`, check only those that changed last."""
+        for source in self._sources:
+            if not source.is_used:
+                source.files.start_look()
+                if source.find_evidence():
+                    self._look_at(source)
+            elif (changed := source.files.find_changed(is_recent=is_recent)) or source.files.is_behind:
+                source.files.start_look(changed)
+                self._look_at(source)
+        return self._collect()
+
+    def look_anew(self) -> AdapterRecords:
+        """Look at all files, also at states of transcripts that another process has kept."""
+        for source in self._sources:
+            source.files.forget_unread()
+        return self.look()
+
+    def details(self, loop: Loop) -> LoopDetails:
+        """Return the details of a loop of an adapter, masked; none if the adapter is missing or fails."""
+        none = LoopDetails(loop_id=loop.id)
+        source = next((one for one in self._sources if one.adapter.name == loop.runner), None)
+        if source is None:
+            return none
+        source.files.start_look()
+        source.files.on_bytes = lambda count: None
+        return mask_texts(source.call(lambda: source.adapter.details(loop, source.files), none))
+
+    def save(self) -> None:
+        """Keep what was read for the next start of the program."""
+        for source in self._sources:
+            source.files.save()
+
+    def prune(self) -> None:
+        """Forget the kept states of transcripts that no longer exist."""
+        for source in self._sources:
+            source.files.prune()
+
+    def close(self) -> None:
+        """Save, and close the file of kept states."""
+        self.save()
+        if self.kept is not None:
+            self.kept.close()
+
+    def _look_at(self, source: _Source) -> None:
+        source.look(Moment(now=self._clock(), processes=self._processes))
+        source.findings = list(dict.fromkeys(source.files.findings))
+
+    def _collect(self) -> AdapterRecords:
+        loops = [self._masked.loop(loop) for source in self._sources for loop in source.loops]
+        lessons = {one.id: one for source in self._sources for one in map(self._masked.lesson, source.lessons)}
+        before, joined, findings = self._joined
+        if len(before) != len(loops) or any(map(_differ, before, loops)):
+            result = join_loops(loops, self.folders.project)
+            joined, findings = result.loops, result.findings
+            self._joined = loops, joined, findings
+        reports = tuple(
+            AdapterReport(
+                name=source.adapter.name,
+                title=source.adapter.title,
+                evidence=source.evidence,
+                loops=len(source.loops),
+                lessons=len(source.lessons),
+                findings=tuple(source.findings),
+            )
+            for source in self._sources
+        )
+        records = AdapterRecords(
+            loops=tuple(joined),
+            lessons=tuple(lessons.values()),
+            reports=reports,
+            others=(*self._findings, *findings),
+            is_behind=any(source.files.is_behind for source in self._sources),
+        )
+        if records != self._records:
+            self._records = records
+        return self._records
+
+
+def _differ(before: object, after: object) -> bool:
+    return before is not after
