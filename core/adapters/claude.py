@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from core.adapters.beads import closed_issues
 from core.adapters.claude_processes import Job, read_jobs, read_processes
-from core.adapters.claude_states import FRESH, OVER_AFTER, Signs, build_job, build_loop
+from core.adapters.claude_states import FRESH, OVER_AFTER, SUBAGENTS, Signs, build_job, build_loop
 from core.adapters.claude_transcript import SessionFold
 from core.adapters.claude_work import Turn, iteration_of
 from core.adapters.contract import Places
@@ -63,6 +63,7 @@ class ClaudeAdapter:
         self._entries: dict[Path, _Entry] = {}
         self._bare: dict[str, tuple[list[Loop], Loop]] = {}
         self._now: datetime | None = None
+        self._is_registered = False
 
     def fingerprint(self, folders: Folders) -> tuple[str, ...]:
         """Return the folders of the project's sessions."""
@@ -83,18 +84,25 @@ class ClaudeAdapter:
         self._now = moment.now
         processes = {one.session_id: one for one in read_processes(files, moment)}
         jobs = {one.session_id: one for one in read_jobs(files, processes)}
+        is_registered = bool(processes)
+        has_changed, self._is_registered = is_registered != self._is_registered, is_registered
         entries: dict[Path, _Entry] = {}
+        helped: dict[str, datetime] = {}  # sessions whose subagents work, and their last activity
         for path in _transcripts(files):
             entry = self._entry(files, path)
             if entry is None:
                 continue
             entries[path] = entry
-            process, job = processes.get(path.stem), jobs.get(path.stem)
-            if not entry.is_over or process or job or entry.loop is None:
-                signs = Signs(moment.now, process, job, is_registered=bool(processes))
+            name = path.stem
+            process, job, helped_at = processes.get(name), jobs.get(name), helped.get(name)
+            if entry.loop is None or not entry.is_over or process or job or helped_at or has_changed:
+                signs = Signs(moment.now, process, job, is_registered=is_registered, helped_at=helped_at)
                 entry.loop = build_loop(path, files.shown(path), entry.folded, signs)
-                last = entry.loop.last_activity
-                entry.is_over = not process and not job and last is not None and moment.now - last > OVER_AFTER
+                last = entry.loop.last_activity or moment.now
+                entry.is_over = not process and not job and moment.now - last > OVER_AFTER
+                if not entry.is_over and entry.loop.parent and path.parent.name == SUBAGENTS:
+                    parent = path.parent.parent.name
+                    helped[parent] = max(last, helped.get(parent, last))
         self._entries = entries
         yield from self._joined(entries.values(), moment)
         yield from _lone_jobs(files, jobs.values(), entries)
@@ -218,19 +226,6 @@ def slug(folder: Path) -> str:
     return re.sub(r"[^A-Za-z0-9]", "-", str(folder))
 
 
-def find_session(files: RunnerFiles, session_id: str) -> Session | None:
-    """Return what is known about a session of the project, by its ID; None if there is none.
-
-    Adapters of plugins use it: `blocks` are the Stop hooks that blocked in a row (see `STOP_BLOCK_CAP`), `last_text` is
-    the agent's last text, and `commands` are the last slash commands, such as `/cancel-ralph`.
-    """
-    for path in _transcripts(files):
-        if path.stem == session_id and (folded := files.fold(path, SessionFold())) is not None:
-            state: Session = folded.state
-            return state if state.cwd and files.folders.contain(state.cwd) else None
-    return None
-
-
 def _projects(folders: Folders) -> Path | None:
     home = folders.private("CLAUDE_CONFIG_DIR", ".claude")
     return home / "projects" if home is not None else None
@@ -252,12 +247,13 @@ def session_folders(files: RunnerFiles) -> list[Path]:
 
 
 def _transcripts(files: RunnerFiles) -> Iterator[Path]:
+    """Yield the transcripts of subagents, whose folder has the name of their session, before that of the session."""
     for folder in session_folders(files):
         for path in files.names(folder):
             if path.name.endswith(".jsonl"):
                 yield path
             elif "." not in path.name and path.name != "memory":
-                yield from files.names(path / "subagents", "agent-*.jsonl")
+                yield from files.names(path / SUBAGENTS, "agent-*.jsonl")
 
 
 def _may_belong(files: RunnerFiles, path: Path) -> bool:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from core.adapters.runner_files import Folded
 
 FRESH: Final = timedelta(minutes=2)  # since its last record, a session without a known process may still run
+SUBAGENTS: Final = "subagents"  # folder
 OVER_AFTER: Final = timedelta(minutes=10)  # since its last record, it does not
 _CLOCK_TOLERANCE: Final = timedelta(seconds=60)
 _REPORTED: Final = StateSource.REPORTED
@@ -44,12 +45,16 @@ _AT_REST: Final = ("answer", "turn-end")
 
 
 class Signs(Struct, frozen=True, gc=False):
-    """What is known about a session besides its transcript; `is_registered` if the agent registers its processes."""
+    """What is known about a session besides its transcript.
+
+    `is_registered` if the agent registers its processes, `helped_at` is the last activity of its subagents.
+    """
 
     now: datetime
     process: Process | None = None
     job: Job | None = None
     is_registered: bool = False
+    helped_at: datetime | None = None
 
 
 class _State(Struct, frozen=True, gc=False):
@@ -65,16 +70,17 @@ def build_loop(path: Path, shown: str, folded: Folded, signs: Signs) -> Loop:
     session: Session = folded.state
     modified_at = folded.stamp.modified_at
     last = _last_activity(session, modified_at, signs.now)
+    last = max(last, signs.helped_at) if signs.helped_at is not None else last
     age = signs.now - last
     state = decide(session, age, signs, is_complete=folded.is_complete)
     liveness, why = _liveness(state, signs.process, age, last)
     is_over = state.status.ended or liveness is Liveness.ENDED
     goal = session.goal
     ended_at = (parse_time(goal.at) if goal is not None and state.reason == goal.state else None) or last
-    is_subagent = path.parent.name == "subagents" or path.stem.startswith("agent-")
+    is_subagent = path.parent.name == SUBAGENTS or path.stem.startswith("agent-")
     parent = session.forked_from
     if is_subagent:
-        parent = path.parent.parent.name if path.parent.name == "subagents" else session.session_id
+        parent = path.parent.parent.name if path.parent.name == SUBAGENTS else session.session_id
     return Loop(
         id=f"claude:{path.stem}",
         sources=("claude",),

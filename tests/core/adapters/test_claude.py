@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from core.adapters.claude import ClaudeAdapter, find_session
-from core.adapters.claude_transcript import STOP_BLOCK_CAP
+from core.adapters.claude import ClaudeAdapter
+from core.adapters.claude_records import Session
+from core.adapters.claude_transcript import STOP_BLOCK_CAP, SessionFold
 from core.records.loops import Liveness, Loop, LoopStatus, Outcome
 from tests.core.adapters.fixtures import DAMAGES, DATA, NOW, REPLACEMENTS, Case, open_case, replace_file
 from tests.e2e.play_claude import FAILURE, SESSION, Records, goal_session, lines, play, slug
@@ -72,6 +73,14 @@ def register(case: Case, *, number: int = 1, pid: int = PID, **fields: Any) -> P
 
 def records_of(case: Case, at: datetime = STARTED, number: int = 1, **fields: Any) -> Records:
     return Records(fields.pop("cwd", case.project), session_of(case, number).stem, now=Clock(at), **fields)
+
+
+def folded(case: Case) -> Session:
+    """Return what the transcript of the first session shows."""
+    found = case.files.fold(session_of(case), SessionFold())
+    assert found is not None
+    session: Session = found.state
+    return session
 
 
 def state(loop: Loop) -> tuple[str, str, str]:
@@ -202,6 +211,19 @@ def test_a_subagent_has_its_parent_and_its_own_usage(tmp_path: Path) -> None:
     child = loops["claude:agent-a1b2c3"]
     assert (child.parent, child.tags, child.usage.output) == (f"claude:{FIRST}", ("subagent",), 50)
     assert loops[f"claude:{FIRST}"].usage.output == 200
+
+
+def test_a_session_whose_subagent_works_has_not_crashed(case: Case) -> None:
+    make, child = records_of(case), records_of(case, STARTED + timedelta(minutes=28), isSidechain=True)
+    path = write(case, [make.prompt("Go."), make.goal(met=False, sentinel=True), make.tool("Task", prompt="Look.")])
+    case.now = STARTED + timedelta(minutes=29)
+    assert case.loop().status is LoopStatus.CRASHED
+    folder = path.with_suffix("") / "subagents"
+    folder.mkdir(parents=True)
+    (folder / "agent-1.jsonl").write_bytes(lines([child.prompt("Look."), child.tool("Grep", pattern="clock")]))
+    assert case.loops()[f"claude:{FIRST}"].status is LoopStatus.RUNNING
+    case.now += timedelta(hours=1)
+    assert case.loops()[f"claude:{FIRST}"].status is LoopStatus.CRASHED
 
 
 def test_a_blocked_job_waits_for_what_it_needs(tmp_path: Path) -> None:
@@ -418,19 +440,14 @@ def test_a_question_of_a_session_that_was_closed_waits_no_more(case: Case) -> No
 
 def test_stop_hooks_that_block_in_a_row_are_counted_once_each(tmp_path: Path) -> None:
     case = opened("capped-at-8", tmp_path)
-    case.loops()
-    session = find_session(case.files, FIRST)
-    assert session is not None
-    assert session.blocks == STOP_BLOCK_CAP
-    assert find_session(case.files, "other") is None
+    assert folded(case).blocks == STOP_BLOCK_CAP
 
 
 def test_a_prompt_starts_the_count_of_blocks_anew(case: Case) -> None:
     make = records_of(case)
     blocks = [record for n in range(3) for record in (make.answer(f"Try {n}"), make.meta("Stop hook feedback:\n- no"))]
     write(case, [make.prompt("Go."), *blocks, make.command("cancel-ralph"), make.prompt("Go on."), *blocks[:0]])
-    session = find_session(case.files, FIRST)
-    assert session is not None
+    session = folded(case)
     assert (session.blocks, session.commands) == (0, ["/cancel-ralph"])
 
 
