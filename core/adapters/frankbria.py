@@ -24,7 +24,7 @@ from core.adapters.frankbria_logs import (
     call_time,
     read_result,
 )
-from core.adapters.values import MAX_LABEL, cut, head_of, local_time, newest
+from core.adapters.values import MAX_LABEL, cut, decode_quietly, head_of, local_time, newest
 from core.records.loops import (
     Iteration,
     Liveness,
@@ -38,7 +38,6 @@ from core.records.loops import (
 )
 from core.records.times import minute_of, parse_time
 from core.sources.fields import Fields
-from core.storage.json_reader import decode_json
 
 if TYPE_CHECKING:
     from core.adapters.contract import Folders, Moment
@@ -164,7 +163,7 @@ def _places(files: RunnerFiles) -> Iterator[_Place]:
 def _status(place: _Place, files: RunnerFiles) -> Fields | None:
     """Return status.json of this runner, or its last good version; None if there is none."""
     path = place.folder / "status.json"
-    value = files.json(path) if files.exists(path) else None
+    value = files.read(path, decode_quietly) if files.exists(path) else None
     if not isinstance(value, dict) or "loop_count" not in value or "calls_made_this_hour" not in value:
         return None
     return Fields(files.shown(path), value, [])
@@ -172,13 +171,13 @@ def _status(place: _Place, files: RunnerFiles) -> Fields | None:
 
 def _document(place: _Place, name: str, files: RunnerFiles) -> Fields:
     path = place.folder / name
-    value = files.read(path, lambda data: decode_json(data).value) if files.exists(path) else None
+    value = files.read(path, decode_quietly) if files.exists(path) else None
     return Fields(files.shown(path), value if isinstance(value, dict) else {}, [])
 
 
 def _rows(place: _Place, name: str, files: RunnerFiles) -> list[dict[str, Any]]:
     path = place.folder / name
-    value = files.read(path, lambda data: decode_json(data).value) if files.exists(path) else None
+    value = files.read(path, decode_quietly) if files.exists(path) else None
     return [row for row in value if isinstance(row, dict)][-_MAX_ITEMS:] if isinstance(value, list) else []
 
 

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from core.adapters.progress_log import parse_date
-from core.adapters.values import MAX_LABEL, cut, local_time
+from core.adapters.values import MAX_LABEL, MAX_TEXT, cut, local_time
 
 MAX_ITERATIONS: Final = 1000  # of one run
 MAX_RUNS: Final = 200
@@ -235,7 +235,7 @@ def read_signs(lines: Iterator[tuple[int, str]]) -> Iterator[Sign]:
             field = _FIELDS.get(found[1].strip().casefold(), "")
             if field:
                 setattr(sign, field, cut(found[2]))
-        elif sign is not None and field and text and line[:1] in (" ", "\t"):
+        elif sign is not None and field and text and line[:1] in (" ", "\t") and len(getattr(sign, field)) < MAX_TEXT:
             setattr(sign, field, cut(f"{getattr(sign, field)} {text}"))
     if sign is not None and not is_core:
         yield from _learned(sign)

@@ -106,7 +106,8 @@ class OpenRalphAdapter:
                 if text := files.text(root / ".ralph" / name):
                     notes.append((name, text[:64_000]))
             notes += [("Question", question) for question in _questions(root, files)]
-        return LoopDetails(loop_id=loop.id, iterations=loop.iterations, notes=tuple(notes))
+        facts = tuple(_struggles(root, files)) if loop.iterations else ()
+        return LoopDetails(loop_id=loop.id, iterations=loop.iterations, notes=tuple(notes), facts=facts)
 
     def lessons(self, files: RunnerFiles) -> Iterable[Lesson]:
         return ()
@@ -171,6 +172,23 @@ def _history(root: Path, files: RunnerFiles) -> Iterator[_Round]:
             tools=tuple(cut(str(name), MAX_LABEL) for name in (tools.mapping if tools else {}))[:_MAX_ITEMS],
         )
         yield _Round(iteration, entry.time("startedAt"), is_completed)
+
+
+def _struggles(root: Path, files: RunnerFiles) -> Iterator[tuple[str, str]]:
+    """Yield what the runner itself counted as signs of trouble."""
+    value = files.json(root / ".ralph" / HISTORY)
+    signs = Fields("", value, []).inside("struggleIndicators") if isinstance(value, dict) else None
+    if signs is None:
+        return
+    for name, label in (
+        ("noProgressIterations", "iterations without progress"),
+        ("shortIterations", "short iterations"),
+    ):
+        if count := signs.count(name):
+            yield label, f"{count:,}"
+    for error, times in list(signs.items("repeatedErrors"))[:_MAX_ITEMS]:
+        if isinstance(times, int) and times > 1:
+            yield "repeated error", cut(error, MAX_LABEL)
 
 
 def _questions(root: Path, files: RunnerFiles) -> list[str]:

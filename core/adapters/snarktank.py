@@ -42,7 +42,7 @@ _MAX_STORIES: Final = 1000
 _MAX_ARCHIVES: Final = 200
 _MAX_NOTE: Final = 64_000
 _KEYS: Final = re.compile(rb"userStories|branchName")
-_DIALECT: Final = re.compile(r'("(?>(?:\\.|[^"\\])*)")|//[^\n]*|,(?=\s*[}\]])')
+_DIALECT: Final = re.compile(r'("(?>(?:\\.|[^"\\])*)(?:"|\\?\Z))|//[^\n]*|,(?=\s*[}\]])', re.DOTALL)
 _DATED: Final = re.compile(r"(\d{4}-\d\d-\d\d)-(.+)")
 
 
@@ -174,6 +174,8 @@ def _plans(files: RunnerFiles) -> Iterator[_Plan]:
 
 def _plan(path: Path, files: RunnerFiles, *, is_archived: bool) -> _Plan | None:
     value = files.read(path, _decode)
+    if value is None and _KEYS.search(head_of(path, files.folders.root_of(path))):
+        files.report(path, "cannot be read as a plan", "bad-plan")
     if value is None or not isinstance(value.get("userStories"), list):
         return None
     fields = Fields(files.shown(path), value, [])

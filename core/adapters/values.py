@@ -11,6 +11,7 @@ from core.base.negation import find_prohibition
 from core.records.lessons import LessonKind
 from core.records.times import parse_time
 from core.storage.file_reader import open_file
+from core.storage.json_reader import decode_json
 
 MAX_TEXT: Final = 4000  # characters of a task, condition or lesson
 MAX_LABEL: Final = 200  # characters of a reason or title
@@ -45,6 +46,14 @@ def newest(*times: datetime | None) -> datetime | None:
 def lesson_kind(text: str) -> LessonKind:
     """Return a warning for a text that forbids something, else an approach."""
     return LessonKind.WARNING if find_prohibition(text[:MAX_TEXT]) else LessonKind.APPROACH
+
+
+def decode_quietly(data: bytes) -> Any:
+    """Decode JSON without a finding; ValueError if it is damaged, so that the last good version stays."""
+    decoded = decode_json(data)
+    if decoded.failed:
+        raise ValueError("not JSON")
+    return decoded.value
 
 
 def head_of(path: Path, root: Path) -> bytes:

@@ -35,8 +35,9 @@ def remember_states(files: RunnerFiles, current: Mapping[str, dict[str, Any]], n
         is_same = old is not None and old.state == state and old.missing_since is None
         known[identifier] = old if old is not None and is_same else Seen(state, now)
     newest = sorted(known.items(), key=lambda item: item[1].seen_at)[-MAX_REMEMBERED:]
-    if newest:
-        files.remember(_KEY, {identifier: msgspec.to_builtins(seen) for identifier, seen in newest})
+    value = {identifier: msgspec.to_builtins(seen) for identifier, seen in newest}
+    if value != (files.remembered(_KEY) or {}):
+        files.remember(_KEY, value)
     return dict(newest)
 
 

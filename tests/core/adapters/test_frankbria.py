@@ -186,6 +186,12 @@ def test_the_flat_layout_is_read_too(tmp_path: Path) -> None:
     assert case.adapter.fingerprint(case.folders) == ("status.json",)
 
 
+def test_a_status_of_the_project_itself_is_not_reported(tmp_path: Path) -> None:
+    case = open_("running", tmp_path)
+    (case.project / "status.json").write_text("{torn")
+    assert (len(case.loops()), case.findings()) == (2, [])
+
+
 def test_a_torn_status_keeps_the_last_good_one(tmp_path: Path) -> None:
     case = open_("torn-status", tmp_path)
     before = case.loop()

@@ -113,6 +113,14 @@ def test_a_failed_iteration_has_its_errors(tmp_path: Path) -> None:
     assert [failure.message for failure in last.failures] == ["2 failed", "1 error"]
 
 
+def test_details_have_the_runner_s_own_signs_of_trouble(tmp_path: Path) -> None:
+    case = open_("max", tmp_path)
+    document = json.loads(ralph(case, "ralph-history.json").read_text())
+    document["struggleIndicators"] = {"repeatedErrors": {"2 failed": 2, "once": 1}, "noProgressIterations": 3}
+    ralph(case, "ralph-history.json").write_text(json.dumps(document))
+    assert case.details().facts == (("iterations without progress", "3"), ("repeated error", "2 failed"))
+
+
 def test_the_next_loop_is_another_one(tmp_path: Path) -> None:
     case = open_("max", tmp_path)
     case.loops()

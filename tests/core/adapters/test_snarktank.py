@@ -173,6 +173,21 @@ def test_prose_comments_and_commas_around_json_do_not_matter(tmp_path: Path) -> 
     assert dict(case.details().notes)["Notes of US-001"] == "a, ]"
 
 
+@pytest.mark.parametrize("data", ['"' + '\\"' * 200_000, "," * 400_000, "//" * 200_000, '"\\\n' * 100_000])
+def test_a_plan_of_signs_only_is_read_in_one_pass(tmp_path: Path, data: str) -> None:
+    case = open_("complete", tmp_path)
+    (case.project / "prd.json").write_text('{"userStories": []' + data + "}")
+    assert len(case.use()[0]) <= 1
+
+
+def test_a_damaged_plan_is_a_finding_and_other_files_are_not(tmp_path: Path) -> None:
+    case = open_("complete", tmp_path)
+    (case.project / "prd.json").write_text('{"userStories": [{"id": 1}')
+    (case.project / "tasks").mkdir()
+    (case.project / "tasks" / "prd.json").write_text("{not a plan")
+    assert [(one.file, one.code) for one in case.findings()][:1] == [("prd.json", "bad-plan")]
+
+
 def test_a_torn_plan_keeps_the_last_good_one(tmp_path: Path) -> None:
     case = open_("open", tmp_path)
     before = case.loop()
