@@ -16,6 +16,7 @@ _OWN: Final[tuple[str, ...]] = (
     "claude:ClaudeAdapter",
     "codex:CodexAdapter",
     "frankbria:FrankbriaAdapter",
+    "gemini:GeminiAdapter",
     "guardrails:GuardrailsAdapter",
     "open_ralph:OpenRalphAdapter",
     "opencode:OpencodeAdapter",

@@ -1,0 +1,157 @@
+"""Chats of Gemini CLI."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.adapters.gemini import GeminiAdapter
+from core.records.loops import Liveness, LoopStatus, Outcome, StateSource, Usage
+from tests.core.adapters.fixtures import DAMAGES, REPLACEMENTS, Case, replace_file
+
+START = datetime(2026, 11, 20, 10, tzinfo=UTC)
+LOOP_ID = "gemini:s-1"
+
+
+def chat(case: Case, name: str = "session-1") -> Path:
+    return case.home / ".gemini/tmp" / sha256(str(case.project).encode()).hexdigest() / f"chats/{name}.jsonl"
+
+
+def write(path: Path, *lines: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        file.writelines(f"{json.dumps(line)}\n" for line in lines)
+
+
+def message(id: str, seconds: int, type: str, content: Any, **fields: Any) -> dict[str, Any]:
+    return {
+        "id": id,
+        "timestamp": (START + timedelta(seconds=seconds)).isoformat(),
+        "type": type,
+        "content": content,
+    } | fields
+
+
+def shell(id: str, command: str, exit_code: int, output: str) -> dict[str, Any]:
+    text = f"Command: {command}\nOutput: {output}\nExit Code: {exit_code}"
+    result = [{"functionResponse": {"response": {"output": text}}}]
+    arguments = {"command": command}
+    return {"id": id, "name": "run_shell_command", "args": arguments, "status": "success"} | {
+        "result": result,
+        "resultDisplay": output,
+    }
+
+
+def edit(id: str, file: str) -> dict[str, Any]:
+    return {"id": id, "name": "replace", "args": {"file_path": file}, "status": "success", "resultDisplay": {}}
+
+
+TOKENS = {"input": 9000, "output": 100, "cached": 8000, "thoughts": 50, "tool": 0, "total": 9150}
+LINES = (
+    {"sessionId": "s-1", "projectHash": "x", "startTime": START.isoformat(), "lastUpdated": "", "kind": "main"},
+    message("u-1", 1, "user", [{"text": "Make the tests of the cart pass."}]),
+    message("g-1", 9, "gemini", "", model="gemini-3-pro", toolCalls=[], tokens=TOKENS),
+    message(
+        *("g-1", 20, "gemini", ""),
+        model="gemini-3-pro",
+        tokens=TOKENS,
+        toolCalls=[
+            shell("c-1", "pytest -q", 1, "E   AssertionError: 1.00 != 1.01\n1 failed, 30 passed"),
+            edit("c-2", "shop/money.py"),
+            shell("c-3", "pytest -q", 0, "31 passed"),
+        ],
+    ),
+    message("g-2", 30, "gemini", "Totals are rounded once.", model="gemini-3-pro", tokens=TOKENS),
+)
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Case:
+    opened = Case(GeminiAdapter(), tmp_path)
+    write(chat(opened), *LINES)
+    return opened
+
+
+def test_a_chat_is_a_loop_with_the_tokens_of_each_message_once(case: Case) -> None:
+    loop = case.loop()
+    assert (loop.id, loop.owner, loop.model) == (LOOP_ID, "gemini", "gemini-3-pro")
+    assert loop.usage == Usage(input=2000, output=300, cache_read=16000, reasoning=100)
+    assert (loop.task, loop.iteration) == ("Make the tests of the cart pass.", 1)
+    assert (loop.progress.test_passed, loop.progress.files_changed) == (True, 1)
+
+
+def test_prompts_begin_iterations(case: Case) -> None:
+    (turn,) = case.details().iterations
+    assert [one.message for one in turn.failures] == ["AssertionError: 1.00 != 1.01"]
+    assert (turn.outcome, turn.files, turn.action) == (Outcome.SUCCESS, ("shop/money.py",), "Totals are rounded once.")
+
+
+def test_folders_in_the_registry_are_read(case: Case) -> None:
+    folder = case.home / ".gemini/tmp"
+    (folder / sha256(str(case.project).encode()).hexdigest()).rename(folder / "shop")
+    assert case.loops() == {}
+    registry = {"projects": {str(case.project / "web"): "shop", "/home/ana/other": "other"}}
+    (case.home / ".gemini/projects.json").write_text(json.dumps(registry))
+    assert case.loop().cwd == str(case.project / "web")
+
+
+def test_a_subagent_has_a_parent(case: Case) -> None:
+    write(chat(case, "s-1/s-2"), {"sessionId": "s-2", "kind": "subagent"}, message("u-1", 5, "user", "Find it."))
+    assert case.loops()["gemini:s-2"].parent == LOOP_ID
+
+
+def test_the_tokens_of_a_long_chat_are_summed(case: Case) -> None:
+    write(chat(case), *(message(f"m-{number}", 40, "gemini", "x", tokens=TOKENS) for number in range(98)))
+    assert case.loop().usage.cache_read == 100 * 8000
+
+
+@pytest.mark.parametrize(
+    ("line", "quiet", "status", "source", "liveness"),
+    [
+        (None, timedelta(minutes=5), LoopStatus.PAUSED, StateSource.INFERRED, Liveness.IDLE),
+        (None, timedelta(hours=1), LoopStatus.COMPLETED, StateSource.INFERRED, Liveness.ENDED),
+        (("user", "Go on."), timedelta(minutes=5), LoopStatus.RUNNING, StateSource.INFERRED, Liveness.FRESH),
+        (("user", "Go on."), timedelta(hours=1), LoopStatus.RUNNING, StateSource.INFERRED, Liveness.STALE),
+        (("user", "Go on."), timedelta(days=2), LoopStatus.UNKNOWN, StateSource.INFERRED, Liveness.UNKNOWN),
+        (("error", "Quota exceeded"), timedelta(hours=1), LoopStatus.LIMIT, StateSource.REPORTED, Liveness.ENDED),
+        (("error", "fetch failed"), timedelta(hours=1), LoopStatus.FAILED, StateSource.REPORTED, Liveness.ENDED),
+        (("info", "Request cancelled."), timedelta(hours=1), LoopStatus.ABORTED, StateSource.REPORTED, Liveness.ENDED),
+    ],
+)
+def test_the_last_message_shows_the_state(
+    case: Case,
+    line: tuple[str, str] | None,
+    quiet: timedelta,
+    status: LoopStatus,
+    source: StateSource,
+    liveness: Liveness,
+) -> None:
+    if line is not None:
+        write(chat(case), message("x-1", 40, *line))
+    case.now = START + timedelta(seconds=40) + quiet
+    loop = case.loop()
+    assert (loop.status, loop.state_source, loop.liveness) == (status, source, liveness)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_chat_does_not_raise(case: Case, damage: str) -> None:
+    chat(case).write_bytes(DAMAGES[damage](chat(case).read_bytes()))
+    case.use()
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_registry_does_not_raise(case: Case, damage: str) -> None:
+    data = DAMAGES[damage](json.dumps({"projects": {str(case.project): "shop"}}).encode() + b"\n")
+    (case.home / ".gemini/projects.json").write_bytes(data)
+    assert LOOP_ID in case.use()[0]
+
+
+@pytest.mark.parametrize("by", REPLACEMENTS)
+def test_what_is_not_a_chat_does_not_raise(case: Case, by: str) -> None:
+    replace_file(case, chat(case), by)
+    case.use()
