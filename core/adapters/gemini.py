@@ -71,7 +71,7 @@ class _Tool(Struct, gc=False, rename="camel"):
     status: str = ""
     args: _Arguments | None = None
     result: Raw = Raw()
-    resultDisplay: Raw = Raw()
+    result_display: Raw = Raw()
 
 
 class _Tokens(Struct, gc=False):
