@@ -67,8 +67,8 @@ def read_processes(files: RunnerFiles, moment: Moment) -> Iterator[Process]:
 def _is_same(started: datetime, entry: Mapping[str, Any]) -> bool:
     """Return whether a process is that of an entry, or a later one with the same pid."""
     start = entry.get("procStart")
-    if isinstance(start, str) and start.isdigit():
-        start = int(start) if len(start) > 11 else None  # else clock ticks
+    if isinstance(start, str) and start[:20].isdecimal():
+        start = int(start[:20]) if len(start) > 11 else None  # else clock ticks
     expected = parse_time(start)
     if started == ALWAYS:
         return True

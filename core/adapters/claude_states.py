@@ -155,10 +155,10 @@ def decide(session: Session, age: timedelta, signs: Signs, *, is_complete: bool 
     if process is not None:
         if is_armed or process.status == "busy" or (works and process.status != "idle"):
             return _State(LoopStatus.RUNNING, _REPORTED, process.status or session.phase)
-        if session.crons or session.wakeup:
+        if _is_scheduled(session, signs.now):
             return _State(LoopStatus.RUNNING, _REPORTED, "scheduled")
         return _State(LoopStatus.PAUSED, _REPORTED, "idle")
-    if age <= FRESH and (is_armed or works or session.crons or session.wakeup):
+    if age <= FRESH and (is_armed or works or _is_scheduled(session, signs.now)):
         return _State(LoopStatus.RUNNING, _INFERRED, "armed" if is_armed else session.phase)
     if is_armed:
         is_dead = age > OVER_AFTER
@@ -168,7 +168,14 @@ def decide(session: Session, age: timedelta, signs: Signs, *, is_complete: bool 
     word = session.stop_reason
     if word in _NATURAL_ENDS and (session.is_headless or session.is_sidechain or age > OVER_AFTER):
         return _State(LoopStatus.COMPLETED, _REPORTED, word, word)
-    return _State(LoopStatus.UNKNOWN, _INFERRED, session.phase)
+    return _State(LoopStatus.UNKNOWN, _INFERRED, session.phase, "" if word in _NATURAL_ENDS else word)
+
+
+def _is_scheduled(session: Session, now: datetime) -> bool:
+    """Return whether the session goes on by itself at a later time."""
+    at = session.wakeup
+    wakes_at = parse_time(int(at) if at.isdecimal() else at)
+    return bool(session.crons) or (wakes_at is not None and wakes_at > now - OVER_AFTER)
 
 
 def _waits(session: Session, signs: Signs, *, is_open: bool) -> _State | None:

@@ -191,7 +191,7 @@ def _add_cron(state: Session, call: Call, raw: Raw) -> None:
     elif call.tool == "CronList" and isinstance(jobs := found.get("jobs"), list):
         listed = {job["id"] for job in jobs if isinstance(job, dict) and isinstance(job.get("id"), str)}
         state.crons = {id: cron for id, cron in state.crons.items() if id in listed}
-    elif call.tool == "ScheduleWakeup" and isinstance(at := found.get("scheduledFor"), str | int | float):
+    elif call.tool == "ScheduleWakeup" and isinstance(at := found.get("scheduledFor"), str | int):
         state.wakeup = str(at)[:40]
 
 

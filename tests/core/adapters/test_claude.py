@@ -315,6 +315,18 @@ def test_schedules_are_notes(tmp_path: Path) -> None:
     assert case.loop().tags == ("interactive", "schedule")
 
 
+@pytest.mark.parametrize("scheduled_for", ["2026-11-20T10:00:00.000Z", 1795168800000])
+def test_a_session_that_wakes_up_later_is_running_until_then(scheduled_for: str | int, case: Case) -> None:
+    make = records_of(case)
+    call = make.tool("ScheduleWakeup", delaySeconds=3600)
+    result = make.result(call, "ok", toolUseResult={"scheduledFor": scheduled_for})
+    write(case, [make.prompt("<<autonomous-loop>>"), call, result, make.answer("I wait.")])
+    register(case, status="idle")
+    assert (case.loop().status, case.loop().raw_status) == (LoopStatus.RUNNING, "scheduled")
+    case.now = STARTED + timedelta(hours=2)
+    assert case.loop().status is LoopStatus.PAUSED
+
+
 def test_the_fingerprint_and_the_places_name_the_folders_of_the_project(tmp_path: Path) -> None:
     case = opened("goal-met", tmp_path)
     folder = case.home / ".claude" / "projects" / slug(case.project)
@@ -364,6 +376,7 @@ def test_the_fingerprint_and_the_places_name_the_folders_of_the_project(tmp_path
         ("open call", 30, "busy", ("running", "reported", "")),
         ("open call", 1, None, ("running", "inferred", "")),
         ("open call", 11, None, ("unknown", "inferred", "")),
+        ("cut answer", 11, None, ("unknown", "inferred", "max_tokens")),
         ("end of the turn", 1, "idle", ("paused", "reported", "")),
         ("end of the turn", 1, None, ("unknown", "inferred", "")),
         ("end of the turn", 11, None, ("completed", "reported", "end_turn")),
@@ -403,6 +416,7 @@ def test_the_state_follows_from_the_last_record_and_the_process(
         "interrupted": [*armed, make.prompt("[Request interrupted by user for tool use]")],
         "question": [*started, make.tool("AskUserQuestion", questions=[])],
         "open call": [*started, make.tool("Bash", command="npm publish")],
+        "cut answer": [*started, make.answer("I start", stop="max_tokens")],
         "end of a headless turn": [make.prompt("Test.", entrypoint="sdk-cli"), make.answer("Done.")],
         "end of the turn": [*started, make.answer("Done."), make.system("turn_duration", durationMs=9)],
     }.get(last) or [*armed, result]
