@@ -15,7 +15,7 @@ from core.base.record_text import strip_label
 from core.extraction.clustering import MIN_WORDS, group_statements_in_steps
 from core.extraction.own_reflections import parse_warning
 from core.learning.states import CODES
-from core.records.decisions import Verb, lesson_question_id
+from core.records.decisions import LESSON_PREFIX, Verb, lesson_question_id
 from core.records.lessons import LESSON_ID, JoinedLesson, Lesson, LessonKind, LessonState
 from core.records.loops import Outcome
 from core.records.patterns import Maturity, Pattern, PatternType
@@ -88,10 +88,13 @@ def compare_lessons_in_steps(
     return tuple(found)
 
 
-def judge_lessons(compared: Sequence[Comparison], snapshot: Snapshot, board: Scoreboard) -> tuple[JoinedLesson, ...]:
+def judge_lessons_in_steps(
+    compared: Sequence[Comparison], snapshot: Snapshot, board: Scoreboard
+) -> Steps[tuple[JoinedLesson, ...]]:
     """Add what was decided about the lessons, and which approved patterns they contradict; newest first."""
     accepted = _find_accepted(snapshot.decisions, snapshot.curation.undone)
-    dismissed, patterns = snapshot.curation.dismissed, snapshot.patterns
+    dismissed = {key for key in snapshot.curation.dismissed if key.startswith(LESSON_PREFIX)}
+    patterns = snapshot.patterns
     found = []
     for one in compared:
         made = dict.fromkeys(chain.from_iterable(accepted.get(place.id, ()) for place in one.places))
@@ -99,7 +102,7 @@ def judge_lessons(compared: Sequence[Comparison], snapshot: Snapshot, board: Sco
         state = LessonState.OPEN
         if made:
             state = LessonState.ACCEPTED
-        elif any(lesson_question_id(place.text) in dismissed for place in one.places):
+        elif dismissed and any(lesson_question_id(place.text) in dismissed for place in one.places):
             state = LessonState.REJECTED
         elif same:
             state = LessonState.KNOWN
@@ -113,6 +116,7 @@ def judge_lessons(compared: Sequence[Comparison], snapshot: Snapshot, board: Sco
                 disagrees_with=tuple(compared[number].places[0].id for number in one.opposite_lessons),
             )
         )
+        yield
     return tuple(sorted(found, key=lambda one: (-one.at.timestamp() if one.at is not None else 0.0, one.id)))
 
 

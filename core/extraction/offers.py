@@ -14,7 +14,7 @@ from core.extraction.clustering import CLUSTER_ID, Cluster, cluster_snapshot, cl
 from core.extraction.engine import extract, extract_recurring_lesson
 from core.extraction.errors import extract_message
 from core.extraction.lesson_patterns import extract_lesson
-from core.extraction.lessons import Comparison, compare_lessons_in_steps, judge_lessons
+from core.extraction.lessons import Comparison, compare_lessons_in_steps, judge_lessons_in_steps
 from core.extraction.material import Materials
 from core.extraction.selection import KnownPatterns
 from core.records.extractions import ALL_TYPES
@@ -57,7 +57,7 @@ class Offers:
         self._prepared: tuple[Snapshot, Work[bool], bool] | None = None  # with whether it is finished
         self._unfit: tuple[Snapshot, dict[str, str]] | None = None
         self._compared: tuple[Snapshot, tuple[Comparison, ...]] | None = None
-        self._comparing: tuple[Snapshot, Work[tuple[Comparison, ...]]] | None = None
+        self._judging: Work[tuple[JoinedLesson, ...]] | None = None
 
     def extract(self, source_id: str, view: ProjectState, types: frozenset[PatternType], agent: str = "") -> Extraction:
         """Extract patterns from a loop, task, debug session, recurring learning or lesson.
@@ -137,22 +137,24 @@ class Offers:
         if (compared := self._find_compared(snapshot)) is None:
             compared = run_all(compare_lessons_in_steps(snapshot.lessons, snapshot.patterns))
             self._compared = snapshot, compared
-        return judge_lessons(compared, snapshot, view.board)
+        return run_all(judge_lessons_in_steps(compared, snapshot, view.board))
 
     def find_lessons_in_steps(self, view: ProjectState) -> tuple[JoinedLesson, ...] | None:
         """Work on `find_lessons` for `_STEP_SECONDS`; return None if it is not finished.
 
         Like `find_recurring_in_steps`, it continues even if records change.
         """
+        self._judging = self._judging or Work(self._judge_lessons_in_steps(view))
+        if (found := self._judging.run_for(_STEP_SECONDS)) is not None:
+            self._judging = None
+        return found
+
+    def _judge_lessons_in_steps(self, view: ProjectState) -> Steps[tuple[JoinedLesson, ...]]:
         snapshot = view.snapshot
         if (compared := self._find_compared(snapshot)) is None:
-            work = Work(compare_lessons_in_steps(snapshot.lessons, snapshot.patterns))
-            begun, work = self._comparing = self._comparing or (snapshot, work)
-            if (compared := work.run_for(_STEP_SECONDS)) is None:
-                return None
-            self._compared = begun, compared
-        self._comparing = None
-        return judge_lessons(compared, snapshot, view.board)
+            compared = yield from compare_lessons_in_steps(snapshot.lessons, snapshot.patterns)
+            self._compared = snapshot, compared
+        return (yield from judge_lessons_in_steps(compared, snapshot, view.board))
 
     def _find_compared(self, snapshot: Snapshot) -> tuple[Comparison, ...] | None:
         if self._compared is None:

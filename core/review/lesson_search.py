@@ -31,7 +31,9 @@ class LessonSearch:
         self.found: tuple[tuple[JoinedLesson, Extraction], ...] = ()
         self._settings = settings
         self._searched: tuple[object, ...] = ()  # the records that the last search used
-        self._pending: list[JoinedLesson] | None = None  # None while the lessons are compared
+        self._searching: tuple[object, ...] = ()  # those of the search that has begun
+        self._compared: Sequence[JoinedLesson] = ()  # the lessons to choose from
+        self._pending: list[JoinedLesson] | None = None  # None while the lessons are compared and chosen
         self._next: list[tuple[JoinedLesson, Extraction]] = []
 
     def remove(self, lesson_id: str) -> None:
@@ -51,16 +53,20 @@ class LessonSearch:
         """
         snapshot = view.snapshot
         records = (snapshot.lessons, snapshot.patterns, snapshot.curation)
+        if self._compared:
+            self._pending, self._compared = self._choose(self._compared, view), ()
+            return False
         if self._pending is None:
             if len(self._searched) == len(records) and all(map(is_, self._searched, records)):
                 return None
             if not snapshot.lessons and not self.found:
                 self._searched = records
                 return None
+            self._searching = self._searching or records
             if (lessons := find()) is None:
                 return False
-            self._searched, self._next = records, []
-            self._pending = self._choose(lessons, view)
+            self._searched, self._searching, self._next = self._searching, (), []
+            self._compared, self._pending = lessons, None if lessons else []
             return False
         if self._pending and len(self._next) < MOST_LESSONS:
             if is_ready():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from core.base.steps import run_all
-from core.extraction.lessons import compare_lessons_in_steps, judge_lessons
+from core.extraction.lessons import compare_lessons_in_steps, judge_lessons_in_steps
 from core.records.decisions import CurationState, Decision, Verb, lesson_question_id
 from core.records.lessons import JoinedLesson, Lesson, LessonKind, LessonState
 from core.records.loops import Outcome
@@ -30,7 +30,7 @@ def joined(
         lessons={one.id: one for one in lessons}, patterns=known, curation=curation, decisions=decisions
     )
     compared = run_all(compare_lessons_in_steps(snapshot.lessons, known))
-    return judge_lessons(compared, snapshot, make_board(*patterns, curation=curation))
+    return run_all(judge_lessons_in_steps(compared, snapshot, make_board(*patterns, curation=curation)))
 
 
 def test_nearly_the_same_lesson_of_several_runners_is_one() -> None:
