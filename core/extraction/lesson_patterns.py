@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Set
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
     from core.config.settings import ExtractionSettings
 
 _MAX_SOURCES: Final = 20
+_CLAUSE_END: Final = re.compile(
+    r"\s*(?:[;!]|\.(?=\s|$)|\s[-\u2013\u2014]+\s|->|\u2192|,\s+(?=(?:but|instead|use|prefer|always|rather)\b)"
+    r"|(?=\b(?:because|since|otherwise)\b))\s*",
+    re.IGNORECASE,
+)
+"""End of the part of a warning that says what to avoid: `Never push to main; open a pull request`."""
+_REASON: Final = re.compile(r"(?:because|since|otherwise)\b", re.IGNORECASE)
 
 
 def pattern_type(lesson: Lesson) -> PatternType | None:
@@ -52,7 +60,7 @@ def extract_lesson(
         return replace(offer, missing=("it is a fact, not advice; name a pattern type to make a pattern of it",))
     if kind is PatternType.TEMPLATE:
         return replace(offer, missing=("a lesson has no code for a template",))
-    error = parse_error(Failure(message=_when(joined.lesson)), "a lesson", None, None)
+    error = parse_error(Failure(message=one_line(joined.lesson.trigger)), "a lesson", None, None)
     if kind is PatternType.ERROR and error is None:
         return replace(offer, missing=("it does not name the error that it fixes; name another pattern type",))
     proposal = _propose(joined, kind)
@@ -63,11 +71,10 @@ def extract_lesson(
 
 def _propose(joined: JoinedLesson, kind: PatternType) -> Proposal:
     lesson = joined.lesson
-    text, when, better = one_line(lesson.text), _when(lesson), ""
+    text, why, better = one_line(lesson.text), one_line(lesson.why), ""
     if kind is PatternType.ANTI:
-        better = "" if parse_warning(text) else text
-        # A rule that is not a prohibition, such as a sign, is what to do: avoid working without it.
-        text = parse_warning(text) or f"{when or 'Working'} without this rule: {text}"
+        text, better, reason = split_warning(text)
+        why = "; ".join(filter(None, (reason, why)))
     sources: dict[str, dict[str, Any]] = {}
     for place in joined.places[:_MAX_SOURCES]:
         source_id = place.loop_id or place.id
@@ -79,12 +86,23 @@ def _propose(joined: JoinedLesson, kind: PatternType) -> Proposal:
         "at": min((place.at for place in joined.places if place.at is not None), default=None),
         "trace": tuple(dict.fromkeys(places)),
     }
-    return draft_pattern(kind, when, text, one_line(lesson.why), better=better, **origin)
+    return draft_pattern(kind, one_line(lesson.trigger), text, why, better=better, **origin)
 
 
-def _when(lesson: Lesson) -> str:
-    """Return the situation in which a lesson applies; for a fix, the error message."""
-    return one_line(lesson.trigger if lesson.kind is LessonKind.FIX else lesson.trigger or lesson.title)
+def split_warning(text: str) -> tuple[str, str, str]:
+    """Return what a warning says to avoid, what to do instead, and why; "" if it does not say.
+
+    A rule that is not a prohibition, such as a sign, is what to do: what to avoid is working without it.
+    """
+    avoided = parse_warning(text)
+    if not avoided:
+        return f"Working without this rule: {text}", text, ""
+    end = _CLAUSE_END.search(avoided)
+    if end is None:
+        return avoided, "", ""
+    rest = avoided[end.end() :].strip()
+    is_reason = _REASON.match(rest) is not None
+    return avoided[: end.start()], "" if is_reason else rest, rest if is_reason else ""
 
 
 def _compare(proposal: Proposal, joined: JoinedLesson, known: KnownPatterns, settings: ExtractionSettings) -> Proposal:

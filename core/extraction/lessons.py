@@ -73,7 +73,8 @@ def compare_lessons_in_steps(
             if row == number + len(ids):
                 continue
             if statement.demand.differs(statements[row].demand):
-                opposite.append(row)
+                if _is_opposite(statement, statements[row]):
+                    opposite.append(row)
             elif row < len(ids):
                 same.append((-ratio, ids[row]))
         found.append(
@@ -184,6 +185,11 @@ def _read_pattern(pattern: Pattern) -> Statement:
         return read_statement(pattern.description)
     line = strip_label(pattern.description)
     return _negated(Statement.of(parse_warning(line) or _AVOID.sub("", line, count=1)))
+
+
+def _is_opposite(one: Statement, other: Statement) -> bool:
+    """Return whether more than numbers differ: other numbers may be about other things."""
+    return replace(one.demand, numbers=()).differs(other.demand)
 
 
 def _negated(statement: Statement) -> Statement:

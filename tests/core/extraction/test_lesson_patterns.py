@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.config.settings import ExtractionSettings
-from core.extraction.lesson_patterns import extract_lesson, pattern_type
+from core.extraction.lesson_patterns import extract_lesson, pattern_type, split_warning
 from core.records.extractions import ALL_TYPES, Extraction
 from core.records.lessons import JoinedLesson, Lesson, LessonKind, LessonState
 from core.records.patterns import Pattern, PatternType
@@ -62,7 +62,12 @@ def test_the_record_has_runner_session_file_and_line_of_each_place() -> None:
     ]
     (proposal,) = offer.new
     assert proposal.trace == ("claude ~/.claude/memory/notes.md:3", "snarktank progress.txt:9")
-    assert (proposal.record["name"], proposal.record["preconditions"]) == ("Cart tests", ["Cart tests"])
+
+
+def test_the_situation_of_an_approach_is_its_precondition() -> None:
+    lesson = make_agent_lesson(trigger="when a test touches dates", title="cart-clock")
+    assert drafted(extracted(lesson))["preconditions"] == ["when a test touches dates"]
+    assert "preconditions" not in drafted(extracted(make_agent_lesson(title="US-001")))
 
 
 def test_a_prohibition_names_what_to_avoid() -> None:
@@ -74,8 +79,24 @@ def test_a_prohibition_names_what_to_avoid() -> None:
 def test_a_sign_with_advice_is_not_turned_into_its_opposite() -> None:
     sign = make_agent_lesson(SIGN, kind=LessonKind.WARNING, trigger="Adding an import")
     record = drafted(extracted(sign))
-    assert record["approach_description"] == f"Adding an import without this rule: {SIGN}"
+    assert record["approach_description"] == f"Working without this rule: {SIGN}"
+    assert record["failure_symptoms"] == ["Adding an import"]
     assert record["better_alternative"] == {"description": SIGN}
+
+
+@pytest.mark.parametrize(
+    ("warning", "avoided", "better", "why"),
+    [
+        ("Never push to main; open a pull request.", "Push to main", "open a pull request.", ""),
+        ("Do not round in templates. Round in money.py", "Round in templates", "Round in money.py", ""),
+        ("Avoid floats, use Decimal instead", "Floats", "use Decimal instead", ""),
+        ("Never edit dist/ by hand - run make", "Edit dist/ by hand", "run make", ""),
+        ("Don't sleep in tests because they get slow", "Sleep in tests", "", "because they get slow"),
+        ("Stop guessing v1.2.3 numbers", "Guessing v1.2.3 numbers", "", ""),
+    ],
+)
+def test_only_what_a_warning_forbids_is_avoided(warning: str, avoided: str, better: str, why: str) -> None:
+    assert split_warning(warning) == (avoided, better, why)
 
 
 def test_a_fact_becomes_a_pattern_only_of_a_named_type() -> None:

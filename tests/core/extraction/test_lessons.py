@@ -60,6 +60,11 @@ def test_lessons_that_demand_the_opposite_disagree() -> None:
     assert (one.disagrees_with, other.disagrees_with) == ((other.id,), (one.id,))
 
 
+def test_lessons_with_other_numbers_do_not_disagree() -> None:
+    found = joined(*(make_agent_lesson(f"Wait {number} seconds for the staging server") for number in (30, 60)))
+    assert [one.disagrees_with for one in found] == [(), ()]
+
+
 def test_a_lesson_contradicts_an_approved_pattern() -> None:
     (found,) = joined(make_agent_lesson(NO_CLOCK), patterns=(APPROVED,))
     assert (found.state, found.contradicts) == (LessonState.OPEN, (APPROVED.id,))
