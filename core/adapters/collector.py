@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from core.adapters.adapter_records import AdapterRecords, AdapterReport
 from core.adapters.adapter_table import load_adapters
 from core.adapters.contract import Moment
-from core.adapters.join import join_loops
+from core.adapters.join import join_details, join_loops, start_order
 from core.adapters.kept_states import KeptFile, KeptStates
 from core.adapters.masked_records import MaskedRecords, mask_texts
 from core.adapters.runner_files import RunnerFiles
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 FAILED: Final = "adapter-failed"  # code of the finding about an adapter that raised an exception
 _MAX_MESSAGE: Final = 200
+_MAX_SESSIONS: Final = 50  # of a loop, whose failures are shown
 
 _Result = TypeVar("_Result")
 
@@ -155,14 +156,26 @@ class Collector:
         return self.look()
 
     def details(self, loop: Loop) -> LoopDetails:
-        """Return the details of a loop of an adapter, masked; none if the adapter is missing or fails."""
+        """Return the details of a loop of an adapter, masked; none if the adapter is missing or fails.
+
+        The failures in the newest sessions that are joined to it are those of its iterations.
+        """
+        names = frozenset(loop.aliases)
+        joined = (one for source in self._sources if names for one in source.loops if one.id in names)
+        sessions = sorted(joined, key=start_order)[-_MAX_SESSIONS:]
+        found = self._read_details(loop)
+        if sessions:
+            found = join_details(found, [(one, self._read_details(one)) for one in sessions])
+        return mask_texts(found)
+
+    def _read_details(self, loop: Loop) -> LoopDetails:
         none = LoopDetails(loop_id=loop.id)
         source = next((one for one in self._sources if one.adapter.name == loop.runner), None)
         if source is None:
             return none
         source.files.start_look()
         source.files.on_bytes = lambda count: None
-        return mask_texts(source.call(lambda: source.adapter.details(loop, source.files), none))
+        return source.call(lambda: source.adapter.details(loop, source.files), none)
 
     def save(self) -> None:
         """Keep what was read for the next start of the program."""

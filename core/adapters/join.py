@@ -77,7 +77,7 @@ class _Parts:
     def join_plans(self) -> None:
         """Join each loop that is only a plan's file to the newest loop of another runner that works on that plan."""
         plans = {loop.files[0]: loop for loop in self._runners if loop.files}
-        for loop in sorted(self._runners, key=_start_order, reverse=True):
+        for loop in sorted(self._runners, key=start_order, reverse=True):
             for file in loop.files[1:]:
                 plan = plans.get(file)
                 if plan is not None and plan.runner != loop.runner and plan.id not in self._owners:
@@ -112,7 +112,7 @@ class _Parts:
         unclear: dict[tuple[str, str], int] = defaultdict(int)
         for folder, found in sessions.items():
             running = _Running(by_folder[folder])
-            for session in sorted(found, key=_start_order):
+            for session in sorted(found, key=start_order):
                 match running.candidates(session):
                     case [loop_id]:
                         self._owners[session.id] = loop_id
@@ -155,7 +155,7 @@ class _Running:
     """The loops in one folder that ran at the start of a session; sessions are looked up in order of time."""
 
     def __init__(self, loops: Iterable[Loop]) -> None:
-        self._waiting = sorted(loops, key=_start_order, reverse=True)
+        self._waiting = sorted(loops, key=start_order, reverse=True)
         self._loops = {loop.id: loop for loop in self._waiting}
         self._ends: list[tuple[datetime, str]] = []
         self._last_signs: dict[str, datetime] = {}
@@ -199,7 +199,7 @@ class _Running:
 
 def merge_parts(loop: Loop, parts: Sequence[Loop]) -> Loop:
     """Return a loop with its sessions: their usage, model and agent, failures, and newest signs."""
-    ordered = sorted(parts, key=_start_order)
+    ordered = sorted(parts, key=start_order)
     everyone = (loop, *ordered)
     sessions = [part for part in ordered if is_session(part)]
     main = [session for session in sessions if not session.parent]
@@ -223,7 +223,7 @@ def merge_parts(loop: Loop, parts: Sequence[Loop]) -> Loop:
 def join_details(details: LoopDetails, sessions: Iterable[tuple[Loop, LoopDetails]]) -> LoopDetails:
     """Return the details of a loop with the failures in its sessions, which are its iterations if it has none."""
     read = [replace(session, iterations=found.iterations) for session, found in sessions]
-    read = sorted((session for session in read if is_session(session) and not session.parent), key=_start_order)
+    read = sorted((session for session in read if is_session(session) and not session.parent), key=start_order)
     own = details.iterations
     return replace(details, iterations=_join_failures(own, read) if own else tuple(_to_iterations(read)))
 
@@ -355,5 +355,6 @@ def _folder_of_worktree(folder: str) -> str:
     return "/".join(parts[: place - 1 if parts[place - 1].startswith(".") else place])
 
 
-def _start_order(loop: Loop) -> tuple[datetime, str]:
+def start_order(loop: Loop) -> tuple[datetime, str]:
+    """Return the sort key of loops by their start."""
     return loop.started_at or _LONG_AGO, loop.id
