@@ -85,7 +85,7 @@ class UnitParser:
         self._opened: tuple[str, Outcome, PatternReader | None] | None = None
         self._ahead: dict[str, int | Problem | None] = {}
 
-    def parse_all(self, units: Sequence[_Unit]) -> Iterator[Outcome]:
+    def parse_all(self, units: Sequence[_Unit]) -> Generator[Outcome, None, None]:
         """Parse units; their files are opened ahead, so that the disk reads several at the same time."""
         for start in range(0, len(units), _OPENED_FILES):
             several = units[start : start + _OPENED_FILES]
@@ -94,8 +94,8 @@ class UnitParser:
             try:
                 yield from map(self.parse, several)
             finally:
-                for left in self._ahead.values():
-                    if isinstance(left, int):
+                while self._ahead:
+                    if isinstance(left := self._ahead.popitem()[1], int):
                         os.close(left)
 
     def parse(self, unit: _Unit) -> Outcome:

@@ -522,3 +522,34 @@ def test_a_parser_is_freed_without_the_garbage_collector(tmp_path: Path) -> None
         assert left() is None
     finally:
         gc.enable()
+
+
+def test_workers_parse_patterns_first_and_this_process_last(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_workers(monkeypatch)
+    parser = ParallelParser(project, scan(ProjectPaths(project)), SharedValues())  # its threads are not started
+
+    def claim_all(*, is_own: bool) -> list[bool]:
+        numbers = iter(lambda: parser._claim(is_own=is_own), None)
+        return ["/patterns/" in parser._batches[number][0].file for number in numbers]
+
+    own = claim_all(is_own=True)
+    assert own == sorted(own)
+    assert len(set(own)) == 2
+    parser._release(range(len(own)))
+    assert claim_all(is_own=False) == sorted(own, reverse=True)
+
+
+def count_open_files() -> int:
+    return len([*Path("/dev/fd").iterdir()])
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="needs a list of open files")
+def test_files_that_were_opened_ahead_are_closed_when_parsing_stops(project: Path) -> None:
+    units = [parallel_parser._Unit(file) for file in scan(ProjectPaths(project)) if file.endswith(".json")][:20]
+    before = count_open_files()
+    parser = parallel_parser.UnitParser(str(project))
+    outcomes = parser.parse_all(units)
+    next(outcomes)
+    assert count_open_files() > before
+    outcomes.close()
+    assert count_open_files() == before
