@@ -40,6 +40,7 @@ def find_when_loaded(monkeypatch: pytest.MonkeyPatch, *lessons: Lesson, loops: I
         return project.view
 
     monkeypatch.setattr(Project, "load", loaded)
+    monkeypatch.setattr(Project, "read_adapted", lambda project: None)
 
 
 def find_joined(project: Project, lesson: Lesson) -> JoinedLesson:

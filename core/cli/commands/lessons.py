@@ -35,6 +35,15 @@ COLUMNS = (
     Column("LESSON", lambda one: one.lesson.text, free=True, least=40),
     Column("FILE", lambda one: place_name(one.lesson), free=True, expendable=5),
 )
+
+
+def _open_project() -> Project:
+    """Load the project with the lessons of agents and runners, without review questions."""
+    project = open_project(asks=False)
+    project.read_adapted()
+    return project
+
+
 lesson_argument = click.argument("lesson_id", metavar="ID", shell_complete=complete_lesson)
 
 
@@ -64,7 +73,7 @@ def list_lessons(
     """
     from core.state.findings import all_findings
 
-    project = open_project(asks=False)
+    project = _open_project()
     found = [
         one
         for one in project.lessons()
@@ -95,7 +104,7 @@ def show(lesson_id: str) -> None:
     """
     from core.documents.lessons import lesson_document
 
-    project = open_project(asks=False)
+    project = _open_project()
     found = find_lesson(project, lesson_id)
     respond(
         "LessonDocument",
@@ -126,7 +135,7 @@ def accept(lesson_id: str, kind: str | None, reason: str) -> None:
     """
     from core.cli.commands.decisions import print_decided
 
-    project = open_project(asks=False)
+    project = _open_project()
     types = frozenset({PatternType(kind)}) if kind is not None else ALL_TYPES
     found = find_lesson(project, lesson_id)
     print_decided(project.decide(Extract(found.id, types, reason=reason)))
@@ -147,7 +156,7 @@ def reject(lesson_id: str, reason: str) -> None:
     from core.cli.commands.decisions import print_decided
     from core.review.answers import reject_lesson
 
-    project = open_project(asks=False)
+    project = _open_project()
     found = find_lesson(project, lesson_id)
     if found.state in (LessonState.ACCEPTED, LessonState.REJECTED):
         raise Refused(f"{found.id} is already {found.state}; undo that first: ralphdeck undo")
