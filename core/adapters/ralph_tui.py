@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -24,7 +25,7 @@ from core.adapters.ralph_tui_files import (
     mapping,
 )
 from core.adapters.snarktank import pattern_delivery
-from core.adapters.values import MAX_LABEL, cut, newest
+from core.adapters.values import MAX_LABEL, cut, head_of, newest
 from core.records.debug_sessions import Failure
 from core.records.lessons import Lesson
 from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, Outcome, Progress, StateSource, Usage
@@ -68,8 +69,15 @@ class RalphTuiAdapter:
         self._sessions = SessionReader()
 
     def fingerprint(self, folders: Folders) -> tuple[str, ...]:
-        found = (f"{FOLDER}/{name}" for name in FILES)
-        return tuple(name for name in found if (folders.project / name).exists())
+        found = tuple(f"{FOLDER}/{name}" for name in FILES if (folders.project / FOLDER / name).exists())
+        home = folders.home
+        if (
+            found
+            or home is None
+            or json.dumps(str(folders.project))[:-1].encode() not in head_of(home / REGISTRY, home)
+        ):
+            return found
+        return (f"~/{REGISTRY}",)
 
     def places(self, folders: Folders) -> Places:
         watched = tuple(root / FOLDER / name for root in folders.roots for name in FILES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -241,6 +242,14 @@ def test_fingerprint_and_places(tmp_path: Path) -> None:
     assert case.project / FOLDER / "iterations" in places.watched
     assert places.polled == (case.home / ".config/ralph-tui/sessions.json",)
     assert case.adapter.fingerprint(case.folders.__class__(project=tmp_path)) == ()
+
+
+def test_a_session_in_a_folder_of_the_project_is_recognized_by_the_registry(tmp_path: Path) -> None:
+    case = open_("registry", tmp_path)
+    shutil.rmtree(case.project / FOLDER)
+    assert case.adapter.fingerprint(case.folders) == ("~/.config/ralph-tui/sessions.json",)
+    (case.home / ".config/ralph-tui/sessions.json").unlink()
+    assert case.adapter.fingerprint(case.folders) == ()
 
 
 def test_a_plan_outside_of_the_folder_is_not_read(tmp_path: Path) -> None:
