@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from core.adapters.adapter_records import AdapterRecords
+from core.adapters.collector import Collector
 from core.adapters.lessons import lesson_id
 from core.project.project import Project
 from core.records.extractions import Extraction
@@ -32,13 +33,17 @@ def add_lessons(project: Project, *lessons: Lesson, loops: Iterable[Loop] = ()) 
 
 def find_when_loaded(monkeypatch: pytest.MonkeyPatch, *lessons: Lesson, loops: Iterable[Loop] = ()) -> None:
     """Let adapters find these lessons and loops in each project that is loaded from now on."""
-    load = Project.load
+    found, load = AdapterRecords(lessons=lessons, loops=tuple(loops)), Project.load
+
+    def collect(collector: Collector) -> AdapterRecords:
+        collector._records = found
+        return found
 
     def loaded(project: Project, *args: Any) -> ProjectState:
         load(project, *args)
-        add_lessons(project, *lessons, loops=loops)
-        return project.view
+        return project.replace_adapted(found)[0]
 
+    monkeypatch.setattr(Collector, "_collect", collect)
     monkeypatch.setattr(Project, "load", loaded)
     monkeypatch.setattr(Project, "read_adapted", lambda project: None)
 

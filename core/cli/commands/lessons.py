@@ -165,6 +165,13 @@ def reject(lesson_id: str, reason: str) -> None:
         remark(f"the agent still has it; to remove it, delete it in {place_name(place)}")
 
 
+def _open_project() -> Project:
+    """Open the project with the lessons of agents, without review questions."""
+    project = open_project(asks=False)
+    project.read_adapted()
+    return project
+
+
 def find_lesson(project: Project, name: str) -> JoinedLesson:
     """Find a lesson by its ID or a unique part of it; raises UnknownRecord."""
     by_id = {place.id: one for one in project.lessons() for place in one.places}

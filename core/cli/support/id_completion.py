@@ -31,7 +31,7 @@ def _read_ids(*kinds: str) -> Iterable[str]:
         from core.episodes.task_lookup import task_ids
 
         return task_ids(chosen_project())
-    snapshot = read_snapshot()
+    snapshot = read_snapshot(adapted="lessons" in kinds)
     return (one for kind in kinds for one in getattr(snapshot, kind))
 
 
