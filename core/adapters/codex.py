@@ -30,6 +30,7 @@ from core.records.times import minute_of, parse_time
 from core.sources.liveness import check_liveness
 
 if TYPE_CHECKING:
+    from core.adapters.codex_memories import MemoryReader
     from core.adapters.contract import Delivery, Folders, Moment
     from core.adapters.runner_files import Folded, RunnerFiles
     from core.records.lessons import Lesson
@@ -71,7 +72,10 @@ class CodexAdapter:
 
     def __init__(self) -> None:
         self._working_folders: dict[str, str] | None = None  # by name of the rollout
+        self._roots: tuple[Path, ...] = ()
+        self._are_own: dict[Path, bool] = {}
         self._built: dict[Path, tuple[Any, Loop]] = {}
+        self._memories: MemoryReader | None = None
 
     def fingerprint(self, folders: Folders) -> tuple[str, ...]:
         home = _home(folders)
@@ -122,10 +126,13 @@ class CodexAdapter:
         )
 
     def lessons(self, files: RunnerFiles) -> Iterable[Lesson]:
-        from core.adapters.codex_memories import read_memories  # not needed for lists of loops
+        if (home := _home(files.folders)) is None:
+            return ()
+        if self._memories is None:
+            from core.adapters.codex_memories import MemoryReader  # not needed for lists of loops
 
-        home = _home(files.folders)
-        return read_memories(files, home) if home is not None else ()
+            self._memories = MemoryReader()
+        return self._memories.read(files, home)
 
     def deliver(self, loop: Loop, context: str, files: RunnerFiles) -> Delivery | None:
         return None
@@ -137,18 +144,21 @@ class CodexAdapter:
         known = self._working_folders
         if known is None:
             known = self._working_folders = _load_folders(files.remembered(_FOLDERS_KEY))
-        is_own: dict[str, bool] = {}
+        if self._roots != files.folders.roots:
+            self._roots = files.folders.roots
+            self._are_own.clear()
         count = len(known)
         for path in _rollouts(files, home):
-            folder = known.get(path.name)
-            if folder is None:
-                id, folder = read_meta(files.first_line(path))
-                if not id:
-                    continue
-                known[path.name] = folder
-            if folder not in is_own:
-                is_own[folder] = files.folders.contain(folder)
-            if is_own[folder]:
+            is_own = self._are_own.get(path)
+            if is_own is None:
+                folder = known.get(path.name)
+                if folder is None:
+                    id, folder = read_meta(files.first_line(path))
+                    if not id:
+                        continue
+                    known[path.name] = folder
+                is_own = self._are_own[path] = files.folders.contain(folder)
+            if is_own:
                 yield path
         if len(known) > count:
             files.remember(_FOLDERS_KEY, group_pairs((folder, name) for name, folder in known.items()))

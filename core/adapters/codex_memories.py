@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -72,23 +72,40 @@ class Line(Struct, frozen=True):
     name: str = ""  # of a field
 
 
-def read_memories(files: RunnerFiles, home: Path) -> Iterator[Lesson]:
-    """Yield what Codex remembers about sessions in the project."""
-    folder = home / "memories"
-    uses = _read_uses(files, home)
-    raw, handbook = folder / "raw_memories.md", folder / "MEMORY.md"
+class MemoryReader:
+    """Reads what Codex remembers about sessions in the project; the same lessons until a file changed."""
+
+    def __init__(self) -> None:
+        self._read: tuple[Any, ...] = ()
+        self._lessons: list[Lesson] = []
+
+    def read(self, files: RunnerFiles, home: Path) -> list[Lesson]:
+        """Return the lessons of all files."""
+        folder = home / "memories"
+        raw, handbook = folder / "raw_memories.md", folder / "MEMORY.md"
+        summaries = files.names(folder / "rollout_summaries", "*.md")[-MAX_SUMMARIES:]
+        texts = {path: files.text(path, MAX_BYTES) for path in (raw, handbook, *summaries)}
+        read = files.folders.roots, texts, _read_uses(files, home)
+        if read != self._read:
+            self._read, self._lessons = read, list(_read_memories(files, raw, handbook, texts, read[2]))
+        return self._lessons
+
+
+def _read_memories(
+    files: RunnerFiles, raw: Path, handbook: Path, texts: Mapping[Path, str], uses: Mapping[str, int]
+) -> Iterator[Lesson]:
     threads: set[str] = set()
-    for source, line, section in _read_tasks(files.text(raw, MAX_BYTES)):
+    for source, line, section in _read_tasks(texts[raw]):
         threads.add(source.thread)
         if files.folders.contain(source.cwd):
             yield from _lessons(files, raw, source, line, section, uses)
     known: dict[str, Source] = {}
-    for path in files.names(folder / "rollout_summaries", "*.md")[-MAX_SUMMARIES:]:
-        for source, line, section in _read_tasks(files.text(path, MAX_BYTES)):
+    for path in (path for path in texts if path not in (raw, handbook)):
+        for source, line, section in _read_tasks(texts[path]):
             known[path.name] = source
             if source.thread not in threads and files.folders.contain(source.cwd):
                 yield from _lessons(files, path, source, line, section, uses)
-    for source, line, section in _read_handbook(files, files.text(handbook, MAX_BYTES), known):
+    for source, line, section in _read_handbook(files, texts[handbook], known):
         yield from _lessons(files, handbook, source, line, section, uses)
 
 

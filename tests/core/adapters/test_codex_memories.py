@@ -110,6 +110,15 @@ def test_the_uses_of_an_older_table_are_unknown(open_memories: Open) -> None:
     assert not case.files.findings
 
 
+def test_memories_that_did_not_change_are_parsed_once(open_memories: Open) -> None:
+    case = open_memories("ascending")
+    first, second = case.lessons()[0], case.lessons()[0]
+    assert first is second
+    path = case.home / ".codex/memories/raw_memories.md"
+    path.write_text(path.read_text().replace("one commit per change", "two commits per change"))
+    assert case.lessons()[0].text == "the user asked for two commits per change"
+
+
 @pytest.mark.parametrize(
     ("text", "outcome"),
     [
