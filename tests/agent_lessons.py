@@ -45,7 +45,6 @@ def find_when_loaded(monkeypatch: pytest.MonkeyPatch, *lessons: Lesson, loops: I
 
     monkeypatch.setattr(Collector, "_collect", collect)
     monkeypatch.setattr(Project, "load", loaded)
-    monkeypatch.setattr(Project, "read_adapted", lambda project: None)
 
 
 def find_joined(project: Project, lesson: Lesson) -> JoinedLesson:

@@ -35,15 +35,6 @@ COLUMNS = (
     Column("LESSON", lambda one: one.lesson.text, free=True, least=40),
     Column("FILE", lambda one: place_name(one.lesson), free=True, expendable=5),
 )
-
-
-def _open_project() -> Project:
-    """Load the project with the lessons of agents and runners, without review questions."""
-    project = open_project(asks=False)
-    project.read_adapted()
-    return project
-
-
 lesson_argument = click.argument("lesson_id", metavar="ID", shell_complete=complete_lesson)
 
 
