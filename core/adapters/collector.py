@@ -19,6 +19,7 @@ from core.sources.liveness import Processes, system_processes
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from pathlib import Path
 
     from core.adapters.contract import Adapter, Folders
 
@@ -139,15 +140,19 @@ class Collector:
 
     def look_at_changed(self, *, is_recent: bool = True) -> AdapterRecords:
         """Look at the files that changed; with `is_recent`, check only those that changed last."""
+        is_looked = False
         for source in self._sources:
+            changed: set[Path] | None = None
             if not source.is_used:
-                source.files.start_look()
-                if source.find_evidence():
-                    self._look_at(source)
-            elif (changed := source.files.find_changed(is_recent=is_recent)) or source.files.is_behind:
+                is_new = source.find_evidence()
+            else:
+                changed = source.files.find_changed(is_recent=is_recent)
+                is_new = bool(changed) or source.files.is_behind
+            if is_new:
                 source.files.start_look(changed)
                 self._look_at(source)
-        return self._collect()
+                is_looked = True
+        return self._collect() if is_looked else self._records
 
     def look_anew(self) -> AdapterRecords:
         """Look at all files, also at states of transcripts that another process has kept."""

@@ -12,10 +12,9 @@ import os
 import sys
 import threading
 from datetime import UTC, datetime
+from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Final, Self
-
-import msgspec
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from core.adapters.collector import Collector
 from core.adapters.contract import Folders
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
 
 MIN_BYTES: Final = 32 << 20  # of transcripts that are worth a process
 COMMAND: Final = (
-    "import json, sys; folders, *sys.path[:] = json.loads(sys.stdin.buffer.readline()); "
-    "from core.adapters.first_read import serve; serve(folders)"
+    "import json, sys; setup, *sys.path[:] = json.loads(sys.stdin.buffer.readline()); "
+    "from core.adapters.first_read import serve; serve(setup)"
 )
 _VARIABLES: Final = ("HOME", "XDG_")  # names of the variables that the process gets besides those of workers
 _SAVE_BYTES: Final = 64 << 20  # read between two savings
@@ -40,8 +39,7 @@ class FirstRead:
     """Starts the process; use it as a context manager, which ends it."""
 
     def __init__(self, folders: Folders) -> None:
-        setup = msgspec.json.encode(folders).decode()
-        self._worker = WorkerProcess(setup, COMMAND, _VARIABLES)
+        self._worker = WorkerProcess(_encode(folders), COMMAND, _VARIABLES)
         self._read: int | None = 0
         self._progressed = threading.Event()
         self._thread = threading.Thread(target=self._receive, daemon=True)
@@ -76,14 +74,14 @@ class FirstRead:
         self._progressed.set()
 
 
-def serve(folders: str) -> None:
+def serve(setup: dict[str, Any]) -> None:
     """Read all transcripts to their end; run in the process."""
     gc.freeze()
     with contextlib.suppress(OSError):
         os.nice(_NICENESS)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    known = msgspec.json.decode(folders, type=Folders)
-    collector = Collector(known, clock=lambda: datetime.now(UTC), kept=KeptFile(known.project))
+    folders = _decode(setup)
+    collector = Collector(folders, clock=lambda: datetime.now(UTC), kept=KeptFile(folders.project))
     read = saved = 0
     sent = monotonic()
 
@@ -101,6 +99,24 @@ def serve(folders: str) -> None:
     collector.look()
     collector.close()
     send(sys.stdout.buffer, b"")
+
+
+def _encode(folders: Folders) -> dict[str, Any]:
+    return {
+        "project": str(folders.project),
+        "worktrees": [str(tree) for tree in folders.worktrees],
+        "home": str(folders.home) if folders.home is not None else None,
+        "environment": dict(folders.environment),
+    }
+
+
+def _decode(setup: dict[str, Any]) -> Folders:
+    return Folders(
+        project=Path(setup["project"]),
+        worktrees=tuple(map(Path, setup["worktrees"])),
+        home=Path(setup["home"]) if setup["home"] is not None else None,
+        environment=setup["environment"],
+    )
 
 
 def _end_with_parent() -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
 
-CHECK_SECONDS: Final = 1.0  # between checks of files that changed last
+CHECK_SECONDS: Final = 2.0  # between checks of files that changed last
 LOOK_SECONDS: Final = 60.0  # between looks at all files
 SAVE_SECONDS: Final = 30.0
 PARTIAL_SECONDS: Final = 3.0  # between two lists while another process reads the transcripts
@@ -83,7 +83,7 @@ class AdapterFeed:
     def _read_all(self, collector: Collector) -> None:
         """Read the transcripts to their end; in another process if they are large."""
         for _ in range(MAX_READERS):
-            if self._stop.is_set() or collector.bytes_behind < MIN_BYTES:
+            if self._stop.is_set() or collector.kept is None or collector.bytes_behind < MIN_BYTES:
                 break
             total = collector.bytes_behind
             collector.set_limits(0)  # the other process reads them

@@ -34,8 +34,11 @@ def count_cores() -> int:
 class WorkerProcess:
     """One worker process; killed at the end of the `with` block."""
 
-    def __init__(self, project: str, command: str = COMMAND, variables: tuple[str, ...] = ()) -> None:
-        """`command` reads the project from its input; `variables` begin the names of further ones that it gets."""
+    def __init__(self, project: object, command: str = COMMAND, variables: tuple[str, ...] = ()) -> None:
+        """`command` reads the project, a JSON value, from its input.
+
+        The worker gets the environment variables whose names begin with one of `variables`, besides the usual ones.
+        """
         self.process = subprocess.Popen(
             [sys.executable, "-I", "-B", "-c", command],
             stdin=subprocess.PIPE,
