@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from core.adapters.contract import Adapter, Folders
+    from core.adapters.contract import Adapter, Delivery, Folders
 
 FAILED: Final = "adapter-failed"  # code of the finding about an adapter that raised an exception
 _MAX_MESSAGE: Final = 200
@@ -181,6 +181,14 @@ class Collector:
         source.files.start_look()
         source.files.on_bytes = lambda count: None
         return source.call(lambda: source.adapter.details(loop, source.files), none)
+
+    def deliver(self, loop: Loop, context: str) -> Delivery | None:
+        """Return how the runner of a loop can be given a context; None if only the hooks of its agent reach it."""
+        source = next((one for one in self._sources if one.adapter.name == loop.runner), None)
+        if source is None:
+            return None
+        source.files.start_look()
+        return source.call(lambda: source.adapter.deliver(loop, context, source.files), None)
 
     def save(self) -> None:
         """Keep what was read for the next start of the program."""

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from core.base.errors import Refused
@@ -43,10 +42,10 @@ class Project(DecidingProject):
 
     @cached_property
     def _agent_files(self) -> RunnerFiles:
-        from core.adapters.contract import Folders
         from core.adapters.runner_files import RunnerFiles
+        from core.adapters.worktrees import find_folders
 
-        folders = Folders(project=self.project.project, home=Path.home(), environment=os.environ)
+        folders = find_folders(self.project.project, os.environ, has_home=self.settings.sources.home)
         return RunnerFiles(folders, "agents")
 
     def record(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from core.base.collector import collector_off
+from core.base.errors import Refused
 from core.base.steps import Steps, Work, run_all
 from core.debug_memory.escalations import find_escalation
 from core.debug_memory.index import LazyDebugIndex
@@ -36,6 +37,7 @@ from core.storage.locks import protect
 if TYPE_CHECKING:
     from core.adapters.adapter_records import AdapterRecords
     from core.adapters.collector import Collector
+    from core.adapters.contract import Delivery
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
     from core.extraction.clustering import Cluster
@@ -266,6 +268,25 @@ class ProjectReader:
         with self._details_lock:
             self._collector = self._collector or self.open_collector()
             return self._collector.details(loop)
+
+    def deliver(self, loop_id: str) -> Delivery | None:
+        """Return how the runner of a loop can be given the context for its task; None if only hooks reach it.
+
+        Raises UnknownRecord, or Refused if there is nothing to inject.
+        """
+        from core.state.contexts import prepare_task_injection
+
+        loop = self._view.loop(loop_id)
+        if not loop.task.strip():
+            raise Refused("this loop has no task, so there is no context for it")
+        context = prepare_task_injection(self._view, loop.task).context
+        if not context:
+            raise Refused("nothing is injected for the task of this loop")
+        if not loop.runner:
+            return None
+        with self._details_lock:
+            self._collector = self._collector or self.open_collector()
+            return self._collector.deliver(loop, context)
 
     def extraction(self, source_id: str, types: frozenset[PatternType] = ALL_TYPES) -> Extraction:
         """Return the patterns offered by work or a learning; UnknownRecord or Refused."""

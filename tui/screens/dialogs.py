@@ -235,7 +235,9 @@ class Choose(Dialog[str | None]):
         self.query_one(OptionList).action_select()
 
 
-class _LongText(Dialog[ScreenResultType]):
+class LongTextDialog(Dialog[ScreenResultType]):
+    """A dialog with a long text that can be scrolled."""
+
     STYLE = "dialog--tall"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "move(1)", "down", show=False, tooltip="Move one line down"),
@@ -264,7 +266,7 @@ class _LongText(Dialog[ScreenResultType]):
         pane.move(pages * pane.page)
 
 
-class PreviewDialog(_LongText[bool | None]):
+class PreviewDialog(LongTextDialog[bool | None]):
     """Shows a long text before a decision. The result is True if the user accepts."""
 
     ABOUT = "Nothing is written before you accept."
@@ -277,7 +279,7 @@ class PreviewDialog(_LongText[bool | None]):
         self.dismiss(answer and bool(self.verb))
 
 
-class FindingsDialog(_LongText[None]):
+class FindingsDialog(LongTextDialog[None]):
     """Lists the problems found in the project's files."""
 
     HELP_TITLE = "the list of file problems"

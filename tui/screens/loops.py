@@ -161,7 +161,7 @@ class LoopsScreen(ListScreen):
 
     def why_not(self, action: str) -> str | None:
         loop = self._loop(self.table.cursor_key)
-        if action == "in_context" and (loop is None or not loop.task):
+        if action in {"in_context", "deliver"} and (loop is None or not loop.task):
             return "There is no loop with a task under the cursor"
         if action == "extract" and loop is None:
             return "There is no loop under the cursor"
@@ -183,6 +183,12 @@ class LoopsScreen(ListScreen):
             from tui.screens.extraction_preview import preview_extraction
 
             preview_extraction(self, key)
+
+    def action_deliver(self) -> None:
+        from tui.screens.delivery import show_delivery
+
+        if (loop := self._loop(self.table.cursor_key)) is not None:
+            show_delivery(self, loop)
 
     def action_in_context(self) -> None:
         self.with_cursor(self.services.preview_loop)

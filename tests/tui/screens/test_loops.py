@@ -329,7 +329,11 @@ async def test_a_loop_that_waits_for_a_person_is_first(sample: Path, home: Path)
 
 async def test_an_inferred_status_and_a_contradicted_success_are_marked(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(160, 50)) as user:
-        values = {"badges": ("success-contradicted",), "state_source": StateSource.INFERRED, "ended_at": NOW}
+        values: dict[str, Any] = {
+            "badges": ("success-contradicted",),
+            "state_source": StateSource.INFERRED,
+            "ended_at": NOW,
+        }
         await show(user, adapted(status=LoopStatus.COMPLETED, **values))
         assert "completed?" in user.row("codex:0")
         assert "contradicted" in user.row("codex:0")
@@ -350,3 +354,20 @@ async def test_loops_can_be_filtered_by_source_agent_and_model(sample: Path, hom
             assert set(user.table.keys) == {"codex:0", "codex:1"}
         await user.filter("source:aiwg")
         assert not {"codex:0", "codex:1"} & set(user.table.keys)
+
+
+async def test_the_way_of_a_context_to_a_runner_can_be_shown_and_copied(sample: Path, home: Path) -> None:
+    folder = sample / "scripts/ralph"
+    folder.mkdir(parents=True)
+    story = {"id": "US-001", "title": "Type the user", "passes": False, "priority": 1}
+    task = "Fix TypeScript type errors in user validation"
+    (folder / "prd.json").write_text(json.dumps({"branchName": "ralph/x", "description": task, "userStories": [story]}))
+    (folder / "progress.txt").write_text("## Codebase Patterns\n- Use zod\n---\n")
+    async with open_dashboard(sample, home) as user:
+        await user.until(lambda: "snarktank:scripts/ralph/x" in user.table.keys, "the loop of a runner")
+        user.place.go_to("snarktank:scripts/ralph/x")
+        await user.press("D")
+        await user.sees("Deliver the context", "Change to apply", "+<!-- BEGIN ralphdeck -->")
+        await user.press("y")
+        await user.settled()
+        assert "<!-- BEGIN" not in (folder / "progress.txt").read_text()

@@ -1,0 +1,55 @@
+"""`ralphdeck loop deliver`: print how the context gets to a loop of another runner."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from core.base.text import visible
+from core.cli.render.output import remark, respond
+from core.cli.support.id_completion import complete_loop
+from core.cli.support.options import ReadingCommand
+from core.cli.support.project import open_project
+from core.documents.delivery import delivery_explanation, delivery_text
+from core.redaction.masking import mask_secrets
+
+if TYPE_CHECKING:
+    from msgspec import Struct
+
+
+@click.command(cls=ReadingCommand)
+@click.argument("loop_id", metavar="LOOP", shell_complete=complete_loop)
+def deliver(loop_id: str) -> None:
+    """Print how the context for its task gets to a loop: a command to run, or a change of a file to apply.
+
+    Nothing is run or written: files of other runners are only read. A runner without a way of its own gets the context
+    from the hooks of its agent (ralphdeck connect).
+
+    \b
+    Examples:
+      ralphdeck loop deliver ralph-tui:9c0f1e2a
+      ralphdeck loop deliver snarktank:cart-rounding > context.diff
+    """
+    from core.state.findings import all_findings
+
+    project = open_project(asks=False)
+    project.read_adapted()
+    loop = project.view.loop(loop_id)
+    delivery = project.deliver(loop.id)
+    explanation, text = delivery_explanation(loop, delivery), delivery_text(delivery)
+    findings = all_findings(project.view)
+
+    def document() -> Struct:
+        from core.cli.json import objects
+
+        command, diff = ((), "") if delivery is None else (delivery.command, delivery.diff)
+        return objects.DeliveryDocument.of(
+            loop_id=loop.id, explanation=explanation, command=command, diff=diff, findings=findings
+        )
+
+    def show() -> None:
+        remark(explanation)
+        click.echo(mask_secrets(visible(text)), nl=False)
+
+    respond(document, show, findings)

@@ -1,0 +1,39 @@
+"""How a context reaches the runner of a loop, as a document (docs/adapters.md#delivery)."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from core.documents.document import Block, code, line
+
+if TYPE_CHECKING:
+    from core.adapters.contract import Delivery
+    from core.records.loops import Loop
+
+OWN_WAY: Final = "A loop in .aiwg gets its context from `ralphdeck loop inject`."
+BY_HOOK: Final = "This runner has no own way in: its agent gets the context from the hooks of `ralphdeck connect`."
+
+
+def delivery_explanation(loop: Loop, delivery: Delivery | None) -> str:
+    """Return in a sentence how the context gets to the loop."""
+    if delivery is not None:
+        return delivery.explanation
+    return BY_HOOK if loop.runner else OWN_WAY
+
+
+def delivery_text(delivery: Delivery | None) -> str:
+    """Return the command for a POSIX shell, or the diff to apply; "" if there is neither."""
+    if delivery is None:
+        return ""
+    return shlex.join(delivery.command) + "\n" if delivery.command else delivery.diff
+
+
+def delivery_blocks(loop: Loop, delivery: Delivery | None) -> Iterable[Block]:
+    """Describe what a person can do; nothing is written to files of the runner."""
+    yield line(delivery_explanation(loop, delivery))
+    if text := delivery_text(delivery):
+        yield line("")
+        is_diff = delivery is not None and not delivery.command
+        yield from code("Change to apply" if is_diff else "Command to run", text, "diff" if is_diff else "sh")
