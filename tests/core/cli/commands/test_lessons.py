@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from core.adapters.claude import slug
 from core.records.lessons import LessonKind
 from core.records.loops import Outcome
 from tests.agent_lessons import CLOCK, NO_CLOCK, find_when_loaded, make_agent_lesson
@@ -48,17 +47,6 @@ def test_lessons_that_say_the_same_are_one_row_with_all_places(sample: Path, cal
     }
     assert (ours["state"], ours["loaded"], ours["uses"], ours["danger"]) == ("open", True, 2, None)
     assert ours["disagrees_with"] == [OPPOSITE.id]
-
-
-def test_the_memories_of_an_agent_are_listed(
-    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call
-) -> None:
-    monkeypatch.undo()
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
-    memory = tmp_path / "claude" / "projects" / slug(sample.resolve()) / "memory"
-    memory.mkdir(parents=True)
-    (memory / "clock.md").write_text("Use the fake clock.\n")
-    assert [one["text"] for one in listed(call, sample)] == ["Use the fake clock."]
 
 
 def test_options_narrow_the_list(sample: Path, call: Call) -> None:
