@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from core.adapters.contract import Folders, Moment
     from core.adapters.runner_files import RunnerFiles
 
+_PROGRESS: Final = "progress.md"
 _LEARNED: Final = "lessons"  # key of the lessons of progress logs, which a new session overwrites
 _MAX_ITERATIONS: Final = 500
 _MAX_LESSONS: Final = 500
@@ -109,7 +110,7 @@ class RalphTuiAdapter:
     def lessons(self, files: RunnerFiles) -> Iterator[Lesson]:
         known: dict[str, Lesson] = {}
         for session in self._sessions.read(files):
-            path = session.folder / FOLDER / "progress.md"
+            path = session.folder / FOLDER / _PROGRESS
             if not session.is_past and session.fields.file:
                 log = read_progress(files.text(path).rpartition("\n")[0])  # the last line may be torn
                 for lesson in progress_lessons(self.name, log, files.shown(path), _id(session)):
@@ -117,17 +118,21 @@ class RalphTuiAdapter:
             for one in session.logs:
                 for lesson in one.lessons(self.name, files.shown(one.path), _id(session)):
                     known.setdefault(lesson.id, lesson)
-        for lesson in _learned(files):
-            known.setdefault(lesson.id, lesson)
+        replaced = {lesson.loop_id for lesson in known.values() if lesson.file.endswith(_PROGRESS)}
+        for lesson in _learned(files):  # those of a log that a new session emptied; edits of the same session count
+            if lesson.loop_id not in replaced or not lesson.file.endswith(_PROGRESS):
+                known.setdefault(lesson.id, lesson)
         lessons = list(known.values())[:_MAX_LESSONS]
-        files.remember(_LEARNED, msgspec.to_builtins(lessons, builtin_types=(datetime,)))
+        kept = msgspec.to_builtins(lessons, builtin_types=(datetime,))
+        if kept != files.remembered(_LEARNED):
+            files.remember(_LEARNED, kept)
         yield from lessons
 
     def deliver(self, loop: Loop, context: str, files: RunnerFiles) -> Delivery | None:
         session = self._find(loop, files)
         if session is None or session.is_past:
             return None
-        return pattern_delivery(session.folder / FOLDER / "progress.md", context, files)
+        return pattern_delivery(session.folder / FOLDER / _PROGRESS, context, files)
 
     def _find(self, loop: Loop, files: RunnerFiles) -> Session | None:
         return next((session for session in self._sessions.read(files) if _id(session) == loop.id), None)
@@ -293,7 +298,7 @@ def _plan(session: Session, tracker: Fields) -> Path | None:
 def _files(session: Session, tracker: Fields, files: RunnerFiles) -> tuple[str, ...]:
     """Return the files of a session that exist, the one with its state first, then the plan."""
     folder = session.folder / FOLDER
-    paths = [folder / SESSION, _plan(session, tracker), folder / "progress.md"] if not session.is_past else []
+    paths = [folder / SESSION, _plan(session, tracker), folder / _PROGRESS] if not session.is_past else []
     paths += [log.path for log in session.logs[-3:]]
     return tuple(files.shown(path) for path in paths if path is not None and files.exists(path))
 

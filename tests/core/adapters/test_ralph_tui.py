@@ -215,6 +215,16 @@ def test_a_new_session_overwrites_the_log_but_its_lessons_and_the_old_session_st
     assert found[ID].end_reason == "its session file is gone"
 
 
+def test_a_lesson_that_the_agent_removes_from_the_log_of_its_session_is_not_remembered(tmp_path: Path) -> None:
+    case = open_("running", tmp_path)
+    case.lessons()
+    path = case.project / FOLDER / "progress.md"
+    path.write_text(path.read_text().replace("quantize once, in money.py", "round once"))
+    assert "Money is Decimal; quantize once, in money.py" not in {lesson.text for lesson in case.lessons()}
+    path.write_text("# Ralph Progress Log\n")  # a new session begins
+    assert "Money is Decimal; round once" in {lesson.text for lesson in case.lessons()}
+
+
 def test_a_session_whose_file_is_deleted_with_all_tasks_done_is_completed(tmp_path: Path) -> None:
     case = open_("running", tmp_path)
     state = json.loads((case.project / FOLDER / "session.json").read_text())["trackerState"]
