@@ -59,8 +59,13 @@ class LazyIndex(Generic[Record, Index]):
         """Build the index for some time; return whether `get` needs no long time any more."""
         with self._lock:
             if self._index is None and self._base is None:
-                self._base = self._begin()[0].run_for(seconds)
-                self._work = self._work if self._base is None else None
+                work, records = self._begin()
+                if (made := work.run_for(seconds)) is not None:
+                    self._work = None
+                    if records is self._records:
+                        self._index = made
+                    else:
+                        self._base = made
             return self._index is not None or self._base is not None
 
     def updated(self, records: Mapping[str, Record], changed_ids: frozenset[str]) -> Self:

@@ -9,7 +9,7 @@ _libc: Final = ctypes.CDLL(None)
 _OPTIONS: Final = {
     -3: 1 << 18,  # M_MMAP_THRESHOLD: larger blocks are returned at once; without a limit, this grows to 32 MB
     -1: 16 << 20,  # M_TRIM_THRESHOLD: most that is kept at the end of the heap
-    -8: 2,  # M_ARENA_MAX: heaps of threads, each of which keeps what it has freed
+    -8: 1,  # M_ARENA_MAX: heaps of threads, each of which keeps what it has freed
 }
 
 

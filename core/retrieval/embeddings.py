@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import weakref
+from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -106,6 +108,19 @@ class Vectors:
         return dots
 
 
+class _Hashes(Container[bytes]):
+    """Hashes of vectors, each in 8 bytes instead of 160."""
+
+    def __init__(self, hashes: Iterable[bytes]) -> None:
+        self._starts = array("Q", sorted(int.from_bytes(hash[:8]) for hash in hashes))
+
+    def __contains__(self, hash: object) -> bool:
+        assert isinstance(hash, bytes)
+        start = int.from_bytes(hash[:8])
+        place = bisect_left(self._starts, start)
+        return place < len(self._starts) and self._starts[place] == start
+
+
 @dataclass(frozen=True, slots=True)
 class VectorSubject(Generic[Record]):
     """Kind of records that have vectors, such as patterns."""
@@ -202,7 +217,8 @@ class Embeddings(Generic[Record]):
     def release(self) -> bool:
         """Free vectors that were not used lately, which the next use reads again; return whether none are left."""
         with self._lock:
-            if monotonic() - self._used_at > _UNUSED_SECONDS:
+            if self._read is not None and monotonic() - self._used_at > _UNUSED_SECONDS:
+                self._hashes = _Hashes(self._read.places)
                 self._read, self._rows, self._compared = None, (), None
             return self._read is None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -48,9 +49,9 @@ class SuccessfulTask(NamedTuple):
 
 
 class _ForIndex(NamedTuple):
-    """What the similarity needs of one index of patterns."""
+    """What the similarity needs of one index of patterns; that of a dry run is freed with it."""
 
-    patterns: PatternIndex
+    patterns: weakref.ref[PatternIndex]
     squares: Floats  # squared length of each task
     pairs: tuple[NDArray[np.int64], NDArray[np.int64]]  # rows of tasks, and the rows of their patterns in the index
 
@@ -106,8 +107,8 @@ class PastTasks:
 
         `closeness` is the cosine of the task with each of `loop_ids`, NaN where unknown. `without` leaves out one task.
         """
-        known = next((one for one in tuple(self._for_index) if one.patterns is index), None) or self._prepare(index)
-        similar = self._similar_by_words(profile, known)
+        known = next((one for one in tuple(self._for_index) if one.patterns() is index), None) or self._prepare(index)
+        similar = self._similar_by_words(profile, index, known)
         if closeness is not None:
             similar = np.maximum(similar, scale_closeness(closeness))
         if without is not None:
@@ -117,14 +118,14 @@ class PastTasks:
         np.maximum.at(found, patterns, similar[tasks])
         return found
 
-    def _similar_by_words(self, profile: TaskProfile, known: _ForIndex) -> Floats:
+    def _similar_by_words(self, profile: TaskProfile, index: PatternIndex, known: _ForIndex) -> Floats:
         """Return the cosine of words; a long text is not similar to every task.
 
         Words count by their rarity in patterns, so that no past task changes what another one adds.
         """
         shared, asked = np.zeros(len(self.tasks)), 0.0
         for word in sorted(profile.words):  # sorted, so that every process gets the same sums
-            weight = known.patterns.rarity(word) ** 2
+            weight = index.rarity(word) ** 2
             asked += weight
             if (rows := self._rows_of.get(word)) is not None:
                 shared[rows] += weight
@@ -143,7 +144,7 @@ class PastTasks:
             if (place := index.rows.get(id)) is not None
         ]
         tasks, patterns = np.array(pairs, np.int64).reshape(-1, 2).T
-        self._for_index[:] = [_ForIndex(index, squares, (tasks, patterns))]
+        self._for_index[:] = [_ForIndex(weakref.ref(index), squares, (tasks, patterns))]
         return self._for_index[0]
 
 
@@ -170,16 +171,20 @@ class LazyPastTasks:
     def get(self) -> PastTasks:
         with self._lock:
             if self._made is None:
-                self._made, self._work = self._begin().finish(), None
+                self._finish(self._begin().finish())
+            assert self._made is not None
             return self._made
 
     def prepare(self, seconds: float) -> bool:
         """Collect for some time; return whether `get` needs no long time any more."""
         with self._lock:
-            if self._made is None:
-                self._made = self._begin().run_for(seconds)
-                self._work = self._work if self._made is None else None
+            if self._made is None and (made := self._begin().run_for(seconds)) is not None:
+                self._finish(made)
             return self._made is not None
+
+    def _finish(self, made: PastTasks) -> None:
+        """Set the result, and free the records and scores of what may have become an older state."""
+        self._made, self._work, self._snapshot, self._board = made, None, Snapshot(), None
 
     def updated(self, snapshot: Snapshot, board: Scoreboard) -> LazyPastTasks:
         """Return the past tasks of the next state; looks only at changed loops."""
