@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -95,7 +96,8 @@ class ProjectReader:
         self.embeddings = Embeddings(project, PATTERNS)
         self.task_embeddings = Embeddings(project, TASKS)
         self.agent = ""  # name of the agent that reports and extracts; "" for the agents named in the files
-        self._search = QuestionSearch(settings, lambda: self._offers, self.extraction)
+        here = weakref.proxy(self)  # a cycle would keep each dry run, which is a project, until the next collection
+        self._search = QuestionSearch(settings, lambda: here._offers, lambda source_id: here.extraction(source_id))
         self._queue_at = clock()
         self._questions: Questions = {}
         self._is_queue_due = False  # whether a search found something that the queue lacks

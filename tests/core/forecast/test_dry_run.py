@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import gc
 import json
+import weakref
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -51,6 +53,17 @@ SHAPES = {
     "lines": ("error-patterns.jsonl", "".join(json.dumps(one) + "\n" for one in RECORDS)),
     "not a number": ("error-patterns.json", json.dumps([*RECORDS, record("pat-error-y-001", odd=float("nan"))])),
 }
+
+
+def test_a_dry_run_is_freed_at_once(tmp_path: Path) -> None:
+    project = opened(tmp_path, SHAPES["list"][1])
+    gc.collect()
+    gc.disable()
+    try:
+        board = weakref.ref(dry_run(project, Promote(TWO)).state.board)
+        assert board() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.slow
