@@ -10,6 +10,7 @@ from core.adapters.adapter_table import load_adapters
 from core.adapters.contract import Moment
 from core.adapters.join import join_details, join_loops, start_order
 from core.adapters.kept_states import KeptFile, KeptStates
+from core.adapters.last_good import FAILED_SECONDS
 from core.adapters.masked_records import MaskedRecords, mask_texts
 from core.adapters.runner_files import RunnerFiles
 from core.records.findings import Finding, Severity
@@ -136,6 +137,13 @@ class Collector:
         self.set_limits(None, lambda count: None)
         self.look()
         self.save()
+        return self._records
+
+    def check_failures(self, pause: Callable[[float], object]) -> AdapterRecords:
+        """Repeat the look after `FAILED_SECONDS` if a file could not be decoded, so that it is reported."""
+        if any(source.files.has_failures for source in self._sources):
+            pause(FAILED_SECONDS)
+            self.look()
         return self._records
 
     def look_at_changed(self, *, is_recent: bool = True) -> AdapterRecords:

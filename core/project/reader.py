@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
+from time import sleep
 from typing import TYPE_CHECKING, Final
 
 from core.base.collector import collector_off
@@ -36,7 +37,7 @@ from core.state.project_state import ProjectState
 from core.storage.locks import protect
 
 if TYPE_CHECKING:
-    from core.adapters.adapter_records import AdapterRecords
+    from core.adapters.adapter_records import AdapterRecords, AdapterReport
     from core.adapters.collector import Collector
     from core.adapters.contract import Delivery
     from core.config.paths import ProjectPaths
@@ -226,6 +227,15 @@ class ProjectReader:
             collector = self._collector = self.open_collector()
             records = collector.read_all()
         self.replace_adapted(records)
+
+    def adapter_reports(self) -> tuple[AdapterReport, ...]:
+        """Return what each adapter found when `read_adapted` was called; waits for files that are torn."""
+        with self._details_lock:
+            found = self._collector.check_failures(sleep) if self._collector is not None else None
+        if found is None:
+            return ()
+        self.replace_adapted(found)
+        return found.reports
 
     def replace_adapted(self, found: AdapterRecords) -> tuple[ProjectState, Delta]:
         """Replace the loops and lessons of adapters, and update the scores."""

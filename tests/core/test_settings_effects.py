@@ -16,6 +16,7 @@ import pytest
 import yaml
 from msgspec.structs import replace as with_fields
 
+from core.adapters.worktrees import find_folders
 from core.base.errors import Refused
 from core.cli.program import run
 from core.cli.support.project import configured_decider
@@ -374,6 +375,12 @@ def loops_needed(settings: Settings, _: World) -> Any:
     return compare_groups([Group("debugging", (3, 5, 4, 6), (4, 6, 5, 5))], settings).needed
 
 
+def private_folder(settings: Settings, world: World) -> object:
+    """The folder of an agent below the home folder."""
+    folders = find_folders(Path("/"), {"HOME": "/tmp"}, has_home=settings.sources.home)
+    return folders.private("CODEX_HOME", ".codex")
+
+
 def signature(settings: Settings, _: World) -> Any:
     """The name under decisions."""
     return configured_decider(settings)[0]
@@ -475,6 +482,7 @@ EFFECTS: dict[str, tuple[Any, Observe]] = {
     "watch.poll_seconds": (9, watched),
     "watch.retry_seconds": ([3.0], watched),
     "watch.stale_after_minutes": (0.001, liveness),
+    "sources.home": (False, private_folder),
     "interval_level": (0.5, intervals),
     "power": (0.5, loops_needed),
 }

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tests.reference import commands, json_output, mcp_server, plugin, settings
+from tests.reference import adapters, commands, json_output, mcp_server, plugin, settings
 
-GENERATORS: Final = (commands, json_output, mcp_server, settings)
+GENERATORS: Final = (adapters, commands, json_output, mcp_server, settings)
 ROOT: Final = Path(__file__).parents[2]
 
 

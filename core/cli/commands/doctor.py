@@ -25,6 +25,7 @@ from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, LoopStatus
 
 if TYPE_CHECKING:
+    from core.adapters.adapter_records import AdapterReport
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
     from core.project.project import Project
@@ -77,6 +78,7 @@ def doctor() -> None:
         configuration = read_configuration(registry=True)
         settings = configuration.listed()
         project = open_project(configuration=configuration)
+        reports = project.adapter_reports()
         view = project.view
         findings = all_findings(view)
         doubts += (doubt for pattern_id in view.board.ids for doubt in view.board.reconcile(pattern_id))
@@ -88,6 +90,7 @@ def doctor() -> None:
             ("evidence", (*_evidence(view, doubts), _metrics(paths, view))),
             ("semantic search", _vectors(project)),
             ("curation", _curation(paths, view.snapshot, view.settings)),
+            ("runners", _runners(reports, view.settings)),
             ("agents", check_connections(paths)),
             ("watch", _watch(paths)),
             ("settings", _settings(configuration)),
@@ -157,6 +160,20 @@ def _project(paths: ProjectPaths) -> Iterator[Found]:
             yield name, ERROR, f"cannot be read: {error.strerror}"
             continue
         yield name, OK if found else NOTE, "found" if found else "not there yet"
+
+
+def _runners(reports: Sequence[AdapterReport], settings: Settings) -> Iterator[Found]:
+    """List what each adapter found, and what it could not read."""
+    if not settings.sources.home:
+        yield "home folder", NOTE, "not read (sources.home is false)"
+    used = [report for report in reports if report.evidence or report.loops or report.lessons or report.findings]
+    for report in used:
+        unreadable = list(dict.fromkeys(finding.file for finding in report.findings))
+        failed = f"; cannot be read: {_named(unreadable)}" if unreadable else ""
+        counts = f"{plural(report.loops, 'loop')}, {plural(report.lessons, 'lesson')}"
+        yield report.title, WARNING if unreadable else OK, visible_line(f"{counts}{failed}", 300)
+    if unused := ", ".join(report.title for report in reports if report not in used):
+        yield "not used here", NOTE, unused
 
 
 def _counts(findings: Sequence[Finding]) -> Counter[Severity]:

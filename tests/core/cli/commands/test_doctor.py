@@ -20,7 +20,18 @@ def test_a_sound_project(sample: Path, call: Call) -> None:
     assert {check["status"] for check in result.document["checks"]} <= {"ok", "note", "warning", "error"}
     areas = {check["area"] for check in result.document["checks"]}
     places = {"project", "files", "settings"}
-    others = {"records", "evidence", "semantic search", "curation", "agents", "watch", "terminal", "texts", "versions"}
+    others = {
+        "records",
+        "evidence",
+        "runners",
+        "semantic search",
+        "curation",
+        "agents",
+        "watch",
+        "terminal",
+        "texts",
+        "versions",
+    }
     assert areas == places | others
 
 
