@@ -118,13 +118,21 @@ def project_at(path: Path) -> ProjectPaths:
     return ProjectPaths(path)
 
 
-def find_project(start: Path) -> ProjectPaths:
-    """Find the nearest folder with `.aiwg/ralph*`: `start` or one of its parents."""
+def find_project(start: Path, *, or_repository: bool = False) -> ProjectPaths:
+    """Find the nearest folder with `.aiwg/ralph*`: `start` or one of its parents.
+
+    If there is none and `or_repository` is set, find the nearest Git repository: agents and other runners leave their
+    files in any repository. Raises ProjectNotFound.
+    """
     start = _absolute(start)
     for folder in (start, *start.parents):
         paths = ProjectPaths(folder)
         if is_folder(paths.ralph) or is_folder(paths.external):
             return paths
+    if or_repository:
+        for folder in (start, *start.parents):
+            if (folder / ".git").exists():
+                return ProjectPaths(folder)
     raise ProjectNotFound(
         f"no .aiwg/ralph at or above {start}; name a project with --project, or try: ralphdeck demo; "
         f"to begin in this folder: {BEGIN_COMMAND} ."

@@ -47,7 +47,9 @@ def test_five_runners_at_once_are_shown_live_and_none_of_their_files_is_changed(
                 tmux.sees(runner)
             for process in started:
                 assert process.wait(timeout=60) == 0
-        before = {path: path.read_bytes() for path in project.rglob("*") if path.is_file() and ".aiwg" not in path.parts}
+        before = {
+            path: path.read_bytes() for path in project.rglob("*") if path.is_file() and ".aiwg" not in path.parts
+        }
         tmux.sees("completed", "limit", "tokens")
         tmux.keys("q")
         tmux.until(lambda: tmux.flag("alternate_on") == "0", "the dashboard to end")

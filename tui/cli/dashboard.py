@@ -135,7 +135,7 @@ def project_of(path: Path | None) -> ProjectPaths:
         return guarded(project_at(named))
     start = project_at(path or Path())
     try:
-        return guarded(find_project(start.project))
+        return guarded(find_project(start.project, or_repository=True))
     except ProjectNotFound:
         return guarded(start)
 

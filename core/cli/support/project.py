@@ -10,8 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from core.base.errors import ProjectNotFound
-from core.cli.support.options import invocation
+from core.cli.support.options import ReadingCommand, invocation
 from core.config.paths import ProjectPaths, find_project, is_folder, project_at
 from core.storage.locks import protect
 
@@ -35,9 +37,11 @@ def named_project() -> Path | None:
 
 
 def chosen_project() -> ProjectPaths:
-    """Find the named or the nearest project; raises ProjectNotFound."""
-    named = named_project()
-    return guarded(project_at(named) if named is not None else find_project(Path()))
+    """Find the named or the nearest project, for a command that reads also a repository; raises ProjectNotFound."""
+    if (named := named_project()) is not None:
+        return guarded(project_at(named))
+    reads = isinstance(click.get_current_context().command, ReadingCommand)
+    return guarded(find_project(Path(), or_repository=reads))
 
 
 def is_readonly() -> bool:
