@@ -17,7 +17,7 @@ RUNNERS = ("claude", "codex", "snarktank", "frankbria", "open-ralph")
 
 @contextmanager
 def playing(project: Path, home: Path, env: dict[str, str]) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Let all runners write their files at once, torn and in place; they are ended if they did not end by themselves."""
+    """Let all runners write their files at once, torn and in place; those that still run are ended."""
     started = [
         subprocess.Popen(
             [sys.executable, "-m", f"tests.e2e.play_{name}", str(project), "--home", str(home), "--pause", "0.2"],
@@ -34,6 +34,11 @@ def playing(project: Path, home: Path, env: dict[str, str]) -> Iterator[list[sub
             process.wait()
 
 
+def written(project: Path) -> dict[Path, bytes]:
+    """The files of the runners."""
+    return {path: path.read_bytes() for path in project.rglob("*") if path.is_file() and ".aiwg" not in path.parts}
+
+
 def test_five_runners_at_once_are_shown_live_and_none_of_their_files_is_changed(tmp_path: Path) -> None:
     home, project = tmp_path / "home", tmp_path / "shop"
     (project / ".aiwg" / "ralph").mkdir(parents=True)
@@ -47,11 +52,8 @@ def test_five_runners_at_once_are_shown_live_and_none_of_their_files_is_changed(
                 tmux.sees(runner)
             for process in started:
                 assert process.wait(timeout=60) == 0
-        before = {
-            path: path.read_bytes() for path in project.rglob("*") if path.is_file() and ".aiwg" not in path.parts
-        }
+        before = written(project)
         tmux.sees("completed", "limit", "tokens")
         tmux.keys("q")
         tmux.until(lambda: tmux.flag("alternate_on") == "0", "the dashboard to end")
-    after = {path: path.read_bytes() for path in project.rglob("*") if path.is_file() and ".aiwg" not in path.parts}
-    assert after == before
+    assert written(project) == before

@@ -84,3 +84,11 @@ def test_invalid_paths_are_refused(tmp_path: Path, name: str) -> None:
     paths.ralph.mkdir(parents=True)
     with pytest.raises(BadInput):
         paths.inside(f".aiwg/{name}")
+
+
+def test_a_repository_is_a_project_only_for_what_reads(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "src").mkdir()
+    assert find_project(tmp_path / "src", or_repository=True).project == tmp_path
+    with pytest.raises(ProjectNotFound):
+        find_project(tmp_path / "src")
