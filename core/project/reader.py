@@ -20,6 +20,7 @@ from core.debug_memory.index import LazyDebugIndex
 from core.episodes.similar_tasks import embeddable_work
 from core.learning.scoreboard import Scoreboard
 from core.ledger.ledger import Ledger
+from core.project.aiwg_adapter import AiwgAdapter
 from core.project.index import Library
 from core.project.kept_view import KeptView
 from core.records.extractions import ALL_TYPES, Extraction
@@ -90,6 +91,7 @@ class ProjectReader:
         self._has_cache = cache
         self._details_lock = threading.Lock()
         self._collector: Collector | None = None
+        self.aiwg = AiwgAdapter(project, self.library)
         self._kept = KeptView(project.project, settings) if cache else None
         self._kept_newest: tuple[int, tuple[ReviewItem, ...], bool] = 0, (), False
         self._clock = clock
@@ -276,7 +278,7 @@ class ProjectReader:
     def read_details(self, loop: Loop) -> LoopDetails:
         """Read the details of a loop with its adapter."""
         if not loop.runner:
-            return self.library.story(loop.id)
+            return self.aiwg.details(loop)
         with self._details_lock:
             self._collector = self._collector or self.open_collector()
             return self._collector.details(loop)
