@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from core.adapters import databases
 from core.adapters.contract import Folders
 from core.adapters.databases import MAX_QUERIES
 from core.adapters.runner_files import MAX_FIRST_LINE, RunnerFiles
@@ -112,3 +114,50 @@ def test_an_unchanged_database_is_opened_once(
 def test_only_a_complete_first_line_is_returned(files: RunnerFiles, tmp_path: Path, data: bytes, line: bytes) -> None:
     (tmp_path / "a.jsonl").write_bytes(data)
     assert files.first_line(tmp_path / "a.jsonl") == line
+
+
+def test_the_index_of_the_log_of_a_crashed_owner_is_not_changed(
+    files: RunnerFiles, writer: sqlite3.Connection, tmp_path: Path
+) -> None:
+    for ending in ("", "-wal", "-shm"):
+        (tmp_path / f"copy.sqlite{ending}").write_bytes((tmp_path / f"a.sqlite{ending}").read_bytes())
+    before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in tmp_path.glob("copy.*")}
+    assert files.rows(tmp_path / "copy.sqlite", QUERY) == [(1,)]
+    assert {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in tmp_path.glob("copy.*")} == before
+
+
+@pytest.mark.parametrize("ending", ["-wal", "-shm", "-journal"])
+def test_a_pipe_beside_a_database_is_a_finding(
+    files: RunnerFiles, writer: sqlite3.Connection, tmp_path: Path, ending: str
+) -> None:
+    writer.close()
+    os.mkfifo(tmp_path / f"a.sqlite{ending}")
+    assert files.rows(tmp_path / "a.sqlite", QUERY) == []
+    assert "not a regular file" in files.findings[0].message
+
+
+def test_a_query_that_never_ends_is_stopped_once(
+    files: RunnerFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(databases, "MAX_STEPS", 2)
+    endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x AS a FROM c WHERE x < 0"
+    with closing(sqlite3.connect(tmp_path / "v.sqlite")) as connection:
+        connection.execute(f"CREATE VIEW t AS {endless}")
+    assert files.rows(tmp_path / "v.sqlite", QUERY) == []
+    monkeypatch.setattr(sqlite3, "connect", None)
+    assert files.rows(tmp_path / "v.sqlite", QUERY) == []
+    assert [one.message for one in files.findings] == [
+        "cannot be read: interrupted",
+        "cannot be read: a query takes too long",
+    ]
+
+
+def test_rows_that_would_fill_the_memory_are_not_read(
+    files: RunnerFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(databases, "MAX_BYTES", 1 << 20)
+    many = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT zeroblob(1000) AS a FROM c"
+    with closing(sqlite3.connect(tmp_path / "v.sqlite")) as connection:
+        connection.execute(f"CREATE VIEW t AS {many}")
+    assert files.rows(tmp_path / "v.sqlite", "SELECT a FROM t") == []
+    assert "too large" in files.findings[0].message
