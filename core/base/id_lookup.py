@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
-from types import MappingProxyType
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from core.base.errors import UnknownRecord
@@ -13,12 +11,6 @@ from core.base.text import plural, visible_line
 MIN_FRAGMENT: Final = 3  # Fewest characters of a part of an ID.
 _MAX_NAME: Final = 200  # Characters of a name that are compared.
 _MIN_RATIO: Final = 75.0  # Similarity 0..100 from which an ID is suggested.
-
-
-@lru_cache(2)
-def number_ids(ids: tuple[str, ...]) -> Mapping[str, int]:
-    """Return the place of each ID; scores and indexes of the same patterns share it, which takes 7 MB for 100,000."""
-    return MappingProxyType({id: place for place, id in enumerate(ids)})
 
 
 def find_matching_ids(name: str, known: Collection[str], *, fragments: bool = False) -> list[str]:

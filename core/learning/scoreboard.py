@@ -18,7 +18,6 @@ from msgspec import Struct
 
 from core.base.errors import UnknownRecord
 from core.base.formatting import shorten_id
-from core.base.id_lookup import number_ids
 from core.learning.assessment import HELD, HUMAN, INVERSION, QUARANTINE, RULE, Assessment
 from core.learning.evidence import claimed_rate
 from core.learning.evidence_inputs import EvidenceInputs, IgnoredReport, find_changed_patterns
@@ -79,7 +78,7 @@ class Scoreboard(Scores):
         """Assess all patterns from scratch; takes about 10 us per pattern."""
         ids, seconds = tuple(snapshot.patterns), now.timestamp()
         inputs, columns = EvidenceInputs.of(snapshot, settings.learning), Columns.empty(len(ids))
-        rows = number_ids(ids)
+        rows = {id: row for row, id in enumerate(ids)}
         none = ObservationSums(0).store(columns, np.array([], np.int64), 0.0, 0.0, 1.0)
         board = cls(ids, now, settings, rows, inputs, columns, seconds, seconds, ReplacedTimes(none))
         return replace(board, _times=ReplacedTimes(board._fill(ids)))
@@ -88,7 +87,7 @@ class Scoreboard(Scores):
     def restore(cls, saved: SavedScores, inputs: EvidenceInputs, now: datetime, settings: Settings) -> Scoreboard:
         """Restore saved scores of these records; raises ValueError, KeyError if they are not consistent."""
         ids = saved.ids
-        rows = number_ids(ids)
+        rows = {id: row for row, id in enumerate(ids)}
         if len(rows) != len(ids) or rows.keys() != inputs.snapshot.patterns.keys():
             raise ValueError("the scores are those of other patterns")
         if not 0 <= saved.epoch <= saved.filled:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from core.base.id_lookup import number_ids
 from core.base.lazy_index import LazyIndex
 from core.base.steps import Steps, run_all
 from core.records.patterns import Pattern, PatternType
@@ -96,7 +95,7 @@ class PatternIndex:
 
     @cached_property
     def rows(self) -> Mapping[str, int]:
-        return {id: row for row, id in enumerate(self.ids) if id} if "" in self.ids else number_ids(self.ids)
+        return {id: row for row, id in enumerate(self.ids) if id}
 
     def rarity(self, word: str) -> float:
         """Return the weight of a word, the larger the fewer patterns contain it."""
