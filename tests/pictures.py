@@ -8,10 +8,13 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from core.demo.sample import copy_sample
+from tests.e2e import play_claude, play_frankbria, play_open_ralph, play_snarktank
 from tests.tui.user import NOW, User, make_app
 from tui.screens.file_export import make_portable
 
@@ -27,12 +30,14 @@ class Picture:
         keys: What is pressed there, as Textual names keys; `question:KIND` goes to a question of that kind.
         theme: The theme.
         size: Columns and rows.
+        runners: Whether agents and other runners worked in the project, too.
     """
 
     place: str
     keys: str = ""
     theme: str = "dark"
     size: tuple[int, int] = (120, 36)
+    runners: bool = False
 
 
 PICTURES: Final = {
@@ -44,8 +49,34 @@ PICTURES: Final = {
     "memory": Picture("memory", "j j j j"),
     "metrics": Picture("metrics"),
     "compare": Picture("patterns", "H"),
+    "runners": Picture("loops", "g", size=(120, 40), runners=True),
+    "lesson": Picture("review", "question:lesson", size=(120, 40), runners=True),
+    "agents-files": Picture("context", "v", size=(120, 40), runners=True),
 }
 """By the name of the file in `docs/images/`."""
+
+
+def write_runners(project: Path, home: Path) -> None:
+    """Let runners and an agent work in a project in its last hour; some are not ready."""
+    start = iter(range(10_000))
+
+    def clock() -> datetime:
+        return NOW - timedelta(minutes=40) + timedelta(seconds=20 * next(start))
+
+    for steps, count in ((play_snarktank.steps, 99), (play_open_ralph.steps, 9), (play_frankbria.steps, 99)):
+        list(islice(steps(project, home, clock), count))
+    session = home / ".claude" / "projects" / play_claude.slug(project.resolve())
+    (session / "memory").mkdir(parents=True)
+    records = play_claude.goal_session(play_claude.Records(project.resolve(), now=clock))
+    (session / f"{play_claude.SESSION}.jsonl").write_bytes(play_claude.lines(records))
+    (session / "memory" / "MEMORY.md").write_text("- [Fake clock](fake-clock.md) — cart tests fail at night\n")
+    (session / "memory" / "fake-clock.md").write_text(
+        f"---\nname: fake-clock\nmetadata:\n  type: feedback\n  originSessionId: {play_claude.SESSION}\n---\n\n"
+        "Use the fake clock of tests/clock.ts in every cart test.\n\n**Why:** a run at 00:10 UTC failed.\n"
+    )
+    (project / "CLAUDE.md").write_text(
+        "# Rules\n\n- Run npm test before you commit\n- Fix type errors from the declarations outward\n"
+    )
 
 
 async def draw(picture: Picture) -> str:
@@ -53,11 +84,17 @@ async def draw(picture: Picture) -> str:
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder) / "acme-api"
         copy_sample(project, NOW)
+        os.environ["HOME"] = folder
+        if picture.runners:
+            write_runners(project, Path(folder))
         app = make_app(project, Path(folder), searches=True, theme=picture.theme)
         app.user_state.set_here("place", picture.place)
         app.user_state.set_here("context-task", "Fix TypeScript type errors in user validation")
         async with app.run_test(size=picture.size) as pilot:
             story = User(app, pilot)
+            if picture.runners:
+                await story.settled()
+                await story.until(lambda: any(loop.runner for loop in app.view.snapshot.loops.values()), "runners")
             await story.searched()
             for key in picture.keys.split():
                 if key.startswith("question:"):
@@ -68,7 +105,8 @@ async def draw(picture: Picture) -> str:
                 await story.settled()
             app.clear_notifications()
             await story.settled()
-            return make_portable(app.export_screenshot())
+            picture_text = make_portable(app.export_screenshot())
+            return picture_text.replace(play_claude.slug(project.resolve()), "-home-ana-acme-api")
 
 
 def main(names: list[str]) -> None:

@@ -14,7 +14,7 @@ from core.base.text import visible_line
 from core.documents import loops as documents
 from core.documents.loops import elapsed
 from core.documents.signs import VERDICT_STYLES, loop_sign
-from core.records.loops import Liveness, Loop, LoopDetails, StateSource
+from core.records.loops import Liveness, Loop, LoopDetails, LoopStatus, StateSource
 from core.records.waits import waits_for
 from tui.present.glyphs import Cells, Glyphs, draw, style_of
 from tui.present.numbers import ago, bar, sparkline
@@ -59,7 +59,7 @@ def loop_cells(
         "id": Content.styled(visible_line(loop.id, 200), "$quiet"),
         "status": Content.assemble(
             draw(loop_sign(loop), glyphs),
-            ("?" if loop.state_source is StateSource.INFERRED else "", "$warning"),
+            ("?" if _inferred(loop) else "", "$warning"),
             _unusual_badges(loop),
             (" arch" if loop.archived else "", "$quiet"),
         ),
@@ -89,7 +89,8 @@ def unabbreviated_cells(loop: Loop) -> dict[str, str]:
 
 
 def _inferred(loop: Loop) -> list[str]:
-    return ["inferred"] if loop.state_source is StateSource.INFERRED else []
+    is_inferred = loop.state_source is StateSource.INFERRED and loop.status is not LoopStatus.UNKNOWN
+    return ["inferred"] if is_inferred else []
 
 
 def second_line(loop: Loop) -> Content:
