@@ -7,6 +7,7 @@ became shorter, or has other bytes at its start or before the offset (after a co
 from __future__ import annotations
 
 import os
+import re
 from hashlib import sha256
 from typing import Any, Final, Protocol, TypeVar
 
@@ -24,6 +25,9 @@ DAMAGE: Final = (
     *(msgspec.MsgspecError, RecursionError, ValueError, TypeError, KeyError, IndexError, AttributeError),
     *(ArithmeticError, AssertionError),
 )  # what untrusted content can raise
+_SURROGATE: Final = re.compile(
+    rb"(\\\\|\\u[dD][89aAbB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
+)  # half a pair of escapes, which is not JSON: a text that an agent cut inside an emoji
 
 _State = TypeVar("_State", bound=Struct)
 
@@ -122,6 +126,8 @@ class _Position:
     def _add(self, data: bytes) -> None:
         if not self._is_new:
             self.state, self._is_new = replace(self.state), True
+        if b"\\ud" in data or b"\\uD" in data:
+            data = _SURROGATE.sub(lambda found: found[1] or b"\\ufffd", data)
         for line in data.split(b"\n"):
             if line and not line.isspace():
                 try:

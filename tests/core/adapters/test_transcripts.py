@@ -96,6 +96,20 @@ def test_a_line_that_cannot_be_read_is_counted(reader: Reader) -> None:
     assert folded is not None and folded.skipped == 1
 
 
+@pytest.mark.parametrize(
+    ("line", "read"),
+    [
+        (r"a\ud83d", r"a\ufffd"),
+        (r"\uDE00b", r"\ufffdb"),
+        (r"\ud83d\ud83d\ude00", r"\ufffd\ud83d\ude00"),
+        (r"\\ud83d", r"\\ud83d"),
+    ],
+)
+def test_half_of_a_pair_of_escapes_is_replaced(reader: Reader, line: str, read: str) -> None:
+    reader.append(f"{line}\n")
+    assert reader.read() == [read]
+
+
 @pytest.mark.parametrize("length", [MAX_BYTES_AT_ONCE - 1, MAX_BYTES_AT_ONCE + 1, MAX_LINE_BYTES - 1])
 def test_a_long_line_is_read(reader: Reader, length: int) -> None:
     reader.append(f"one\n{'x' * length}\ntwo\n")
