@@ -151,7 +151,7 @@ def _read_memory(files: RunnerFiles, path: Path, memory: _Memory, at: datetime |
         for number, entry in entries[:_MAX_LESSONS]:
             yield _lesson(files, path, entry, memory.first + number - 1, _kind("", entry), at=at, title=title)
         return
-    parts = {"": "", "why": "", "how to apply": ""}
+    parts: dict[str, list[str]] = {"": [], "why": [], "how to apply": []}
     first, part = 0, ""
     for number, line in enumerate(memory.lines, start=memory.first):
         if found := _PART.match(line.strip()):
@@ -159,8 +159,9 @@ def _read_memory(files: RunnerFiles, path: Path, memory: _Memory, at: datetime |
             line = line.strip()[found.end() :]
         if not part and line.strip() and not first:
             first = number
-        parts[part] += f"{line}\n"
-    text = parts[""].strip() or _text(metadata, "description")
+        parts[part].append(line)
+    text, why, trigger = ("\n".join(lines).strip() for lines in parts.values())
+    text = text or _text(metadata, "description")
     if text:
         yield _lesson(
             files,
@@ -170,8 +171,8 @@ def _read_memory(files: RunnerFiles, path: Path, memory: _Memory, at: datetime |
             _kind(kind, text),
             at=at,
             title=title,
-            why=parts["why"].strip()[:_MAX_TEXT],
-            trigger=parts["how to apply"].strip()[:_MAX_TEXT],
+            why=why[:_MAX_TEXT],
+            trigger=trigger[:_MAX_TEXT],
             loop_id=loop_id,
         )
 
