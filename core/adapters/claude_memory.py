@@ -13,7 +13,7 @@ from msgspec import Struct
 from core.adapters.claude import slug
 from core.adapters.lessons import lesson_id
 from core.adapters.runner_files import bullets
-from core.adapters.values import lesson_kind
+from core.adapters.values import MAX_TEXT, lesson_kind
 from core.base.text import plural
 from core.records.lessons import Lesson, LessonKind
 from core.records.times import parse_time
@@ -28,7 +28,6 @@ LOADED_BYTES: Final = 25 << 10
 OLD_AFTER: Final = timedelta(days=90)
 _MAX_FILES: Final = 1_000
 _MAX_LESSONS: Final = 400  # of one file
-_MAX_TEXT: Final = 4_000
 _MAX_NAMED: Final = 5  # files in a finding
 _LINK: Final = re.compile(r"\[([^\]]{0,300})\]\(([^)\s]{1,300}\.md)\)\s*(?:[—–:-]+\s*)?(.*)")
 _PART: Final = re.compile(r"^\*\*(why|how to apply):?\*\*:?\s*", re.IGNORECASE)
@@ -171,8 +170,8 @@ def _read_memory(files: RunnerFiles, path: Path, memory: _Memory, at: datetime |
             _kind(kind, text),
             at=at,
             title=title,
-            why=why[:_MAX_TEXT],
-            trigger=trigger[:_MAX_TEXT],
+            why=why[:MAX_TEXT],
+            trigger=trigger[:MAX_TEXT],
             loop_id=loop_id,
         )
 
@@ -180,7 +179,7 @@ def _read_memory(files: RunnerFiles, path: Path, memory: _Memory, at: datetime |
 def _lesson(
     files: RunnerFiles, path: Path, text: str, line: int, kind: LessonKind, *, at: datetime | None, **fields: Any
 ) -> Lesson:
-    text = text[:_MAX_TEXT]
+    text = text[:MAX_TEXT]
     return Lesson(
         id=lesson_id("claude", text),
         runner="claude",

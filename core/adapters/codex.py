@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from core.adapters import codex_goals
 from core.adapters.beads import closed_issues
-from core.adapters.codex_payloads import MAX_LABEL, read_meta
+from core.adapters.codex_payloads import read_meta
 from core.adapters.codex_records import Goal, Rollout, Tokens
 from core.adapters.codex_rollout import RolloutFold
 from core.adapters.contract import Places
 from core.adapters.join import HEADLESS, INTERACTIVE
 from core.adapters.runner_files import utc
 from core.adapters.session_turns import COMPLETE, Turn, make_iteration
+from core.adapters.values import MAX_LABEL
 from core.base.grouping import group_pairs
 from core.records.loops import (
     Liveness,

@@ -9,9 +9,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from core.adapters.codex_records import Tokens
+from core.adapters.values import MAX_LABEL, MAX_TEXT
 
-MAX_TASK: Final = 4_000
-MAX_LABEL: Final = 200
 MAX_FILES: Final = 200
 MAX_DIFF: Final = 1_500  # characters
 _MAX_COUNT: Final = 1 << 53
@@ -147,8 +146,8 @@ def join_words(command: object) -> str:
     """Return a command, given as a text or as words of which the last may be a script for a shell."""
     if isinstance(command, list):
         words = [str(word) for word in command]
-        return (words[2] if len(words) == 3 and words[1] in _SCRIPT else " ".join(words))[:MAX_TASK]
-    return command[:MAX_TASK] if isinstance(command, str) else ""
+        return (words[2] if len(words) == 3 and words[1] in _SCRIPT else " ".join(words))[:MAX_TEXT]
+    return command[:MAX_TEXT] if isinstance(command, str) else ""
 
 
 def text_of_output(value: Any) -> str:

@@ -10,8 +10,6 @@ from typing import Any, Final
 from core.adapters.codex_payloads import (
     MAX_DIFF,
     MAX_FILES,
-    MAX_LABEL,
-    MAX_TASK,
     Payload,
     SessionMeta,
     clean_patch,
@@ -29,10 +27,11 @@ from core.adapters.codex_payloads import (
 )
 from core.adapters.codex_records import Call, Goal, Rollout
 from core.adapters.session_turns import Turn, can_change_files, note_command
+from core.adapters.values import MAX_LABEL, MAX_TEXT
 from core.base.shell_commands import is_test_run
 from core.records.times import parse_time
 
-MAX_TEXT: Final = 600  # characters of a message
+MAX_MESSAGE: Final = 600  # characters of a message
 MAX_TURNS: Final = 50  # the last ones
 _MAX_CALLS: Final = 32  # commands without a result
 _COPY_TIME: Final = timedelta(seconds=2)  # in which a fork writes its copy of the history of another session
@@ -84,7 +83,7 @@ def _begin(state: Rollout, meta: SessionMeta, at: str) -> None:
         return
     source = decode_any(meta.source) if meta.source else ""
     spawn = _find_parent(source.get("subagent")) if isinstance(source, dict) else ""
-    state.id, state.cwd = id, meta.cwd[:MAX_TASK]
+    state.id, state.cwd = id, meta.cwd[:MAX_TEXT]
     state.started = state.last = (meta.timestamp or at)[:40]
     state.source = source[:MAX_LABEL] if isinstance(source, str) else "subagent" if isinstance(source, dict) else ""
     state.version = (meta.cli_version or "")[:MAX_LABEL]
@@ -137,10 +136,10 @@ def _start_turn(state: Rollout, payload: Payload, at: str) -> None:
 
 def _complete_turn(state: Rollout, payload: Payload, at: str) -> None:
     turn = _turn(state, at)
-    turn.text = text_of(payload.last_agent_message, MAX_TEXT) or turn.text
+    turn.text = text_of(payload.last_agent_message, MAX_MESSAGE) or turn.text
     error = decode_any(payload.error) if payload.error else None
     if isinstance(error, dict):
-        turn.error = str(error.get("message") or "error")[:MAX_TEXT]
+        turn.error = str(error.get("message") or "error")[:MAX_MESSAGE]
         turn.error_kind = error_kind(error.get("codex_error_info"))
     _close(state, "task_complete", at)
 
@@ -161,12 +160,12 @@ def _close(state: Rollout, end: str, at: str) -> None:
 
 def _note_error(state: Rollout, payload: Payload, at: str) -> None:
     turn = _turn(state, at)
-    turn.error = text_of(payload.message, MAX_TEXT) or "error"
+    turn.error = text_of(payload.message, MAX_MESSAGE) or "error"
     turn.error_kind = error_kind(decode_any(payload.codex_error_info) if payload.codex_error_info else None)
 
 
 def _note_prompt(state: Rollout, payload: Payload, at: str) -> None:
-    _set_prompt(state, text_of(payload.message, MAX_TASK), at)
+    _set_prompt(state, text_of(payload.message, MAX_TEXT), at)
 
 
 def _set_prompt(state: Rollout, text: str, at: str) -> None:
@@ -176,12 +175,12 @@ def _set_prompt(state: Rollout, text: str, at: str) -> None:
     if not turn.is_reported and (turn.text or turn.tools):  # versions that write no starts and ends
         _close(state, "next prompt", at)
         turn = _turn(state, at)
-    turn.prompt = turn.prompt or text[:MAX_TEXT]
+    turn.prompt = turn.prompt or text[:MAX_MESSAGE]
     state.task = state.task or text
 
 
 def _note_message(state: Rollout, payload: Payload, at: str) -> None:
-    _turn(state, at).text = text_of(payload.message, MAX_TEXT)
+    _turn(state, at).text = text_of(payload.message, MAX_MESSAGE)
 
 
 def _count_tokens(state: Rollout, payload: Payload, at: str) -> None:
@@ -193,7 +192,7 @@ def _note_goal(state: Rollout, payload: Payload, at: str) -> None:
     if isinstance(goal, dict):
         updated = parse_time(at)
         state.goal = Goal(
-            objective=str(goal.get("objective") or "")[:MAX_TASK],
+            objective=str(goal.get("objective") or "")[:MAX_TEXT],
             status=normalize_status(goal.get("status")),
             updated_ms=updated.timestamp() * 1000 if updated is not None else 0,
         )
@@ -247,9 +246,9 @@ def _complete_item(state: Rollout, payload: Payload, at: str) -> None:
     item = decode_any(payload.item)
     kind = str(item.get("type", "")).lower()
     if kind == "usermessage":
-        _set_prompt(state, text_of_output(item.get("content"))[:MAX_TASK], at)
+        _set_prompt(state, text_of_output(item.get("content"))[:MAX_TEXT], at)
     elif kind == "agentmessage":
-        _turn(state, at).text = text_of_output(item.get("content"))[:MAX_TEXT]
+        _turn(state, at).text = text_of_output(item.get("content"))[:MAX_MESSAGE]
     elif kind == "commandexecution" and type(item.get("exit_code")) is int:
         call = state.calls.pop(str(item.get("id")), Call(command=join_words(item.get("command"))))
         _finish(state, call, item["exit_code"], str(item.get("aggregated_output") or ""), at)

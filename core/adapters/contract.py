@@ -41,6 +41,14 @@ class Folders(Struct, frozen=True, kw_only=True):
         """Return the working tree of a path; the project if it is in none."""
         return next((root for root in self.roots if path.is_relative_to(root)), self.project)
 
+    def cwd_of(self, root: Path) -> str:
+        """Return a working tree as the folder of a loop (`Loop.cwd`): "" for the project itself."""
+        return "" if root == self.project else str(root)
+
+    def prefix_of(self, root: Path) -> str:
+        """Return what makes the ID of a loop unique among all working trees: "" for a loop of the project itself."""
+        return "" if root == self.project else f"{root}/"
+
     def private(self, variable: str, default: str) -> Path | None:
         """Return an agent's private folder: that of an environment variable, else `default` below the home folder."""
         if self.home is None:

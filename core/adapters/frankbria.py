@@ -217,7 +217,7 @@ def _call(path: Path, files: RunnerFiles, *, is_new: bool) -> CallResult | None:
 
 def _id(place: _Place, run: LogRun, files: RunnerFiles) -> str:
     name = re.sub(r"[^0-9]", "", run.started)[:14]
-    prefix = "" if place.root == files.folders.project else f"{place.root}/"
+    prefix = files.folders.prefix_of(place.root)
     return f"frankbria:{prefix}{name[:8]}-{name[8:]}" if name else f"frankbria:{prefix}loop"
 
 
@@ -246,7 +246,7 @@ def _loop(place: _Place, run: _Run, files: RunnerFiles, moment: Moment) -> Loop:
         state_source=state.source,
         end_reason=cut(state.reason, MAX_LABEL),
         owner="claude",
-        cwd="" if place.root == files.folders.project else str(place.root),
+        cwd=files.folders.cwd_of(place.root),
         pid=state.pid,
         iteration=(status.count("loop_count") if is_newest else None) or run.log.loops or None,
         iterations=iterations,

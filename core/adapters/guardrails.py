@@ -23,7 +23,7 @@ from core.adapters.guardrails_runs import (
 )
 from core.adapters.lessons import lesson_id
 from core.adapters.progress_log import progress_lessons, read_progress
-from core.adapters.values import MAX_LABEL, cut, head_of, newest
+from core.adapters.values import MAX_LABEL, cut, distinct, head_of, newest
 from core.records.debug_sessions import Failure
 from core.records.lessons import Lesson, LessonKind
 from core.records.loops import (
@@ -119,12 +119,8 @@ class GuardrailsAdapter:
         return LoopDetails(loop_id=loop.id)
 
     def lessons(self, files: RunnerFiles) -> Iterator[Lesson]:
-        known: set[str] = set()
-        for root in files.folders.roots:
-            for lesson in (*_sign_lessons(root, files), *_progress_lessons(root, files)):
-                if lesson.id not in known:
-                    known.add(lesson.id)
-                    yield lesson
+        for_root = ((*_sign_lessons(root, files), *_progress_lessons(root, files)) for root in files.folders.roots)
+        return distinct(lesson for found in for_root for lesson in found)
 
     def deliver(self, loop: Loop, context: str, files: RunnerFiles) -> Delivery | None:
         root = Path(loop.cwd) if loop.cwd else files.folders.project
@@ -218,8 +214,7 @@ def _task(root: Path, files: RunnerFiles) -> _Plan:
 
 
 def _id(root: Path, run: Run, files: RunnerFiles) -> str:
-    place = "" if root == files.folders.project else f"{root}/"
-    return f"guardrails:{place}{run.id}"
+    return f"guardrails:{files.folders.prefix_of(root)}{run.id}"
 
 
 def _loop(root: Path, run: Run, plan: _Plan, is_newest: bool, files: RunnerFiles, moment: Moment) -> Loop:
@@ -254,7 +249,7 @@ def _loop(root: Path, run: Run, plan: _Plan, is_newest: bool, files: RunnerFiles
         end_reason=state.reason,
         owner=run.agent,
         model=run.model,
-        cwd="" if root == files.folders.project else str(root),
+        cwd=files.folders.cwd_of(root),
         pid=state.pid,
         iteration=max(run.rounds, default=None),
         iterations=tuple(_iterations(run)),

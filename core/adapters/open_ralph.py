@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from core.adapters.contract import Delivery, Places
-from core.adapters.values import MAX_LABEL, cut, head_of, newest
+from core.adapters.values import MAX_LABEL, compact_time, cut, head_of, newest
 from core.adapters.vanishing import remember_states
 from core.records.debug_sessions import Failure
 from core.records.loops import (
@@ -120,8 +120,7 @@ class OpenRalphAdapter:
 
 
 def _id(root: Path, started: str, files: RunnerFiles) -> str:
-    place = "" if root == files.folders.project else f"{root}/"
-    return f"open-ralph:{place}{re.sub(r'[^0-9A-Za-z]', '', started)[:15] or 'loop'}"
+    return f"open-ralph:{files.folders.prefix_of(root)}{compact_time(started) or 'loop'}"
 
 
 def _start(state: dict[str, Any]) -> str:
@@ -253,7 +252,7 @@ def _loop(
         end_reason=reason,
         owner=_AGENTS.get(agent, cut(agent, MAX_LABEL)),
         model=cut(fields.text("model") or (last.iteration.action.partition(" ")[2] if last else ""), MAX_LABEL),
-        cwd="" if root == files.folders.project else str(root),
+        cwd=files.folders.cwd_of(root),
         iteration=fields.count("iteration") or done or None,
         max_iterations=limit,
         iterations=tuple(part.iteration for part in rounds),

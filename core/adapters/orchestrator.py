@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from core.adapters.contract import Delivery, Places
 from core.adapters.lessons import lesson_id
 from core.adapters.orchestrator_files import FOLDER, MAX_PLACES, Found, Run, find_runs, find_workspaces, read_tasks
-from core.adapters.values import MAX_LABEL, cut, lesson_kind, newest
+from core.adapters.values import MAX_LABEL, cut, distinct, lesson_kind, newest
 from core.records.lessons import Lesson, LessonKind
 from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, Outcome, Progress, StateSource, Usage
 from core.records.times import parse_time
@@ -78,13 +78,9 @@ class OrchestratorAdapter:
 
     def lessons(self, files: RunnerFiles) -> Iterator[Lesson]:
         runs = find_runs(files)
-        known: set[str] = set()
-        for workspace in find_workspaces(files):
-            path = workspace / FOLDER / "agent" / "memories.md"
-            for lesson in _memories(files.text(path), files.shown(path), runs):
-                if lesson.id not in known:  # the memories of working trees are links to those of the project
-                    known.add(lesson.id)
-                    yield lesson
+        paths = (workspace / FOLDER / "agent" / "memories.md" for workspace in find_workspaces(files))
+        # The memories of working trees are links to those of the project.
+        return distinct(lesson for path in paths for lesson in _memories(files.text(path), files.shown(path), runs))
 
     def deliver(self, loop: Loop, context: str, files: RunnerFiles) -> Delivery | None:
         if not context.strip():
@@ -136,7 +132,7 @@ def _loop(found: Found, files: RunnerFiles, moment: Moment) -> Loop:
         last_activity=run.last_at,
         pid=found.pid,
         usage=Usage(cost_usd=float(cost[1])) if cost else Usage(),
-        cwd="" if found.workspace == files.folders.project else str(found.workspace),
+        cwd=files.folders.cwd_of(found.workspace),
         badges=("crashed",) if status is LoopStatus.CRASHED else (),
         files=(files.shown(found.file),),
         progress=_progress(found, files),

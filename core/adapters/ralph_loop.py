@@ -14,7 +14,7 @@ from core.adapters.claude import session_folders, slug
 from core.adapters.claude_records import Session
 from core.adapters.claude_transcript import STOP_BLOCK_CAP, SessionFold
 from core.adapters.contract import Delivery, Places
-from core.adapters.values import MAX_LABEL, cut, head_of, newest
+from core.adapters.values import MAX_LABEL, compact_time, cut, head_of, newest
 from core.adapters.vanishing import Seen, remember_states
 from core.records.loops import Liveness, Loop, LoopDetails, LoopStatus, Progress, StateSource
 from core.records.times import minute_of, parse_time
@@ -95,12 +95,11 @@ def _states(files: RunnerFiles) -> Iterator[tuple[str, dict[str, Any]]]:
                 if "iteration" not in state or "max_iterations" not in state:
                     continue
                 state |= {"root": str(root), "file": str(path)}
-                started = re.sub(r"[^0-9A-Za-z]", "", str(state.get("started_at", "")))[:15]
+                started = compact_time(str(state.get("started_at", "")))
                 name = path.name.removesuffix(".local.md").removeprefix("ralph-loop").strip(".-")
                 session = "" if state.get("session_id") in _NO_VALUE else str(state.get("session_id", ""))[:8]
                 parts = (started or "loop", name[:40] or session)
-                place = "" if root == files.folders.project else f"{root}/"
-                yield f"ralph-loop:{place}{'-'.join(filter(None, parts))}", state
+                yield f"ralph-loop:{files.folders.prefix_of(root)}{'-'.join(filter(None, parts))}", state
 
 
 def _parse(text: str) -> dict[str, Any]:
@@ -160,7 +159,7 @@ def _loop(identifier: str, root: Path, seen: Seen, files: RunnerFiles, moment: M
         end_reason=cut(state.reason, MAX_LABEL),
         owner="opencode" if session_id.startswith("ses_") else "claude",
         model=cut(session.model, MAX_LABEL) if session is not None else "",
-        cwd="" if root == files.folders.project else str(root),
+        cwd=files.folders.cwd_of(root),
         iteration=iteration,
         max_iterations=limit or None,
         started_at=started,

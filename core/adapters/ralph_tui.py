@@ -176,7 +176,7 @@ def _loop(session: Session, files: RunnerFiles, moment: Moment) -> Loop:
         last_activity=last,
         pid=session.pid,
         usage=replace(sum((log.usage for log in session.logs), Usage()), cost_usd=fields.duration("cumulativeCost")),
-        cwd="" if session.folder == files.folders.project else str(session.folder),
+        cwd=files.folders.cwd_of(session.folder),
         files=_files(session, tracker, files),
         progress=progress,
     )

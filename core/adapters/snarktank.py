@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from core.adapters.contract import Delivery, Places
 from core.adapters.delivery import context_entries, file_diff, put_block
 from core.adapters.progress_log import ProgressLog, progress_lessons, read_progress
-from core.adapters.values import MAX_LABEL, cut, head_of, local_time, newest
+from core.adapters.values import MAX_LABEL, cut, distinct, head_of, local_time, newest
 from core.records.loops import (
     Iteration,
     Liveness,
@@ -122,12 +122,11 @@ class SnarktankAdapter:
         )
 
     def lessons(self, files: RunnerFiles) -> Iterator[Lesson]:
-        known: set[str] = set()
-        for plan in _plans(files):
-            for lesson in progress_lessons(self.name, _log(plan, files), files.shown(plan.progress_path), plan.id):
-                if lesson.id not in known:
-                    known.add(lesson.id)
-                    yield _with_outcome(lesson, plan)
+        return distinct(
+            _with_outcome(lesson, plan)
+            for plan in _plans(files)
+            for lesson in progress_lessons(self.name, _log(plan, files), files.shown(plan.progress_path), plan.id)
+        )
 
     def deliver(self, loop: Loop, context: str, files: RunnerFiles) -> Delivery | None:
         plan = next((plan for plan in _plans(files) if plan.id == loop.id and not plan.is_archived), None)
@@ -245,7 +244,7 @@ def _loop(plan: _Plan, log: ProgressLog, files: RunnerFiles, moment: Moment) -> 
         status=status,
         state_source=source,
         end_reason=reason,
-        cwd="" if root == files.folders.project else str(root),
+        cwd=files.folders.cwd_of(root),
         owner="amp" if any(entry.thread for entry in log.entries) else "",
         session_ids=tuple(dict.fromkeys(entry.thread for entry in log.entries if entry.thread)),
         iteration=len(iterations) or None,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar
 
 from core.base.negation import find_prohibition
 from core.records.lessons import LessonKind
@@ -17,6 +19,14 @@ MAX_TEXT: Final = 4000  # characters of a task, condition or lesson
 MAX_LABEL: Final = 200  # characters of a reason or title
 HEAD_BYTES: Final = 4096
 _TIME_LENGTH: Final = len("2026-11-20 09:40:00")
+
+
+class _Identified(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+_Record = TypeVar("_Record", bound=_Identified)
 
 
 def cut(text: Any, limit: int = MAX_TEXT) -> str:
@@ -38,9 +48,23 @@ def local_time(text: str) -> datetime | None:
         return time
 
 
+def compact_time(text: str) -> str:
+    """Return the letters and digits of a time, such as `20261120T094000`, as part of an ID."""
+    return re.sub(r"[^0-9A-Za-z]", "", text)[:15]
+
+
 def newest(*times: datetime | None) -> datetime | None:
     """Return the newest known time."""
     return max((time for time in times if time is not None), default=None)
+
+
+def distinct(found: Iterable[_Record]) -> Iterator[_Record]:
+    """Yield the first record of each ID."""
+    known: set[str] = set()
+    for one in found:
+        if one.id not in known:
+            known.add(one.id)
+            yield one
 
 
 def lesson_kind(text: str) -> LessonKind:

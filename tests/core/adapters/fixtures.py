@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from core.adapters.contract import Adapter, Folders, Moment
@@ -166,7 +167,19 @@ DAMAGES: Final[dict[str, Callable[[bytes], bytes]]] = {
     "lines in reverse": lambda data: b"\n".join(reversed(data.split(b"\n"))) + b"\n",
     "CRLF": lambda data: data.replace(b"\n", b"\r\n"),
 }  # damaged contents of a text file, by what is wrong
+ANY_JSON: Final = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
 REPLACEMENTS: Final = ("nothing", "folder", "fifo", "link outside", "link to itself", "dangling link", "unreadable")
+
+
+def damage_file(path: Path, damage: str) -> bytes:
+    """Damage the contents of a file as one of `DAMAGES`; return what it contains then."""
+    data = DAMAGES[damage](path.read_bytes())
+    path.write_bytes(data)
+    return data
 
 
 def replace_file(case: Case, path: Path, by: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from core.adapters.beads import BeadsAdapter, closed_issues
 from core.adapters.codex import CodexAdapter
 from core.records.lessons import LessonKind
-from tests.core.adapters.fixtures import DAMAGES, DATA, REPLACEMENTS, Case, open_case, replace_file
+from tests.core.adapters.fixtures import DAMAGES, DATA, REPLACEMENTS, Case, damage_file, open_case, replace_file
 
 SESSION = "019fa000-0000-7000-8000-000000000001"
 FACTS = [
@@ -54,7 +54,7 @@ def test_memories_are_lessons(case: Case) -> None:
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_export_does_not_raise(case: Case, damage: str) -> None:
-    issues(case).write_bytes(DAMAGES[damage](issues(case).read_bytes()))
+    damage_file(issues(case), damage)
     case.use()
     list(closed_issues(case.files, (SESSION,)))
 

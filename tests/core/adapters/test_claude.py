@@ -14,7 +14,7 @@ from core.adapters.claude import ClaudeAdapter
 from core.adapters.claude_records import Session
 from core.adapters.claude_transcript import STOP_BLOCK_CAP, SessionFold
 from core.records.loops import Liveness, Loop, LoopStatus, Outcome
-from tests.core.adapters.fixtures import DAMAGES, DATA, NOW, REPLACEMENTS, Case, open_case, replace_file
+from tests.core.adapters.fixtures import DAMAGES, DATA, NOW, REPLACEMENTS, Case, damage_file, open_case, replace_file
 from tests.e2e.play_claude import FAILURE, SESSION, Records, goal_session, lines, play, slug
 
 STARTED = datetime(2026, 11, 20, 9, tzinfo=UTC)
@@ -551,7 +551,7 @@ def cases() -> list[str]:
 def test_damaged_files_never_raise(name: str, damage: str, tmp_path: Path) -> None:
     case = opened(name, tmp_path, pids=(PID,))
     for path in [one for one in case.home.rglob("*") if one.is_file()]:
-        path.write_bytes(DAMAGES[damage](path.read_bytes()))
+        damage_file(path, damage)
     case.use()
 
 

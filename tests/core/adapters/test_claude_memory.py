@@ -10,7 +10,7 @@ import pytest
 
 from core.adapters.claude import ClaudeAdapter
 from core.records.lessons import Lesson, LessonKind
-from tests.core.adapters.fixtures import DAMAGES, NOW, REPLACEMENTS, Case, open_case, replace_file
+from tests.core.adapters.fixtures import DAMAGES, NOW, REPLACEMENTS, Case, damage_file, open_case, replace_file
 from tests.e2e.play_claude import slug
 
 
@@ -141,7 +141,7 @@ def test_no_memories_are_read_without_the_home_folder(tmp_path: Path) -> None:
 def test_damaged_memories_never_raise(name: str, damage: str, tmp_path: Path) -> None:
     case = opened(name, tmp_path)
     for path in folder_of(case).iterdir():
-        path.write_bytes(DAMAGES[damage](path.read_bytes()))
+        damage_file(path, damage)
     for lesson in case.use()[1]:
         assert lesson.text
         assert len(lesson.text) <= 4_000

@@ -87,12 +87,14 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [found for name, one in inner for found in [(*path, name), *places(one, (*path, name))]]
 
 
+PLACES = [(number, path) for number, record in enumerate(rich_session()) for path in places(record)]
+
+
 @given(changes=st.lists(st.tuples(st.integers(0, 10_000), VALUES), min_size=1, max_size=12))
 def test_wrong_types_give_a_state_that_can_be_kept_and_shown(changes: list[tuple[int, Any]]) -> None:
     records = rich_session()
-    found = [(number, path) for number, record in enumerate(records) for path in places(record)]
     for place, value in changes:
-        number, path = found[place % len(found)]
+        number, path = PLACES[place % len(PLACES)]
         target: Any = records[number]
         try:
             for name in path[:-1]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.adapters.codex import CodexAdapter
@@ -20,7 +20,17 @@ from core.adapters.codex_records import Rollout
 from core.adapters.codex_rollout import MAX_TURNS, RolloutFold
 from core.adapters.session_turns import MAX_FAILURES
 from core.records.loops import Liveness, LoopStatus, Outcome, StateSource, Usage
-from tests.core.adapters.fixtures import DAMAGES, NOW, REPLACEMENTS, Case, open_case, replace_file
+from tests.core.adapters.fixtures import (
+    ANY_JSON,
+    DAMAGES,
+    DATA,
+    NOW,
+    REPLACEMENTS,
+    Case,
+    damage_file,
+    open_case,
+    replace_file,
+)
 from tests.e2e.play_codex import play
 
 ID = "019fa000-0000-7000-8000-000000000001"
@@ -435,7 +445,7 @@ def test_the_state_of_a_long_session_is_small(open_codex: Open) -> None:
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_rollout_does_not_raise(open_codex: Open, damage: str) -> None:
     case = open_codex("exec")
-    rollout(case).write_bytes(DAMAGES[damage](rollout(case).read_bytes()))
+    damage_file(rollout(case), damage)
     case.use()
 
 
@@ -443,7 +453,7 @@ def test_a_damaged_rollout_does_not_raise(open_codex: Open, damage: str) -> None
 def test_a_damaged_goals_database_does_not_hide_the_session(open_codex: Open, damage: str) -> None:
     case = open_codex("goal-active")
     path = case.home / ".codex" / "goals_1.sqlite"
-    path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    damage_file(path, damage)
     assert set(case.loops()) == {LOOP_ID}
 
 
@@ -461,23 +471,17 @@ def test_what_is_not_a_database_does_not_raise(open_codex: Open, by: str) -> Non
     case.use()
 
 
-_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3),
-    max_leaves=8,
-)
+ITEMS = next((DATA / "codex/items").glob("home/.codex/*/*/*/*/*.jsonl")).read_text().splitlines()
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None)
 def test_values_of_any_type_in_any_field_do_not_raise(data: st.DataObject) -> None:
-    source = next((Path(__file__).parents[2] / "adapters_data/codex/items").glob("home/.codex/*/*/*/*/*.jsonl"))
     state, fold = Rollout(), RolloutFold()
-    for text in source.read_text().splitlines():
+    for text in ITEMS:
         line = json.loads(text)
         payload = line["payload"]
         place = payload.get("item", payload) if data.draw(st.booleans()) else payload
-        place[data.draw(st.sampled_from(sorted(place)))] = data.draw(_JSON)
+        place[data.draw(st.sampled_from(sorted(place)))] = data.draw(ANY_JSON)
         with suppress(*ERRORS):
             fold.add(state, json.dumps(line).encode("utf-8", "replace"))
     msgspec.msgpack.decode(msgspec.msgpack.encode(state), type=Rollout)

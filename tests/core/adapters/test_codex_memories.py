@@ -14,7 +14,7 @@ from core.adapters.codex import CodexAdapter
 from core.adapters.codex_memories import parse_outcome
 from core.records.lessons import Lesson, LessonKind
 from core.records.loops import Outcome
-from tests.core.adapters.fixtures import DAMAGES, REPLACEMENTS, Case, open_case, replace_file
+from tests.core.adapters.fixtures import DAMAGES, REPLACEMENTS, Case, damage_file, open_case, replace_file
 
 ID = "codex:019fa000-0000-7000-8000-000000000001"
 OTHER_ID = "codex:019fa000-0000-7000-8000-000000000002"
@@ -139,7 +139,7 @@ def test_the_words_for_outcomes_are_known(text: str, outcome: Outcome) -> None:
 def test_a_damaged_memory_does_not_raise(open_memories: Open, file: str, damage: str) -> None:
     case = open_memories("no-raw")
     path = case.home / ".codex/memories" / file
-    path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    damage_file(path, damage)
     case.use()
 
 
@@ -147,7 +147,7 @@ def test_a_damaged_memory_does_not_raise(open_memories: Open, file: str, damage:
 def test_damaged_raw_memories_do_not_raise(open_memories: Open, damage: str) -> None:
     case = open_memories("ascending")
     path = case.home / ".codex/memories/raw_memories.md"
-    path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    damage_file(path, damage)
     case.use()
 
 

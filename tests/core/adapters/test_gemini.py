@@ -12,7 +12,7 @@ import pytest
 
 from core.adapters.gemini import GeminiAdapter
 from core.records.loops import Liveness, LoopStatus, Outcome, StateSource, Usage
-from tests.core.adapters.fixtures import DAMAGES, REPLACEMENTS, Case, replace_file
+from tests.core.adapters.fixtures import DAMAGES, REPLACEMENTS, Case, damage_file, replace_file
 
 START = datetime(2026, 11, 20, 10, tzinfo=UTC)
 LOOP_ID = "gemini:s-1"
@@ -140,7 +140,7 @@ def test_the_last_message_shows_the_state(
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_chat_does_not_raise(case: Case, damage: str) -> None:
-    chat(case).write_bytes(DAMAGES[damage](chat(case).read_bytes()))
+    damage_file(chat(case), damage)
     case.use()
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from core.adapters.guardrails import NO_OP, GuardrailsAdapter
 from core.records.lessons import LessonKind
 from core.records.loops import Liveness, LoopStatus, Outcome, StateSource
-from tests.core.adapters.fixtures import DAMAGES, NOW, REPLACEMENTS, Case, open_case, replace_file
+from tests.core.adapters.fixtures import DAMAGES, NOW, REPLACEMENTS, Case, damage_file, open_case, replace_file
 
 INFERRED, REPORTED = StateSource.INFERRED, StateSource.REPORTED
 CONTEXT = (
@@ -201,7 +201,7 @@ def test_approved_anti_patterns_are_delivered_as_signs(tmp_path: Path) -> None:
 def test_damaged_files_never_raise(tmp_path: Path, case: str, file: str, damage: str) -> None:
     opened = open_(case, tmp_path)
     path = opened.project / ".ralph" / file
-    path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    damage_file(path, damage)
     opened.use()
 
 

@@ -14,7 +14,16 @@ from hypothesis import strategies as st
 from core.adapters.claims import CONTRADICTED, check_claim
 from core.adapters.open_ralph import OpenRalphAdapter
 from core.records.loops import Liveness, LoopStatus, Outcome, StateSource
-from tests.core.adapters.fixtures import DAMAGES, NOW, REPLACEMENTS, Case, open_case, replace_file
+from tests.core.adapters.fixtures import (
+    ANY_JSON,
+    DAMAGES,
+    NOW,
+    REPLACEMENTS,
+    Case,
+    damage_file,
+    open_case,
+    replace_file,
+)
 
 INFERRED, REPORTED = StateSource.INFERRED, StateSource.REPORTED
 ID = "open-ralph:20261120T113000"
@@ -29,7 +38,7 @@ def ralph(case: Case, name: str) -> Path:
 
 
 def change(case: Case, name: str, **values: object) -> None:
-    """Change fields of a JSON file; for the history, of its last iteration."""
+    """Change fields of a ANY_JSON file; for the history, of its last iteration."""
     document = json.loads(ralph(case, name).read_text())
     (document["iterations"][-1] if "iterations" in document else document).update(values)
     ralph(case, name).write_text(json.dumps(document))
@@ -190,7 +199,7 @@ def test_files_of_loops_are_watched(tmp_path: Path) -> None:
 def test_damaged_files_never_raise(tmp_path: Path, name: str, damage: str) -> None:
     case = open_("running", tmp_path)
     path = ralph(case, name)
-    path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    damage_file(path, damage)
     case.use()
 
 
@@ -203,21 +212,16 @@ def test_what_is_not_a_file_is_not_read(tmp_path: Path, name: str, by: str) -> N
     assert len(loops) == 1
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=5,
-)
 STATE = st.fixed_dictionaries(
-    {"iteration": JSON},
-    optional=dict.fromkeys(("active", "maxIterations", "prompt", "startedAt", "model", "agent", "tasksMode"), JSON),
+    {"iteration": ANY_JSON},
+    optional=dict.fromkeys(("active", "maxIterations", "prompt", "startedAt", "model", "agent", "tasksMode"), ANY_JSON),
 )
 NAMES = ["iteration", "startedAt", "endedAt", "durationMs", "agent", "model", "toolsUsed", "filesModified", "errors"]
-ENTRY = st.dictionaries(st.sampled_from([*NAMES, "exitCode", "completionDetected"]), JSON)
+ENTRY = st.dictionaries(st.sampled_from([*NAMES, "exitCode", "completionDetected"]), ANY_JSON)
 
 
 @settings(max_examples=80, deadline=None)
-@given(state=STATE, entries=st.lists(ENTRY | JSON, max_size=3) | JSON, questions=JSON)
+@given(state=STATE, entries=st.lists(ENTRY | ANY_JSON, max_size=3) | ANY_JSON, questions=ANY_JSON)
 def test_fields_of_wrong_types_never_raise(
     tmp_path_factory: pytest.TempPathFactory, state: dict[str, Any], entries: Any, questions: Any
 ) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from core.adapters.opencode import OpencodeAdapter
 from core.records.loops import Liveness, LoopStatus, Outcome, StateSource, Usage
-from tests.core.adapters.fixtures import DAMAGES, REPLACEMENTS, Case, open_case, replace_file
+from tests.core.adapters.fixtures import DAMAGES, REPLACEMENTS, Case, damage_file, open_case, replace_file
 
 LOOP_ID = "opencode:ses_01"
 START = datetime(2026, 11, 20, 10, tzinfo=UTC)
@@ -232,7 +232,7 @@ def test_values_of_any_type_in_any_column_do_not_raise(open_opencode: Open, colu
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_database_does_not_raise(open_opencode: Open, damage: str) -> None:
     case = open_opencode("db")
-    database(case).write_bytes(DAMAGES[damage](database(case).read_bytes()))
+    damage_file(database(case), damage)
     case.use()
 
 

@@ -16,7 +16,7 @@ from core.adapters.orchestrator import OrchestratorAdapter
 from core.records.lessons import LessonKind
 from core.records.loops import Liveness, Loop, LoopStatus, Outcome, StateSource
 from core.records.waits import waits_for
-from tests.core.adapters.fixtures import DAMAGES, NOW, REPLACEMENTS, Case, open_case, replace_file
+from tests.core.adapters.fixtures import DAMAGES, NOW, REPLACEMENTS, Case, damage_file, open_case, replace_file
 
 FOLDER = ".ralph"
 EVENTS = f"{FOLDER}/events-20261120-110000.jsonl"
@@ -221,8 +221,7 @@ FILES = (
 def test_damaged_files_never_raise(tmp_path: Path, name: str, damage: str) -> None:
     case = open_("one", tmp_path)
     path = case.project / name
-    data = DAMAGES[damage](path.read_bytes())
-    path.write_bytes(data)
+    data = damage_file(path, damage)
     case.use()
     case.forget()
     case.use()

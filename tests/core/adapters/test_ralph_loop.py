@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from core.adapters.ralph_loop import CAPPED, ENDLESS, TWO_SESSIONS, RalphLoopAdapter
 from core.records.loops import Liveness, LoopStatus, StateSource
-from tests.core.adapters.fixtures import DAMAGES, NOW, REPLACEMENTS, Case, open_case, replace_file
+from tests.core.adapters.fixtures import DAMAGES, NOW, REPLACEMENTS, Case, damage_file, open_case, replace_file
 
 INFERRED, REPORTED = StateSource.INFERRED, StateSource.REPORTED
 SESSION = "5b1d0c7e-0000-4000-8000-000000000001"
@@ -186,7 +186,7 @@ def test_contexts_come_by_the_hook_of_the_session(tmp_path: Path) -> None:
 def test_damaged_files_never_raise(tmp_path: Path, damage: str) -> None:
     case = open_("active", tmp_path)
     for path in (state_file(case), transcript(case)):
-        path.write_bytes(DAMAGES[damage](path.read_bytes()))
+        damage_file(path, damage)
     case.use()
 
 

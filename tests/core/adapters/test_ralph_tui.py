@@ -19,7 +19,16 @@ from core.adapters.ralph_tui import RalphTuiAdapter
 from core.records.debug_sessions import Failure
 from core.records.lessons import LessonKind
 from core.records.loops import Liveness, Loop, LoopStatus, Outcome, StateSource, Usage
-from tests.core.adapters.fixtures import DAMAGES, NOW, REPLACEMENTS, Case, open_case, replace_file
+from tests.core.adapters.fixtures import (
+    ANY_JSON,
+    DAMAGES,
+    NOW,
+    REPLACEMENTS,
+    Case,
+    damage_file,
+    open_case,
+    replace_file,
+)
 from tests.e2e.play_ralph_tui import LEARNINGS, RalphTui
 
 ID = "ralph-tui:9c0f4a7e-1111-4222-8333-000000000001"
@@ -320,8 +329,7 @@ def test_damaged_files_never_raise_and_stay_as_they_were_if_they_were_good(
 ) -> None:
     case = open_("registry" if name.startswith("home") else "running", tmp_path)
     path = case.root / name
-    data = DAMAGES[damage](path.read_bytes())
-    path.write_bytes(data)
+    data = damage_file(path, damage)
     case.use()
     case.forget()
     case.use()
@@ -339,18 +347,13 @@ def test_other_things_than_files_never_raise(tmp_path: Path, name: str, by: str)
     case.use()
 
 
-_ANY = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=6,
-)
 _SESSION: dict[str, Any] = json.loads(
     (Path(__file__).parents[2] / "adapters_data/ralph-tui/running" / FILES[0]).read_text()
 )
 
 
 @settings(max_examples=60, deadline=None)
-@given(field=st.sampled_from(sorted(_SESSION)), inner=st.booleans(), value=_ANY)
+@given(field=st.sampled_from(sorted(_SESSION)), inner=st.booleans(), value=ANY_JSON)
 def test_a_wrong_type_in_any_field_never_raises(
     tmp_path_factory: pytest.TempPathFactory, field: str, inner: bool, value: Any
 ) -> None:

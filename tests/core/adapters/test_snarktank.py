@@ -17,7 +17,7 @@ from core.adapters.claims import CONTRADICTED, check_claim
 from core.adapters.snarktank import SnarktankAdapter
 from core.records.lessons import LessonKind
 from core.records.loops import Liveness, LoopStatus, Outcome, StateSource
-from tests.core.adapters.fixtures import DAMAGES, REPLACEMENTS, Case, open_case, replace_file
+from tests.core.adapters.fixtures import ANY_JSON, DAMAGES, REPLACEMENTS, Case, damage_file, open_case, replace_file
 
 CONTEXT = (
     "## Cross-Loop Learning Context\n\nPatterns from previous loops that may help with this task:\n\n"
@@ -263,7 +263,7 @@ def test_nothing_is_delivered_to_an_archived_run(tmp_path: Path) -> None:
 def test_damaged_files_never_raise(tmp_path: Path, file: str, damage: str) -> None:
     case = open_("complete", tmp_path)
     path = case.project / file
-    path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    damage_file(path, damage)
     case.use()
 
 
@@ -279,15 +279,10 @@ def test_what_is_not_a_file_is_not_read(tmp_path: Path, file: str, by: str) -> N
         assert lessons == []
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=5,
-)
-STORY = st.dictionaries(st.sampled_from(["id", "title", "passes", "notes", "priority"]), JSON)
+STORY = st.dictionaries(st.sampled_from(["id", "title", "passes", "notes", "priority"]), ANY_JSON)
 PLAN = st.fixed_dictionaries(
-    {"userStories": st.lists(STORY | JSON, max_size=4)},
-    optional=dict.fromkeys(("project", "branchName", "description"), JSON),
+    {"userStories": st.lists(STORY | ANY_JSON, max_size=4)},
+    optional=dict.fromkeys(("project", "branchName", "description"), ANY_JSON),
 )
 
 
