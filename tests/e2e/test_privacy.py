@@ -16,6 +16,7 @@ import aiohttp
 import click
 import pytest
 
+from core.adapters.lessons import lesson_id
 from tests.e2e.system_calls import STRACE, remote_addresses, traced, written_paths
 from tests.e2e.terminal import ROOT, TIMEOUT_SECONDS, Terminal, dashboard, environment, python
 from tui.cli import cli
@@ -28,6 +29,8 @@ PATTERN = "pat-error-decimal-json-016"
 OTHER = "pat-error-type-mismatch-003"
 TEMPLATE = "tmpl-async-error-handler-001"
 QUESTION = "pat-success-split-by-type-002"
+CLOCK, PORT = "Use the fixed clock in each test", "Never open port 80"
+GUARDRAILS = f"### Sign: Clock\n- **Instruction**: {CLOCK}\n\n### Sign: Port\n- **Instruction**: {PORT}\n"
 SESSION = "80750770-4397-47c0-9ef8-505ce47f5f8c"
 RUNS: dict[str, list[str]] = {
     "review suspicious": [],
@@ -51,6 +54,11 @@ RUNS: dict[str, list[str]] = {
     "pattern deprecate": [PATTERN, "--reason", "replaced"],
     "doctor": [],
     "embed": [],
+    "lesson list": [],
+    "lesson show": [lesson_id("guardrails", CLOCK)],
+    "lesson accept": [lesson_id("guardrails", CLOCK)],
+    "lesson reject": [lesson_id("guardrails", PORT), "--reason", "port 80 is open"],
+    "loop deliver": [LOOP],
     "loop errors": [LOOP],
     "loop extract": ["--all"],
     "history": ["task-001"],
@@ -85,6 +93,7 @@ RUNS: dict[str, list[str]] = {
     "review list": [],
     "scan": ["{outside}/patterns.json"],
     "loop score": [],
+    "loop usage": [],
     "search": ["flaky test"],
     "review snooze": [QUESTION, "--until", "2099-01-01"],
     "task init": ["Fix the flaky checkout test"],
@@ -153,6 +162,8 @@ def test_the_list_of_commands_is_complete() -> None:
 def test_no_command_uses_the_network_or_writes_outside_its_folders(sample: Path, home: Path, tmp_path: Path) -> None:
     log, outside, env = tmp_path / "calls.log", tmp_path / "outside", private_environment(home)
     outside.mkdir()
+    (sample / ".ralph").mkdir()
+    (sample / ".ralph" / "guardrails.md").write_text(GUARDRAILS)
     program = tmp_path / "bin/ralphdeck"  # which the agent starts
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\ncd {ROOT} && exec {shlex.join(python("-m", "tui"))} "$@"\n')
