@@ -17,9 +17,8 @@ from core.scanning.pattern_scan import scan_pattern
 from core.sources.fields import Fields, quote_value
 from core.sources.normalize import word
 from core.sources.pattern_text import TYPE_WORDS, PatternItem, id_of
-from core.sources.schema import CLAIMED_RATE
+from core.sources.schema import CLAIMED_RATE, MAX_USES
 
-MAX_USES: Final = 10**9  # Maximum plausible count of uses; a larger one is ignored.
 _SLUG: Final = re.compile(r"(?:pat-(?:error|success|anti)|tmpl)-([a-z][a-z0-9-]*?)-\d+(?:-[a-z0-9]+)?")
 _NAME_KEYS: Final = ("name", "title")
 _TEXT_KEYS: Final = {
@@ -62,7 +61,7 @@ def read_pattern(record: Fields, item: PatternItem, copy_folder: str) -> Pattern
     elif not is_safe_id(pattern_id):
         record.add("unsafe-id", f"the ID '{visible_line(pattern_id, 60)}' contains invalid characters", item.pointer)
     text = _TEXT_READERS[kind](record)
-    title = _title(pattern_id, kind, record, text)
+    title = make_title(pattern_id, kind, record.text(*_NAME_KEYS).strip(), text)
     override = record.mapping.get("override")
     return Pattern(
         id=pattern_id,
@@ -229,9 +228,8 @@ def _read_described(record: Fields, name: str, text: dict[str, Any]) -> Fields |
     return inner
 
 
-def _title(pattern_id: str, kind: PatternType, record: Fields, text: Mapping[str, Any]) -> str:
-    """Return a readable title: the name in the record, or one from its ID or text."""
-    name = record.text(*_NAME_KEYS).strip()
+def make_title(pattern_id: str, kind: PatternType, name: str, text: Mapping[str, Any]) -> str:
+    """Return a readable title: the name in the record, or one from its ID or text if that is empty."""
     if not name and (slug := _SLUG.fullmatch(pattern_id)):
         name = slug[1].replace("-", " ")
         name = name if kind is PatternType.ERROR else name[0].upper() + name[1:]

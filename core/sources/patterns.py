@@ -23,6 +23,7 @@ from core.sources.pattern_blocks import PatternBlocks
 from core.sources.pattern_record import id_key_of, read_pattern
 from core.sources.pattern_text import PatternItem, decode_node, id_of, open_document, split_items
 from core.sources.schema import PATTERNS, SCHEMAS
+from core.sources.usual_patterns import read_usual_pattern
 from core.sources.validation import check
 from core.storage.decoded import Problem, encoding_problem
 from core.storage.file_reader import convert_to_utf8
@@ -241,6 +242,8 @@ def _read_item(
     file: str, item: PatternItem, copy_folder: str, is_yaml: bool | None
 ) -> tuple[Pattern | None, tuple[Finding, ...]]:
     """Read one record; with `is_yaml` None, its schema is not checked."""
+    if (usual := read_usual_pattern(file, item, copy_folder)) is not None:
+        return usual, ()
     findings: list[Finding] = []
     record = _record(file, item, findings)
     if record is None:

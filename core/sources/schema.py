@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from core.records.patterns import PatternType
 
+MAX_USES: Final = 10**9  # Maximum plausible count of uses; a larger one is ignored.
 CLAIMED_RATE: Final = "claimed_rate"
 """Key of a claimed rate after recorded results replaced it (docs/scoring.md#claimed-rates)."""
 

@@ -12,12 +12,13 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from itertools import islice
-from typing import Annotated, Any, Final, Literal, Optional, Union
+from typing import Annotated, Any, Final, Literal, Union
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
+from core.base.validation import MAX_COUNT
 from core.records.findings import MISSING, NOT_IN_SCHEMA, Finding, Severity
 from core.records.times import parse_time
 from core.sources import normalize
@@ -25,7 +26,7 @@ from core.sources.debug_sessions import session_records
 from core.sources.fields import escape_key, quote_value
 from core.sources.key_style import is_camel, respell, snake_keys
 from core.sources.record_kinds import EPISODIC_REFLECTIONS, RecordKind
-from core.sources.schema import SCHEMAS, Rule
+from core.sources.schema import MAX_USES, SCHEMAS, Rule
 from core.storage.decoded import Line
 
 _ID_MESSAGE: Final = "session_id is missing"  # Not reported here, because the reader of debug sessions reports it.
@@ -49,7 +50,7 @@ def check(value: Mapping[str, Any], rule: Rule, file: str, pointer: str = "", *,
     With `texts`, numbers and booleans may be strings, as the YAML decoder returns them.
     """
     try:
-        msgspec.convert(value, _compile_rule(rule), strict=not texts)
+        msgspec.convert(value, compile_rule(rule), strict=not texts)
     except (msgspec.ValidationError, RecursionError):
         found = islice(_object(value, rule, pointer, texts), _MAX_FINDINGS)
         return [Finding(file, place, severity, code, message) for place, code, severity, message in found]
@@ -57,30 +58,41 @@ def check(value: Mapping[str, Any], rule: Rule, file: str, pointer: str = "", *,
 
 
 @functools.cache
-def _compile_rule(rule: Rule) -> Any:
-    """Return a type that rejects every record in which `_object` finds violations."""
+def compile_rule(rule: Rule, *, is_usual: bool = False) -> Any:
+    """Return a type that rejects every record in which `_object` finds violations.
+
+    With `is_usual`, it also rejects other keys and implausible numbers; missing keys are UNSET, and times are strings,
+    which may be invalid.
+    """
+    compile_inner = functools.partial(compile_rule, is_usual=is_usual)
     if rule.kind == "object":
         if not rule.keys:
-            return dict[str, Any]
+            return None if is_usual else dict[str, Any]
+        missing = UNSET if is_usual else None
+        none = Union[UnsetType, None] if is_usual else None  # noqa: UP007
         fields = [
-            (name, _compile_rule(inner)) if inner.required else (name, Optional[_compile_rule(inner)], None)  # noqa: UP045
+            (name, compile_inner(inner)) if inner.required else (name, Union[compile_inner(inner), none], missing)  # noqa: UP007
             for name, inner in sorted(rule.keys.items(), key=lambda item: not item[1].required)
         ]
-        struct = msgspec.defstruct("Record", fields, gc=False)
+        struct = msgspec.defstruct("Record", fields, gc=False, forbid_unknown_fields=is_usual)
         return Union[struct, str] if rule.or_text else struct  # noqa: UP007
     if rule.kind == "array":
-        return list[Any] if rule.items is None else list[_compile_rule(rule.items)]  # type: ignore[misc]
+        return list[Any] if rule.items is None else list[compile_inner(rule.items)]  # type: ignore[misc]
     if rule.kind == "string" and rule.words:
         return Literal[(*rule.words, *rule.tolerated)]
     if rule.kind == "string":
         pattern = rf"\A(?:{rule.pattern})\Z" if rule.pattern else None
         return Annotated[str, Meta(pattern=pattern, min_length=rule.length or None)]
     if rule.kind in ("number", "integer"):
-        low = None if rule.low == -math.inf else int(rule.low)
-        high = None if rule.high == math.inf else int(rule.high)
+        low, high = rule.low, rule.high
         number: type = float if rule.kind == "number" else int
-        return Annotated[number, Meta(ge=low, le=high)]
-    return {"time": datetime, "boolean": bool, "texts": dict[str, str]}[rule.kind]
+        if is_usual:
+            low = max(low, 0 if rule.rate or number is int else -MAX_COUNT)
+            high = min(high, 1 if rule.rate else MAX_USES if number is int else MAX_COUNT)
+        return Annotated[
+            number, Meta(ge=None if low == -math.inf else int(low), le=None if high == math.inf else int(high))
+        ]
+    return {"time": str if is_usual else datetime, "boolean": bool, "texts": dict[str, str]}[rule.kind]
 
 
 _Violation = tuple[str, str, Severity, str]  # JSON pointer, code, severity and message.
