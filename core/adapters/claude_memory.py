@@ -13,7 +13,7 @@ from msgspec import Struct
 from core.adapters.claude import slug
 from core.adapters.lessons import lesson_id
 from core.adapters.runner_files import bullets
-from core.adapters.values import MAX_TEXT, lesson_kind
+from core.adapters.values import MAX_TEXT, clip, lesson_kind
 from core.base.text import plural
 from core.records.lessons import Lesson, LessonKind
 from core.records.times import parse_time
@@ -170,8 +170,8 @@ def _read_memory(files: RunnerFiles, path: Path, memory: _Memory, at: datetime |
             _kind(kind, text),
             at=at,
             title=title,
-            why=why[:MAX_TEXT],
-            trigger=trigger[:MAX_TEXT],
+            why=clip(why, MAX_TEXT),
+            trigger=clip(trigger, MAX_TEXT),
             loop_id=loop_id,
         )
 
@@ -179,7 +179,7 @@ def _read_memory(files: RunnerFiles, path: Path, memory: _Memory, at: datetime |
 def _lesson(
     files: RunnerFiles, path: Path, text: str, line: int, kind: LessonKind, *, at: datetime | None, **fields: Any
 ) -> Lesson:
-    text = text[:MAX_TEXT]
+    text = clip(text, MAX_TEXT)
     return Lesson(
         id=lesson_id("claude", text),
         runner="claude",
@@ -222,7 +222,7 @@ def _loose_fields(lines: list[str]) -> dict[str, str]:
 
 def _text(fields: Mapping[str, Any], name: str) -> str:
     value = fields.get(name)
-    return value.strip()[:200] if isinstance(value, str) else ""
+    return clip(value.strip(), 200) if isinstance(value, str) else ""
 
 
 def _modified_at(memory: _Memory) -> datetime | None:

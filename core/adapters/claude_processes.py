@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from core.adapters.claude_transcript import MAX_TASK
+from core.adapters.values import clip
 from core.records.times import parse_time
 from core.sources.liveness import ALWAYS, MAX_PID
 
@@ -58,8 +59,8 @@ def read_processes(files: RunnerFiles, moment: Moment) -> Iterator[Process]:
             yield Process(
                 session_id=session_id,
                 pid=pid,
-                status=texts.get("status", "")[:40],
-                waits_for=texts.get("waitingFor", "")[:200],
+                status=clip(texts.get("status", ""), 40),
+                waits_for=clip(texts.get("waitingFor", ""), 200),
                 job_id=texts.get("jobId", ""),
             )
 
@@ -91,9 +92,9 @@ def read_jobs(files: RunnerFiles, processes: Mapping[str, Process]) -> Iterator[
         yield Job(
             id=folder.name,
             session_id=texts.get("sessionId") or sessions.get(folder.name) or f"job-{folder.name}",
-            state=texts.get("state", "")[:40],
-            needs=texts.get("needs", "")[:200],
-            intent=texts.get("intent", "")[:MAX_TASK],
+            state=clip(texts.get("state", ""), 40),
+            needs=clip(texts.get("needs", ""), 200),
+            intent=clip(texts.get("intent", ""), MAX_TASK),
             cwd=texts.get("cwd", ""),
             path=path,
         )

@@ -12,6 +12,7 @@ from core.adapters.claude_processes import Job, Process
 from core.adapters.claude_transcript import STOP_BLOCK_CAP
 from core.adapters.claude_work import first_line
 from core.adapters.join import INTERACTIVE
+from core.adapters.values import clip
 from core.records.loops import Liveness, Loop, LoopStatus, Progress, StateSource, Usage
 from core.records.times import minute_of, parse_time
 
@@ -91,7 +92,7 @@ def build_loop(path: Path, shown: str, folded: Folded, signs: Signs) -> Loop:
         status=state.status,
         raw_status=state.word,
         state_source=state.source,
-        end_reason=state.reason[:200],
+        end_reason=clip(state.reason, 200),
         tags=tuple(_tags(session, signs, is_subagent)),
         badges=tuple(_badges(state.status, liveness)),
         iteration=session.iteration or None,

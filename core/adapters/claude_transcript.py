@@ -23,6 +23,7 @@ from core.adapters.claude_records import (
     read_text,
 )
 from core.adapters.claude_work import Call, Turn, add_call, add_failure, add_result, first_line
+from core.adapters.values import clip
 
 if TYPE_CHECKING:
     from msgspec import Raw
@@ -101,10 +102,10 @@ def _is_history(state: Session, record: Record) -> bool:
 
 
 def _set_origin(state: Session, record: Record) -> None:
-    state.version = (record.version or state.version)[:40]
-    state.branch = (record.gitBranch or state.branch)[:200]
-    state.entrypoint = state.entrypoint or (record.entrypoint or "")[:40]
-    state.prompt_source = state.prompt_source or (record.promptSource or "")[:40]
+    state.version = clip(record.version or state.version, 40)
+    state.branch = clip(record.gitBranch or state.branch, 200)
+    state.entrypoint = state.entrypoint or clip(record.entrypoint or "", 40)
+    state.prompt_source = state.prompt_source or clip(record.promptSource or "", 40)
 
 
 def _start_anew(state: Session, record: Record) -> None:
@@ -147,7 +148,7 @@ def _add_user(state: Session, record: Record) -> None:
 
 
 def _add_prompt(state: Session, record: Record, text: str) -> None:
-    state.task = state.task or text[:MAX_TASK]
+    state.task = state.task or clip(text, MAX_TASK)
     _set_origin(state, record)
     _close_turn(state, record.timestamp)
     state.turn.prompt = first_line(text)
@@ -158,7 +159,7 @@ def _add_prompt(state: Session, record: Record, text: str) -> None:
 def _add_command(state: Session, record: Record, name: str, arguments: str) -> None:
     name = name if name.startswith("/") else f"/{name}"
     text = f"{name} {arguments}".strip()
-    state.commands = [*state.commands, text[:200]][-_MAX_COMMANDS:]
+    state.commands = [*state.commands, clip(text, 200)][-_MAX_COMMANDS:]
     if name == "/goal" and arguments == "clear":
         if state.goal is not None and state.goal.state == "armed":
             state.goal.state, state.goal.at = "cleared", record.timestamp or ""
@@ -185,7 +186,7 @@ def _add_cron(state: Session, call: Call, raw: Raw) -> None:
     if call.tool == "CronCreate" and isinstance(found.get("id"), str) and len(state.crons) < _MAX_CRONS:
         schedule = found.get("humanSchedule")
         shown = schedule if isinstance(schedule, str) else call.key
-        state.crons[found["id"][:80]] = [shown[:200], call.text[:MAX_TASK]]
+        state.crons[found["id"][:80]] = [clip(shown, 200), clip(call.text, MAX_TASK)]
     elif call.tool == "CronDelete":
         state.crons.pop(call.key, None)
     elif call.tool == "CronList" and isinstance(jobs := found.get("jobs"), list):
@@ -210,7 +211,7 @@ def _add_assistant(state: Session, record: Record) -> None:
         _add_api_error(state, record, text)
         return
     if message.model and message.model != "<synthetic>":
-        state.model = message.model[:80]
+        state.model = clip(message.model, 80)
     state.block_part = ""
     if record.isSidechain and not state.is_sidechain:
         return
@@ -222,7 +223,7 @@ def _add_assistant(state: Session, record: Record) -> None:
         if len(state.calls) >= _MAX_OPEN:
             del state.calls[next(iter(state.calls))]
         state.calls[(block.id or "")[:80]] = add_call(state, block.name or "", block.input)
-    state.stop_reason = (message.stop_reason or "")[:40]
+    state.stop_reason = clip(message.stop_reason or "", 40)
     state.phase = "work" if uses or message.stop_reason in (None, "tool_use", "pause_turn") else "answer"
     state.error = ""
 
@@ -251,7 +252,7 @@ def _add_usage(state: Session, key: str, id: str, usage: TokenUsage) -> None:
 
 def _add_api_error(state: Session, record: Record, text: str) -> None:
     word = read_json(record.error)
-    word = word[:80] if isinstance(word, str) else ""
+    word = clip(word, 80) if isinstance(word, str) else ""
     if word == "rate_limit" or (not word and _LIMIT.search(text[:400])):
         state.phase, state.error = "limit", "rate_limit"
     else:
@@ -306,7 +307,7 @@ def _add_attachment(state: Session, record: Record) -> None:
             _arm(state, prompt.removeprefix(_GOAL_SET), at)
     if found.type != "goal_status" or found.condition is None:
         return
-    condition = found.condition.strip()[:MAX_TASK]
+    condition = clip(found.condition.strip(), MAX_TASK)
     goal = state.goal
     if found.sentinel:
         if not found.met:
@@ -317,7 +318,7 @@ def _add_attachment(state: Session, record: Record) -> None:
     if goal is None or goal.condition != condition:
         goal = _arm(state, condition, at)
     goal.state = "met" if found.met else "failed" if found.failed else "armed"
-    goal.reason = (found.reason or "")[:MAX_TEXT]
+    goal.reason = clip(found.reason or "", MAX_TEXT)
     goal.at = at
     goal.iterations = max(goal.iterations + 1, bounded(found.iterations))
     goal.tokens = bounded(found.tokens) or goal.tokens
@@ -327,7 +328,7 @@ def _add_attachment(state: Session, record: Record) -> None:
 
 
 def _arm(state: Session, condition: str, at: str | None) -> Goal:
-    condition = condition.strip()[:MAX_TASK]
+    condition = clip(condition.strip(), MAX_TASK)
     goal = state.goal
     if goal is not None:
         if goal.condition == condition and goal.state == "armed":
@@ -358,11 +359,11 @@ def _add_queued(state: Session, record: Record, line: bytes) -> None:
 
 
 def _add_title(state: Session, record: Record, line: bytes) -> None:
-    state.title = (record.aiTitle or "")[:200] or state.title
+    state.title = clip(record.aiTitle or "", 200) or state.title
 
 
 def _add_result_record(state: Session, record: Record, line: bytes) -> None:
-    state.result = (record.subtype or "")[:80]
+    state.result = clip(record.subtype or "", 80)
     if record.is_error and state.result == "success":
         state.result = "error"
     _add_cost(state, record, line)

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from core.adapters.command_output import find_error, parse_results
+from core.adapters.values import clip
 from core.records.debug_sessions import Failure, Fix, Results
 from core.records.loops import Iteration, Outcome
 from core.records.times import parse_time
@@ -110,7 +111,7 @@ _INPUT: Final = msgspec.json.Decoder(Input)
 
 def add_call(state: Session, tool: str, raw: Raw) -> Call:
     """Note a tool call; return what its result is joined with."""
-    tool = tool[:80]
+    tool = clip(tool, 80)
     if tool not in state.turn.tools and len(state.turn.tools) < _MAX_TOOLS:
         state.turn.tools = [*state.turn.tools, tool]
     if tool not in _READ_ONLY:
@@ -123,14 +124,14 @@ def add_call(state: Session, tool: str, raw: Raw) -> Call:
         return Call(tool)
     if tool == "Bash":
         command = " ".join((given.command or "")[:2_000].split())
-        return Call(tool, command[:_MAX_LINE], is_test=_TEST.search(command) is not None)
+        return Call(tool, clip(command, _MAX_LINE), is_test=_TEST.search(command) is not None)
     if tool == "CronCreate":
         return Call(tool, (given.cron or "")[:80], text=given.prompt or "")
     if tool == "CronDelete":
         return Call(tool, (given.id or "")[:80])
     new = given.new_string or given.content or ""
     path = (given.file_path or given.notebook_path or "")[-_MAX_LINE:]
-    return Call(tool, path, old=(given.old_string or "")[:_MAX_CODE], text=new[:_MAX_CODE])
+    return Call(tool, path, old=clip(given.old_string or "", _MAX_CODE), text=clip(new, _MAX_CODE))
 
 
 def add_result(state: Session, call: Call, text: str, is_error: bool, at: str) -> None:
@@ -153,7 +154,7 @@ def add_result(state: Session, call: Call, text: str, is_error: bool, at: str) -
 
 def add_failure(turn: Turn, tool: str, message: str) -> None:
     """Add an error to a turn, once."""
-    failure = [tool, message[:_MAX_LINE]]
+    failure = [tool, clip(message, _MAX_LINE)]
     if failure not in turn.failures and len(turn.failures) < _MAX_FAILURES:
         turn.failures = [*turn.failures, failure]
 
@@ -213,7 +214,7 @@ def find_message(text: str, cwd: str = "") -> str:
 def first_line(text: str) -> str:
     """Return the first line with a text, cut."""
     found = next((line.strip() for line in text[:4_000].splitlines() if line.strip()), "")
-    return found[:_MAX_LINE]
+    return clip(found, _MAX_LINE)
 
 
 def iteration_of(turn: Turn) -> Iteration:

@@ -16,7 +16,7 @@ from core.adapters.contract import Places
 from core.adapters.join import HEADLESS, INTERACTIVE
 from core.adapters.runner_files import utc
 from core.adapters.session_turns import COMPLETE, Turn, make_iteration
-from core.adapters.values import MAX_LABEL
+from core.adapters.values import MAX_LABEL, clip
 from core.base.grouping import group_pairs
 from core.records.loops import (
     Liveness,
@@ -303,7 +303,7 @@ def _status(state: Rollout, goal: Goal | None, quiet: timedelta) -> tuple[LoopSt
         return LoopStatus.UNKNOWN, "", StateSource.INFERRED
     if turn.error and turn.end in ("", "task_complete"):
         is_limit = turn.error_kind in _LIMITS
-        reason = (turn.error_kind or turn.error)[:MAX_LABEL]
+        reason = clip(turn.error_kind or turn.error, MAX_LABEL)
         return LoopStatus.LIMIT if is_limit else LoopStatus.FAILED, reason, StateSource.REPORTED
     if turn.end == COMPLETE and _is_interactive(state) and quiet <= QUIET_AFTER:
         return LoopStatus.PAUSED, "", StateSource.INFERRED  # the person may go on

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from core.adapters.codex_payloads import normalize_status
 from core.adapters.codex_records import Goal
 from core.adapters.tables import read_table
-from core.adapters.values import MAX_LABEL, MAX_TEXT
+from core.adapters.values import MAX_LABEL, MAX_TEXT, clip
 
 if TYPE_CHECKING:
     from core.adapters.runner_files import RunnerFiles
@@ -47,7 +47,7 @@ def _read(files: RunnerFiles, path: Path) -> dict[str, Goal] | None:
 
 def _goal(row: tuple[Any, ...]) -> Goal:
     return Goal(
-        objective=row[1][:MAX_TEXT] if isinstance(row[1], str) else "",
+        objective=clip(row[1], MAX_TEXT) if isinstance(row[1], str) else "",
         status=normalize_status(row[2]),
         token_budget=_count(row[3]),
         tokens_used=_count(row[4]),

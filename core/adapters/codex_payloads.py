@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from core.adapters.codex_records import Tokens
-from core.adapters.values import MAX_LABEL, MAX_TEXT
+from core.adapters.values import MAX_LABEL, MAX_TEXT, clip
 
 MAX_FILES: Final = 200
 MAX_DIFF: Final = 1_500  # characters
@@ -146,8 +146,8 @@ def join_words(command: object) -> str:
     """Return a command, given as a text or as words of which the last may be a script for a shell."""
     if isinstance(command, list):
         words = [str(word) for word in command]
-        return (words[2] if len(words) == 3 and words[1] in _SCRIPT else " ".join(words))[:MAX_TEXT]
-    return command[:MAX_TEXT] if isinstance(command, str) else ""
+        return clip(words[2] if len(words) == 3 and words[1] in _SCRIPT else " ".join(words), MAX_TEXT)
+    return clip(command, MAX_TEXT) if isinstance(command, str) else ""
 
 
 def text_of_output(value: Any) -> str:

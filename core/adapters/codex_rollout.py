@@ -27,7 +27,7 @@ from core.adapters.codex_payloads import (
 )
 from core.adapters.codex_records import Call, Goal, Rollout
 from core.adapters.session_turns import Turn, can_change_files, note_command
-from core.adapters.values import MAX_LABEL, MAX_TEXT
+from core.adapters.values import MAX_LABEL, MAX_TEXT, clip
 from core.base.shell_commands import is_test_run
 from core.records.times import parse_time
 
@@ -87,7 +87,7 @@ def _begin(state: Rollout, meta: SessionMeta, at: str) -> None:
     state.started = state.last = (meta.timestamp or at)[:40]
     state.source = source[:MAX_LABEL] if isinstance(source, str) else "subagent" if isinstance(source, dict) else ""
     state.version = (meta.cli_version or "")[:MAX_LABEL]
-    state.branch = (meta.git.branch or "")[:MAX_LABEL] if meta.git is not None else ""
+    state.branch = clip(meta.git.branch or "", MAX_LABEL) if meta.git is not None else ""
     state.parent = (meta.parent_thread_id or spawn or "")[:MAX_LABEL]
     state.forked_from = (meta.forked_from_id or "")[:MAX_LABEL]
     state.is_copy = bool(state.parent or state.forked_from)
@@ -139,7 +139,7 @@ def _complete_turn(state: Rollout, payload: Payload, at: str) -> None:
     turn.text = text_of(payload.last_agent_message, MAX_MESSAGE) or turn.text
     error = decode_any(payload.error) if payload.error else None
     if isinstance(error, dict):
-        turn.error = str(error.get("message") or "error")[:MAX_MESSAGE]
+        turn.error = clip(str(error.get("message") or "error"), MAX_MESSAGE)
         turn.error_kind = error_kind(error.get("codex_error_info"))
     _close(state, "task_complete", at)
 
@@ -175,7 +175,7 @@ def _set_prompt(state: Rollout, text: str, at: str) -> None:
     if not turn.is_reported and (turn.text or turn.tools):  # versions that write no starts and ends
         _close(state, "next prompt", at)
         turn = _turn(state, at)
-    turn.prompt = turn.prompt or text[:MAX_MESSAGE]
+    turn.prompt = turn.prompt or clip(text, MAX_MESSAGE)
     state.task = state.task or text
 
 
@@ -192,7 +192,7 @@ def _note_goal(state: Rollout, payload: Payload, at: str) -> None:
     if isinstance(goal, dict):
         updated = parse_time(at)
         state.goal = Goal(
-            objective=str(goal.get("objective") or "")[:MAX_TEXT],
+            objective=clip(str(goal.get("objective") or ""), MAX_TEXT),
             status=normalize_status(goal.get("status")),
             updated_ms=updated.timestamp() * 1000 if updated is not None else 0,
         )
@@ -206,7 +206,7 @@ def _note_call(state: Rollout, payload: Payload, at: str) -> None:
     given = text_of(payload.arguments) or text_of(payload.input)
     call = Call(files=patched_files(given))
     if call.files and turn.failures and len(turn.diff) < MAX_DIFF:
-        turn.diff = f"{turn.diff}{clean_patch(given)}"[:MAX_DIFF]
+        turn.diff = clip(f"{turn.diff}{clean_patch(given)}", MAX_DIFF)
     if name in _SHELLS:
         call.command = parse_command(given or bytes(payload.action))
     if payload.call_id and (call.command or call.files):
@@ -246,9 +246,9 @@ def _complete_item(state: Rollout, payload: Payload, at: str) -> None:
     item = decode_any(payload.item)
     kind = str(item.get("type", "")).lower()
     if kind == "usermessage":
-        _set_prompt(state, text_of_output(item.get("content"))[:MAX_TEXT], at)
+        _set_prompt(state, clip(text_of_output(item.get("content")), MAX_TEXT), at)
     elif kind == "agentmessage":
-        _turn(state, at).text = text_of_output(item.get("content"))[:MAX_MESSAGE]
+        _turn(state, at).text = clip(text_of_output(item.get("content")), MAX_MESSAGE)
     elif kind == "commandexecution" and type(item.get("exit_code")) is int:
         call = state.calls.pop(str(item.get("id")), Call(command=join_words(item.get("command"))))
         _finish(state, call, item["exit_code"], str(item.get("aggregated_output") or ""), at)

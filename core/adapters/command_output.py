@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from core.adapters.values import clip
 from core.records.debug_sessions import Results
 
 MAX_ERROR: Final = 300  # maximum length of an error
@@ -40,7 +41,7 @@ def find_error(output: str) -> str:
     named = next((found[1] for line in reversed(lines) if (found := _NAMED.match(line))), "")
     if not named:
         named = next((line for line in reversed(lines) if _MENTION.search(line[:MAX_ERROR])), "")
-    return (named or (lines[-1] if lines else ""))[:MAX_ERROR]
+    return clip(named or (lines[-1] if lines else ""), MAX_ERROR)
 
 
 def _lines(output: str) -> list[str]:

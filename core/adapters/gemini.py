@@ -15,7 +15,7 @@ from msgspec import Raw, Struct
 from core.adapters.beads import closed_issues
 from core.adapters.contract import Places
 from core.adapters.session_turns import COMPLETE, TestRun, Turn, can_change_files, make_iteration, note_command
-from core.adapters.values import MAX_LABEL, MAX_TEXT, cut
+from core.adapters.values import MAX_LABEL, MAX_TEXT, clip, cut
 from core.records.loops import Liveness, Loop, LoopDetails, LoopStatus, Progress, StateSource, Usage
 from core.records.times import parse_time
 from core.sources.liveness import check_liveness
@@ -115,7 +115,7 @@ class ChatFold:
         state.last = at or state.last
         text = cut(_text(found.content))
         if found.type == "user":
-            state.turns.append(Turn(started=at, prompt=text[:_MAX_MESSAGE]))
+            state.turns.append(Turn(started=at, prompt=clip(text, _MAX_MESSAGE)))
             state.turn_count += 1
             del state.turns[:-MAX_TURNS]
             state.task, state.phase = state.task or text, "prompt"
@@ -123,7 +123,7 @@ class ChatFold:
             _add_answer(state, found, text, at)
         elif found.type == "error":
             turn = _turn(state, at)
-            turn.error, turn.ended, state.phase = text[:_MAX_MESSAGE] or "error", at, "error"
+            turn.error, turn.ended, state.phase = clip(text, _MAX_MESSAGE) or "error", at, "error"
         elif found.type == "info" and _CANCELLED.match(text):
             turn = _turn(state, at)
             turn.end, turn.ended, state.phase = "cancelled", at, "cancelled"
@@ -138,8 +138,8 @@ def _turn(state: Chat, at: str) -> Turn:
 
 def _add_answer(state: Chat, found: _Line, text: str, at: str) -> None:
     turn = _turn(state, at)
-    turn.text, turn.ended = text[:_MAX_MESSAGE] or turn.text, at
-    state.model = (found.model or state.model)[:MAX_LABEL]
+    turn.text, turn.ended = clip(text, _MAX_MESSAGE) or turn.text, at
+    state.model = clip(found.model or state.model, MAX_LABEL)
     state.phase = "work" if found.tool_calls else "answer"
     turn.end = COMPLETE if state.phase == "answer" else ""
     if found.tokens is not None:
@@ -277,7 +277,7 @@ def _build_loop(folded: Folded, cwd: str, parent: str, moment: Moment, file: str
         sources=("gemini",),
         owner="gemini",
         model=state.model,
-        task=state.task[:MAX_TEXT],
+        task=clip(state.task, MAX_TEXT),
         tags=("subagent",) if parent else (),
         status=status,
         raw_status=state.phase,

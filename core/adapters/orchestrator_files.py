@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Struct, field
 
-from core.adapters.values import MAX_LABEL, MAX_TEXT, cut, newest
+from core.adapters.values import MAX_LABEL, MAX_TEXT, clip, cut, newest
 from core.records.times import parse_time
 from core.sources.fields import Fields
 
@@ -95,7 +95,7 @@ class _EventFold:
         elif isinstance(event.iteration, int) and 0 < event.iteration < 1_000_000:
             step = state.step(event.iteration)
             step.ended_at = newest(step.ended_at, at)
-            step.hat, step.topic, step.payload = cut(event.hat, MAX_LABEL), topic, payload[:500]
+            step.hat, step.topic, step.payload = cut(event.hat, MAX_LABEL), topic, clip(payload, 500)
 
 
 class _HistoryFold:

@@ -7,6 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from core.adapters.command_output import find_error, parse_results
+from core.adapters.values import clip
 from core.base.shell_commands import is_read_only, is_test_run, parse_check
 from core.records.debug_sessions import Failure, Fix, Results
 from core.records.loops import Iteration, Outcome
@@ -78,7 +79,7 @@ def note_command(turn: Turn, command: str, exit_code: int | None, output: str, a
     is_search = exit_code == 1 and bool(command) and is_read_only(command)  # such as `grep` without a match
     has_failed = bool(exit_code) and not is_search
     if has_failed:
-        turn.failures.append(Failed(command[:_MAX_COMMAND], find_error(output) or f"exit code {exit_code}", at))
+        turn.failures.append(Failed(clip(command, _MAX_COMMAND), find_error(output) or f"exit code {exit_code}", at))
         del turn.failures[:-MAX_FAILURES]
         turn.failed += 1
     if command and exit_code is not None and is_test_run(command):
@@ -88,7 +89,7 @@ def note_command(turn: Turn, command: str, exit_code: int | None, output: str, a
                 failure.is_fixed = failure.is_fixed or parse_check(failure.command)[0] == check
         results = parse_results(output)
         counts = (results.passed, results.failing) if results is not None else (None, None)
-        turn.test = TestRun(command[:_MAX_COMMAND], not has_failed, *counts)
+        turn.test = TestRun(clip(command, _MAX_COMMAND), not has_failed, *counts)
     return has_failed
 
 

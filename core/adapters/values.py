@@ -12,12 +12,14 @@ from typing import Any, Final, Protocol, TypeVar
 from core.base.negation import find_prohibition
 from core.records.lessons import LessonKind
 from core.records.times import parse_time
+from core.redaction.masking import mask_secrets
 from core.storage.file_reader import open_file
 from core.storage.json_reader import decode_json
 
 MAX_TEXT: Final = 4000  # characters of a task, condition or lesson
 MAX_LABEL: Final = 200  # characters of a reason or title
 HEAD_BYTES: Final = 4096
+_MARGIN: Final = 512  # characters after a cut in which a secret ends
 _TIME_LENGTH: Final = len("2026-11-20 09:40:00")
 
 
@@ -34,7 +36,12 @@ def cut(text: Any, limit: int = MAX_TEXT) -> str:
     if not isinstance(text, str):
         return ""
     text = text.strip()
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+    return text if len(text) <= limit else f"{clip(text, limit - 1)}…"
+
+
+def clip(text: str, limit: int) -> str:
+    """Return the first characters of a text; a secret that would be divided, and so not recognised later, is masked."""
+    return text if len(text) <= limit else mask_secrets(text[: limit + _MARGIN])[:limit]
 
 
 def local_time(text: str) -> datetime | None:
