@@ -14,7 +14,7 @@ from msgspec import Struct
 from core.redaction.masking import mask_secrets
 
 if TYPE_CHECKING:
-    from core.adapters.contract import Folders
+    from core.adapters.folders import Folders
     from core.adapters.runner_files import RunnerFiles
 
 MAX_BYTES: Final = 1 << 18  # most bytes of one file that are read

@@ -15,18 +15,19 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.adapters.agent_files import project_slug
 from core.adapters.beads import closed_issues
 from core.adapters.claude_processes import Job, read_jobs, read_processes
 from core.adapters.claude_states import FRESH, OVER_AFTER, SUBAGENTS, Signs, build_job, build_loop
 from core.adapters.claude_transcript import SessionFold
-from core.adapters.claude_work import Turn, iteration_of
+from core.adapters.claude_work import iteration_of
 from core.adapters.contract import Places
 from core.adapters.runner_files import Folded
 from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, StateSource, Usage
 from core.records.times import minute_of, parse_time
 
 if TYPE_CHECKING:
-    from core.adapters.claude_records import Session
+    from core.adapters.claude_records import Session, Turn
     from core.adapters.contract import Delivery, Folders, Moment
     from core.adapters.runner_files import RunnerFiles
     from core.records.lessons import Lesson
@@ -68,7 +69,7 @@ class ClaudeAdapter:
     def fingerprint(self, folders: Folders) -> tuple[str, ...]:
         """Return the folders of the project's sessions."""
         projects = _projects(folders)
-        found = [projects / slug(root) for root in folders.roots[:5]] if projects else []
+        found = [projects / project_slug(root) for root in folders.roots[:5]] if projects else []
         return tuple(str(folder) for folder in found if _is_folder(folder))
 
     def places(self, folders: Folders) -> Places:
@@ -76,7 +77,7 @@ class ClaudeAdapter:
         home = folders.private("CLAUDE_CONFIG_DIR", ".claude")
         if home is None:
             return Places()
-        own = (home / "projects" / slug(root) for root in folders.roots)
+        own = (home / "projects" / project_slug(root) for root in folders.roots)
         return Places(polled=(*own, home / "sessions", home / "jobs"))
 
     def loops(self, files: RunnerFiles, moment: Moment) -> Iterable[Loop]:
@@ -221,11 +222,6 @@ class ClaudeAdapter:
         return joined
 
 
-def slug(folder: Path) -> str:
-    """Return the name of the folder with the sessions of a working folder."""
-    return re.sub(r"[^A-Za-z0-9]", "-", str(folder))
-
-
 def _projects(folders: Folders) -> Path | None:
     home = folders.private("CLAUDE_CONFIG_DIR", ".claude")
     return home / "projects" if home is not None else None
@@ -238,7 +234,7 @@ def session_folders(files: RunnerFiles) -> list[Path]:
         return []
     found: dict[Path, None] = {}
     for root in files.folders.roots:
-        name = slug(root)
+        name = project_slug(root)
         for folder in files.names(projects, f"{name[:_MAX_SLUG]}*"):
             rest = folder.name[len(name) :]
             if len(name) > _MAX_SLUG or not rest or rest.startswith("-"):
@@ -260,7 +256,7 @@ def _may_belong(files: RunnerFiles, path: Path) -> bool:
     """Return whether a transcript may be of the project: the names of folders of two projects can begin alike."""
     cwd = files.remembered(_key(path))
     if not isinstance(cwd, str):
-        if any(path.parent.name == slug(root) for root in files.folders.roots):
+        if any(path.parent.name == project_slug(root) for root in files.folders.roots):
             return True
         found = _CWD.search(files.first_line(path))
         cwd = msgspec.json.decode(found[1]) if found else ""

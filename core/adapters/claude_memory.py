@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from core.adapters.claude import slug
+from core.adapters.agent_files import project_slug
 from core.adapters.lessons import lesson_id
 from core.adapters.runner_files import bullets
 from core.adapters.values import MAX_TEXT, clip, lesson_kind
@@ -68,7 +68,7 @@ def _folders(files: RunnerFiles) -> list[Path]:
     home = files.folders.private("CLAUDE_CONFIG_DIR", ".claude")
     if home is None:
         return []
-    found = [home / "projects" / slug(root) / "memory" for root in _git_roots(files)]
+    found = [home / "projects" / project_slug(root) / "memory" for root in _git_roots(files)]
     project = files.folders.project / ".claude" / "settings.local.json"  # the shared settings cannot move memories
     for settings in (home / "settings.json", project):
         values = files.json(settings) if files.exists(settings) else None

@@ -8,8 +8,6 @@ from zlib import adler32, crc32
 import msgspec
 from msgspec import Raw, Struct, field
 
-from core.adapters.claude_work import Call, Turn
-
 MAX_COUNT: Final = 1 << 53
 _COST: Final = ("totalCostUSD", "total_cost_usd", "totalCostUsd", "totalCost", "costUSD")
 _MAX_SEEN: Final = 64_000  # bytes of keys of records
@@ -120,6 +118,53 @@ def read_text(raw: Raw) -> str:
 
 def bounded(value: float | None) -> int:
     return int(min(max(value or 0, 0), MAX_COUNT))
+
+
+class Call(Struct, array_like=True, gc=False):
+    """A tool call without a result; `key` is its command or file, `text` its new code or its prompt."""
+
+    tool: str
+    key: str = ""
+    is_test: bool = False
+    old: str = ""
+    text: str = ""
+
+
+class OpenError(Struct, array_like=True, gc=False):
+    """A failed command, and the changes since then."""
+
+    key: str
+    message: str
+    reason: str = ""
+    edits: list[list[str]] = []  # file, old and new code
+
+
+class Turn(Struct, array_like=True, gc=False):
+    """One turn of an agent, or its work until the goal was judged or a Stop hook blocked.
+
+    `failures` are pairs of tool and message; `fix` is a failed command that passed again.
+    """
+
+    number: int = 0
+    at: str = ""
+    prompt: str = ""
+    text: str = ""
+    verdict: str = ""
+    is_met: bool = False
+    duration_ms: float | None = None
+    failures: list[list[str]] = []
+    fix: OpenError | None = None
+    open_errors: list[OpenError] = []
+    files: list[str] = []
+    tools: list[str] = []
+    test_passed: bool | None = None
+    passed: int | None = None
+    failed: int | None = None
+
+    @property
+    def has_work(self) -> bool:
+        """Whether the agent did anything in it."""
+        return bool(self.text or self.tools or self.failures)
 
 
 class Goal(Struct, array_like=True, gc=False):

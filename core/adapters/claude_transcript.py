@@ -12,17 +12,19 @@ from core.adapters.claude_records import (
     DECODER,
     MAX_COUNT,
     Block,
+    Call,
     Goal,
     Record,
     Repeats,
     Session,
     TokenUsage,
+    Turn,
     bounded,
     find_cost,
     read_json,
     read_text,
 )
-from core.adapters.claude_work import Call, Turn, add_call, add_failure, add_result, first_line
+from core.adapters.claude_work import add_call, add_failure, add_result, first_line
 from core.adapters.values import clip
 
 if TYPE_CHECKING:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import re
 from difflib import unified_diff
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 from msgspec import Raw, Struct
 
+from core.adapters.claude_records import Call, OpenError, Session, Turn
 from core.adapters.command_output import find_error, parse_results
 from core.adapters.values import clip
 from core.records.debug_sessions import Failure, Fix, Results
 from core.records.loops import Iteration, Outcome
 from core.records.times import parse_time
-
-if TYPE_CHECKING:
-    from core.adapters.claude_records import Session
 
 _MAX_LINE: Final = 200
 _MAX_FILES: Final = 20
@@ -57,53 +55,6 @@ class Input(Struct, gc=False):
     cron: str | None = None
     prompt: str | None = None
     id: str | None = None
-
-
-class Call(Struct, array_like=True, gc=False):
-    """A tool call without a result; `key` is its command or file, `text` its new code or its prompt."""
-
-    tool: str
-    key: str = ""
-    is_test: bool = False
-    old: str = ""
-    text: str = ""
-
-
-class OpenError(Struct, array_like=True, gc=False):
-    """A failed command, and the changes since then."""
-
-    key: str
-    message: str
-    reason: str = ""
-    edits: list[list[str]] = []  # file, old and new code
-
-
-class Turn(Struct, array_like=True, gc=False):
-    """One turn of an agent, or its work until the goal was judged or a Stop hook blocked.
-
-    `failures` are pairs of tool and message; `fix` is a failed command that passed again.
-    """
-
-    number: int = 0
-    at: str = ""
-    prompt: str = ""
-    text: str = ""
-    verdict: str = ""
-    is_met: bool = False
-    duration_ms: float | None = None
-    failures: list[list[str]] = []
-    fix: OpenError | None = None
-    open_errors: list[OpenError] = []
-    files: list[str] = []
-    tools: list[str] = []
-    test_passed: bool | None = None
-    passed: int | None = None
-    failed: int | None = None
-
-    @property
-    def has_work(self) -> bool:
-        """Whether the agent did anything in it."""
-        return bool(self.text or self.tools or self.failures)
 
 
 _INPUT: Final = msgspec.json.Decoder(Input)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from core.adapters.runner_files import RunnerFiles
+    from core.adapters.folders import Reports
     from core.storage.file_reader import Stamp
 
 MAX_ROWS: Final = 100_000  # of one query
@@ -27,7 +27,7 @@ _Rows = list[tuple[Any, ...]]
 class Databases:
     """Rows of databases; a query is only repeated after a change of the files."""
 
-    def __init__(self, files: RunnerFiles) -> None:
+    def __init__(self, files: Reports) -> None:
         self._files = files
         self._rows: dict[tuple[Path, str, tuple[Any, ...]], tuple[tuple[Stamp | None, ...], _Rows]] = {}
         self._endless: dict[Path, tuple[Stamp | None, ...]] = {}  # databases of which a query was stopped

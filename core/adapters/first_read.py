@@ -17,7 +17,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from core.adapters.collector import Collector
-from core.adapters.contract import Folders
+from core.adapters.folders import Folders
 from core.adapters.kept_states import KeptFile
 from core.sources.worker_process import WorkerProcess, receive, send
 

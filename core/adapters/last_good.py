@@ -14,7 +14,7 @@ from core.records.findings import Finding
 from core.storage.file_reader import RawFile, Stamp
 
 if TYPE_CHECKING:
-    from core.adapters.runner_files import RunnerFiles
+    from core.adapters.folders import Reports
     from core.storage.decoded import Problem
 
 RETRY_SECONDS: Final = 0.05  # before a file that cannot be decoded is read once more
@@ -43,7 +43,7 @@ class LastGood:
     `clock` returns monotonic seconds. `pause` waits before a second try; None if nothing may wait.
     """
 
-    def __init__(self, files: RunnerFiles, clock: Callable[[], float], pause: Callable[[float], object] | None) -> None:
+    def __init__(self, files: Reports, clock: Callable[[], float], pause: Callable[[float], object] | None) -> None:
         self._files, self._clock, self._pause = files, clock, pause
         self._good: dict[_Key, _Good] = {}
         self._failures: dict[_Key, _Failure] = {}

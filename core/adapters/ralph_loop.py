@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from core.adapters.claude import session_folders, slug
+from core.adapters.agent_files import project_slug
+from core.adapters.claude import session_folders
 from core.adapters.claude_records import Session
 from core.adapters.claude_transcript import STOP_BLOCK_CAP, SessionFold
 from core.adapters.contract import Delivery, Places
@@ -67,7 +68,7 @@ class RalphLoopAdapter:
         home = folders.private("CLAUDE_CONFIG_DIR", ".claude")
         usual = [root / folder / "ralph-loop.local.md" for root in folders.roots for folder in _FOLDERS]
         others = [path for root in folders.roots for folder in _FOLDERS for path in (root / folder).glob(PATTERN)]
-        sessions = [home / "projects" / slug(root) for root in folders.roots] if home is not None else []
+        sessions = [home / "projects" / project_slug(root) for root in folders.roots] if home is not None else []
         return Places(watched=tuple(dict.fromkeys((*usual, *others))), polled=tuple(sessions))
 
     def loops(self, files: RunnerFiles, moment: Moment) -> Iterator[Loop]:

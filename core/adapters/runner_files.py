@@ -25,7 +25,7 @@ from core.records.findings import Finding, Severity
 from core.storage.file_reader import RawFile, Stamp, decode, open_file, read_file
 
 if TYPE_CHECKING:
-    from core.adapters.contract import Folders
+    from core.adapters.folders import Folders
     from core.adapters.kept_states import KeptStates
     from core.storage.decoded import Problem
 

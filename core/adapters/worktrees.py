@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from core.adapters.contract import Folders
+from core.adapters.folders import Folders
 from core.storage.file_reader import RawFile, read_file
 
 MAX_WORKTREES: Final = 100

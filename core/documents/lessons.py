@@ -9,7 +9,6 @@ from core.base.text import plural
 from core.documents.document import Block, Code, Document, Moment, Sign, Text, fields, line, more, section
 from core.documents.signs import outcome_sign, status_sign
 from core.records.lessons import JoinedLesson, Lesson, LessonState
-from core.scanning.messages import describe_danger
 
 if TYPE_CHECKING:
     from core.state.project_state import ProjectState
@@ -33,6 +32,8 @@ def lesson_document(state: ProjectState, joined: JoinedLesson) -> Document:
 
 
 def lesson_blocks(state: ProjectState, joined: JoinedLesson) -> Iterable[Block]:
+    from core.scanning.messages import describe_danger  # reads the rules, which the help of a command does not need
+
     lesson = joined.lesson
     yield line(
         (lesson.kind.value, "strong name"),

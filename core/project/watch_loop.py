@@ -10,7 +10,6 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final
 
 from core.base.errors import Conflict, Refused, UnknownRecord
-from core.project.adapter_feed import AdapterFeed
 from core.records.decisions import Verb
 from core.records.loops import FINISHED, Loop
 from core.storage.watcher import FileChanges, Watcher, WatchState
@@ -204,6 +203,8 @@ class WatchLoop:
         self._guarded(self.prepare)
         is_record = self.project.library.is_record
         watcher = Watcher(self.project.project, self.project.settings.watch, self._noticed, is_record=is_record)
+        from core.project.adapter_feed import AdapterFeed  # after the first frame
+
         feed = AdapterFeed(
             lambda: self.project.open_collector(sleep), self._note_adapted, self.reading, self._note_failure
         )

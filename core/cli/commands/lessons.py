@@ -19,7 +19,6 @@ from core.documents.lessons import place_name
 from core.records.extractions import ALL_TYPES
 from core.records.lessons import JoinedLesson, LessonKind, LessonState
 from core.records.patterns import PatternType
-from core.scanning.messages import describe_danger
 
 if TYPE_CHECKING:
     from core.project.project import Project
@@ -173,4 +172,6 @@ def find_lesson(project: Project, name: str) -> JoinedLesson:
 
 
 def _lesson_json(project: Project, joined: JoinedLesson) -> objects.Wire:
+    from core.scanning.messages import describe_danger  # reads the rules, which the help does not need
+
     return objects.AgentLesson.of(joined, joined.lesson, danger=describe_danger(joined.lesson.text, project.settings))

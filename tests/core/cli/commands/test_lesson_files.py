@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from core.adapters.claude import slug
+from core.adapters.agent_files import project_slug
 from tests.core.cli.conftest import Call
 
 
@@ -14,7 +14,7 @@ def test_the_memories_of_an_agent_are_listed(
     sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call
 ) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
-    memory = tmp_path / "claude" / "projects" / slug(sample.resolve()) / "memory"
+    memory = tmp_path / "claude" / "projects" / project_slug(sample.resolve()) / "memory"
     memory.mkdir(parents=True)
     (memory / "clock.md").write_text("Use the fake clock.\n")
     found = call("lesson", "list", "--json", "--project", sample).document["lessons"]
