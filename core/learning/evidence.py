@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -32,7 +33,7 @@ RATE_TOLERANCE: Final = 0.05
 """Maximum difference between a recorded rate, which may be rounded, and the ratio of its counts."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class UseCounts:
     """Number of successes, of failures, and of all uses, with or without a result."""
 
@@ -42,6 +43,7 @@ class UseCounts:
     derived: bool = False
 
     @classmethod
+    @lru_cache(4096)  # many records have equal counts
     def of_record(cls, recorded_counts: RecordedCounts) -> UseCounts | None:
         """Return the counts of a record; None if it has none.
 
@@ -204,11 +206,10 @@ def _trend_observations(
         elif observation.success is False and steps[place].failures:
             steps[place].failures -= 1
     room = recorded_counts.subtract(recorded)
+    good, bad = room.successes, room.failures
     for step in steps:
-        step.successes = min(step.successes, room.successes)
-        step.failures = min(step.failures, room.failures)
-        room.successes -= step.successes
-        room.failures -= step.failures
+        step.successes, step.failures = min(step.successes, good), min(step.failures, bad)
+        good, bad = good - step.successes, bad - step.failures
     observed = (_make_observations(pattern, TREND, step.at, True, (step.successes, step.failures, 0)) for step in steps)
     return list(chain.from_iterable(observed))
 

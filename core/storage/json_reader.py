@@ -79,9 +79,11 @@ def _failed(problem: Problem) -> Decoded:
 
 def count_quotes(data: bytes) -> int:
     """Count the quotation marks that delimit strings."""
-    if b"\\" in data:
-        data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
-    return data.count(b'"')
+    if b"\\" not in data:
+        return data.count(b'"')
+    if b"\\\\" in data:
+        data = data.replace(b"\\\\", b"")
+    return data.count(b'"') - data.count(b'\\"')
 
 
 def _decode_valid_lines(complete: bytes) -> list[Any] | None:
