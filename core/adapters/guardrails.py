@@ -23,7 +23,7 @@ from core.adapters.guardrails_runs import (
 )
 from core.adapters.lessons import lesson_id
 from core.adapters.progress_log import progress_lessons, read_progress
-from core.adapters.values import MAX_LABEL, cut, distinct, head_of, newest
+from core.adapters.values import MAX_LABEL, MAX_PLANS, cut, distinct, head_of, newest
 from core.records.debug_sessions import Failure
 from core.records.lessons import Lesson, LessonKind
 from core.records.loops import (
@@ -191,7 +191,7 @@ def _runs(root: Path, files: RunnerFiles) -> Iterator[tuple[Run, bool, _Plan]]:
 
 
 def _story_plans(root: Path, files: RunnerFiles) -> Iterator[_Plan]:
-    for path in files.names(root / ".agents" / "tasks", "prd*.json"):
+    for path in files.names(root / ".agents" / "tasks", "prd*.json")[-MAX_PLANS:]:
         value = files.json(path)
         rows = value.get("stories") if isinstance(value, dict) else None
         found = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from core.adapters.contract import Delivery, Places
 from core.adapters.delivery import context_entries, file_diff, put_block
 from core.adapters.progress_log import ProgressLog, progress_lessons, read_progress
-from core.adapters.values import MAX_LABEL, cut, distinct, head_of, local_time, newest
+from core.adapters.values import MAX_LABEL, MAX_PLANS, cut, distinct, head_of, local_time, newest
 from core.records.loops import (
     Iteration,
     Liveness,
@@ -164,7 +164,9 @@ def _plans(files: RunnerFiles) -> Iterator[_Plan]:
     folders = [root / place for root in files.folders.roots for place in _PLACES]
     for folder in folders:
         pattern = "prd*.json" if folder.name == "tasks" else "prd.json"
-        yield from filter(None, (_plan(path, files, is_archived=False) for path in files.names(folder, pattern)))
+        yield from filter(
+            None, (_plan(path, files, is_archived=False) for path in files.names(folder, pattern)[-MAX_PLANS:])
+        )
     for folder in folders:
         for archive in files.names(folder / "archive")[-_MAX_ARCHIVES:]:
             if plan := _plan(archive / "prd.json", files, is_archived=True):

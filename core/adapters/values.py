@@ -18,6 +18,7 @@ from core.storage.json_reader import decode_json
 
 MAX_TEXT: Final = 4000  # characters of a task, condition or lesson
 MAX_LABEL: Final = 200  # characters of a reason or title
+MAX_PLANS: Final = 200  # of one folder
 HEAD_BYTES: Final = 4096
 _MARGIN: Final = 512  # characters after a cut in which a secret ends
 _TIME_LENGTH: Final = len("2026-11-20 09:40:00")

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from core.adapters.claims import CONTRADICTED, check_claim
 from core.adapters.snarktank import SnarktankAdapter
+from core.adapters.values import MAX_PLANS
 from core.records.lessons import LessonKind
 from core.records.loops import Liveness, LoopStatus, Outcome, StateSource
 from tests.core.adapters.fixtures import ANY_JSON, DAMAGES, REPLACEMENTS, Case, damage_file, open_case, replace_file
@@ -50,6 +51,15 @@ def test_the_state_comes_from_stories_and_the_process(
     assert (loop.status, loop.state_source, loop.end_reason) == expected
     assert loop.pid == (42 if runs else None)
     assert (loop.liveness is Liveness.ALIVE) is runs
+
+
+def test_a_limited_number_of_plans_of_a_folder_is_read(tmp_path: Path) -> None:
+    case = open_("open", tmp_path)
+    (case.project / "tasks").mkdir()
+    for number in range(MAX_PLANS + 5):
+        (case.project / "tasks" / f"prd-{number}.json").write_bytes(b'{"branchName":}')
+    assert len({finding.file for finding in case.findings() if finding.code == "bad-plan"}) == MAX_PLANS
+    assert len(case.loops()) == 1
 
 
 def test_a_script_in_another_folder_does_not_run_this_plan(tmp_path: Path) -> None:
