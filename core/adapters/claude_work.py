@@ -178,6 +178,7 @@ def iteration_of(turn: Turn) -> Iteration:
         number=turn.number or None,
         at=parse_time(turn.at),
         action=turn.text or turn.prompt,
+        is_prompt=not turn.text,
         result=turn.verdict or _test_result(turn) or turn.text,
         outcome=Outcome.SUCCESS if is_passed else Outcome.FAILURE if turn.test_passed is False else Outcome.UNKNOWN,
         duration_ms=turn.duration_ms,

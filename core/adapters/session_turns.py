@@ -113,6 +113,7 @@ def make_iteration(number: int, turn: Turn) -> Iteration:
         number=number,
         at=ended or started,
         action=turn.text or turn.prompt,
+        is_prompt=not turn.text,
         result="; ".join(filter(None, (test.text if test is not None else "", turn.error, end))),
         outcome=outcome,
         duration_ms=max((ended - started).total_seconds() * 1000, 0) if started and ended else None,

@@ -80,7 +80,7 @@ def _find_in_loop(material: Material) -> _Approach | None:
         steps, where = reflected, f"{plural(len(reflected), 'step')} of its reflections"
     count = max(len(material.iterations), loop.iteration or 0)
     return _Approach(
-        description=one_line(loop.task),
+        description=one_line(material.task_text or "; ".join(steps)),
         steps=steps,
         tools=_list_tools(material.iterations, loop),
         iterations=count,
@@ -101,7 +101,7 @@ def _find_in_attempts(material: Material) -> _Approach | None:
     count = attempt.iterations or max((action.iteration or 0 for action in logged.actions), default=0) or 1
     benefits = list(dict.fromkeys(filter(None, map(strip_label, attempt.worked))))[:_MAX_BENEFITS]
     return _Approach(
-        description=strip_label(attempt.plan) or one_line(material.goal),
+        description=strip_label(attempt.plan) or one_line(material.task_text or "; ".join(steps)),
         steps=steps or [strip_label(attempt.plan)],
         tools=list(list_tools(logged.actions))[:_MAX_STEPS],
         iterations=count,

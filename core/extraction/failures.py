@@ -188,7 +188,7 @@ def _scope_creep(material: Material, settings: ExtractionSettings) -> Iterator[P
         return
     yield _make_proposal(
         material,
-        approach=describe_action(iteration) or one_line(material.goal),
+        approach=describe_action(iteration) or one_line(material.task_text),
         mode="scope_creep",
         symptoms=[symptom],
         why="The change reached further than the task asked for",
@@ -211,7 +211,7 @@ def _falling_quality(material: Material, settings: ExtractionSettings) -> Iterat
             steps = dict.fromkeys(filter(None, (describe_action(one) for one, _ in run[1:])))
             yield _make_proposal(
                 material,
-                approach="; ".join(list(steps)[:_MAX_TRIED]) or one_line(material.goal),
+                approach="; ".join(list(steps)[:_MAX_TRIED]) or one_line(material.task_text),
                 mode="quality_degradation",
                 symptoms=[f"Quality fell: {' → '.join(f'{value:.0%}' for _, value in run)}"],
                 why=_last_learning(iteration),
@@ -247,7 +247,7 @@ def _whole_approach(material: Material) -> Iterator[Proposal]:
         return
     yield _make_proposal(
         material,
-        approach=one_line(f"{one_line(loop.task, 120)}: {'; '.join(steps[-_MAX_TRIED:])}"),
+        approach=one_line(": ".join(filter(None, (one_line(material.task_text, 120), "; ".join(steps[-_MAX_TRIED:]))))),
         mode="performance_regression" if _PERFORMANCE.search(" ".join(loop.criteria)[:_MAX_TEXT]) else "incorrect_fix",
         symptoms=[one_line(iteration.result, 160) for iteration in iterations if iteration.result][-_MAX_SYMPTOMS:],
         why=next((_last_learning(one) for one in reversed(iterations) if one.learnings), ""),

@@ -15,6 +15,7 @@ from core.base.text import visible_line
 from core.episodes.history import read_attempt
 from core.episodes.loop_links import link_tasks
 from core.episodes.similar_tasks import collect_past_tasks
+from core.extraction.control_texts import clean_material
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, group_by_task
 from core.records.events import Event
@@ -76,7 +77,8 @@ class Materials:
         newest = self._read_details(loop).iterations[-MAX_RECORDS:]
         iterations = tuple(replace(one, failures=one.failures[:MAX_FAILURES]) for one in newest)
         attempts = self._logged(self._tasks.get(loop.id, ()))
-        return self._with_records(Material(source_id=loop.id, loop=loop, iterations=iterations, attempts=attempts))
+        material = Material(source_id=loop.id, loop=loop, iterations=iterations, attempts=attempts)
+        return self._with_records(clean_material(material))
 
     def _with_records(self, material: Material) -> Material:
         id = material.loop_id

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from core.base.errors import BadInput
 from core.base.record_text import one_line
+from core.extraction.control_texts import clean_record
 from core.records.extractions import Material, Proposal
 from core.records.patterns import ID_PREFIXES, Pattern, PatternType
 from core.sources.patterns import read_patterns
@@ -22,6 +23,9 @@ _NEW_RECORDS: Final[dict[PatternType, tuple[str, dict[str, float]]]] = {
     PatternType.TEMPLATE: ("code_template", {"usage_count": 1, "success_rate": 1.0}),
 }
 """`type` and counts of a new record: its loop has used the pattern once."""
+
+
+_MAIN_TEXTS: Final = ("approach", "approach_description", "fix_approach", "description")
 
 
 def make_proposal(
@@ -42,16 +46,24 @@ def make_proposal(
     record_type, counts = _NEW_RECORDS[kind]
     found = {
         "type": record_type,
-        **fields,
+        **clean_record(fields),
         "source_loops": sources,
         **counts,
-        **more_fields,
+        **clean_record(more_fields),
         "first_discovered": format_timestamp(at),
         "last_used": format_timestamp(at),
         "tags": list(dict.fromkeys(filter(None, tags))),
     }
     record = {name: value for name, value in found.items() if value is not None}
-    return Proposal(type=kind, slug=slug, record=record, trace=trace)
+    emptied = any(_main_text(fields, key) and not _main_text(record, key) for key in _MAIN_TEXTS)
+    refused = "its text only controls the runner" if emptied else ""
+    return Proposal(type=kind, slug=slug, record=record, trace=trace, refused=refused)
+
+
+def _main_text(fields: Mapping[str, Any], key: str) -> str:
+    value = fields.get(key)
+    text = value.get("description") if isinstance(value, Mapping) else value
+    return text if isinstance(text, str) else ""
 
 
 def make_source(loop_id: str, at: datetime | None, *, by: str = "", **fields: Any) -> dict[str, Any]:

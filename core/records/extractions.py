@@ -130,6 +130,11 @@ class Material(Struct, frozen=True, kw_only=True):
         return (self.loop.task if self.loop else "") or (self.task.description if self.task else "")
 
     @property
+    def task_text(self) -> str:
+        """The goal as a text of a pattern; "" if it is the prompt of a runner's loop."""
+        return "" if self.loop is not None and self.loop.runner else self.goal
+
+    @property
     def criteria(self) -> tuple[str, ...]:
         """Completion criteria; untrusted."""
         if self.loop is not None:

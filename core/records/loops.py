@@ -93,6 +93,7 @@ class Iteration(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False)
     fix: Fix | None = None
     results: Results | None = None
     tools: tuple[str, ...] = ()
+    is_prompt: bool = False  # whether `action` is the prompt that began it, not what was done
 
     @property
     def failed(self) -> bool:
