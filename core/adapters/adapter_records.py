@@ -17,7 +17,7 @@ class AdapterReport(Struct, frozen=True, kw_only=True):
     evidence: tuple[str, ...] = ()
     loops: int = 0
     lessons: int = 0
-    findings: tuple[Finding, ...] = ()  # files that could not be read
+    findings: tuple[Finding, ...] = ()  # about its files
 
 
 class AdapterRecords(Struct, frozen=True, kw_only=True):

@@ -5,9 +5,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from core.base.errors import BadInput
+from core.base.text import visible_line
 from core.records.findings import Finding, Severity
+from core.records.loops import OWN
 
 if TYPE_CHECKING:
+    from core.adapters.adapter_records import AdapterReport
     from core.adapters.contract import Adapter
 
 ENTRY_POINTS: Final = "ralphdeck.adapters"
@@ -54,3 +58,21 @@ def load_adapters(findings: list[Finding]) -> list[Adapter]:
             names.add(adapter.name)
             found.append(adapter)
     return found
+
+
+def find_source(text: str) -> str:
+    """Return the name of the source of loops with this name or title; raises BadInput for an unknown one."""
+    adapters = load_adapters([])
+    names = {OWN: OWN, f".{OWN}": OWN}
+    for one in adapters:
+        names |= dict.fromkeys((one.name, one.title.casefold(), *one.title.casefold().split(", ")), one.name)
+    if (name := names.get(text.strip().casefold())) is None:
+        raise BadInput(
+            f"unknown source {visible_line(text, 80)!r}; use {', '.join((OWN, *map(format_source, adapters)))}"
+        )
+    return name
+
+
+def format_source(adapter: Adapter | AdapterReport) -> str:
+    """Return the name of an adapter with its title, such as `claude (Claude Code)`."""
+    return adapter.name if adapter.name == adapter.title else f"{adapter.name} ({adapter.title})"

@@ -18,6 +18,7 @@ PATTERN_FILES: Final = {
     "template": "code-templates.json",
 }  # file that each pattern type is written to
 
+_GIT_FILE_SIZE: Final = 4096  # characters read of a file `.git`
 BEGIN_COMMAND = "ralphdeck init"  # creates `.aiwg/ralph` in the folder that follows
 
 
@@ -119,24 +120,60 @@ def project_at(path: Path) -> ProjectPaths:
 
 
 def find_project(start: Path, *, or_repository: bool = False) -> ProjectPaths:
-    """Find the nearest folder with `.aiwg/ralph*`: `start` or one of its parents.
+    """Find the nearest folder with `.aiwg/ralph*`: `start` or one of its parents in the same Git repository.
 
-    If there is none and `or_repository` is set, find the nearest Git repository: agents and other runners leave their
-    files in any repository. Raises ProjectNotFound.
+    The home folder is found only if it is `start`. If there is none and `or_repository` is set, find the nearest Git
+    repository: agents and other runners leave their files in any repository. Raises ProjectNotFound.
     """
     start = _absolute(start)
-    for folder in (start, *start.parents):
+    folders = _searched_folders(start)
+    for folder in folders:
         paths = ProjectPaths(folder)
         if is_folder(paths.ralph) or is_folder(paths.external):
             return paths
     if or_repository:
-        for folder in (start, *start.parents):
+        for folder in folders:
             if (folder / ".git").exists():
                 return ProjectPaths(folder)
     raise ProjectNotFound(
         f"no .aiwg/ralph at or above {start}; name a project with --project, or try: ralphdeck demo; "
         f"to begin in this folder: {BEGIN_COMMAND} ."
     )
+
+
+def _searched_folders(start: Path) -> list[Path]:
+    """Return `start` and its parents, up to the top of its Git repository or below the home folder."""
+    home = _home()
+    found = [start]
+    for folder in start.parents:
+        if folder == home or _is_repository_top(found[-1]):
+            break
+        found.append(folder)
+    return found
+
+
+def _is_repository_top(folder: Path) -> bool:
+    """Return whether a folder is the top of a Git working tree that is not a part of one around it.
+
+    A worktree or submodule inside the working tree of its own repository belongs to that one.
+    """
+    entry = folder / ".git"
+    if not entry.is_file():
+        return entry.exists()
+    try:
+        with entry.open(encoding="utf-8") as file:
+            kept_in = file.read(_GIT_FILE_SIZE).removeprefix("gitdir:").strip()
+        repository = (folder / kept_in).resolve()
+    except (OSError, RuntimeError, ValueError):  # no permission, link loop, not a text
+        return True
+    return not any(repository.is_relative_to((parent / ".git").resolve()) for parent in folder.parents)
+
+
+def _home() -> Path | None:
+    try:
+        return Path.home()
+    except RuntimeError:  # unknown
+        return None
 
 
 def _absolute(path: Path) -> Path:

@@ -12,7 +12,7 @@ from core.records.debug_sessions import ESCALATED, DebugSession
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import Loop, LoopStatus, Outcome
 from core.records.patterns import PatternType
-from core.records.waits import needs_person
+from core.records.waits import WAITS_FOR_YOU, needs_person
 
 if TYPE_CHECKING:
     from core.records.snapshot import Snapshot
@@ -74,7 +74,7 @@ def status_sign(status: LoopStatus) -> Sign:
 
 def loop_sign(loop: Loop) -> Sign:
     """Return the sign of a loop's status, or that it waits for a person."""
-    return Sign("waits for you", "warning strong", "waiting") if needs_person(loop) else status_sign(loop.status)
+    return Sign(WAITS_FOR_YOU, "warning strong", "waiting") if needs_person(loop) else status_sign(loop.status)
 
 
 def outcome_sign(outcome: Outcome) -> Sign:

@@ -23,6 +23,7 @@ def reconcile_record(
     """Return a finding for each difference between a record and the evidence.
 
     `known` are the IDs that source loops may have, e.g. of loops and of tasks; without any, they are not checked.
+    Lessons and loops of other runners, whose IDs have a `:`, are not checked: their files can be outside the project.
     """
     noted: list[Finding] = []
 
@@ -43,7 +44,7 @@ def reconcile_record(
         shown = visible_line(source.loop_id, 80)
         if source.loop_id in listed:
             note(f"/source_loops/{place}", Severity.INFO, "duplicate-loop", f"loop {shown} is listed twice")
-        elif known and not any(source.loop_id in ids for ids in known):
+        elif known and ":" not in source.loop_id and not any(source.loop_id in ids for ids in known):
             message = f"loop {shown} is not in this project"
             note(f"/source_loops/{place}", Severity.INFO, "orphan-loop", message)
         listed.add(source.loop_id)

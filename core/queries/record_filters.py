@@ -16,6 +16,7 @@ from core.records.debug_sessions import ESCALATED, FAILED, DebugSession
 from core.records.episodes import Attempt, Task, TaskStatus, group_by_task
 from core.records.lessons import LessonKind, LessonState
 from core.records.loops import Loop, Outcome, StateSource
+from core.records.waits import WAITS_FOR_YOU, needs_person
 
 if TYPE_CHECKING:
     from core.records.decisions import Decision
@@ -23,10 +24,15 @@ if TYPE_CHECKING:
     from core.records.reflections import Reflection
     from core.records.snapshot import Snapshot
 
-LOOP_FIELDS: Final[Fields] = dict.fromkeys(
-    ("status", "source", "id", "tag", "pattern", "is", "agent", "model"), FieldKind.TEXT
-)
-"""Fields of a loop query; `is:` accepts archived, live, ended, inferred and all badges of `Loop`."""
+LOOP_FIELDS: Final[Fields] = {
+    **dict.fromkeys(("status", "source", "runner", "id", "tag", "pattern", "agent", "model"), FieldKind.TEXT),
+    "is": (
+        *("archived", "live", "ended", "inferred", "waiting", "contradicted", "orphan", "unregistered"),
+        *("archived-but-registered", "registered-only", "stale", "crashed", "status-disagrees", "id-disagrees"),
+        *("no-limit", "two-sessions", "no-op", "completed-but-open", "success-contradicted"),
+    ),
+}
+"""Fields of a loop query; `is:` also accepts badges that adapters of other packages add."""
 REFLECTION_FIELDS: Final[Fields] = dict.fromkeys(("kind", "loop", "task", "effect", "shape", "outcome"), FieldKind.TEXT)
 LESSON_FIELDS: Final[Fields] = {
     **dict.fromkeys(("runner", "file", "loop"), FieldKind.TEXT),
@@ -77,8 +83,15 @@ def _badges(loop: Loop) -> list[str]:
         "live": loop.status.active,
         "ended": loop.status.ended,
         "inferred": inferred,
+        "waiting": needs_person(loop),
+        "contradicted": "success-contradicted" in loop.badges,
     }
     return [*loop.badges, *(word for word, is_set in flags.items() if is_set)]
+
+
+def _status_words(loop: Loop) -> tuple[str, ...]:
+    words = (loop.status.value, loop.raw_status.lower())
+    return (*words, WAITS_FOR_YOU) if needs_person(loop) else words
 
 
 def _reflection_text(reflection: Reflection) -> str:
@@ -95,8 +108,11 @@ def _verb(decision: Decision) -> str:
 
 
 _LOOP_TESTS: Final[Tests[Loop]] = {
-    "status": lambda loop, value: loop.status.value.startswith(value) or loop.raw_status.lower().startswith(value),
-    "source": lambda loop, value: any(source.startswith(value) for source in (loop.source_name, *loop.sources)),
+    "status": lambda loop, value: any(word.startswith(value) for word in _status_words(loop)),
+    **dict.fromkeys(
+        ("source", "runner"),
+        lambda loop, value: any(source.startswith(value) for source in (loop.source_name, *loop.sources)),
+    ),
     "agent": lambda loop, value: value in loop.agent.lower(),
     "model": lambda loop, value: value in loop.model.lower(),
     "id": lambda loop, value: value in loop.id.lower(),

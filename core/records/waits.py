@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from core.records.loops import Loop
 
 RATE_LIMIT: Final = "rate limit"
+WAITS_FOR_YOU: Final = "waits for you"  # status shown for a loop that needs a person
 _WORDS: Final = {
     RATE_LIMIT: re.compile(r"(?:rate|usage|api|5hour|hour|quota)[ _-]?limit|quota|overloaded|\b429\b", re.IGNORECASE),
     "permission": re.compile(r"permission|approv|denied|confirm", re.IGNORECASE),

@@ -51,6 +51,7 @@ class Counts(NamedTuple):
     stale: int
     errors: int
     waiting: int = 0  # loops that wait for a person
+    is_empty: bool = True  # there are no loops
 
 
 class Fit(NamedTuple):
@@ -109,10 +110,11 @@ def fitting_items(items: Sequence[tuple[Content, str]], cells: int) -> list[tupl
 
 def count_status(snapshot: Snapshot) -> Counts:
     """Count running, stale and waiting loops, and errors in files."""
-    active = [loop for loop in snapshot.loops.values() if loop.status.active]
+    loops = snapshot.loops.values()
+    active = [loop for loop in loops if loop.status.active]
     stale = sum(loop.liveness is Liveness.STALE for loop in active)
     errors = sum(finding.severity is Severity.ERROR for finding in snapshot.findings)
-    return Counts(len(active) - stale, stale, errors, sum(map(needs_person, snapshot.loops.values())))
+    return Counts(len(active) - stale, stale, errors, sum(map(needs_person, loops)), is_empty=not loops)
 
 
 def watch_status(
@@ -146,7 +148,7 @@ def watch_status(
         done, total = progress
         drawn = f"{bar(done, total, PROGRESS_CELLS, glyphs)} " if total and detail is Detail.WORDS else ""
         return Content.assemble((drawn, "$accent"), (progress_texts("opening", done, total)[detail], "$quiet"))
-    running, stale, errors, waiting = counts
+    running, stale, errors, waiting, is_empty = counts
     parts: list[tuple[str, str]] = []
     if is_readonly:
         parts.append(("ro " if detail is Detail.SIGNS else "read-only ", "$warning"))
@@ -161,9 +163,10 @@ def watch_status(
     elif watch.mode == "polling":
         parts.append(("poll" if detail is Detail.SIGNS else "polling", "$warning"))
     else:
-        parts.append(("no .aiwg" if detail is Detail.SIGNS else "waiting for .aiwg", "$warning"))
-        if detail is not Detail.WORDS:
-            return Content.assemble(*parts)  # no files, so no running loops
+        is_brief = detail is Detail.SIGNS or not is_empty
+        parts.append(("no .aiwg" if is_brief else "waiting for .aiwg", "$warning"))
+        if is_empty and detail is not Detail.WORDS:
+            return Content.assemble(*parts)
     if waiting:
         words = f" {waiting} {'waits' if waiting == 1 else 'wait'} for you"
         parts.append(((words, words, f" {waiting} waiting", f" {waiting}w")[detail], "bold $warning"))

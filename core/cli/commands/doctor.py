@@ -163,16 +163,18 @@ def _project(paths: ProjectPaths) -> Iterator[Found]:
 
 
 def _runners(reports: Sequence[AdapterReport], settings: Settings) -> Iterator[Found]:
-    """List what each adapter found, and what it could not read."""
+    """List what each adapter found, and the files with findings."""
+    from core.adapters.adapter_table import format_source
+
     if not settings.sources.home:
         yield "home folder", NOTE, "not read (sources.home is false)"
     used = [report for report in reports if report.evidence or report.loops or report.lessons or report.findings]
     for report in used:
-        unreadable = list(dict.fromkeys(finding.file for finding in report.findings))
-        failed = f"; cannot be read: {_named(unreadable)}" if unreadable else ""
+        doubtful = list(dict.fromkeys(finding.file for finding in report.findings))
+        hint = f"; findings: {_named(doubtful)}" if doubtful else ""
         counts = f"{plural(report.loops, 'loop')}, {plural(report.lessons, 'lesson')}"
-        yield report.title, WARNING if unreadable else OK, visible_line(f"{counts}{failed}", 300)
-    if unused := ", ".join(report.title for report in reports if report not in used):
+        yield format_source(report), WARNING if doubtful else OK, visible_line(f"{counts}{hint}", 300)
+    if unused := ", ".join(format_source(report) for report in reports if report not in used):
         yield "not used here", NOTE, unused
 
 

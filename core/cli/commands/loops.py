@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from core.base.errors import BadInput
 from core.base.formatting import format_cost, format_count
 from core.cli.render.output import Column, id_column, minute, print_table, respond
 from core.cli.support.options import ReadingCommand, words_option
 from core.cli.support.project import now, read_configuration, read_snapshot
 from core.metrics.usage import GROUPINGS, UsageGroup, group_usage, has_usage, sum_usage
 from core.records.loops import Loop, LoopStatus, Usage
+from core.records.waits import needs_person
 
 if TYPE_CHECKING:
     from msgspec import Struct
@@ -51,16 +53,21 @@ USAGE_COLUMNS = (
 )
 
 
-def _split(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(name for names in value for name in names.split(",") if name)
+def _parse_sources(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> frozenset[str]:
+    from core.adapters.adapter_table import find_source
+
+    try:
+        return frozenset(find_source(name) for names in value for name in names.split(",") if name)
+    except BadInput as error:
+        raise click.BadParameter(str(error)) from None
 
 
 source_option = click.option(
     *("--source", "sources"),
     multiple=True,
-    callback=_split,
+    callback=_parse_sources,
     metavar="NAME",
-    help="Only of these runners or agents; aiwg: loops in .aiwg.",
+    help="Only of these runners or agents, by name or title; aiwg: loops in .aiwg.",
 )
 
 
@@ -69,7 +76,7 @@ source_option = click.option(
 @source_option
 @click.option("--archived/--no-archived", default=None, help="Only archived loops, or only the others.")
 def list_loops(status: frozenset[str], sources: frozenset[str], archived: bool | None) -> None:
-    """List the loops of every runner and agent, newest first.
+    """List the loops of every runner and agent: those that wait for you first, then the newest.
 
     \b
     Examples:
@@ -86,6 +93,7 @@ def list_loops(status: frozenset[str], sources: frozenset[str], archived: bool |
         and (not sources or loop.source_name in sources)
         and archived in {None, loop.archived}
     ]
+    chosen.sort(key=lambda loop: not needs_person(loop))
 
     def document() -> Struct:
         # Only this needs the scores: the table shows neither outcomes nor the event log.

@@ -50,7 +50,7 @@ _SHARED: Final[dict[str, dict[str, Any]]] = {
         "type": click.Path(path_type=Path),
         "metavar": "PATH",
         "help": "Project folder, its .aiwg or its .aiwg/ralph. Default: $RALPHDECK_PROJECT, else the nearest one at or "
-        "above the current folder; commands that only read also take the nearest Git repository.",
+        "above the current folder, inside of its Git repository; commands that only read also take that repository.",
     },
     "--readonly": {
         "is_flag": True,

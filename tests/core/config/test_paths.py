@@ -92,3 +92,45 @@ def test_a_repository_is_a_project_only_for_what_reads(tmp_path: Path) -> None:
     assert find_project(tmp_path / "src", or_repository=True).project == tmp_path
     with pytest.raises(ProjectNotFound):
         find_project(tmp_path / "src")
+
+
+def test_a_project_above_the_repository_is_not_taken(tmp_path: Path) -> None:
+    (tmp_path / ".aiwg/ralph").mkdir(parents=True)
+    (tmp_path / "shop/.git").mkdir(parents=True)
+    (tmp_path / "shop/src").mkdir()
+    with pytest.raises(ProjectNotFound):
+        find_project(tmp_path / "shop/src")
+    assert find_project(tmp_path / "shop/src", or_repository=True).project == tmp_path / "shop"
+    (tmp_path / "shop/.aiwg/ralph").mkdir(parents=True)
+    assert find_project(tmp_path / "shop/src").project == tmp_path / "shop"
+
+
+@pytest.mark.parametrize("kept_in", ["worktrees/login", "modules/login"], ids=["worktree", "submodule"])
+def test_a_part_of_a_repository_inside_its_working_tree_belongs_to_its_project(tmp_path: Path, kept_in: str) -> None:
+    project, tree = tmp_path / "shop", tmp_path / "shop/trees/login"
+    for folder in (tmp_path / ".aiwg/ralph", project / ".git" / kept_in, project / ".aiwg/ralph", tree):
+        folder.mkdir(parents=True)
+    (tree / ".git").write_text(f"gitdir: ../../.git/{kept_in}\n")
+    assert find_project(tree).project == project
+    (project / ".aiwg/ralph").rmdir()
+    with pytest.raises(ProjectNotFound):
+        find_project(tree)
+
+
+@pytest.mark.parametrize("content", [b"gitdir: /elsewhere/.git/worktrees/login\n", b"\xff\x00", b"gitdir: \x00", b""])
+def test_a_worktree_elsewhere_ends_the_search(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / ".aiwg/ralph").mkdir(parents=True)
+    (tmp_path / "login/src").mkdir(parents=True)
+    (tmp_path / "login/.git").write_bytes(content)
+    with pytest.raises(ProjectNotFound):
+        find_project(tmp_path / "login/src")
+
+
+def test_the_home_folder_is_not_found_from_below(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".aiwg/ralph").mkdir(parents=True)
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "notes").mkdir()
+    with pytest.raises(ProjectNotFound):
+        find_project(tmp_path / "notes", or_repository=True)
+    assert find_project(tmp_path).project == tmp_path

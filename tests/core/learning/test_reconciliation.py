@@ -71,6 +71,11 @@ def test_a_pattern_record_with_fewer_uses_gives_no_warning() -> None:
     ]
 
 
+def test_lessons_and_loops_of_other_runners_are_not_orphans() -> None:
+    pattern = make_pattern("p", source_loops=(make_source("lesson:0c1d"), make_source("codex:0199")))
+    assert not [one for one in reconcile_record(pattern, (), NOW, {"a"}) if one.code == "orphan-loop"]
+
+
 def test_a_source_with_any_known_record_is_not_an_orphan() -> None:
     pattern = make_pattern("p", source_loops=(make_source("task-001"), make_source("gone")))
     findings = reconcile_record(pattern, (), NOW, {"a"}, {"task-001"})

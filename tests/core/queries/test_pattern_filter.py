@@ -243,6 +243,7 @@ LOOPS = {
             sources=("external",), badges=("crashed", "orphan"),
         ),
         Loop(id="ralph-old-3", task="Old thing", status=LoopStatus.COMPLETED, sources=("archive",), archived=True),
+        Loop(id="codex:4", runner="codex", status=LoopStatus.WAITING, badges=("success-contradicted",)),
     )
 }  # fmt: skip
 
@@ -254,26 +255,36 @@ def injected(loop_id: str) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", "123"),
+        ("", "1234"),
         ("login", "1"),
         ("engineer", "1"),
         ("status:running", "1"),
         ("status:in_prog", "2"),
-        ("-status:running", "23"),
+        ("-status:running", "234"),
+        ("status:waits", "4"),
         ("source:ext", "2"),
         ("source:loops", "1"),
+        ("source:codex", "4"),
+        ("runner:codex", "4"),
+        ("runner:aiwg", "123"),
+        ("is:waiting", "4"),
+        ("is:contradicted", "4"),
         ("id:docs", "2"),
         ("tag:auth", "1"),
         ("pattern:null", "1"),
         ("is:orphan", "2"),
         ("is:live", "1"),
         ("is:ended", "23"),
-        ("-is:archived", "12"),
+        ("-is:archived", "124"),
         ("is:archived thing", "3"),
     ],
 )
 def test_loop_filter(text: str, expected: str) -> None:
     assert "".join(key[-1] for key in select_loops(LOOPS, parse_query(text, LOOP_FIELDS), injected)) == expected
+
+
+def test_an_unknown_property_of_loops_is_a_problem() -> None:
+    assert parse_query("is:blocked", LOOP_FIELDS).problems[0].startswith("is: must be one of archived, live")
 
 
 REFLECTIONS = {

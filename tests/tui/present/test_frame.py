@@ -71,6 +71,19 @@ def test_a_loop_without_recent_activity_is_not_called_running(liveness: list[Liv
     assert ("running" in status) is (Liveness.FRESH in liveness)
 
 
+def test_loops_of_runners_are_counted_without_an_aiwg_folder() -> None:
+    waiting = {f"claude:{n}": Loop(id=f"claude:{n}", runner="claude", status=LoopStatus.WAITING) for n in range(2)}
+    loops = {**running(Liveness.FRESH).loops, **waiting}
+
+    def status_text(snapshot: Snapshot, detail: Detail) -> str:
+        watch = WatchState(WatchMode.WAITING, "", 0)
+        return watch_status(count_status(snapshot), None, watch, DRAWN, detail=detail, key="F").plain
+
+    assert status_text(Snapshot(loops=loops), Detail.WORDS) == "no .aiwg 2 wait for you 1 loop running"
+    assert status_text(Snapshot(loops=loops), Detail.SIGNS).startswith("no .aiwg 2w")
+    assert status_text(Snapshot(), Detail.SHORT) == "waiting for .aiwg"
+
+
 def test_one_big_file_has_a_progress_of_its_own() -> None:
     records = Records("patterns.json", 4200, 10_000)
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from core.records.loops import Liveness, LoopStatus
+from core.records.loops import Liveness, Loop, LoopStatus
+from core.records.snapshot import Snapshot
 from tests.core.cli.conftest import Call
 
 KEYS = {
@@ -136,3 +137,22 @@ def test_an_estimated_improvement_is_in_json(examples: Path, call: Call) -> None
     (found,) = [loop["improvement_estimate"] for loop in loops if loop["improvement_estimate"]]
     assert (found["baseline_iterations"], found["actual_iterations"]) == (6, 4)
     assert found["improvement"] == pytest.approx(1 / 3)
+
+
+def test_loops_that_wait_for_a_person_come_first(call: Call, monkeypatch: pytest.MonkeyPatch, sample: Path) -> None:
+    statuses = {"codex:new": LoopStatus.RUNNING, "codex:limit": LoopStatus.COMPLETED, "codex:old": LoopStatus.WAITING}
+    loops = {key: Loop(id=key, runner="codex", status=status) for key, status in statuses.items()}
+    monkeypatch.setattr("core.cli.commands.loops.read_snapshot", lambda *_, **__: Snapshot(loops=loops))
+    lines = call("loop", "list", "--project", sample).out.splitlines()
+    assert [line.split()[0] for line in lines] == ["ID", "codex:old", "codex:new", "codex:limit"]
+
+
+@pytest.mark.parametrize("source", ["frankbria", "ralph-claude-code", "Ralph-Claude-Code,.aiwg"])
+def test_a_source_has_a_name_and_a_title(tmp_path: Path, call: Call, source: str) -> None:
+    assert call("loop", "list", "--source", source, "--project", tmp_path).code == 0
+
+
+def test_an_unknown_source_fails_with_the_known_ones(tmp_path: Path, call: Call) -> None:
+    result = call("loop", "list", "--source", "clade", "--project", tmp_path)
+    assert result.code == 2
+    assert "unknown source 'clade'; use aiwg, beads, claude (Claude Code), codex (Codex)" in result.err
