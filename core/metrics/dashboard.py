@@ -23,7 +23,7 @@ from core.metrics import DEFAULT_WEEKS
 from core.metrics.causes import Cause, top_causes
 from core.metrics.effectiveness import Comparison, compare_injection
 from core.metrics.reviewer_accuracy import ReviewerAccuracy, measure_accuracy
-from core.metrics.usage import UsageGroup, daily_usage
+from core.metrics.usage import UsageGroup, daily_usage, group_usage, usage_day
 from core.records.decisions import TURNS, CurationState, Decision, Verb
 from core.records.patterns import Maturity, Pattern, PatternType
 
@@ -308,6 +308,7 @@ class Dashboard(Struct, frozen=True, kw_only=True):
     causes: tuple[Cause, ...]  # failure causes of the past weeks
     accuracy: ReviewerAccuracy
     usage: tuple[UsageGroup, ...]  # tokens and cost by day, oldest first; the last day is today
+    usage_sources: tuple[UsageGroup, ...]  # the same by source, that with most tokens first
 
 
 def build_dashboard(view: ProjectState, by: str, weeks: int = DEFAULT_WEEKS) -> Dashboard:
@@ -322,6 +323,8 @@ def build_dashboard(view: ProjectState, by: str, weeks: int = DEFAULT_WEEKS) -> 
     types = (snapshot.patterns[id].type for id in board.ids)
     counted = zip(types, board.state_codes.tolist(), registry.tolist(), strict=True)
     patterns = Counter((kind, STATES[code]) for kind, code, is_registered in counted if is_registered)
+    days = daily_usage(snapshot.loops.values(), board.now, min(weeks * 7, USAGE_DAYS))
+    names = {day.name for day in days}
     used = (board.use_times.kinds != INJECTED_ONLY) & registry[board.use_times.rows]
     return Dashboard(
         now=board.now,
@@ -338,7 +341,8 @@ def build_dashboard(view: ProjectState, by: str, weeks: int = DEFAULT_WEEKS) -> 
         first_half=count_first_half(view.queue),
         causes=top_causes(snapshot, starts[0], board.now),
         accuracy=measure_accuracy(view, by),
-        usage=daily_usage(snapshot.loops.values(), board.now, min(weeks * 7, USAGE_DAYS)),
+        usage=days,
+        usage_sources=group_usage((loop for loop in snapshot.loops.values() if usage_day(loop) in names), "source"),
     )
 
 

@@ -51,12 +51,13 @@ def to_markdown(found: Dashboard, figures: Sequence[Figure], project: str) -> st
 
 
 def section_markdown(figure: Figure) -> str:
-    titles = [figure.about, *figure.parts, *([figure.reach] if figure.reach else []), "n"]
+    titles = [figure.about, *figure.parts, *filter(None, (figure.reach, figure.extra)), "n"]
     table = [titles, ["---", *["---:"] * (len(titles) - 1)]]
     for row in figure.rows:
         values = [value_text(figure, value) for value in row.values] or ["—"] * len(figure.parts)
         reach = [reach_text(figure, row) or "—"] if figure.reach else []
-        table.append([_escape(row.label), *values, *reach, f"{row.count:,}"])
+        extra = [_escape(row.extra) or "—"] if figure.extra else []
+        table.append([_escape(row.label), *values, *reach, *extra, f"{row.count:,}"])
     lines = [f"| {' | '.join(cells)} |" for cells in table] + [""] if figure.rows else []
     end = _escape(figure.missing or figure.note)
     return "\n".join([f"## {figure.title}", "", _escape(figure.takeaway), "", *lines, end, ""])

@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -24,6 +24,9 @@ from core.metrics.reviewer_accuracy import MIN_FOLLOWED, Share
 from core.queries.pattern_filter import build_id_query
 from core.records.loops import Usage
 from core.records.patterns import Maturity, PatternType
+
+if TYPE_CHECKING:
+    from core.metrics.usage import UsageGroup
 
 STATES: Final = (Maturity.PROVEN, Maturity.ESTABLISHED, Maturity.CANDIDATE, Maturity.DEPRECATED)  # from best to worst
 MAX_NAMED: Final = 3  # maximum number of items that a takeaway names
@@ -55,6 +58,7 @@ class Row(Struct, frozen=True, kw_only=True):
     high: float | None = None
     count: int = 0
     goal: Goal | None = None
+    extra: str = ""  # a further value; its heading is `Figure.extra`
     week: int | None = None  # number of weeks ago if the row links to the patterns used in that week
 
 
@@ -69,6 +73,7 @@ class Figure(Struct, frozen=True, kw_only=True):
     parts: tuple[str, ...]  # headings of the values
     rows: tuple[Row, ...] = ()  # rows in order; weeks oldest first
     reach: str = ""  # heading of the interval; "" without one
+    extra: str = ""  # heading of the further value; "" without one
     note: str = ""  # how to read the figure
     percent: bool = False  # whether values are rates, 0..1
     missing: str = ""  # if there are no rows: how to get data
@@ -318,9 +323,21 @@ def _usage(found: Dashboard) -> _Data:
         used = day.usage
         values = (used.input or 0, used.cache_read or 0, used.cache_write or 0, used.output or 0)
         label = _format_day(datetime.fromisoformat(day.name), found.now)
-        rows.append(Row(label=label, values=values, count=day.loops))
+        rows.append(Row(label=label, values=values, count=day.loops, extra=_describe_cost(used)))
     takeaway = f"{format_count(total.total or 0)} tokens{cost} in {plural(len(days), 'day')}, by {loops}"
+    if len(found.usage_sources) > 1:
+        takeaway += f": {', '.join(map(_describe_source, found.usage_sources[:MAX_NAMED]))}"
+        takeaway += f" and {len(found.usage_sources) - MAX_NAMED} more" * (len(found.usage_sources) > MAX_NAMED)
     return {"takeaway": takeaway, "rows": tuple(rows)}
+
+
+def _describe_cost(usage: Usage) -> str:
+    return format_cost(usage.cost_usd) if usage.cost_usd is not None else ""
+
+
+def _describe_source(source: UsageGroup) -> str:
+    parts = (format_count(source.usage.total or 0), _describe_cost(source.usage))
+    return f"{visible_line(source.name, _LABEL_CHARS)} {' · '.join(filter(None, parts))}"
 
 
 def _format_reviewer(found: Dashboard) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
+from itertools import dropwhile
 from typing import Final
 
 from msgspec import Struct
@@ -62,10 +63,9 @@ def has_usage(loop: Loop) -> bool:
 
 
 def daily_usage(loops: Iterable[Loop], now: datetime, days: int) -> tuple[UsageGroup, ...]:
-    """Return the usage of each of the last `days` days, oldest first; days without a loop too, if there is any."""
+    """Return the usage of each of the last `days` days from the first one with a loop, oldest first."""
     known = {group.name: group for group in group_usage(loops, "day")}
     today = now.astimezone(UTC).date()
     names = [(today - _DAY * back).isoformat() for back in range(days - 1, -1, -1)]
-    if known.keys().isdisjoint(names):
-        return ()
-    return tuple(known.get(name, UsageGroup(name=name, usage=Usage(), loops=0)) for name in names)
+    used = dropwhile(lambda name: name not in known, names)
+    return tuple(known.get(name, UsageGroup(name=name, usage=Usage(), loops=0)) for name in used)

@@ -65,6 +65,7 @@ def row_cells(figure: Figure, row: Row, bar_width: int, glyphs: Glyphs) -> Cells
         "label": Content(visible_line(row.label)),
         "count": Content.styled(f"{row.count:,}", "$quiet"),
         "reach": Content.styled(reach, "$quiet"),
+        "extra": Content(visible_line(row.extra)),
     }
     if figure.kind is Kind.CURVE and figure.reach:
         cells["bar"] = interval_cell(row, bar_width, glyphs)

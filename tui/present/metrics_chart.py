@@ -8,6 +8,7 @@ from typing import Final
 
 from textual.content import Content
 
+from core.base.formatting import format_count
 from core.base.text import visible_line
 from core.metrics.sections import Figure, Kind, Row, value_text
 from core.records.patterns import Maturity
@@ -138,8 +139,9 @@ def _axis(figure: Figure, top: float, line: int, lines: int, glyphs: Glyphs) -> 
     label = ""
     if share is not None and (figure.percent or (top * share).is_integer()) and (line in (0, lines - 1) or lines % 2):
         label = value_text(figure, top * share)
+        label = label if len(label) < AXIS_CELLS else format_count(round(top * share))
     plain = "|" if glyphs is ASCII else "┤" if label else "│"
-    return Content.styled(f"{label[: AXIS_CELLS - 1]:>{AXIS_CELLS - 1}}{plain}", "$quiet")
+    return Content.styled(f"{label:>{AXIS_CELLS - 1}}{plain}", "$quiet")
 
 
 def _column(figure: Figure, row: Row, top: float, lines: int, step: int, glyphs: Glyphs) -> list[Content]:

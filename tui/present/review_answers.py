@@ -10,6 +10,7 @@ from textual.content import Content
 
 from core.base.diff import DELETED, INSERTED, line_changes
 from core.base.text import plural, visible_line
+from core.retrieval.rendering import INTRODUCTION, REFLECTIONS_ONLY
 from core.review.context_recipients import LOOP, PAUSED, TASK
 from tui.present.glyphs import Glyphs, draw_state
 from tui.present.merge import merged_counts, merged_lineage
@@ -25,6 +26,7 @@ BESIDE_CELLS: Final = 100  # Cells from which numbers follow the effects; in les
 MIN_CONTEXT_CELLS: Final = 22  # Reserved for the number of changed contexts, so that other columns stay in place.
 MAIN_ANSWERS: Final = 3
 _GAP: Final = 2
+_START: Final = frozenset({"", *REFLECTIONS_ONLY.splitlines(), INTRODUCTION})  # lines before the first pattern
 _MAX_NAMED: Final = 3  # Contexts with the same change that are named.
 
 
@@ -203,20 +205,25 @@ def group_same_changes(changed: Sequence[ContextChange]) -> list[list[ContextCha
 
 
 def _change_lines(changes: Sequence[ContextChange], glyphs: Glyphs) -> Iterator[Content]:
-    """Yield the names of contexts that change in the same way, then the diff."""
+    """Yield the name of a context and its diff, then the names of others that change in the same way."""
     for change in changes[:_MAX_NAMED]:
         glyph = {LOOP: glyphs.running, PAUSED: glyphs.paused}.get(change.kind, glyphs.done)
         kind = "paused loop, on resume:" if change.kind == PAUSED else change.kind
         yield Content.assemble((f"{glyph} {kind} ", "$quiet"), (visible_line(change.title, 200), "bold"))
+        if change is changes[0]:
+            yield from (line.pad_left(2) for line in diff_lines(change.before, change.after))
+            if len(changes) > 1:
+                yield Content.styled("The same change in:", "$quiet")
     if len(changes) > _MAX_NAMED:
-        yield Content.styled(f"  and {len(changes) - _MAX_NAMED} more with the same change", "$quiet")
-    yield from (line.pad_left(2) for line in diff_lines(changes[0].before, changes[0].after))
+        yield Content.styled(f"  and {len(changes) - _MAX_NAMED} more", "$quiet")
 
 
 def diff_lines(before: str, after: str) -> list[Content]:
-    """Return the changed lines of two contexts, marked with `-` and `+`."""
+    """Return the changed lines of two contexts, marked with `-` and `+`, without the same start of all contexts."""
     signs = {DELETED: ("-", "$error"), INSERTED: ("+", "$success")}
     pieces = [piece for piece in line_changes(before, after) if piece.mark in signs]
+    while pieces and pieces[0].text.strip() in _START:
+        del pieces[0]
     return [
         Content.styled(f"{signs[piece.mark][0]} {visible_line(piece.text.rstrip(), 400)}", signs[piece.mark][1])
         for piece in pieces

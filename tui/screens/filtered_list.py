@@ -125,6 +125,10 @@ class FilteredList(BaseScreen):
     def tab_note(self, key: str | None) -> Content | None:
         return None
 
+    def totals(self) -> Iterable[str]:
+        """Return totals of the visible rows, shown after their number."""
+        return ()
+
     def first_match(self) -> int:
         """Return the number of the first row that matches the filter."""
         return 0
@@ -209,6 +213,7 @@ class FilteredList(BaseScreen):
         snapshot = self.view.snapshot
         reading = " read so far" if not snapshot.complete and snapshot.as_of is None else ""
         parts.append((f"{shown:,} of {total:,}" if shown != total else f"{total:,}") + reading)
+        parts += [f" · {total}" for total in self.totals()]
         if self._sort is not None:
             column, descending = self._sort
             title = next((known.title for known in self.TABLE.columns if known.id == column), "") or column

@@ -58,3 +58,12 @@ class LessonList:
         if joined.lesson.kind is LessonKind.FACT:
             return "A fact becomes a pattern only with a type: ralphdeck lesson accept ID --type TYPE"
         return None
+
+    def why_no_reject(self, key: str | None) -> str | None:
+        """Return why a lesson cannot be rejected, None if it can."""
+        joined = self.get(key)
+        if joined is None:
+            return "The list is empty"
+        if joined.state is LessonState.ACCEPTED:
+            return f"Already accepted as {', '.join(joined.patterns)}"
+        return "Already rejected" if joined.state is LessonState.REJECTED else None

@@ -13,6 +13,7 @@ from textual import on
 from textual.content import Content
 
 from core.base.errors import RalphdeckError
+from core.base.formatting import format_cost, format_count
 from core.documents.loops import elapsed
 from core.queries.record_filters import LOOP_FIELDS, select_loops
 from core.records.decisions import extraction_question_id
@@ -79,6 +80,15 @@ class LoopsScreen(ListScreen):
 
     def total(self, view: ProjectState) -> int:
         return len(view.snapshot.loops)
+
+    def totals(self) -> Iterable[str]:
+        """Yield the tokens and the cost of the visible loops of runners, where any are known."""
+        loops = self.view.snapshot.loops
+        used = [loop.usage for key in self.table.keys if (loop := loops.get(key)) is not None and loop.runner]
+        if tokens := sum(usage.total or 0 for usage in used):
+            yield f"{format_count(tokens)} tokens"
+        if cost := sum(usage.cost_usd or 0.0 for usage in used):
+            yield format_cost(cost)
 
     def _loop(self, key: str | None) -> Loop | None:
         return self.view.snapshot.loops.get(key or "")

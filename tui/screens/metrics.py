@@ -141,6 +141,8 @@ class MetricsScreen(BaseScreen):
         """Return the columns of the rows, and the number of cells left for the bar."""
         label = Column("label", figure.about, present.label_cells(figure) + 2)
         rest = [Column("reach", figure.reach, REACH_CELLS, align="right")] if figure.reach else []
+        if figure.extra:
+            rest.append(Column("extra", figure.extra, COUNT_CELLS, align="right"))
         if figure.percent or len(figure.parts) > 1 or figure.reach:
             rest.append(Column("count", "n", COUNT_CELLS, align="right"))
         numbers: list[Column] = []

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
-from core.base.text import visible_line
+from core.base.text import plural, visible_line
 from core.documents.lessons import lesson_blocks, place_name
 from core.documents.reflections import reflection_document
 from core.queries.filter_parser import Fields, parse_query
 from core.queries.record_filters import LESSON_FIELDS, REFLECTION_FIELDS, select_reflections
 from core.records.lessons import LESSON_ID, JoinedLesson
+from core.review.answers import reject_lesson
 from tui.present import lessons as present_lessons
 from tui.present import reflections as present
 from tui.present.memory import attempt_key, task_key
+from tui.screens.dialogs import AskLine, overtaken
 from tui.screens.extraction_preview import preview_extraction
 from tui.screens.lesson_list import LessonList
 from tui.screens.list_screen import ListScreen
@@ -46,6 +48,7 @@ class ReflectionsScreen(ListScreen):
     def __init__(self) -> None:
         super().__init__()
         self._grouping = ""
+        self._was_chosen = False  # whether the user chose the list
         self._lessons = LessonList()
         self._clusters: dict[str, Cluster] | None = None
         """Learnings by id, those of most loops first, those without a pattern to draft last; None until computed."""
@@ -55,6 +58,7 @@ class ReflectionsScreen(ListScreen):
     def on_mount(self) -> None:
         saved = self.services.user_state.get_here(_GROUPED)
         self._grouping = saved if saved in _NEXT else ""
+        self._was_chosen = bool(self._grouping)
         super().on_mount()
 
     @property
@@ -74,6 +78,10 @@ class ReflectionsScreen(ListScreen):
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """Compare learnings or lessons again if what they depend on has changed."""
+        snapshot = view.snapshot
+        if not self._was_chosen and snapshot.complete and not snapshot.reflections and snapshot.lessons:
+            self._was_chosen = True
+            self._show_list(_LESSONS)
         super().refresh_view(view, delta)
         has_changed = delta is None or delta.reflections or delta.tasks or delta.memory_tasks
         if self._grouped and (has_changed or (delta is not None and delta.patterns)):
@@ -196,22 +204,30 @@ class ReflectionsScreen(ListScreen):
         return self._lessons.get(key) if self._has_lessons else None
 
     def empty(self) -> Content:
+        text = "No reflections yet. Agents write them while they work; ralphdeck drafts one when an attempt ends"
         if self._has_lessons:
             text = "Comparing lessons…" if self._lessons.joined is None else "No lesson of an agent or runner was found"
-            return Content.styled(text, "$quiet")
-        if not self._grouped:
-            return Content.styled(
-                "No reflections yet. Agents write them while they work; ralphdeck drafts one when an attempt ends.",
-                "$quiet",
-            )
-        key = self.services.shown_key("group")
-        text = "Comparing reflections…" if self._clusters is None else "No learning is shared by two loops yet"
-        return Content.styled(f"{text}; {key} shows each reflection", "$quiet")
+        elif self._grouped:
+            text = "Comparing reflections…" if self._clusters is None else "No learning is shared by two loops yet"
+        return Content.styled("; ".join([text, *self._elsewhere()]), "$quiet")
+
+    def _elsewhere(self) -> Iterator[str]:
+        """Yield which keys show the other lists that have rows."""
+        key, grouping, snapshot = self.services.shown_key("group"), self._grouping, self.view.snapshot
+        lessons = snapshot.lessons if self._lessons.joined is None else self._lessons.joined
+        counts = {"": (len(snapshot.reflections), "reflection"), _LESSONS: (len(lessons), "lesson")}
+        for keys in (key, f"{key} {key}"):
+            grouping = _NEXT[grouping]
+            count, noun = counts.get(grouping, (0, ""))
+            if count:
+                yield f"{keys} shows {plural(count, noun)}"
 
     def why_not(self, action: str) -> str | None:
         cluster = self._cluster(self.table.cursor_key)
         if self._has_lessons and (why := self._why_not_lesson(action)):
             return why
+        if action == "reject" and not self._has_lessons:
+            return "Only lessons of agents can be rejected"
         if self._has_lessons and action == "draft":
             return None
         if action == "open" and cluster is None and self.table.cursor_key and self._home() is None:
@@ -233,6 +249,8 @@ class ReflectionsScreen(ListScreen):
             return "Lessons are ordered by the time when they were written"
         if action == "draft":
             return self._lessons.why_no_draft(key)
+        if action == "reject":
+            return self._lessons.why_no_reject(key)
         if action == "open" and joined is not None and not self._lessons.session(key, self.view.snapshot):
             return "Its session is unknown; press tab to read the lesson"
         if action == "edit_file" and joined is not None:
@@ -250,7 +268,9 @@ class ReflectionsScreen(ListScreen):
             case "draft" if cluster is not None:
                 return f"draft {self.glyphs.arrow} candidate of {present.count_sources(cluster)}"
             case "draft" if self._has_lessons:
-                return f"draft {self.glyphs.arrow} candidate"
+                return "draft"
+            case "reject":
+                return "reject"
             case "group":
                 return {"": "group", _LEARNINGS: "agents' lessons", _LESSONS: "reflections"}[self._grouping]
         return None
@@ -282,11 +302,19 @@ class ReflectionsScreen(ListScreen):
     def action_group(self) -> None:
         self._group(_NEXT[self._grouping])
 
+    def own_keys(self) -> frozenset[str]:
+        """Hide the key that rejects a lesson from the key line of the other lists."""
+        return super().own_keys() | (frozenset() if self._has_lessons else {"reject"})
+
     def _group(self, grouping: str) -> None:
-        if grouping == self._grouping:
-            return
+        """Show the list that the user wants, and remember it."""
+        self._was_chosen = True
+        if grouping != self._grouping:
+            self.services.user_state.set_here(_GROUPED, grouping)
+            self._show_list(grouping)
+
+    def _show_list(self, grouping: str) -> None:
         self._grouping = grouping
-        self.services.user_state.set_here(_GROUPED, grouping)
         self._query = parse_query(self.filter_line.text, self.fields)
         if grouping:
             self._compare()
@@ -296,6 +324,19 @@ class ReflectionsScreen(ListScreen):
     def action_draft(self) -> None:
         if source := self._cluster(self.table.cursor_key) or self._lesson(self.table.cursor_key):
             preview_extraction(self, source.id)
+
+    def action_reject(self) -> None:
+        """Ask for the reason, and do not ask about the lesson again."""
+        seen, joined = self.view, self._lesson(self.table.cursor_key)
+        if joined is None:
+            return
+        command = reject_lesson(joined)
+        title = Content(f"Reject {visible_line(command.about, 100)}: why?")
+        detail = Content(
+            "Review does not ask about it again; the agent keeps it. The reason is optional. Can be undone."
+        )
+        dialog = AskLine(title, detail, verb="reject", required=False, overtaken=overtaken(seen, command.key))
+        self.ask_user(dialog, lambda reason: self.services.decide(reject_lesson(joined, reason), seen))
 
     def go_to(self, key: str) -> None:
         """Move the cursor to a reflection or lesson, in the list that contains it."""

@@ -142,6 +142,8 @@ def _print_section(figure: Figure) -> None:
     columns += (Column(part, _value(figure, number), right=True) for number, part in enumerate(figure.parts))
     if figure.reach:
         columns.append(Column(figure.reach, lambda row: reach_text(figure, row), right=True, expendable=1))
+    if figure.extra:
+        columns.append(Column(figure.extra, lambda row: row.extra, right=True, expendable=1))
     columns.append(Column("n", lambda row: f"{row.count:,}", right=True))
     print_table(columns, [row for row in figure.rows if any(row.values) or row.count or row.low is not None])
 

@@ -1,12 +1,20 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.metrics.dashboard import build_dashboard
+from core.metrics.export import section_markdown
+from core.metrics.sections import build_figures
 from core.metrics.usage import GROUPINGS, daily_usage, group_usage, has_usage, sum_usage
+from core.project.project import Project
 from core.records.loops import Loop, Usage
+from tests.agent_lessons import add_lessons
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -59,11 +67,10 @@ def test_a_loop_counts_on_the_day_of_its_end() -> None:
     assert [group.name for group in group_usage([loop], "day")] == ["2026-11-19"]
 
 
-def test_days_without_a_loop_are_listed_between_others() -> None:
+def test_days_without_a_loop_are_listed_after_the_first_one_with_a_loop() -> None:
     loop = Loop(id="a", usage=Usage(output=5), last_activity=NOW - timedelta(days=2))
     days = daily_usage([loop], NOW, 4)
     assert [(day.name, day.loops) for day in days] == [
-        ("2026-11-17", 0),
         ("2026-11-18", 1),
         ("2026-11-19", 0),
         ("2026-11-20", 0),
@@ -72,3 +79,19 @@ def test_days_without_a_loop_are_listed_between_others() -> None:
 
 def test_no_days_are_listed_without_usage_in_the_range() -> None:
     assert daily_usage([Loop(id="a", usage=Usage(output=5), last_activity=NOW - timedelta(days=9))], NOW, 4) == ()
+
+
+def test_the_section_shows_the_cost_of_each_day_and_splits_the_tokens_by_source(tmp_path: Path) -> None:
+    project = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False)
+    used = Usage(input=90_000, cost_usd=2.5)
+    found = [
+        Loop(id="claude:1", runner="claude", usage=used, last_activity=NOW - timedelta(days=2)),
+        Loop(id="codex:1", runner="codex", usage=Usage(output=500), last_activity=NOW),
+    ]
+    add_lessons(project, loops=found)
+    section = build_figures(build_dashboard(project.view, "ada"))[-1]
+    assert section.takeaway == (
+        "90.5 k tokens and $2.50 of reported cost in 3 days, by 2 loops: claude 90.0 k · $2.50, codex 500"
+    )
+    assert [(row.label, row.extra) for row in section.rows] == [("18 Nov", "$2.50"), ("19 Nov", ""), ("20 Nov", "")]
+    assert "| 18 Nov | 90,000 | 0 | 0 | 0 | $2.50 | 1 |".replace("$", "\\$") in section_markdown(section)

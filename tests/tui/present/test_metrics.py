@@ -37,6 +37,11 @@ def test_columns_show_parts_by_their_characters() -> None:
     ]
 
 
+def test_a_long_number_at_the_axis_is_shortened() -> None:
+    lines = plain(week_chart(make_columns((90_000, 0)), 34, 8, ASCII))
+    assert "100 k|" in lines[1] and "100,00" not in "".join(lines)
+
+
 def test_a_curve_has_whiskers_and_gaps() -> None:
     assert plain(week_chart(make_curve(0.8, None, 0.5), 28, 12, ASCII)) == [
         " 100 %|",

@@ -9,6 +9,7 @@ from core.config.settings import Settings
 from core.curation.commands import Promote
 from core.forecast.forecast import ContextChange, Forecast, PatternRank
 from core.project.project import Project
+from core.retrieval.rendering import INTRODUCTION, TITLE
 from core.review.answers import Answer
 from core.review.context_recipients import LOOP, PAUSED, TASK
 from tests.factories import DEBUG_NOW
@@ -30,6 +31,17 @@ def test_contexts_of_paused_loops_are_labelled_as_such(tmp_path: Path) -> None:
     assert "= paused loop, on resume: Fix it" in lines
     unchanged = what_changes(answer, Outlook(0, Forecast(loops=0, paused=1, tasks=0)), view, ASCII)
     assert [line.plain for line in unchanged] == ["No injected text changes (1 paused loop)."]
+
+
+def test_a_preview_starts_with_the_first_changed_line_of_one_context(tmp_path: Path) -> None:
+    view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: DEBUG_NOW, cache=False).view
+    answer = Answer(action="accept", label="create", effect="", command=COMMAND)
+    after = f"{TITLE}\n\n{INTRODUCTION}\n\n### Success Patterns\n\n1. **Use a clock**\n"
+    changed = tuple(ContextChange(LOOP, f"ralph-{n}", f"Task {n}", "", after, (1, 1)) for n in range(5))
+    found = Forecast(loops=5, paused=0, tasks=0, changed=changed)
+    lines = [line.plain.rstrip() for line in what_changes(answer, Outlook(0, found), view, ASCII)]
+    assert lines[:4] == ["> loop Task 0", "  + ### Success Patterns", "  +", "  + 1. **Use a clock**"]
+    assert lines[4:] == ["The same change in:", "> loop Task 1", "> loop Task 2", "  and 2 more"]
 
 
 def test_an_answer_lists_only_changes_and_main_answers_are_emphasized() -> None:

@@ -146,6 +146,42 @@ async def test_a_lesson_is_accepted_from_the_list(sample: Path, home: Path) -> N
         assert user.app.user_state.get_here("reflections-grouped") == ""
 
 
+async def test_a_lesson_is_rejected_from_the_list_and_undo_opens_it_again(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home) as user:
+        await user.go("reflections")
+        assert "no" not in user.key_line().split()
+        await user.press("x")
+        assert "Only lessons of agents can be rejected" in user.toasts()[-1]
+        user.place.go_to(OURS.id)
+        await user.settled()
+        assert "x reject" in user.key_line()
+        await user.press("x")
+        await user.sees("why?", CLOCK[:20], "The reason is")
+        await user.type("true before 2025")
+        await user.decides("enter")
+        await user.settled()
+        assert newest(user) is Verb.DISMISS
+        assert user.app.view.snapshot.decisions[-1].reason == "true before 2025"
+        assert "rejected" in user.row(OURS.id)
+        await user.press("x")
+        assert "Already rejected" in user.toasts()[-1]
+        await user.decides("u")
+        await user.settled()
+        assert "open" in user.row(OURS.id)
+
+
+async def test_reflections_open_on_the_lessons_if_there_are_no_reflections(tmp_path: Path, home: Path) -> None:
+    (tmp_path / ".aiwg/ralph").mkdir(parents=True)
+    async with open_dashboard(tmp_path, home) as user:
+        await user.go("reflections")
+        await user.settled()
+        assert set(user.table.keys) == {OURS.id, OPPOSITE.id, FACT.id}
+        await user.press("v")
+        assert "v v shows 3 lessons" in user.place.empty().plain
+        await user.press("v")
+        assert user.place.empty().plain.endswith("; v shows 3 lessons")
+
+
 async def test_the_palette_finds_a_lesson(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.press("ctrl+p")

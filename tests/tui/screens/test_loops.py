@@ -13,6 +13,7 @@ from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.events import Event
 from core.records.loops import Loop, LoopStatus, StateSource, Usage
+from tests.agent_lessons import find_when_loaded
 from tests.tui.user import NOW, User, copy_tree, open_dashboard
 from tui.present.loops import TABS
 from tui.screens.dialogs import PreviewDialog
@@ -371,3 +372,19 @@ async def test_the_way_of_a_context_to_a_runner_can_be_shown_and_copied(sample: 
         await user.press("y")
         await user.settled()
         assert "<!-- BEGIN" not in (folder / "progress.txt").read_text()
+
+
+async def test_the_filter_line_sums_the_tokens_and_the_cost_of_the_visible_loops_of_runners(
+    sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loops = [
+        Loop(id=f"claude:{n}", runner="claude", task=f"Cart {n}", usage=Usage(input=600_000, cost_usd=1.6))
+        for n in range(2)
+    ]
+    find_when_loaded(monkeypatch, loops=loops)
+    async with open_dashboard(sample, home) as user:
+        await user.sees("· 1.2 M tokens · $3.20")
+        await user.filter("cart 1")
+        await user.sees("1 of ", "· 600 k tokens · $1.60")
+        await user.filter("source:aiwg")
+        assert "tokens ·" not in user.text()
