@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from core.cli.commands import lessons
 from core.records.lessons import LessonKind
 from core.records.loops import Outcome
 from tests.agent_lessons import CLOCK, NO_CLOCK, find_when_loaded, make_agent_lesson
@@ -108,15 +110,22 @@ def test_a_rejected_lesson_names_the_files_to_change_and_changes_none(sample: Pa
     assert "the lesson" in call("log", "--verb", "dismiss", "--project", sample).out
 
 
+@pytest.mark.slow
 def test_hostile_lessons_are_printed_visibly(sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = {"trigger": "t", "why": "w", "title": "i", "file": "f", "runner": "r", "loop_id": "l"}
+    names = {"trigger": "t", "why": "w", "title": "i", "file": "f", "runner": "r", "loop_id": "l"}
+    found = []
     for number, payload in enumerate(PAYLOADS):
-        fields = {name: f"{payload.text} {letter}" for name, letter in texts.items()}
-        lesson = make_agent_lesson(f"{payload.text} number {number}", **fields)
-        find_when_loaded(monkeypatch, lesson)
-        for args in (("list",), ("show", lesson.id), ("accept", lesson.id), ("reject", lesson.id)):
-            result = call("lesson", *args, "--project", sample)
-            assert result.code in {0, 1}, result.err
-            for raw in ("\x1b", "\x07", "\x9b", "\u202e"):
-                assert raw not in result.out + result.err
-        call("lesson", "list", "--json", "--project", sample)
+        fields = {name: f"{payload.text} {letter}" for name, letter in names.items()}
+        found.append(make_agent_lesson(f"{payload.text} number {number}", **fields))
+    find_when_loaded(monkeypatch, *found)
+    monkeypatch.setattr(lessons, "_open_project", cache(lessons._open_project))  # loads the project once for all
+    decided = set()
+    for args in (("list",), *((name, one.id) for one in found for name in ("show", "accept", "reject"))):
+        result = call("lesson", *args, "--project", sample)
+        assert result.code in {0, 1}, result.err
+        for raw in ("\x1b", "\x07", "\x9b", "\u202e"):
+            assert raw not in result.out + result.err
+        if result.code == 0:
+            decided.add(args[0])
+    assert decided == {"list", "show", "accept", "reject"}
+    call("lesson", "list", "--json", "--project", sample)
