@@ -69,11 +69,14 @@ def _folders(files: RunnerFiles) -> list[Path]:
     if home is None:
         return []
     found = [home / "projects" / project_slug(root) / "memory" for root in _git_roots(files)]
-    project = files.folders.project / ".claude" / "settings.local.json"  # the shared settings cannot move memories
-    for settings in (home / "settings.json", project):
+    project = files.folders.project
+    local = project / ".claude" / "settings.local.json"
+    for settings, within in ((home / "settings.json", Path("/")), (local, project)):
         values = files.json(settings) if files.exists(settings) else None
         moved = values.get("autoMemoryDirectory") if isinstance(values, dict) else None
-        if isinstance(moved, str) and (folder := _absolute(files, moved)) is not None:
+        folder = _absolute(files, moved) if isinstance(moved, str) else None
+        # A repository can contain the second file, so it cannot name the notes of other projects.
+        if folder is not None and ".." not in folder.parts and folder.is_relative_to(within):
             found.append(folder)
     return [folder for folder in dict.fromkeys(found) if files.exists(folder)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from core.adapters.adapter_records import AdapterRecords, AdapterReport
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from core.adapters.contract import Adapter, Delivery, Folders
 
 FAILED: Final = "adapter-failed"  # code of the finding about an adapter that raised an exception
+MAX_FINDINGS: Final = 100  # of one adapter that are listed
+MAX_LESSONS: Final = 5_000  # of one adapter
 _MAX_MESSAGE: Final = 200
 _MAX_SESSIONS: Final = 50  # of a loop, whose failures are shown
 
@@ -63,7 +66,11 @@ class _Source:
         """Read the loops and lessons; those of the last look stay if the adapter fails."""
         adapter, files = self.adapter, self.files
         self.loops = self.call(lambda: self._valid(adapter.loops(files, moment), Loop), self.loops)
-        self.lessons = self.call(lambda: self._valid(adapter.lessons(files), Lesson), self.lessons)
+        lessons = self.call(lambda: self._valid(islice(adapter.lessons(files), MAX_LESSONS + 1), Lesson), self.lessons)
+        if len(lessons) > MAX_LESSONS:
+            message = f"has more than {MAX_LESSONS:,} lessons; the others are not listed"
+            files.findings.append(Finding(adapter.name, "", Severity.WARNING, "too-many-lessons", message))
+        self.lessons = lessons[:MAX_LESSONS]
 
     def _valid(self, found: Iterable[Any], kind: type[_Result]) -> list[_Result]:
         """Return the records with an ID of this adapter, each ID once."""
@@ -217,6 +224,10 @@ class Collector:
     def _look_at(self, source: _Source) -> None:
         source.look(Moment(now=self._clock(), processes=self._processes))
         source.findings = list(dict.fromkeys(source.files.findings))
+        if (more := len(source.findings) - MAX_FINDINGS) > 0:
+            message = f"{more:,} further files or places could not be used"
+            name = source.adapter.name
+            source.findings[MAX_FINDINGS:] = [Finding(name, "", Severity.WARNING, "more-findings", message, more)]
 
     def _collect(self) -> AdapterRecords:
         loops = [self._masked.loop(loop) for source in self._sources for loop in source.loops]

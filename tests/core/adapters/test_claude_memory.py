@@ -111,15 +111,31 @@ def test_working_trees_share_the_memories_of_the_repository(tmp_path: Path) -> N
         assert case.lessons() == expected
 
 
-@pytest.mark.parametrize("settings", ["home/.claude/settings.json", "project/.claude/settings.local.json"])
-def test_the_agent_can_keep_its_memories_elsewhere(settings: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("settings", "place", "shown"),
+    [
+        ("home/.claude/settings.json", "home/notes", "~/notes/ci.md"),
+        ("project/.claude/settings.local.json", "project/notes", "notes/ci.md"),
+    ],
+)
+def test_the_agent_can_keep_its_memories_elsewhere(settings: str, place: str, shown: str, tmp_path: Path) -> None:
     case = opened("old-frontmatter", tmp_path)
-    folder_of(case).rename(case.home / "notes")
+    folder_of(case).rename(case.root / place)
     assert case.lessons() == []
     path = case.root / settings
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"autoMemoryDirectory": "~/notes"}))
-    assert [lesson.file for lesson in case.lessons()] == ["~/notes/ci.md"]
+    path.write_text(json.dumps({"autoMemoryDirectory": str(case.root / place)}))
+    assert [lesson.file for lesson in case.lessons()] == [shown]
+
+
+@pytest.mark.parametrize("named", ["~/notes", "@PROJECT@/../home/notes"])
+def test_settings_that_a_repository_can_contain_name_no_notes_outside_of_it(named: str, tmp_path: Path) -> None:
+    case = opened("old-frontmatter", tmp_path)
+    folder_of(case).rename(case.home / "notes")
+    path = case.project / ".claude" / "settings.local.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"autoMemoryDirectory": named.replace("@PROJECT@", str(case.project))}))
+    assert case.lessons() == []
 
 
 def test_shared_settings_of_the_repository_cannot_move_the_memories(tmp_path: Path) -> None:

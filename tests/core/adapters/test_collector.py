@@ -178,3 +178,15 @@ def make_old(*paths: Path) -> None:
 
     for path in paths:
         os.utime(path, (1e9, 1e9))
+
+
+def test_lessons_and_findings_of_an_adapter_are_limited(runner: FakeRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.adapters.collector.MAX_LESSONS", 2)
+    monkeypatch.setattr("core.adapters.collector.MAX_FINDINGS", 1)
+    runner.write("Make the tests pass")
+    runner.lessons.write_text("- Use the fake clock\n- Pin the seed\n- Round once\n")
+    collector = open_collector(runner)
+    collector.look()
+    (report,) = collector.records.reports
+    assert report.lessons == 2
+    assert [finding.code for finding in report.findings] == ["too-many-lessons"]
