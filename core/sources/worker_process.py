@@ -34,13 +34,13 @@ def count_cores() -> int:
 class WorkerProcess:
     """One worker process; killed at the end of the `with` block."""
 
-    def __init__(self, project: object, command: str = COMMAND, variables: tuple[str, ...] = ()) -> None:
-        """`command` reads the project, a JSON value, from its input.
+    def __init__(self, project: object, command: str | None = None, variables: tuple[str, ...] = ()) -> None:
+        """`command` reads the project, a JSON value, from its input; None is `COMMAND`.
 
         The worker gets the environment variables whose names begin with one of `variables`, besides the usual ones.
         """
         self.process = subprocess.Popen(
-            [sys.executable, "-I", "-B", "-c", command],
+            [sys.executable, "-I", "-B", "-c", COMMAND if command is None else command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -95,18 +95,24 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> None:
     use_workers(monkeypatch)
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    shutil.copytree(TREES / "upstream", tmp_path / "project")
-    shutil.rmtree(tmp_path / "project/.aiwg/ralph/shared/patterns", ignore_errors=True)
-    write_patterns(tmp_path / "project", 500)
-    return tmp_path / "project"
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("source") / "project"
+    shutil.copytree(TREES / "upstream", folder)
+    shutil.rmtree(folder / ".aiwg/ralph/shared/patterns", ignore_errors=True)
+    write_patterns(folder, 500)
+    return folder
 
 
 @pytest.fixture
-def alone(project: Path) -> Snapshot:
+def project(source: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(source, tmp_path / "project"))
+
+
+@pytest.fixture(scope="module")
+def alone(source: Path) -> Snapshot:
     """What the project contains if one process reads it."""
-    return load(project)
+    return load(source)
 
 
 def replace_worker(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
@@ -126,6 +132,7 @@ def snapshot_fields(snapshot: Snapshot) -> Iterator[object]:
 
 
 class TestResults:
+    @pytest.mark.slow
     @settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(data=st.data())
     def test_random_trees_give_the_same_with_and_without_workers(
