@@ -16,11 +16,12 @@ OWN_WAY: Final = "A loop in .aiwg gets its context from `ralphdeck loop inject`.
 BY_HOOK: Final = "This runner has no own way in: its agent gets the context from the hooks of `ralphdeck connect`."
 
 
-def delivery_explanation(loop: Loop, delivery: Delivery | None) -> str:
-    """Return in a sentence how the context gets to the loop."""
+def delivery_explanation(loop: Loop, delivery: Delivery | None, obstacle: str = "") -> str:
+    """Return how the context gets to the loop, after the `obstacle` that there is now."""
+    way = BY_HOOK if loop.runner else OWN_WAY
     if delivery is not None:
-        return delivery.explanation
-    return BY_HOOK if loop.runner else OWN_WAY
+        way = delivery.explanation
+    return f"{obstacle}. When there is a context: {way}" if obstacle else way
 
 
 def delivery_text(delivery: Delivery | None) -> str:
@@ -30,9 +31,9 @@ def delivery_text(delivery: Delivery | None) -> str:
     return shlex.join(delivery.command) + "\n" if delivery.command else delivery.diff
 
 
-def delivery_blocks(loop: Loop, delivery: Delivery | None) -> Iterable[Block]:
+def delivery_blocks(loop: Loop, delivery: Delivery | None, obstacle: str = "") -> Iterable[Block]:
     """Describe what a person can do; nothing is written to files of the runner."""
-    yield line(delivery_explanation(loop, delivery))
+    yield line(delivery_explanation(loop, delivery, obstacle))
     if text := delivery_text(delivery):
         yield line("")
         is_diff = delivery is not None and not delivery.command

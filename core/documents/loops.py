@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_cost, format_count, format_decimal, format_duration, format_percent
 from core.base.text import plural
-from core.documents.document import Block, Moment, Part, Table, Text, code, fields, items, line, more, section
+from core.documents.document import Block, Document, Moment, Part, Table, Text, code, fields, items, line, more, section
 from core.documents.reflections import kind_word
 from core.documents.signs import VERDICT_STYLES, loop_sign, outcome_sign, result_sign
 from core.records.loops import StateSource
@@ -34,10 +34,30 @@ _STATE_SOURCES: Final = {
 }
 
 
+def loop_document(state: ProjectState, loop: Loop, details: LoopDetails) -> Document:
+    """Describe a loop with all iterations, its patterns, reflections and files."""
+    blocks = (
+        *overview(state, loop, details, newest=None),
+        *section("Patterns", patterns(state, loop)),
+        *section("Reflections", reflection_rows(loop_reflections(state, loop))),
+        *section("Files", files(loop, details)),
+    )
+    return Document(loop.id, blocks)
+
+
+def loop_reflections(state: ProjectState, loop: Loop) -> list[Reflection]:
+    names = {loop.id, *loop.aliases}
+    return [one for one in state.snapshot.reflections.values() if one.loop_id in names]
+
+
 def overview(
-    state: ProjectState, loop: Loop, details: LoopDetails | None, offers: Sequence[Block] = ()
+    state: ProjectState,
+    loop: Loop,
+    details: LoopDetails | None,
+    offers: Sequence[Block] = (),
+    newest: int | None = _NEWEST,
 ) -> Iterable[Block]:
-    """Describe the loop, `offers` to extract, and the newest iterations."""
+    """Describe the loop, `offers` to extract, and the `newest` iterations; None for all."""
     seconds = elapsed(loop, state.now)
     differs = loop.raw_status.lower() != loop.status.value
     most = f" of {loop.max_iterations}" if loop.max_iterations else ""
@@ -81,8 +101,9 @@ def overview(
         ("Last result", loop.last_result),
     )
     yield from items("Lessons", loop.learnings[-_MAX_LEARNINGS:])
-    newest = (details.iterations if details is not None else loop.iterations)[-_NEWEST:]
-    yield from section("Newest iterations", (block for one in reversed(newest) for block in iteration_blocks(one)))
+    known = details.iterations if details is not None else loop.iterations
+    title, shown = ("Newest iterations", known[-newest:]) if newest is not None else ("Iterations", known)
+    yield from section(title, (block for one in reversed(shown) for block in iteration_blocks(one)))
 
 
 def _stories(loop: Loop) -> str:

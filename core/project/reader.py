@@ -12,8 +12,9 @@ from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace as changed
+
 from core.base.collector import collector_off
-from core.base.errors import Refused
 from core.base.steps import Steps, Work, run_all
 from core.debug_memory.escalations import find_escalation
 from core.debug_memory.index import LazyDebugIndex
@@ -57,6 +58,7 @@ _QUEUE_PAUSE: Final = timedelta(seconds=0.3)  # minimum age of the review queue 
 _STEP_SECONDS: Final = 0.01  # time in which the review queue is made at once while searching
 _EVIDENCE: Final = ("loops", "tasks", "attempts", "debug_sessions", "escalations", "patterns")
 """Collections that the scores depend on."""
+_ANY_CONTEXT: Final = "## Anti-Patterns\n\n1. Any\n"  # to learn how a runner gets one
 
 
 class ProjectReader:
@@ -283,24 +285,26 @@ class ProjectReader:
             self._collector = self._collector or self.open_collector()
             return self._collector.details(loop)
 
-    def deliver(self, loop_id: str) -> Delivery | None:
+    def deliver(self, loop_id: str) -> tuple[Delivery | None, str]:
         """Return how the runner of a loop can be given the context for its task; None if only hooks reach it.
 
-        Raises UnknownRecord, or Refused if there is nothing to inject.
+        Also returns why there is no context now, or "". Without one the delivery only explains. Raises UnknownRecord.
         """
         from core.state.contexts import prepare_task_injection
 
         loop = self._view.loop(loop_id)
-        if not loop.task.strip():
-            raise Refused("this loop has no task, so there is no context for it")
-        context = prepare_task_injection(self._view, loop.task).context
-        if not context:
-            raise Refused("nothing is injected for the task of this loop")
+        has_task = bool(loop.task.strip())
+        context = prepare_task_injection(self._view, loop.task).context if has_task else ""
+        empty = "Nothing is injected now for the task of this loop" if has_task else "This loop has no task"
+        obstacle = "" if context else empty
         if not loop.runner:
-            return None
+            return None, obstacle
         with self._details_lock:
             self._collector = self._collector or self.open_collector()
-            return self._collector.deliver(loop, context)
+            found = self._collector.deliver(loop, context or _ANY_CONTEXT)
+        if found is not None and obstacle:
+            found = changed(found, command=(), diff="")
+        return found, obstacle
 
     def extraction(self, source_id: str, types: frozenset[PatternType] = ALL_TYPES) -> Extraction:
         """Return the patterns offered by work or a learning; UnknownRecord or Refused."""

@@ -68,6 +68,7 @@ RUNS: dict[str, list[str]] = {
     "pattern invert": [],
     "log": ["--verify"],
     "loop list": [],
+    "loop show": [LOOP],
     "mcp": [],
     "metrics": [],
     "accuracy": [],

@@ -151,15 +151,11 @@ def tab_blocks(
     `details` is None until they are read, after the loop is opened. `offers` describes patterns to extract.
     """
 
-    def reflections() -> Iterable[Block]:
-        names = {loop.id, *loop.aliases}
-        return documents.reflection_rows([one for one in view.snapshot.reflections.values() if one.loop_id in names])
-
     blocks: Mapping[str, Callable[[], Iterable[Block]]] = {
         "Now": lambda: documents.overview(view, loop, details, offers),
         "Iterations": lambda: documents.iterations(loop, details),
         "Patterns": lambda: documents.patterns(view, loop),
-        "Reflections": reflections,
+        "Reflections": lambda: documents.reflection_rows(documents.loop_reflections(view, loop)),
         "Files": lambda: documents.files(loop, details),
     }
     return tuple(blocks[tab]())

@@ -35,18 +35,18 @@ def show_delivery(screen: BaseScreen, loop: Loop) -> None:
     """Find in a thread how the context gets to the loop, and show it."""
     project = screen.services.project
 
-    def find() -> tuple[Delivery | None, str]:
+    def find() -> tuple[Delivery | None, str] | RalphdeckError:
         try:
-            return project.deliver(loop.id), ""
+            return project.deliver(loop.id)
         except RalphdeckError as error:
-            return None, str(error)
+            return error
 
-    def show(found: tuple[Delivery | None, str]) -> None:
-        delivery, refusal = found
-        if refusal:
-            screen.services.say(refusal, severity="warning")
+    def show(found: tuple[Delivery | None, str] | RalphdeckError) -> None:
+        if isinstance(found, RalphdeckError):
+            screen.services.say(str(found), severity="warning")
         elif screen.is_current:
-            text = document_lines(delivery_blocks(loop, delivery), screen.view.now, screen.glyphs)
+            delivery, obstacle = found
+            text = document_lines(delivery_blocks(loop, delivery, obstacle), screen.view.now, screen.glyphs)
             dialog = DeliveryDialog(Content("Deliver the context"), text)
             screen.ask_user(dialog, lambda copies: screen.services.copy(delivery_text(delivery)) if copies else None)
 

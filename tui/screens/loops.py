@@ -171,9 +171,9 @@ class LoopsScreen(ListScreen):
 
     def why_not(self, action: str) -> str | None:
         loop = self._loop(self.table.cursor_key)
-        if action in {"in_context", "deliver"} and (loop is None or not loop.task):
+        if action == "in_context" and (loop is None or not loop.task):
             return "There is no loop with a task under the cursor"
-        if action == "extract" and loop is None:
+        if action in {"deliver", "extract"} and loop is None:
             return "There is no loop under the cursor"
         if action == "extract" and loop is not None and not loop.status.ended:
             return "This loop has not ended; patterns can be extracted when it has"

@@ -10,7 +10,7 @@ from core.base.text import visible
 from core.cli.render.output import remark, respond
 from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import ReadingCommand
-from core.cli.support.project import open_project
+from core.cli.support.project import find_loop, open_project
 from core.documents.delivery import delivery_explanation, delivery_text
 from core.redaction.masking import mask_secrets
 
@@ -23,21 +23,22 @@ if TYPE_CHECKING:
 def deliver(loop_id: str) -> None:
     """Print how the context for its task gets to a loop: a command to run, or a change of a file to apply.
 
+    If nothing is injected for the task now, only the way is printed.
+
     Nothing is run or written: files of other runners are only read. A runner without a way of its own gets the context
     from the hooks of its agent (ralphdeck connect).
 
     \b
     Examples:
-      ralphdeck loop deliver ralph-tui:9c0f1e2a
-      ralphdeck loop deliver snarktank:cart-rounding > context.diff
+      ralphdeck loop list --source snarktank,open-ralph
+      ralphdeck loop deliver snarktank:tasks/cart > context.diff
     """
     from core.state.findings import all_findings
 
     project = open_project(asks=False)
-    project.read_adapted()
-    loop = project.view.loop(loop_id)
-    delivery = project.deliver(loop.id)
-    explanation, text = delivery_explanation(loop, delivery), delivery_text(delivery)
+    loop = find_loop(project, loop_id)
+    delivery, obstacle = project.deliver(loop.id)
+    explanation, text = delivery_explanation(loop, delivery, obstacle), delivery_text(delivery)
     findings = all_findings(project.view)
 
     def document() -> Struct:

@@ -17,7 +17,7 @@ from core.cli.support.dry_run import remark_missing_vectors
 from core.cli.support.hooks import FORMS, PROMPT, SESSION, HookCommand, print_answer, read_event, use_folder
 from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import FRACTION, ReadingCommand, Words, invocation, output_option, setting_option
-from core.cli.support.project import open_project
+from core.cli.support.project import find_loop, open_project
 from core.records.patterns import PatternType
 from core.retrieval.task import CATEGORIES
 from core.storage.atomic_write import export_file, write_file
@@ -101,7 +101,7 @@ def inject(
         raise click.UsageError("--task is empty")
     project = open_project(asks=False)
     file = export_file(str(output), project.project) if output is not None else None
-    loop = _find_loop(project.view, loop_id) if task is None else None
+    loop = _find_loop(project, loop_id) if task is None else None
     text = loop.task if loop is not None else task or ""
     if not text.strip():
         raise BadInput("this loop has no task; give one with --task")
@@ -148,11 +148,11 @@ def _why_nothing(injection: Injection, state: ProjectState) -> str:
     return text or "no pattern has anything in common with the task"
 
 
-def _find_loop(state: ProjectState, loop_id: str | None) -> Loop:
+def _find_loop(project: Project, loop_id: str | None) -> Loop:
     """Return the named or the only active loop; raises BadInput for none or several."""
     if loop_id is not None:
-        return state.loop(loop_id)
-    active = state.active_loops
+        return find_loop(project, loop_id)
+    active = project.view.active_loops
     if len(active) != 1:
         count = plural(len(active), "active loop") if active else "no active loop"
         raise BadInput(f"{count}; pass LOOP or --task")

@@ -1,4 +1,4 @@
-"""`ralphdeck loop list` and `ralphdeck loop usage`."""
+"""`ralphdeck loop list`, `show` and `usage`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import click
 
 from core.base.errors import BadInput
 from core.base.formatting import format_cost, format_count
+from core.cli.render.document import print_document
 from core.cli.render.output import Column, id_column, minute, print_table, respond
+from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import ReadingCommand, words_option
-from core.cli.support.project import now, read_configuration, read_snapshot
+from core.cli.support.project import find_loop, now, open_project, read_configuration, read_snapshot
 from core.metrics.usage import GROUPINGS, UsageGroup, group_usage, has_usage, sum_usage
 from core.records.loops import Loop, LoopStatus, Usage
 from core.records.waits import needs_person
@@ -107,16 +109,41 @@ def list_loops(status: frozenset[str], sources: frozenset[str], archived: bool |
         rows = []
         for loop in chosen:
             signals = inputs.signals(loop.id)
-            outcome = None
-            if signals is not None:
-                counts = {"error_count": signals.error_count, "retry_count": signals.retry_count}
-                outcome = objects.LoopOutcome.of(score_outcome(signals, present, settings), **counts)
+            outcome = (signals, score_outcome(signals, present, settings)) if signals is not None else None
             rows.append(loop_row(loop, inputs.loop_patterns(loop.id), outcome))
         return objects.LoopList.of(loops=rows, findings=snapshot.findings)
 
     has_runners = any(loop.runner for loop in chosen)
     columns = (*COLUMNS[:3], *RUNNER_COLUMNS, *COLUMNS[3:]) if has_runners else COLUMNS
     respond(document, lambda: print_table(columns, chosen, "no loops"), snapshot.findings)
+
+
+@click.command(cls=ReadingCommand)
+@click.argument("loop_id", metavar="LOOP", shell_complete=complete_loop)
+def show(loop_id: str) -> None:
+    """Show a loop of any runner or agent: its status, all iterations, patterns, reflections, files and sessions.
+
+    \b
+    Examples:
+      ralphdeck loop show ralph-fix-auth-a1b2c3d4
+      ralphdeck loop show claude:9c0f1e2a --json | jq '.iterations[].result'
+    """
+    from core.documents.loops import loop_document
+
+    project = open_project(asks=False)
+    loop = find_loop(project, loop_id)
+    details, view = project.read_details(loop), project.view
+
+    def document() -> Struct:
+        from core.cli.json import objects
+        from core.cli.json.loops import loop_row
+
+        row = loop_row(loop, view.loop_patterns(loop.id), view.outcome(loop.id))
+        texts = {"facts": dict(details.facts), "notes": dict(details.notes)}
+        return objects.LoopDocument.of(details, loop=row, **texts, findings=findings)
+
+    findings = view.snapshot.findings
+    respond(document, lambda: print_document(loop_document(view, loop, details)), findings)
 
 
 @click.command("usage", cls=ReadingCommand)

@@ -11,12 +11,17 @@ if TYPE_CHECKING:
     from core.curation.use_counts import CountResult
     from core.learning.assessment import Assessment
     from core.learning.criteria import CriterionWeight
-    from core.learning.outcomes import OutcomeSignals
+    from core.learning.outcomes import Outcome, OutcomeSignals
     from core.learning.recorded_uses import LoopPatterns
     from core.records.loops import Loop
 
 
-def loop_row(loop: Loop, patterns: LoopPatterns, outcome: objects.Wire | None) -> objects.Wire:
+def loop_row(loop: Loop, patterns: LoopPatterns, scored: tuple[OutcomeSignals, Outcome] | None) -> objects.Wire:
+    outcome = None
+    if scored is not None:
+        signals, score = scored
+        counts = {"error_count": signals.error_count, "retry_count": signals.retry_count}
+        outcome = objects.LoopOutcome.of(score, **counts)
     return objects.LoopRow.of(
         loop,
         injected=patterns.injected_ids,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from core.base.errors import ProjectNotFound
+from core.base.errors import ProjectNotFound, UnknownRecord
 from core.cli.support.options import ReadingCommand, invocation
 from core.config.paths import ProjectPaths, find_project, is_folder, project_at
 from core.storage.locks import protect
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from core.config.settings import Settings, WatchSettings
     from core.project.index import Library
     from core.project.project import Project
+    from core.records.loops import Loop
     from core.records.snapshot import Snapshot
     from core.sources.configuration import Configuration
 
@@ -99,6 +100,15 @@ def open_project(*, records: bool = False, configuration: Configuration | None =
     if asks and not records:
         opened.read_adapted()
     return opened
+
+
+def find_loop(project: Project, loop_id: str) -> Loop:
+    """Return the loop with this ID; if `.aiwg` has none, read the files of agents and runners first."""
+    try:
+        return project.view.loop(loop_id)
+    except UnknownRecord:
+        project.read_adapted()
+        return project.view.loop(loop_id)
 
 
 def create_project(configuration: Configuration, *, records: bool = False, asks: bool = True) -> Project:

@@ -47,6 +47,7 @@ SCENARIOS: Final[dict[str, Sequence[str]]] = {
         "loops",
         "loops --status running,paused",
         "loops --archived",
+        f"loop show {LOOP}",
         "patterns list",
         "patterns list --type error,anti --min-success-rate 0.8 --sort uses",
         "patterns list --state held,quarantine",

@@ -42,3 +42,12 @@ def test_a_loop_in_aiwg_has_its_own_command(call: Call, project: Path) -> None:
 
 def test_an_unknown_loop_is_an_error(call: Call, project: Path) -> None:
     assert call("loop", "deliver", "codex:none", "--project", project).code == 1
+
+
+def test_without_a_context_the_way_is_explained(call: Call, project: Path) -> None:
+    plan = project / "scripts/ralph/prd.json"
+    for description, obstacle in (("Zzyzx", "Nothing is injected now for the task of this loop"), ("", "")):
+        plan.write_text(json.dumps(json.loads(plan.read_text()) | {"description": description}))
+        result = call("loop", "deliver", LOOP, "--project", project)
+        assert (result.code, result.out) == (0, "")
+        assert f"{obstacle}. When there is a context: Each iteration reads the Codebase Patterns first" in result.err

@@ -156,3 +156,26 @@ def test_an_unknown_source_fails_with_the_known_ones(tmp_path: Path, call: Call)
     result = call("loop", "list", "--source", "clade", "--project", tmp_path)
     assert result.code == 2
     assert "unknown source 'clade'; use aiwg, beads, claude (Claude Code), codex (Codex)" in result.err
+
+
+def test_show_prints_what_the_dashboard_shows(sample: Path, call: Call) -> None:
+    document = call("loop", "show", RUNNING, "--json", "--project", sample).document
+    assert document["loop"]["id"] == RUNNING
+    assert document["loop"] in call("loop", "list", "--json", "--project", sample).document["loops"]
+    out = call("loop", "show", RUNNING, "--project", sample).out
+    assert out.startswith(f"{RUNNING}\n{document['loop']['task']}\n")
+    assert all(one["action"] in out for one in document["iterations"]) and document["iterations"]
+    assert all(f"\n{title}:" in out for title in ("Iterations", "Patterns", "Reflections", "Files"))
+    assert all(file in out for file in document["loop"]["files"])
+
+
+@pytest.mark.parametrize("command", [("show",), ("inject", "--no-record")])
+def test_a_loop_of_a_runner_is_found_by_its_id(sample: Path, call: Call, command: tuple[str, ...]) -> None:
+    stories = [{"id": "US-001", "title": "Type the user", "passes": False}]
+    plan = {"branchName": "ralph/types", "description": "Fix TypeScript type errors", "userStories": stories}
+    (sample / "prd.json").write_text(json.dumps(plan))
+    (sample / "progress.txt").write_text("# Ralph Progress Log\n---\n")
+    listed = call("loop", "list", "--source", "snarktank", "--json", "--project", sample).document["loops"]
+    result = call("loop", *command, listed[0]["id"], "--project", sample)
+    assert (result.code, result.err) == (0, "")
+    assert "type errors" in result.out.lower()
