@@ -120,10 +120,12 @@ def _read_index(files: RunnerFiles, path: Path, text: str, names: set[str]) -> I
                 continue
             missing.append(link[2])
             entry = " — ".join(filter(None, (link[1], link[3])))
+        kind = _kind("", entry)
+        if link is not None and kind is LessonKind.FACT:
+            continue  # the title of a memory that is gone
         if entry and count < _MAX_LESSONS:
             count += 1
-            at = files.modified_at(path)
-            yield _lesson(files, path, entry, number, _kind("", entry), at=at, loaded=number <= end)
+            yield _lesson(files, path, entry, number, kind, at=files.modified_at(path), loaded=number <= end)
     unlisted = sorted(names - linked) if lines else []
     if missing:
         files.report(path, f"lists files that do not exist: {_named(missing)}", "memory-index-disagrees")

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from core.adapters.lessons import lesson_id
 from core.adapters.tables import read_table
-from core.adapters.values import MAX_LABEL, MAX_TEXT, cut
+from core.adapters.values import MAX_LABEL, MAX_TEXT, cut, lesson_kind
 from core.records.lessons import Lesson, LessonKind
 from core.records.loops import Outcome
 from core.records.times import parse_time
@@ -265,13 +265,11 @@ def _lessons(
     if _FACTS.match(section):
         kind = LessonKind.FACT
     if _FAILURES.fullmatch(section):
-        kind = LessonKind.WARNING
         if parts := _SYMPTOM.match(text):
             trigger, why, text = parts.groups()
         elif len(steps := [step.strip() for step in text.split("->")]) > 1:
             trigger, why, text = steps[0], " -> ".join(steps[1:-1]), steps[-1]
-        if _NAMES_ERROR.search(trigger):
-            kind = LessonKind.FIX
+        kind = LessonKind.FIX if _NAMES_ERROR.search(trigger) else lesson_kind(text)
     yield Lesson(
         id=lesson_id("codex", text),
         runner="codex",

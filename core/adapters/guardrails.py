@@ -23,9 +23,9 @@ from core.adapters.guardrails_runs import (
 )
 from core.adapters.lessons import lesson_id
 from core.adapters.progress_log import progress_lessons, read_progress
-from core.adapters.values import MAX_LABEL, MAX_PLANS, cut, distinct, head_of, newest
+from core.adapters.values import MAX_LABEL, MAX_PLANS, cut, distinct, head_of, lesson_kind, newest
 from core.records.debug_sessions import Failure
-from core.records.lessons import Lesson, LessonKind
+from core.records.lessons import Lesson
 from core.records.loops import (
     Iteration,
     Liveness,
@@ -152,7 +152,7 @@ def _sign_lessons(root: Path, files: RunnerFiles) -> Iterator[Lesson]:
             id=lesson_id("guardrails", text),
             runner="guardrails",
             text=text,
-            kind=LessonKind.WARNING,
+            kind=lesson_kind(text),
             file=files.shown(path),
             line=sign.line,
             title=sign.name,

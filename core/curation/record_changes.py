@@ -21,6 +21,7 @@ from core.curation.merge import as_read, check_pair, merge_changes
 from core.curation.pattern_registry import Registry, Stored, check_storable
 from core.extraction.selection import link_alternatives
 from core.records.decisions import CurationState, Effect, Verb
+from core.records.lessons import LESSON_ID
 from core.records.patterns import ID_PREFIXES, Pattern, PatternType
 from core.records.times import iso
 from core.redaction.masking import mask_secrets
@@ -153,7 +154,8 @@ def extract(
         why = visible_line(extraction.why_nothing or "nothing new was found", 400)
         raise Refused(f"nothing to extract from {name}: {why}")
     parts = [plural(len(hashes), "pattern")] if hashes else []
-    parts += [f"{plural(len(set(joined)), 'further use')} of known patterns"] if joined else []
+    further = "further place" if source.startswith(LESSON_ID) else "further use"
+    parts += [f"{plural(len(set(joined)), further)} of known patterns"] if joined else []
     summary = f"extracted {' and '.join(parts)} from {name}"
     after: dict[str, Any] = {"patterns": [*hashes], "joined": list(dict.fromkeys(joined)), "found": found}
     after |= {"hashes": hashes} if unattended else {}

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from core.base.record_text import lesson_name, one_line
+from core.extraction.control_texts import remove_controls
 from core.extraction.errors import parse_error
 from core.extraction.own_reflections import parse_warning
 from core.extraction.proposals import draft_pattern
-from core.extraction.record_parts import make_source, parse_pattern
+from core.extraction.record_parts import make_source, parse_pattern, without_uses
 from core.extraction.selection import KnownPatterns, mark_duplicate, narrow_trigger
 from core.records.debug_sessions import Failure
 from core.records.extractions import Extraction, Proposal
@@ -37,8 +38,6 @@ def pattern_type(lesson: Lesson) -> PatternType | None:
     match lesson.kind:
         case LessonKind.FACT:
             return None
-        case LessonKind.WARNING:
-            return PatternType.ANTI
         case LessonKind.FIX if lesson.trigger:
             return PatternType.ERROR
     return PatternType.ANTI if parse_warning(one_line(lesson.text)) else PatternType.SUCCESS
@@ -86,17 +85,15 @@ def _propose(joined: JoinedLesson, kind: PatternType) -> Proposal:
         "at": min((place.at for place in joined.places if place.at is not None), default=None),
         "trace": tuple(dict.fromkeys(places)),
     }
-    return draft_pattern(kind, one_line(lesson.trigger), text, why, better=better, **origin)
+    proposal = draft_pattern(kind, one_line(lesson.trigger), text, why, better=better, **origin)
+    record = {key: value for key, value in proposal.record.items() if key != "last_used"}
+    record["name"] = remove_controls(one_line(lesson.text))
+    return replace(proposal, record=record | without_uses(kind))
 
 
 def split_warning(text: str) -> tuple[str, str, str]:
-    """Return what a warning says to avoid, what to do instead, and why; "" if it does not say.
-
-    A rule that is not a prohibition, such as a sign, is what to do: what to avoid is working without it.
-    """
-    avoided = parse_warning(text)
-    if not avoided:
-        return f"Working without this rule: {text}", text, ""
+    """Return what a warning says to avoid, what to do instead, and why; "" if it does not say."""
+    avoided = parse_warning(text) or text
     end = _CLAUSE_END.search(avoided)
     if end is None:
         return avoided, "", ""

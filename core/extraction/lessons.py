@@ -108,6 +108,7 @@ def judge_lessons_in_steps(
         elif same:
             state = LessonState.KNOWN
         opposite = (id for id in one.opposite_patterns if id in patterns and is_approved(patterns[id], snapshot, board))
+        opposite = (id for id in opposite if id not in made)
         found.append(
             JoinedLesson(
                 places=one.places,

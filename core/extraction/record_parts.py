@@ -66,6 +66,11 @@ def _main_text(fields: Mapping[str, Any], key: str) -> str:
     return text if isinstance(text, str) else ""
 
 
+def without_uses(kind: PatternType) -> dict[str, float]:
+    """Return the counts of a record that no loop has used yet."""
+    return dict.fromkeys(_NEW_RECORDS[kind][1], 0) | {key: 0.0 for key in _NEW_RECORDS[kind][1] if "rate" in key}
+
+
 def make_source(loop_id: str, at: datetime | None, *, by: str = "", **fields: Any) -> dict[str, Any]:
     """Return an entry of `source_loops`, without fields that are None or ""."""
     entry = {"loop_id": loop_id, **fields, "timestamp": format_timestamp(at), "contributed_by": one_line(by) or None}

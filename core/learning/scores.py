@@ -327,9 +327,12 @@ class Scores:
 
     @cached_property
     def effectiveness(self) -> Floats:
-        """Success rates, 0..1; without results 1 for a promoted pattern, else 0."""
-        promoted = (self._columns.pin == CODES[Maturity.PROVEN]) & ~self._columns.pin_stale
-        return np.where(np.isnan(self.rate), promoted.astype(np.float64), self.rate)
+        """Success rates, 0..1; without results 1 for a promoted pattern and for an accepted lesson, else 0."""
+        usable = (self._columns.pin == CODES[Maturity.PROVEN]) & ~self._columns.pin_stale
+        unused = np.isnan(self.rate)
+        for row in np.flatnonzero(unused & ~usable).tolist():
+            usable[row] = any(source.file for source in self._patterns[self.ids[row]].source_loops)
+        return np.where(unused, usable.astype(np.float64), self.rate)
 
     @cached_property
     def score(self) -> Floats:

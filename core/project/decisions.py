@@ -27,6 +27,7 @@ from core.metrics.pruning import Pruning, select_prunable
 from core.project.reader import ProjectReader
 from core.records.decisions import Decision, held_text_question_id
 from core.records.events import Event, event_id
+from core.records.lessons import LESSON_ID
 from core.records.snapshot import UNCHECKED
 from core.records.times import parse_time
 from core.sources.archives import read_archives
@@ -166,7 +167,8 @@ class DecidingProject(ProjectReader):
             command,
             now,
         )
-        self._log_extraction(decided.decision)
+        if not command.source_id.startswith(LESSON_ID):  # accepting a lesson uses no pattern
+            self._log_extraction(decided.decision)
         self._search.remove(command.source_id)
         return decided
 

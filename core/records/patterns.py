@@ -52,6 +52,7 @@ class SourceLoop(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     contributed_by: str = ""
     outcome: str = ""  # `success`, `partial`, `failure` or "" (success patterns).
     iteration: int | None = None  # `failure_iteration` of an anti-pattern, `iterations_required` of a success pattern.
+    file: str = ""  # where it is written down, if it is a lesson, which has not used the pattern
 
 
 class TrendPoint(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

@@ -85,8 +85,8 @@ def _render_entry(number: int, pattern: Pattern, assessment: Assessment, limit: 
                 lines.append("   - Steps:")
             lines += (f"     {place}. {escape_line(step, limit)}" for place, step in enumerate(steps, 1))
         case PatternType.ANTI:
-            texts = (pattern.description if pattern.description != name else "", pattern.better_alternative)
-            lines += (f"   - {escape_line(text, limit)}" for text in texts if text)
+            texts = (pattern.description, pattern.better_alternative)
+            lines += (f"   - {escape_line(text, limit)}" for text in texts if text.lower() not in name.lower())
             if pattern.better_pattern_id:
                 lines.append(f"   - Better alternative: {escape_inline(pattern.better_pattern_id, limit)}")
         case PatternType.TEMPLATE:

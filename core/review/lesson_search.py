@@ -85,7 +85,7 @@ class LessonSearch:
                 verdict = verdicts.get(lesson_question_id(one.lesson.text))
                 if verdict is None or not verdict.is_snoozed(view.now, len(one.places)):
                     chosen.append(one)
-        chosen.sort(key=lambda one: (-lesson_weight(one, view.now, half_life), one.id))
+        chosen.sort(key=lambda one: (not one.is_contradicted, -lesson_weight(one, view.now, half_life), one.id))
         return chosen[:_MOST_TRIED]
 
     def _draft(self, joined: JoinedLesson, draft: Callable[[JoinedLesson], Extraction]) -> None:
@@ -101,9 +101,9 @@ def lesson_weight(joined: JoinedLesson, now: datetime, half_life_days: float) ->
     """Return the (decayed) number of uses that a lesson is as good as.
 
     Each place counts; more if the work succeeded, if the agent loads it, or if agents cited it; and once if an approved
-    pattern contradicts it.
+    pattern or another lesson contradicts it.
     """
-    weight = 1.0 if joined.contradicts else 0.0
+    weight = float(joined.is_contradicted)
     for place in joined.places:
         age = max((now - place.at).total_seconds(), 0.0) / 86_400 if place.at is not None else half_life_days
         cited = math.log2(1 + min(place.uses or 0, _MOST_CITED))

@@ -264,6 +264,7 @@ def _source_loops(record: Fields) -> tuple[SourceLoop, ...]:
                     contributed_by=entry.text("contributed_by"),
                     outcome=word(value.get("outcome")),
                     iteration=entry.count("iterations_required", "failure_iteration"),
+                    file=entry.text("file"),
                 )
             )
         else:

@@ -168,8 +168,9 @@ def recurring(scales: ImpactEstimator, learned: Sequence[tuple[Cluster, Extracti
 
 def lessons(scales: ImpactEstimator, found: Sequence[tuple[JoinedLesson, Extraction]]) -> Iterator[ReviewItem]:
     """Ask about lessons that agents wrote down, of which a pattern can be made."""
-    board, half_life = scales.board, scales.settings.maturity.half_life_days
-    for joined, offer in found:
+    weights = [lesson_weight(one, scales.board.now, scales.settings.maturity.half_life_days) for one, _ in found]
+    top = max(weights, default=0.0)
+    for (joined, offer), weight in zip(found, weights, strict=True):
         lesson = joined.lesson
         does = describe_danger(lesson.text, scales.settings)
         parts = [f"written down by {visible_line(', '.join(joined.runners), 60)}", does and f"this text {does}"]
@@ -187,7 +188,7 @@ def lessons(scales: ImpactEstimator, found: Sequence[tuple[JoinedLesson, Extract
             this="this lesson",
             reason="; ".join(filter(None, parts)),
             place=f"in {plural(len(joined.places), 'place')}{loaded}{cited}",
-            impact=scales.new(UNSEEN_USES * lesson_weight(joined, board.now, half_life)),
+            impact=scales.new(UNSEEN_USES * (weight + top * joined.is_contradicted)),
             chars=len(lesson.text) + len(lesson.why) + _chars_offered(offer),
             offer=offer,
             lesson=joined,

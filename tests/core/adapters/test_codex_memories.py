@@ -37,7 +37,7 @@ def test_the_bullets_of_raw_memories_are_lessons(open_memories: Open) -> None:
         "the user asked for one commit per change": LessonKind.FACT,
         "totals are rounded once, in money.py, not in the templates": LessonKind.APPROACH,
         "never format a total in a template; templates get texts": LessonKind.WARNING,
-        "pin the seed first": LessonKind.WARNING,
+        "pin the seed first": LessonKind.APPROACH,
         "pass a Decimal to quantize": LessonKind.FIX,
         "the cart template gets its totals as texts": LessonKind.APPROACH,
     }
@@ -83,7 +83,7 @@ def test_spaces_before_an_outcome_and_headings_in_other_languages_are_accepted(o
 def test_without_raw_memories_the_handbook_and_the_summaries_are_read(open_memories: Open) -> None:
     found = by_text(open_memories("no-raw"))
     assert {text: (one.kind, one.loop_id, one.outcome) for text, one in found.items()} == {
-        "change money.py": (LessonKind.WARNING, ID, Outcome.SUCCESS),
+        "change money.py": (LessonKind.APPROACH, ID, Outcome.SUCCESS),
         "totals are rounded once, in money.py": (LessonKind.APPROACH, ID, Outcome.SUCCESS),
         'when a change is done, the user asked: "one commit, please" -> commit each change alone': (
             *(LessonKind.FACT, ID, Outcome.SUCCESS),

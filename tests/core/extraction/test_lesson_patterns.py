@@ -33,7 +33,8 @@ def extracted(
     [
         (LessonKind.APPROACH, CLOCK, "", PatternType.SUCCESS),
         (LessonKind.APPROACH, NO_CLOCK, "", PatternType.ANTI),
-        (LessonKind.WARNING, SIGN, "", PatternType.ANTI),
+        (LessonKind.WARNING, NO_CLOCK, "", PatternType.ANTI),
+        (LessonKind.WARNING, SIGN, "", PatternType.SUCCESS),
         (LessonKind.FIX, CLOCK, "TypeError: clock is null", PatternType.ERROR),
         (LessonKind.FIX, CLOCK, "", PatternType.SUCCESS),
         (LessonKind.FACT, CLOCK, "", None),
@@ -79,9 +80,17 @@ def test_a_prohibition_names_what_to_avoid() -> None:
 def test_a_sign_with_advice_is_not_turned_into_its_opposite() -> None:
     sign = make_agent_lesson(SIGN, kind=LessonKind.WARNING, trigger="Adding an import")
     record = drafted(extracted(sign))
-    assert record["approach_description"] == f"Working without this rule: {SIGN}"
-    assert record["failure_symptoms"] == ["Adding an import"]
-    assert record["better_alternative"] == {"description": SIGN}
+    assert record["approach"]["description"] == SIGN
+    assert record["preconditions"] == ["Adding an import"]
+
+
+@pytest.mark.parametrize("text", [SIGN, CLOCK, NO_CLOCK, "Never push to main; open a pull request."])
+def test_a_pattern_is_named_by_the_sentence_and_has_no_use(text: str) -> None:
+    record = drafted(extracted(make_agent_lesson(text, trigger="TypeError: x is null", at=NOW)))
+    assert record["name"] == text
+    counts = {key: record.get(key) for key in ("usage_count", "occurrence_count", "success_rate", "failure_rate")}
+    assert not any(counts.values())
+    assert "last_used" not in record
 
 
 @pytest.mark.parametrize(

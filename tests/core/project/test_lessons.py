@@ -13,8 +13,10 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation.commands import Extract, Redo, Undo
 from core.demo.sample import copy_sample
+from core.metrics.effectiveness import compute_effectiveness
 from core.project.kept_queue import decode_queue, encode_queue
 from core.project.project import Project
+from core.records.events import Event
 from core.records.lessons import Lesson, LessonKind, LessonState
 from core.records.loops import Loop, LoopStatus, Outcome
 from core.records.patterns import PatternType
@@ -39,6 +41,11 @@ def give(project: Project, item: ReviewItem, action: str) -> str:
     chosen = answer(item, project.view, action)
     assert chosen is not None
     return project.decide(chosen.command).summary
+
+
+def count_uses(project: Project) -> int:
+    view = project.view
+    return compute_effectiveness(view.snapshot, view.board, NOW).pattern_usage_stats.total_applications
 
 
 def test_an_accepted_lesson_becomes_a_pattern_that_undo_removes(project: Project) -> None:
@@ -86,6 +93,39 @@ def test_nothing_of_a_lesson_is_in_a_context_before_it_is_accepted(project: Proj
     assert CLOCK not in prepare_task_injection(project.view, CLOCK).context
     give(project, item, "accept")
     assert CLOCK in prepare_task_injection(project.view, CLOCK).context
+
+
+@pytest.mark.parametrize("text", [CLOCK, NO_CLOCK, "Never push to main; open a pull request."])
+def test_an_accepted_lesson_is_injected_as_it_was_written_and_without_a_use(project: Project, text: str) -> None:
+    lesson = make_agent_lesson(text, loop_id="claude:1", at=NOW)
+    add_lessons(project, lesson)
+    before = count_uses(project)
+    give(project, lesson_questions(project)[0], "accept")
+    joined = find_joined(project, lesson)
+    assessment = project.view.assessment(joined.patterns[0])
+    assert (assessment.uses, assessment.successes, assessment.rate) == (0, 0, None)
+    assert count_uses(project) == before
+    context = prepare_task_injection(project.view, text).context
+    assert f"**{text}** (no result yet)" in context
+    assert joined.contradicts == ()
+
+
+def test_a_use_of_an_accepted_lesson_counts(project: Project) -> None:
+    lesson = make_agent_lesson(loop_id="claude:1", at=NOW)
+    add_lessons(project, lesson)
+    give(project, lesson_questions(project)[0], "accept")
+    (made,) = find_joined(project, lesson).patterns
+    project.record(Event(id="e1", at=NOW, kind="feedback", pattern_id=made, loop_id="claude:2", success=True))
+    assert (project.view.assessment(made).uses, project.view.assessment(made).rate) == (1, 1.0)
+
+
+def test_a_lesson_that_contradicts_another_one_is_asked_about_first(project: Project) -> None:
+    opposite = make_agent_lesson(), make_agent_lesson(NO_CLOCK, "codex")
+    proven = make_agent_lesson("Squash the commits before a merge", outcome=Outcome.SUCCESS, at=NOW, uses=9)
+    add_lessons(project, *_different(MOST_LESSONS), proven, *opposite)
+    asked = [item.subject for item in lesson_questions(project)]
+    assert set(asked[:2]) == {one.id for one in opposite}
+    assert asked[2] == proven.id
 
 
 def test_a_dangerous_lesson_is_asked_about_with_its_danger_and_not_injected_when_accepted(project: Project) -> None:
