@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -55,6 +55,12 @@ class _Agent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 _AGENTS: Final[Mapping[str, _Agent]] = msgspec.convert(
     tomllib.loads(Path(__file__).with_name("agent_files.toml").read_text("utf-8")), dict[str, _Agent]
 )
+
+
+def put_first(files: Iterable[AgentFile], agent: str) -> tuple[AgentFile, ...]:
+    """Return the files with those of an agent first; it is named as in `Loop.agent`."""
+    title = _AGENTS[agent].title if agent in _AGENTS else ""
+    return tuple(sorted(files, key=lambda file: title not in file.agents))
 
 
 def project_slug(folder: Path) -> str:

@@ -18,7 +18,6 @@ from core.retrieval import learnings
 from core.retrieval.decomposition import STRATEGY_PART
 from core.retrieval.reflections import ChosenReflection, ReflectionLeftOut
 from core.retrieval.relevance import MAX_PAST, PAST_TASKS, SEMANTIC_WEIGHTS
-from core.retrieval.rendering import count_tokens
 from core.retrieval.repeated import Repetition, find_repeated
 from core.review.context_recipients import LOOP, Recipient
 from core.state.contexts import prepare_task_injection
@@ -130,32 +129,6 @@ def _find_repeated(view: ProjectState, injection: Injection, files: Sequence[Age
         if (pattern := patterns.get(one.pattern_id)) is not None:
             texts[pattern.id] = (pattern.description, pattern.title)
     return find_repeated(texts, ((file.file, file.lines[: file.loaded]) for file in files))
-
-
-def agent_file_lines(files: Sequence[AgentFile], repeated: Mapping[str, Repetition]) -> list[Content]:
-    """Show what agents load by themselves, and mark the lines that the context repeats."""
-    if not files:
-        return [Content.styled("No agent loads a file of this project by itself.", "$quiet")]
-    keys = {(place.file, place.line): key.removeprefix(PREFIX) for key, place in repeated.items()}
-    lines: list[Content] = []
-    for file in files:
-        unread = len(file.lines) - file.loaded
-        size = f"  {', '.join(file.agents)}, about {count_tokens(file.text):,} tokens"
-        lines += [Content(""), Content.assemble((visible_line(file.file, 200), "bold $accent"), (size, "$quiet"))]
-        for number, text in enumerate(file.lines, start=1):
-            if number == file.loaded + 1:
-                lines.append(Content.styled(f"not loaded: the last {plural(unread, 'line')}", "$warning"))
-            key = keys.get((file.file, number))
-            mark = (f"  also injected: {visible_line(key, 80)}", "$warning") if key else ""
-            style = "$quiet" if number > file.loaded else ""
-            lines.append(Content.assemble((visible_line(text, 2000), style), mark))
-    return lines[1:]
-
-
-def agent_size_line(files: Sequence[AgentFile]) -> Content:
-    """Return how much agents load by themselves."""
-    tokens = sum(count_tokens(file.text) for file in files)
-    return Content.assemble((f"{tokens:,}", "bold"), (f" tokens in {plural(len(files), 'file')} of agents", "$quiet"))
 
 
 def profile_line(injection: Injection) -> Content:

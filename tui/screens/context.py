@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial, partialmethod
 from typing import TYPE_CHECKING, Final
@@ -12,12 +12,14 @@ from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.widgets import Input
 
+from core.adapters.agent_files import put_first
 from core.base.text import visible_line
 from core.review.context_recipients import Recipient, list_recipients
 from tui.actions import PLACES
 from tui.present import context as present
 from tui.present.knobs import KNOBS
 from tui.present.memory import task_key
+from tui.screens.agent_files_side import AgentFilesSide
 from tui.screens.context_knobs import KnobActions, Knobs
 from tui.screens.context_recording import ask_to_record, running_loops
 from tui.state.back_stack import FollowedLink, ListState
@@ -48,8 +50,9 @@ class ContextScreen(KnobActions):
         self._preview: present.Preview | None = None
         self._choices: dict[str, Recipient] = {}
         self._loop = -1  # index of the running loop whose task was taken last
-        self._shows_files = False  # whether the files that agents load by themselves are shown instead of the text
+        self._shows_files = False  # whether the files that agents load by themselves are shown
         self._files: tuple[AgentFile, ...] = ()
+        self.files = AgentFilesSide()
         self._plain = False  # whether the text is shown without the differences
         self._wanted = ""  # ID of the pattern to move the cursor to as soon as it is listed
         self._embedding: tuple[int, int] | None = None
@@ -62,6 +65,7 @@ class ContextScreen(KnobActions):
             with Vertical(classes="side side--text"):
                 yield ItemLine(id="context-head")
                 yield TextPane(id="context-text")
+            yield self.files
             with Vertical(classes="side side--right"):
                 yield ItemLine(id="context-why")
                 with Container(id="context-reasons"):
@@ -82,6 +86,10 @@ class ContextScreen(KnobActions):
     def text(self) -> TextPane:
         return self.query_one("#context-text", TextPane)
 
+    @property
+    def reading(self) -> TextPane:
+        return self.files.reading(self.text)
+
     def on_mount(self) -> None:
         if not self.is_composed:
             return
@@ -90,12 +98,13 @@ class ContextScreen(KnobActions):
             self.task_line.text = task
         super().on_mount()
         if task:
-            self.text.focus()
+            self.reading.focus()
         else:
             self.task_line.focus_input()
 
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.width >= BESIDE, "-wide")
+        self.files.place_by(self.text, wanted=self.files.display)
         self._show_parts()
         self.refresh_frame()
 
@@ -103,7 +112,7 @@ class ContextScreen(KnobActions):
         """Show the context of a task, with the cursor on a pattern or the focus on the text."""
         self._wanted = pattern_id
         self.task_line.text = task
-        (self.table if pattern_id else self.text).focus()
+        (self.table if pattern_id else self.reading).focus()
         self._prepare()
 
     def follow_link(self, link: FollowedLink, show: Callable[[BaseScreen], None]) -> None:
@@ -146,7 +155,7 @@ class ContextScreen(KnobActions):
         self._leave_line()
 
     def _leave_line(self) -> None:
-        (self.table if self._choices else self.text).focus()
+        (self.table if self._choices else self.reading).focus()
 
     def _prepare(self) -> None:
         """Compute the context. Without a task, list the tasks of loops and recent tasks."""
@@ -157,7 +166,8 @@ class ContextScreen(KnobActions):
             self._show()
 
     def _compute(self, view: ProjectState, task: str, settings: InjectionSettings) -> present.Preview:
-        self._files = self.services.project.agent_files()
+        agents = (loop.agent for loop in view.snapshot.loops.values() if loop.task.strip() == task and loop.agent)
+        self._files = put_first(self.services.project.agent_files(), next(agents, ""))
         return present.Preview.prepare(view, task, settings, self._files)
 
     def _show_preview(self, preview: present.Preview) -> None:
@@ -192,9 +202,8 @@ class ContextScreen(KnobActions):
             self.table.show(list(self._choices))
         else:
             self._choices = {}
-            if self._shows_files:
-                self.text.show(present.agent_file_lines(self._files, preview.repeated), top=top)
-            elif self._comparing:
+            self.files.show(self._files, preview.repeated, top=top)
+            if self._comparing:
                 lines, marks = present.difference(preview)
                 self.text.show(lines, top=top, marks=marks)
             else:
@@ -206,6 +215,7 @@ class ContextScreen(KnobActions):
             self.table.show(preview.keys)
             if top:
                 self.table.cursor = 0
+        self.files.place_by(self.text, wanted=self._shows_files and preview is not None)
         self._show_parts()
         self.refresh_frame()
 
@@ -216,7 +226,7 @@ class ContextScreen(KnobActions):
 
     @property
     def _comparing(self) -> bool:
-        return self._preview is not None and self._preview.differs and not self._plain and not self._shows_files
+        return self._preview is not None and self._preview.differs and not self._plain
 
     def _show_heads(self) -> None:
         head, why = self.query_one("#context-head", ItemLine), self.query_one("#context-why", ItemLine)
@@ -232,10 +242,7 @@ class ContextScreen(KnobActions):
             right = [Item(Content.styled(f"! {visible_line(fault, 100)}", "$error"))]
         else:
             right = [Item(present.difference_line(preview))] if self.knobs.turned else []
-        sizes: Sequence[Content] = present.size_items(preview.injection, self.settings)
-        if self._shows_files:
-            sizes, right = [present.agent_size_line(self._files)], []
-        head.show([Item(size) for size in sizes], right)
+        head.show([Item(size) for size in present.size_items(preview.injection, self.settings)], right)
         why.show([Item(present.match_line(preview.injection))], making or [Item(present.count_line(preview))])
 
     def _cells(self, key: str) -> dict[str, Content]:
@@ -313,7 +320,7 @@ class ContextScreen(KnobActions):
         if action == "compare" and self._plain:
             return "difference"
         if action == "agent_files" and self._shows_files:
-            return "injected text"
+            return "hide files" if self.files.has_class("-beside") else "injected text"
         if action == "open" and self._choices:
             return "use this task" if self.table.has_focus else "tasks"
         if action == "open" and not self.table.has_focus:
@@ -328,7 +335,7 @@ class ContextScreen(KnobActions):
         field = self.knobs.field
         if field is None:
             return offered, right
-        typed = [] if field.stepped else [Item(Content("type a value"))]
+        typed = [] if field.stepped else [Item(Content("digits are typed"))]
         turning = [item for item in offered if item.value in {"step_down", "step_up", "put_back"}]
         return [*typed, self._key_item("back", "leave"), *turning], right[-1:]
 
@@ -337,7 +344,7 @@ class ContextScreen(KnobActions):
 
     def action_open(self) -> None:
         if self.knobs.field is not None:
-            self.text.focus()
+            self.reading.focus()
         elif not self.table.has_focus:
             self.table.focus()
         elif key := self.table.cursor_key:
@@ -365,7 +372,7 @@ class ContextScreen(KnobActions):
             self._leave_line()
 
     def _mover(self) -> RecordTable | TextPane:
-        return self.table if self.table.has_focus else self.text
+        return self.table if self.table.has_focus else self.reading
 
     def _move(self, rows: int) -> None:
         if self.task_line.has_focus_within and self._choices:
@@ -377,8 +384,10 @@ class ContextScreen(KnobActions):
     action_up = partialmethod(_move, -1)
 
     def _go_on(self, panes: int) -> None:
-        stops = (self.task_line.focus_input, self.text.focus, self.table.focus, self.knobs.enter)
-        widgets = (self.task_line, self.text, self.table, self.knobs)
+        texts = [pane for pane in (self.text, self.files.pane) if pane in self.focus_chain]
+        stops: list[Callable[[], object]] = [self.task_line.focus_input, *(pane.focus for pane in texts)]
+        stops += [self.table.focus, self.knobs.enter]
+        widgets = (self.task_line, *texts, self.table, self.knobs)
         at = next((n for n, widget in enumerate(widgets) if widget.has_focus_within or widget.has_focus), 0)
         stops[(at + panes) % len(stops)]()
 

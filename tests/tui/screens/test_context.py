@@ -12,7 +12,9 @@ from core.base.text import plural
 from core.config.settings import Settings
 from core.curation.commands import Deprecate
 from core.project.project import Project
+from core.records.loops import Loop, LoopStatus
 from core.state.contexts import prepare_task_injection
+from tests.agent_lessons import find_when_loaded
 from tests.tui.user import NOW, User, open_dashboard
 from tui.screens.context import ContextScreen
 from tui.screens.context_recording import record_injection
@@ -169,15 +171,15 @@ async def test_every_value_can_be_changed_and_restored(sample: Path, home: Path)
 async def test_the_footer_changes_while_a_value_has_focus(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(80, 24)) as user:
         place = await at_task(user)
-        assert "type a value" not in user.key_line()
+        assert "digits are typed" not in user.key_line()
         await user.press("n")
-        assert "type a value  esc leave  ← less  → more  r restore" in user.key_line()
+        assert "digits are typed  esc leave  ← less  → more  r restore" in user.key_line()
         await user.press("3", "enter")
         assert (place.settings.top_k_patterns, place.knobs.field) == (3, None)
-        assert "type a value" not in user.key_line()
+        assert "digits are typed" not in user.key_line()
         await user.press("o", "b", "j")
         await user.sees("lower pattern", "rank 1, by score")
-        assert place.knobs.field is field(user, "order") and "type a value" not in user.key_line()
+        assert place.knobs.field is field(user, "order") and "digits are typed" not in user.key_line()
         await user.press("2")
         await user.until(lambda: user.place.place == "patterns", "Patterns in front: nothing is typed into words")
 
@@ -410,11 +412,35 @@ async def test_one_key_shows_what_agents_load_by_themselves(sample: Path, home: 
         place.preview(f"{TASK} now")
         await user.settled()
         await user.press("v")
-        assert "# Rules" in shown(user)
-        assert "Be [@click=app.quit]brief[/]." in shown(user)
-        assert "Claude Code, about" in shown(user)
-        assert f"also injected: {chosen}" in shown(user)
+        files = place.query_one("#context-files", TextPane)
+        assert "# Rules" in files.plain and "# Rules" not in shown(user)
+        assert "Be [@click=app.quit]brief[/]." in files.plain
+        assert "Claude Code, about" in files.plain
+        assert f"also injected: {chosen}" in files.plain
+        assert place.focused is files, "they replace the text, which had focus"
         place.table.go_to(chosen)
         assert "in CLAUDE.md:3" in place._cells(chosen)["why"].plain
         await user.press("v")
-        assert "# Rules" not in shown(user)
+        assert not place.files.display and place.focused is place.text
+
+
+async def test_the_files_of_the_agent_of_the_loop_come_first_and_beside_the_text_on_a_wide_screen(
+    sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AGENTS.md", "CLAUDE.md"):
+        (sample / name).write_text(f"# Rules of {name}\n")
+    loop = Loop(id="claude:1", runner="claude", owner="claude", task=TASK, status=LoopStatus.RUNNING)
+    find_when_loaded(monkeypatch, loops=[loop])
+    async with open_dashboard(sample, home, size=(150, 40)) as user:
+        place = await at_task(user)
+        before = shown(user)
+        await user.press("v")
+        assert "v hide files" in user.key_line()
+        files = place.query_one("#context-files", TextPane)
+        assert files.plain.index("Rules of CLAUDE.md") < files.plain.index("Rules of AGENTS.md")
+        assert shown(user) == before and place.focused is place.text
+        await user.sees("# Rules of CLAUDE.md", before.splitlines()[0])
+        await user.press("tab")
+        assert place.focused is files
+        await user.press("v")
+        assert place.focused is place.text
