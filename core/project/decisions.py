@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -51,6 +51,9 @@ class DecidingProject(ProjectReader):
 
     Each decision reads the newest files and then writes. When `decide` returns, `state` includes the decision.
     """
+
+    began: Callable[[Path], str] = staticmethod(lambda folder: "")
+    """Called with the folder of the project after a write made `.aiwg`; returns a note for the user."""
 
     _known = 0  # number of decisions in the log when the present attempt began
 
@@ -257,16 +260,32 @@ class DecidingProject(ProjectReader):
             check_writable(self.project.ledger)
         with self._lock:
             self._require_checked(self._view)
-            touched = (self.project.ledger, self.project.patterns, self.project.events)
-            for left in reversed(range(_TRIES)):
-                self._known = self.curator.settled_count()
-                self.apply(touched)
-                try:
-                    return self._with_derived(self._applied(decide, touched))
-                except StaleDecision:
-                    if not left:
-                        raise
-            raise AssertionError
+            with self._beginning() as notes:
+                decided = self._decide_repeatedly(decide)
+        return replace(decided, warnings=(*decided.warnings, *notes)) if notes else decided
+
+    def _decide_repeatedly(self, decide: Callable[[datetime], Decided]) -> Decided:
+        touched = (self.project.ledger, self.project.patterns, self.project.events)
+        for left in reversed(range(_TRIES)):
+            self._known = self.curator.settled_count()
+            self.apply(touched)
+            try:
+                return self._with_derived(self._applied(decide, touched))
+            except StaleDecision:
+                if not left:
+                    raise
+        raise AssertionError
+
+    @contextmanager
+    def _beginning(self) -> Iterator[list[str]]:
+        """Call `began` if a write in this block makes `.aiwg`; the list receives its note."""
+        is_new = not self.project.aiwg.exists()
+        notes: list[str] = []
+        try:
+            yield notes
+        finally:
+            if is_new and self.project.aiwg.is_dir():
+                notes += filter(None, [self.began(self.project.project)])
 
     def _applied(self, decide: Callable[[datetime], Decided], touched: Iterable[Path]) -> Decided:
         try:

@@ -152,7 +152,8 @@ class Project(DecidingProject):
             at = self._clock()
             new = injected_events(loop_id, patterns, reflections, at=at, by=self.by, comment=comment)
             if new:
-                append_events(self.project, *new)
+                with self._beginning():
+                    append_events(self.project, *new)
                 self.apply((self.project.events,))
             return Injected(patterns, reflections)
 

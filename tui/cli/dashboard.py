@@ -16,7 +16,7 @@ from core.base.errors import ProjectNotFound, RalphdeckError
 from core.base.text import visible
 from core.cli.render.output import line, respond
 from core.cli.support.options import NumberRange, OfflineCommand, invocation, project_option, readonly_option
-from core.cli.support.project import configured_decider, guarded, is_readonly, named_project, now
+from core.cli.support.project import configured_decider, guarded, ignore_private_files, is_readonly, named_project, now
 from core.config.paths import ProjectPaths, find_project, project_at
 from tui.cli.theme_option import THEME, chosen_theme, theme_option
 
@@ -220,6 +220,7 @@ class _Opening:
             findings=self._configuration.findings,
             readonly=self._readonly,
         )
+        project.began = ignore_private_files
         project.library.early = self._early
         return project
 

@@ -128,8 +128,16 @@ def create_project(configuration: Configuration, *, records: bool = False, asks:
         readonly=is_readonly(),
         asks=asks,
     )
+    opened.began = ignore_private_files
     opened.agent = os.environ.get("RALPHDECK_AGENT", "").strip()
     return opened
+
+
+def ignore_private_files(folder: Path) -> str:
+    """Keep the private files of a new `.aiwg` out of Git; returns a note for the user."""
+    from core.agents.private_files import ignore_in_new_project
+
+    return ignore_in_new_project(folder)
 
 
 def load_project(project: Project) -> None:

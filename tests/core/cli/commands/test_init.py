@@ -64,3 +64,28 @@ def test_a_file_in_place_of_the_folder_is_an_error(repository: Path, call: Call)
     (repository / ".aiwg").write_text("x")
     result = call("init")
     assert result.code == 1 and "cannot make" in result.err
+
+
+@pytest.fixture
+def lesson(repository: Path, call: Call) -> str:
+    """ID of a lesson in a repository without `.aiwg`."""
+    (repository / ".ralph").mkdir()
+    signs = "### Sign: Read first\n- **Trigger**: Before a change\n- **Instruction**: Read the file first\n"
+    (repository / ".ralph/guardrails.md").write_text(f"# Guardrails (Signs)\n\n## Learned Signs\n\n{signs}")
+    (found,) = call("lesson", "list", "--json", "--project", repository).document["lessons"]
+    assert not (repository / ".aiwg").exists() and not (repository / ".gitignore").exists()
+    return str(found["id"])
+
+
+def test_the_first_decision_keeps_private_files_out_of_git(repository: Path, lesson: str, call: Call) -> None:
+    result = call("lesson", "accept", lesson, "--project", repository)
+    assert result.code == 0 and "made .aiwg, and added its private files to .gitignore" in result.err
+    ignored = (repository / ".gitignore").read_bytes()
+    assert call("init", "--json").document["ignored"] is False
+    assert (repository / ".gitignore").read_bytes() == ignored
+
+
+def test_the_first_decision_is_made_without_a_writable_git_ignore(repository: Path, lesson: str, call: Call) -> None:
+    (repository / ".gitignore").mkdir()
+    result = call("lesson", "accept", lesson, "--project", repository)
+    assert result.code == 0 and "its private files are not in .gitignore" in result.err

@@ -1,0 +1,54 @@
+"""Files in `.aiwg` that stay out of Git: a managed block in `.gitignore`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from core.base.errors import BadInput, RalphdeckError
+
+_IGNORED: Final = """\
+# Private to this machine: sessions, actions of agents, computed vectors, locks and drafts. Share the rest of .aiwg.
+/.aiwg/ralph/sessions/
+/.aiwg/ralph/tasks/*/attempts/*/actions.jsonl
+/.aiwg/ralph/memory/embeddings/
+/.aiwg/ralph/index/embeddings/
+/.aiwg/**/*.lock
+/.aiwg/**/.*.tmp-*
+/.aiwg/**/*.torn-*
+/.aiwg/**/*.displaced-*"""
+
+
+def git_root(folder: Path) -> Path | None:
+    """Return the root of the Git work tree that contains a folder, None outside of one."""
+    return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
+
+
+def ignore_private_files(folder: Path) -> bool:
+    """Add the block to the `.gitignore` of a folder in a Git repository; returns whether the file changed."""
+    if git_root(folder) is None:
+        return False
+    from core.agents.managed_text import Block
+    from core.agents.plan import read_part
+    from core.storage.atomic_write import rewrite, take_theirs
+
+    file = folder / ".gitignore"
+    block = Block(_IGNORED, "# ", "")
+    try:
+        data = read_part(file, folder)
+        merged = block.merge(data)
+    except BadInput as error:
+        raise BadInput(f"{file}: {error}") from None
+    if merged == data:
+        return False
+    rewrite(file, lambda present: block.merge(present), merge=take_theirs, retry_seconds=())
+    return True
+
+
+def ignore_in_new_project(folder: Path) -> str:
+    """Add the block after a decision made `.aiwg`; returns a note for the user, also if that fails."""
+    try:
+        is_changed = ignore_private_files(folder)
+    except (RalphdeckError, OSError) as error:
+        return f"made .aiwg, but its private files are not in .gitignore ({error}); see: ralphdeck init"
+    return "made .aiwg, and added its private files to .gitignore" if is_changed else ""
