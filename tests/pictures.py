@@ -51,7 +51,7 @@ PICTURES: Final = {
     "compare": Picture("patterns", "H"),
     "runners": Picture("loops", "g", size=(120, 40), runners=True),
     "lesson": Picture("review", "question:lesson", size=(120, 40), runners=True),
-    "agents-files": Picture("context", "v", size=(120, 40), runners=True),
+    "agents-files": Picture("context", "v", size=(150, 40), runners=True),
 }
 """By the name of the file in `docs/images/`."""
 
