@@ -127,7 +127,7 @@ def _find_repeated(view: ProjectState, injection: Injection, files: Sequence[Age
     texts: dict[str, tuple[str, ...]] = {f"{PREFIX}{one.id}": (one.text,) for one in injection.reflections.chosen}
     for one in injection.chosen:
         if (pattern := patterns.get(one.pattern_id)) is not None:
-            texts[pattern.id] = (pattern.description, pattern.title)
+            texts[pattern.id] = (pattern.description, pattern.title, pattern.better_alternative)
     return find_repeated(texts, ((file.file, file.lines[: file.loaded]) for file in files))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +15,7 @@ from core.documents.decisions import reason_text
 from core.documents.document import Block, line
 from core.documents.lessons import lesson_blocks
 from core.documents.loops import overview
+from core.retrieval.repeated import find_repeated
 from core.retrieval.similarity import cap_similarity
 from core.review.answers import question_of
 from core.state import review_items as kinds
@@ -26,8 +27,10 @@ from tui.present.numbers import percent
 from tui.present.review_texts import approved_changes, exact_text, held_text_lines, held_text_origin, pattern_origin
 
 if TYPE_CHECKING:
+    from core.adapters.agent_files import AgentFile
     from core.learning.inversion_rules import Inversion
     from core.records.decisions import Decision
+    from core.records.lessons import JoinedLesson
     from core.state.project_state import ProjectState
     from core.state.review_items import ReviewItem
     from tui.present.glyphs import Glyphs
@@ -62,6 +65,7 @@ class Desk:
     widths: tuple[int, int] = (UNBROKEN, UNBROKEN)
     proposal: Inversion | None = None
     is_edited: bool = False
+    agent_files: Sequence[AgentFile] = ()  # those that agents load by themselves, for a lesson
 
 
 def head(item: ReviewItem, number: int, total: str, fresh: int = 0, id_cells: int = ID_CELLS) -> Content:
@@ -157,7 +161,7 @@ def sides(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
         return (
             "lesson and where it is written",
             "proposed pattern",
-            draw(lesson_blocks(view, item.lesson), left),
+            [*draw(lesson_blocks(view, item.lesson), left), *_loaded_lines(item.lesson, desk.agent_files)],
             offered,
         )
     if item.kind == kinds.RECURRING:
@@ -165,6 +169,18 @@ def sides(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
     loop = view.snapshot.loops.get(item.subject)
     source_blocks = overview(view, loop, None) if loop is not None else [line((item.subject, "strong"))]
     return "loop", "patterns to extract, with sources", draw(source_blocks), offered
+
+
+def _loaded_lines(joined: JoinedLesson, files: Sequence[AgentFile]) -> list[Content]:
+    """Name the lines of agents' own files that say the same."""
+    own = {place.file for place in joined.places}
+    texts = {joined.id: [place.text for place in joined.places]}
+    others = (find_repeated(texts, [(one.file, one.lines[: one.loaded])]) for one in files if one.file not in own)
+    places = [place for found in others for place in found.values()]
+    shown = [Content(f"  {visible_line(place.file, 200)}:{place.line}") for place in places]
+    return (
+        [Content(""), Content.styled("Agents load the same text by themselves:", "$warning"), *shown] if shown else []
+    )
 
 
 def _pattern_sides(view: ProjectState, item: ReviewItem, desk: Desk, draw: Callable[..., list[Content]]) -> Sides:

@@ -124,7 +124,12 @@ class ReviewPanes(ReviewAnswers):
         draft, key = self.draft(item), self.services.shown_key
         is_edited = bool(draft is not None and draft.text)
         return present.Desk(
-            glyphs=self.glyphs, key=key, widths=self._widths(), proposal=self.proposal(item), is_edited=is_edited
+            glyphs=self.glyphs,
+            key=key,
+            widths=self._widths(),
+            proposal=self.proposal(item),
+            is_edited=is_edited,
+            agent_files=self.services.project.agent_files() if item.lesson is not None else (),
         )
 
     def _side_by_side(self, left: list[Content], right: list[Content]) -> tuple[list[Content], list[Content]]:
