@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 MAX_COUNT: Final = 1 << 53
+ASKING: Final = frozenset({"AskUserQuestion", "ExitPlanMode"})  # tools that a person answers
 _COST: Final = ("totalCostUSD", "total_cost_usd", "totalCostUsd", "totalCost", "costUSD")
 _MAX_SEEN: Final = 64_000  # bytes of keys of records
 _NEAR: Final = 512  # bytes of keys of records that may have the same time
@@ -121,7 +122,7 @@ def bounded(value: float | None) -> int:
 
 
 class Call(Struct, array_like=True, gc=False):
-    """A tool call without a result; `key` is its command or file, `text` its new code or its prompt."""
+    """A tool call without a result; `key` is its command or file, `text` its new code, prompt or question."""
 
     tool: str
     key: str = ""
@@ -236,8 +237,15 @@ class Session(Struct, array_like=True):
     @property
     def question(self) -> str:
         """The tool with which the agent asked a person, if there is no answer; else ""."""
-        asking = (call.tool for call in self.calls.values() if call.tool in ("AskUserQuestion", "ExitPlanMode"))
+        asking = (call.tool for call in self.calls.values() if call.tool in ASKING)
         return next(asking, "")
+
+    @property
+    def pending(self) -> str:
+        """The question of the last tool call without a result, or the tool and its command or file; "" if none."""
+        asking = [call for call in self.calls.values() if call.tool in ASKING]
+        call = (asking or list(self.calls.values()) or [Call("")])[-1]
+        return call.text if asking and call.text else f"{call.tool} {call.key}".strip()
 
     @property
     def iteration(self) -> int:

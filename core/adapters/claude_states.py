@@ -64,6 +64,7 @@ class _State(Struct, frozen=True, gc=False):
     word: str  # in the agent's own word
     reason: str = ""  # why it ended, in the agent's own word
     waits_for: str = ""
+    question: str = ""
 
 
 def build_loop(path: Path, shown: str, folded: Folded, signs: Signs) -> Loop:
@@ -105,6 +106,7 @@ def build_loop(path: Path, shown: str, folded: Folded, signs: Signs) -> Loop:
         liveness=liveness,
         liveness_reason=why,
         pid=signs.process.pid if signs.process else None,
+        question=clip(state.question, 200),
         last_result=first_line(goal.reason if goal is not None and goal.reason else session.last_text),
         files=(shown,),
         model=session.model,
@@ -134,7 +136,8 @@ def build_job(job: Job, shown: str, modified_at: datetime | None) -> Loop:
         last_activity=modified_at,
         modified_at=modified_at,
         liveness=Liveness.ENDED if status.ended else Liveness.UNKNOWN,
-        liveness_reason=f"waits for: {job.needs}" if job.needs else "no transcript was found",
+        liveness_reason="no transcript was found",
+        question=job.needs if status is LoopStatus.WAITING else "",
         files=(shown,),
     )
 
@@ -167,8 +170,10 @@ def decide(session: Session, age: timedelta, signs: Signs, *, is_complete: bool 
     if session.phase not in _AT_REST:
         return _State(LoopStatus.UNKNOWN, _INFERRED, session.phase)
     word = session.stop_reason
-    if word in _NATURAL_ENDS and (session.is_headless or session.is_sidechain or age > OVER_AFTER):
+    if word in _NATURAL_ENDS and (session.is_headless or session.is_sidechain):
         return _State(LoopStatus.COMPLETED, _REPORTED, word, word)
+    if word in _NATURAL_ENDS and age > OVER_AFTER:  # the person may go on
+        return _State(LoopStatus.COMPLETED, _INFERRED, word, word)
     return _State(LoopStatus.UNKNOWN, _INFERRED, session.phase, "" if word in _NATURAL_ENDS else word)
 
 
@@ -183,15 +188,18 @@ def _waits(session: Session, signs: Signs, *, is_open: bool) -> _State | None:
     """Return the state if a person, or a rate limit, is waited for."""
     process, job = signs.process, signs.job
     if job is not None and job.state == "blocked":
-        return _State(LoopStatus.WAITING, _REPORTED, job.state, waits_for=job.needs or "a person")
+        return _State(LoopStatus.WAITING, _REPORTED, job.state, waits_for="a person", question=job.needs)
     if process is not None and (process.waits_for or process.status in ("waiting", "blocked")):
-        return _State(LoopStatus.WAITING, _REPORTED, process.status, waits_for=process.waits_for or "a person")
+        waits_for = process.waits_for or "a person"
+        return _State(LoopStatus.WAITING, _REPORTED, process.status, waits_for=waits_for, question=session.pending)
     if session.question and (is_open or not signs.is_registered):
-        return _State(LoopStatus.WAITING, _REPORTED, session.question, waits_for="an answer")
+        word = session.question
+        return _State(LoopStatus.WAITING, _REPORTED, word, waits_for="an answer", question=session.pending)
     if session.phase == "limit" and is_open:
         return _State(LoopStatus.WAITING, _REPORTED, session.error, waits_for="the end of a rate limit")
     if process is not None and process.status == "idle" and session.calls and session.phase == "work":
-        return _State(LoopStatus.WAITING, _INFERRED, process.status, waits_for="a permission")
+        word, call = process.status, session.pending
+        return _State(LoopStatus.WAITING, _INFERRED, word, waits_for="a permission", question=call)
     return None
 
 

@@ -62,7 +62,7 @@ class SessionFold:
     """Reads a transcript record by record."""
 
     name: str = "claude-session"
-    version: int = 1
+    version: int = 2
     state: type[Session] = Session
 
     def __init__(self) -> None:

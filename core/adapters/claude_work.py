@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 from msgspec import Raw, Struct
 
-from core.adapters.claude_records import Call, OpenError, Session, Turn
+from core.adapters.claude_records import ASKING, Call, OpenError, Session, Turn
 from core.adapters.command_output import find_error, parse_results
 from core.adapters.values import clip
 from core.records.debug_sessions import Failure, Fix, Results
@@ -25,7 +25,7 @@ _MAX_OPEN: Final = 3  # failed commands that wait for a fix
 _MAX_CODE: Final = 600
 _MAX_ERROR_OUTPUT: Final = 20_000
 _EDITS: Final = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
-_WITH_INPUT: Final = _EDITS | {"Bash", "CronCreate", "CronDelete"}
+_WITH_INPUT: Final = _EDITS | ASKING | {"Bash", "CronCreate", "CronDelete"}
 _READ_ONLY: Final = frozenset(
     {"Read", "Grep", "Glob", "LS", "WebFetch", "WebSearch", "TodoWrite", "TodoRead", "BashOutput", "ToolSearch"}
     | {"AskUserQuestion", "ExitPlanMode", "EnterPlanMode", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet"}
@@ -55,9 +55,18 @@ class Input(Struct, gc=False):
     cron: str | None = None
     prompt: str | None = None
     id: str | None = None
+    plan: str | None = None
+    questions: Raw = Raw(b"[]")
+
+
+class Question(Struct, gc=False):
+    """What the tool AskUserQuestion asks."""
+
+    question: str = ""
 
 
 _INPUT: Final = msgspec.json.Decoder(Input)
+_QUESTIONS: Final = msgspec.json.Decoder(list[Question])
 
 
 def add_call(state: Session, tool: str, raw: Raw) -> Call:
@@ -78,11 +87,22 @@ def add_call(state: Session, tool: str, raw: Raw) -> Call:
         return Call(tool, clip(command, _MAX_LINE), is_test=_TEST.search(command) is not None)
     if tool == "CronCreate":
         return Call(tool, (given.cron or "")[:80], text=given.prompt or "")
+    if tool in ASKING:
+        return Call(tool, text=_question(given))
     if tool == "CronDelete":
         return Call(tool, (given.id or "")[:80])
     new = given.new_string or given.content or ""
     path = (given.file_path or given.notebook_path or "")[-_MAX_LINE:]
     return Call(tool, path, old=clip(given.old_string or "", _MAX_CODE), text=clip(new, _MAX_CODE))
+
+
+def _question(given: Input) -> str:
+    """Return what a person is asked; the first line of a plan that is to be approved."""
+    try:
+        asked = [one.question for one in _QUESTIONS.decode(given.questions)]
+    except (msgspec.MsgspecError, RecursionError):
+        asked = []
+    return clip(" ".join(" ".join(filter(None, (*asked, first_line(given.plan or "")))).split()), _MAX_LINE)
 
 
 def add_result(state: Session, call: Call, text: str, is_error: bool, at: str) -> None:

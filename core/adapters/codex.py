@@ -241,7 +241,7 @@ def _build_loop(state: Rollout, goal: Goal | None, moment: Moment, modified_at: 
         sources=("codex",),
         owner="codex",
         model=state.model,
-        task=(goal.objective if goal is not None else "") or state.task,
+        task=state.task or (goal.objective if goal is not None else ""),
         criteria=(goal.objective,) if goal is not None and goal.objective else (),
         tags=tuple(_tags(state, has_goal=goal is not None)),
         status=status,

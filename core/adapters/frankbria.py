@@ -53,6 +53,10 @@ _MAX_CALLS: Final = 5000  # newest logs of the agent that are read
 _MAX_WHOLE: Final = 20  # newest ones of them that may be a document of several lines
 _MAX_NOTE: Final = 64_000
 _MAX_ITEMS: Final = 1000
+_MARKS: Final = re.compile(r"\s*[#*-]*\s*(?:\[[ xX]\]\s)?")
+_OF_TEMPLATE: Final = re.compile(
+    r"(?:.{0,30} instructions|context|.{0,9}fix plan|.{0,7}priority|you are ralph.*|\W*)$", re.IGNORECASE
+)
 _BOX: Final = re.compile(r"\s*[-*]\s+\[([ xX])\]\s*(.*)")
 _PROJECT: Final = re.compile(r"""PROJECT_NAME=["']?([^"'\n]{1,200})""")
 _STATUSES: Final = {
@@ -354,8 +358,13 @@ def _plan(place: _Place, files: RunnerFiles) -> list[tuple[str, bool]]:
 
 
 def _task(place: _Place, files: RunnerFiles) -> str:
+    """Return the first line of the prompt or of the plan that is about this project, else the project's name."""
+    texts = (files.text(place.folder / "PROMPT.md"), files.text(place.path("fix_plan.md")))
+    found = (_MARKS.sub("", line, count=1).strip() for text in texts for line in text.split("\n"))
+    if own := next((name for name in found if not _OF_TEMPLATE.match(name)), ""):
+        return cut(own)
     named = _PROJECT.search(files.text(place.root / ".ralphrc"))
-    return cut(named[1]) if named else cut(files.text(place.folder / "PROMPT.md"))
+    return cut(named[1]) if named else ""
 
 
 def _details(loop: Loop, place: _Place, is_newest: bool, files: RunnerFiles) -> LoopDetails:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 INTERACTIVE: Final = "interactive"  # tag of a session that a person started
 HEADLESS: Final = "headless"  # tag of a session that a program started; sessions of some agents have neither tag
+NOT_JOINED: Final = "not-joined"  # badge of a session that several loops may have started
 _ID: Final = attrgetter("id")
 _RUNNER: Final = attrgetter("runner")
 _BEFORE: Final = timedelta(seconds=5)  # a session may begin before its loop: times are rounded
@@ -119,6 +120,7 @@ class _Parts:
                         running.extend(loop_id, session)
                     case [first, second]:
                         unclear[first, second] += 1
+                        self._loops[session.id] = _not_joined(session, first, second)
                     case _:
                         pass
         return [self._describe(pair, count) for pair, count in sorted(unclear.items())]
@@ -195,6 +197,11 @@ class _Running:
     def _set_end(self, loop_id: str, end: datetime) -> None:
         self._last_signs[loop_id] = end
         heappush(self._ends, (end, loop_id))
+
+
+def _not_joined(session: Loop, first: str, second: str) -> Loop:
+    reason = f"{session.liveness_reason}; not joined: {first} and {second} ran in its folder when it began"
+    return replace(session, badges=tuple(sorted({*session.badges, NOT_JOINED})), liveness_reason=reason)
 
 
 def merge_parts(loop: Loop, parts: Sequence[Loop]) -> Loop:
@@ -327,9 +334,13 @@ def _join_status(loop: Loop, sessions: Sequence[Loop]) -> Loop:
         return loop
     reason = f"its session {current.id}: {current.liveness_reason}"
     if loop.status is LoopStatus.UNKNOWN or current.status is LoopStatus.WAITING:
-        source = StateSource.INFERRED
         return replace(
-            loop, status=current.status, state_source=source, liveness=current.liveness, liveness_reason=reason
+            loop,
+            status=current.status,
+            state_source=StateSource.INFERRED,
+            liveness=current.liveness,
+            liveness_reason=reason,
+            question=loop.question or current.question,
         )
     if loop.liveness in (Liveness.STALE, Liveness.UNKNOWN):
         return replace(loop, liveness=current.liveness, liveness_reason=reason)

@@ -218,14 +218,16 @@ def _loop(
     if last_sign is not None:
         last_sign = min(last_sign, moment.now)
     status, source, reason = LoopStatus.UNKNOWN, StateSource.INFERRED, ""
-    liveness, why = Liveness.UNKNOWN, "its state file is gone"
+    liveness, why = Liveness.ENDED, "its state file is gone"
+    question = ""
     if is_open and fields.flag("active") is False:
-        reason, why = "not active", "its state file says that it is not active"
+        reason, liveness, why = "not active", Liveness.UNKNOWN, "its state file says that it is not active"
     elif is_open:
         status, source = LoopStatus.RUNNING, StateSource.INFERRED
         liveness, why = _age(rounds, last_sign, moment.now)
-        if _questions(root, files):
+        if questions := _questions(root, files):
             status, source, reason = LoopStatus.WAITING, StateSource.REPORTED, "question"
+            question = cut(questions[-1], MAX_LABEL)
     elif last is not None and last.is_completed:
         status, reason = LoopStatus.COMPLETED, "completion promise"
     elif limit and done >= limit:
@@ -245,7 +247,7 @@ def _loop(
         id=identifier,
         runner="open-ralph",
         sources=("open-ralph",),
-        task=cut(fields.text("prompt")),
+        task=cut(fields.text("prompt")) or next((cut(box[2], MAX_LABEL) for box in boxes if box[1] not in "xX"), ""),
         criteria=tuple(cut(box[2], MAX_LABEL) for box in tasks),
         status=status,
         state_source=source,
@@ -257,12 +259,13 @@ def _loop(
         max_iterations=limit,
         iterations=tuple(part.iteration for part in rounds),
         started_at=fields.time("startedAt") or (rounds[0].started_at if rounds else None),
-        ended_at=(newest(*times) or missing_since) if status.ended else None,
-        ended_approximate=status.ended,
+        ended_at=(newest(*times) or missing_since) if liveness is Liveness.ENDED else None,
+        ended_approximate=liveness is Liveness.ENDED,
         last_activity=last_sign,
         modified_at=changed_at,
         liveness=liveness,
         liveness_reason=why,
+        question=question,
         badges=("stale",) if liveness is Liveness.STALE else (),
         progress=Progress(
             stories=len(tasks) or None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
@@ -11,8 +12,8 @@ from core.base.text import plural
 from core.documents.document import Block, Document, Moment, Part, Table, Text, code, fields, items, line, more, section
 from core.documents.reflections import kind_word
 from core.documents.signs import VERDICT_STYLES, loop_sign, outcome_sign, result_sign
-from core.records.loops import StateSource
-from core.records.waits import waits_for
+from core.records.loops import LoopStatus, StateSource
+from core.records.waits import needs_person, waits_for
 
 if TYPE_CHECKING:
     from core.records.debug_sessions import Failure
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from core.records.reflections import Reflection
     from core.state.project_state import ProjectState
 
+_ID: Final = re.compile(r"\w[\w-]{0,79}")
+_RESUME: Final = {"claude": "claude --resume", "codex": "codex resume"}
 _MAX_ERRORS: Final = 5
 _MAX_LEARNINGS: Final = 8
 _MAX_SESSIONS: Final = 6
@@ -67,7 +70,7 @@ def overview(
     yield line("")
     yield line(
         loop_sign(loop),
-        (f"  (state file: {loop.raw_status})", "quiet") if differs and loop.raw_status else None,
+        (f"  (reported as {loop.raw_status})", "quiet") if differs and loop.raw_status else None,
         (_STATE_SOURCES[loop.state_source], "warning"),
         ("".join(f"  {badge}" for badge in loop.badges), "warning"),
     )
@@ -78,14 +81,15 @@ def overview(
         ("started ", "quiet"),
         Moment(loop.started_at, ""),
         *ended,
-        ("   took " if loop.ended_at else "   running for ", "quiet"),
+        ("   took " if loop.ended_at or loop.status is LoopStatus.UNKNOWN else "   running for ", "quiet"),
         format_duration(seconds) if seconds is not None else "—",
         (f"   iteration {loop.iteration or 0}{most}" if loop.iteration is not None or most else "", "quiet"),
     )
     yield from fields(
         ("Last activity", (loop.liveness_reason or loop.liveness.value).removeprefix("last activity ")),
-        ("Waits for", waits_for(loop) if loop.runner else ""),
-        ("Ended because", loop.end_reason),
+        ("Waits for", ": ".join(filter(None, (waits_for(loop), loop.question))) if loop.runner else ""),
+        ("Answer with", _answer(loop)),
+        ("Reason" if loop.status is LoopStatus.WAITING else "Ended because", loop.end_reason),
         *_outcome(state, loop),
         ("Last change", Moment(loop.changed_at if loop.runner else None, is_age=True)),
         ("Stories", _stories(loop)),
@@ -104,6 +108,15 @@ def overview(
     known = details.iterations if details is not None else loop.iterations
     title, shown = ("Newest iterations", known[-newest:]) if newest is not None else ("Iterations", known)
     yield from section(title, (block for one in reversed(shown) for block in iteration_blocks(one)))
+
+
+def _answer(loop: Loop) -> Text:
+    """Return the agent's command that opens a waiting session; only a session can be opened, not a runner's loop."""
+    command = _RESUME.get(loop.owner, "") if loop.runner == loop.owner and needs_person(loop) else ""
+    id = loop.session_ids[-1] if loop.session_ids else ""
+    if not command or _ID.fullmatch(id) is None:
+        return ()
+    return (f"{command} {id}", (f"  in {loop.cwd}" if loop.cwd else "", "quiet"))
 
 
 def _stories(loop: Loop) -> str:
@@ -126,14 +139,14 @@ def _owner(loop: Loop) -> str:
 
 
 def usage_text(usage: Usage) -> str:
-    """Return the tokens in words, such as `41.0 k: 11.0 k read, 30.0 k read from the cache, 900 written`."""
+    """Return the tokens in words, such as `41.9 k: 11.0 k input, 30.0 k cached input, 900 output`."""
     if (total := usage.total) is None:
         return ""
     words = {
-        "read": usage.input,
-        "read from the cache": usage.cache_read,
-        "written to the cache": usage.cache_write,
-        "written": usage.output,
+        "input": usage.input,
+        "cached input": usage.cache_read,
+        "input written to the cache": usage.cache_write,
+        "output": usage.output,
         "of them reasoning": usage.reasoning,
     }
     parts = ", ".join(f"{format_count(count)} {word}" for word, count in words.items() if count)
@@ -141,7 +154,8 @@ def usage_text(usage: Usage) -> str:
 
 
 def elapsed(loop: Loop, now: datetime) -> float | None:
-    end = loop.ended_at or (None if loop.status.ended else now)
+    running = loop.last_activity if loop.status is LoopStatus.UNKNOWN else now
+    end = loop.ended_at or (None if loop.status.ended else running)
     if loop.started_at is None or end is None:
         return None
     return max(0.0, (end - loop.started_at).total_seconds())

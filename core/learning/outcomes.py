@@ -94,13 +94,17 @@ def score_outcome(signals: OutcomeSignals, now: str | datetime, settings: Learni
     raw = math.fsum(weight * value for weight, value in zip(weights, parts.values(), strict=True)) / total
     decay = decayed_value(signals.timestamp, now, settings.half_life_days)
     verdict = verdict_of(raw, settings)
-    words = (
-        "success" if signals.success else "partial success" if signals.partial else "failure",
-        _duration_word(duration, settings),
-        _count_word(errors, "error", "errors"),
-        _count_word(retries, "retry", "retries"),
-    )
-    parts_text = ", ".join(f"{word} {format_decimal(value)}" for word, value in zip(words, parts.values(), strict=True))
+    words = {
+        "success": "success" if signals.success else "partial success" if signals.partial else "failure",
+        "duration": _duration_word(duration, settings) if duration is not None else "",
+        "errors": _count_word(errors, "error", "errors"),
+        "retries": _count_word(retries, "retry", "retries"),
+    }
+    texts = [f"{word} {format_decimal(parts[name])}" for name, word in words.items() if word]
+    if unknown := [name for name, word in words.items() if not word]:  # their values do not describe the work
+        others = ", ".join(unknown[:-1])
+        texts.append(f"{others}{' and ' * bool(others)}{unknown[-1]} not known")
+    parts_text = ", ".join(texts)
     reasoning = f"{verdict}, {format_decimal(raw)}: {parts_text}"
     return Outcome(raw=raw, decay=decay, decayed=raw * decay, verdict=verdict, parts=parts, reasoning=reasoning)
 
@@ -144,10 +148,8 @@ def _count_value(count: int | None, limit: int, some: float, many: float) -> flo
     return some if count is None or count <= limit else many
 
 
-def _duration_word(duration_ms: float | None, settings: LearningSettings) -> str:
+def _duration_word(duration_ms: float, settings: LearningSettings) -> str:
     """Format a duration, with "over" if the rounded value would score differently."""
-    if duration_ms is None:
-        return "duration not known"
     word = format_duration_ms(duration_ms)
     unit = 1 if duration_ms < _SECOND_MS else _SECOND_MS if duration_ms < _MINUTE_MS else _MINUTE_MS
     shown_ms = duration_ms // unit * unit
@@ -157,5 +159,5 @@ def _duration_word(duration_ms: float | None, settings: LearningSettings) -> str
 
 def _count_word(count: int | None, noun: str, many: str) -> str:
     if count is None:
-        return f"{many} not known"
+        return ""
     return plural(count, noun, many) if count else f"no {many}"

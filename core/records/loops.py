@@ -286,7 +286,8 @@ class Loop(LoopValues, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     ended, in the runner's own word. `parent` is the ID of the loop that started it. `session_ids` are the agent's own
     IDs of its sessions; a session that a runner started is joined to the runner's loop by them. `cwd` is the
     absolute folder in which its agent works, "" for that of the project. A session of a person, not of a program, has
-    the tag `interactive`. All these are "" or () if unknown. `badges` can also contain
+    the tag `interactive`. `question` is what a waiting loop asks: a question or a command to
+    permit. All these are "" or () if unknown. `badges` can also contain
     `success-contradicted` (see docs/scoring.md#claims-of-other-runners).
     """
 
@@ -308,6 +309,7 @@ class Loop(LoopValues, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     parent: str = ""
     session_ids: tuple[str, ...] = ()
     cwd: str = ""
+    question: str = ""
     progress: Progress = Progress()
 
     @property

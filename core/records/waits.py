@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from core.records.loops import LoopStatus
+from core.records.loops import Liveness, LoopStatus
 
 if TYPE_CHECKING:
     from core.records.loops import Loop
@@ -32,5 +32,5 @@ def waits_for(loop: Loop) -> str:
 
 
 def needs_person(loop: Loop) -> bool:
-    """Return whether a loop of another runner goes on only if a person acts."""
-    return bool(loop.runner) and waits_for(loop) not in ("", RATE_LIMIT)
+    """Return whether a loop of another runner goes on only if a person acts; a stale one is no longer waited for."""
+    return bool(loop.runner) and loop.liveness is not Liveness.STALE and waits_for(loop) not in ("", RATE_LIMIT)

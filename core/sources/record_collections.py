@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import chain
 from operator import attrgetter
 from types import MappingProxyType
@@ -28,6 +28,7 @@ from core.sources.episodes import join_attempts, join_tasks
 from core.sources.loop_join import LoopCollection
 from core.sources.loop_union import LoopUnion
 from core.sources.reflections import join_group, reflection_key
+from core.sources.stale_waits import StaleWaits
 
 if TYPE_CHECKING:
     from core.config.settings import WatchSettings
@@ -316,6 +317,7 @@ class ProjectRecords:
         self.lessons: Mapping[str, Lesson] = {}
         self._joined_lessons: Mapping[str, Lesson] = {}
         self._all_loops = LoopUnion()
+        self._stale_waits = StaleWaits()
         self._reflections = ReflectionCollection()
         self._others: dict[str, RecordCollection[Any]] = {
             "memory_tasks": RecordCollection(join_memory),
@@ -352,7 +354,9 @@ class ProjectRecords:
         `with_reflections`, reflections are not joined, which would take long while a project is loading.
         """
         own = self.loops.join(now, settings, processes, force_liveness=force_liveness)
-        changed = {"loops": self._all_loops.join(self.loops.records, own, self.adapted_loops)}
+        stale_after = timedelta(minutes=settings.stale_after_minutes)
+        adapted = self._stale_waits.mark(self.adapted_loops, now, stale_after)
+        changed = {"loops": self._all_loops.join(self.loops.records, own, adapted)}
         changed["lessons"] = _changed_ids(self._joined_lessons, self.lessons)
         self._joined_lessons = self.lessons
         changed["patterns"] = self.patterns.join()

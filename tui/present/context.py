@@ -27,8 +27,6 @@ from tui.present.numbers import ago, bar
 if TYPE_CHECKING:
     from core.adapters.agent_files import AgentFile
     from core.config.settings import InjectionSettings
-    from core.project.project import Injected
-    from core.records.loops import Loop
     from core.records.patterns import Pattern
     from core.retrieval.injection import ChosenPattern, Injection, OmittedPattern
     from core.state.project_state import ProjectState
@@ -235,7 +233,7 @@ def score_cells(preview: Preview, key: str, glyphs: Glyphs) -> Cells:
 def _repetition(preview: Preview, key: str) -> Content:
     """Return where an agent loads the same text by itself."""
     place = preview.repeated.get(key)
-    return Content.styled(f"in {visible_line(place.file, 60)}:{place.line}  " if place else "", "$warning")
+    return Content.styled(f"repeats {visible_line(place.file, 60)}:{place.line}  " if place else "", "$warning")
 
 
 def _parts(parts: Sequence[tuple[str, float]], gap: str = "") -> Content:
@@ -351,27 +349,3 @@ def part_lines(parts: Mapping[str, float], weights: Mapping[str, float], glyphs:
         label = (f"{part_name(name):<{widest}} ", style)
         lines.append(Content.assemble(label, drawn, number, (f" of {format_decimal(weight)}", "$quiet")))
     return lines
-
-
-def loop_choices(loops: Sequence[Loop]) -> list[tuple[str, Content]]:
-    """Return ID and label of the running loops, to choose from."""
-    return [
-        (one.id, Content.assemble(visible_line(one.task, 90) or "no task", (f"  {visible_line(one.id, 60)}", "$quiet")))
-        for one in loops
-    ]
-
-
-def recorded_toast(new: Injected, injection: Injection, loop_id: str) -> str:
-    """Return a toast about the injections recorded for a loop."""
-    loop = visible_line(loop_id, 60)
-    counts = (
-        (len(new.patterns), len(injection.chosen), "pattern"),
-        (len(new.reflections), len(injection.reflections.chosen), "reflection"),
-    )
-    if not any(count for count, _, _ in counts):
-        known = " and ".join(plural(total, noun) for _, total, noun in counts if total)
-        return f"already recorded: {known} injected into {loop}"
-    added = " and ".join(plural(count, noun) for count, _, noun in counts if count)
-    before = sum(total - count for count, total, _ in counts)
-    known = f"; {before:,} already recorded" if before else ""
-    return f"recorded: {added} injected into {loop}{known}. y copies the text"

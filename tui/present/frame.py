@@ -169,11 +169,11 @@ def watch_status(
             return Content.assemble(*parts)
     if waiting:
         words = f" {waiting} {'waits' if waiting == 1 else 'wait'} for you"
-        parts.append(((words, words, f" {waiting} waiting", f" {waiting}w")[detail], "bold $warning"))
+        parts.append(((words, words, f" {waiting} wait", f" {waiting} wait")[detail], "bold $warning"))
     count = f" {running}"
     if running or not stale:
-        loops = f" {plural(running, 'loop')} running"
-        parts.append(((loops, f"{count} running", count, count)[detail], "$quiet"))
+        loops, short = f" {plural(running, 'loop')} running", f" ·{count} run" if waiting else count
+        parts.append(((loops, f"{count} running", short, short)[detail], "$quiet"))
     if stale:
         comma = "," if running else ""
         what = f" {plural(stale, 'loop')} stale" if not running else f"{comma} {stale} stale"

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from core.learning.recorded_uses import LoopPatterns
     from core.state.project_state import ProjectState
 
+STATUS_CELLS: Final = 16  # Cells of the status column.
 BAR_CELLS: Final = 15  # Cells of the iteration column with a bar.
 PATTERNS_CELLS: Final = 25  # Cells of the full patterns column.
 RUNNER_COLUMNS: Final = frozenset({"runner", "agent", "tokens", "cost", "reason"})
@@ -54,27 +55,28 @@ def loop_cells(
         result = [("contradicted", "$warning")]
     elif outcome is not None:
         result = [(outcome.verdict.value, style), (f" {format_decimal(outcome.raw)}", "$quiet")]
+    task = visible_line(loop.task or ("no task recorded" if loop.runner else loop.id), 300)
     return {
-        "task": Content.styled(visible_line(loop.task or loop.id, 300), "$quiet" if loop.archived else ""),
+        "task": Content.styled(task, "$quiet" if loop.archived else ""),
         "id": Content.styled(visible_line(loop.id, 200), "$quiet"),
-        "status": Content.assemble(
-            draw(loop_sign(loop), glyphs),
-            ("?" if _inferred(loop) else "", "$warning"),
-            _unusual_badges(loop),
-            (" arch" if loop.archived else "", "$quiet"),
-        ),
+        "status": _status(loop, glyphs),
         "iteration": _progress(loop, glyphs, with_bar=with_bar),
         "agent": Content.styled(visible_line(" ".join(filter(None, (loop.agent, loop.model))), 60), quiet),
         "runner": Content.styled(visible_line(loop.source_name, 40), quiet),
         "tokens": Content.styled(format_count(total) if (total := loop.usage.total) is not None else "", quiet),
         "cost": Content.styled(format_cost(cost) if (cost := loop.usage.cost_usd) is not None else "", quiet),
-        "reason": Content.styled(visible_line(loop.end_reason or (waits_for(loop) if loop.runner else ""), 200), quiet),
+        "reason": Content.styled(visible_line(_reason(loop), 200), quiet),
         "quality": Content.styled(sparkline(loop.quality, 8, glyphs), "$secondary"),
         "elapsed": Content.styled(format_duration(seconds) if seconds is not None else "—", quiet),
         "patterns": _patterns(patterns, offered, in_full=in_full),
         "outcome": Content.assemble(*result),
         "sign": _last_activity(loop, now),
     }
+
+
+def _reason(loop: Loop) -> str:
+    """Return why a loop ended, or what it waits for."""
+    return loop.question or loop.end_reason or (waits_for(loop) if loop.runner else "")
 
 
 def unabbreviated_cells(loop: Loop) -> dict[str, str]:
@@ -100,10 +102,15 @@ def second_line(loop: Loop) -> Content:
     return Content.styled(f"{visible_line(loop.id, 200)}{owner}   {tags}".rstrip(), "$quiet")
 
 
-def _unusual_badges(loop: Loop) -> Content:
-    """Return the badges that add something to the status."""
+def _status(loop: Loop, glyphs: Glyphs) -> Content:
+    """Return the status with the badges that add something to it; those of runners' loops only if they fit."""
     usual = {"crashed", "unregistered", CONTRADICTED} if loop.status.ended else {"crashed", CONTRADICTED}
-    return Content.styled("".join(f" {badge}" for badge in loop.badges if badge not in usual), "$warning")
+    shown = Content.assemble(draw(loop_sign(loop), glyphs), ("?" if _inferred(loop) else "", "$warning"))
+    badges = [(badge, "$warning") for badge in loop.badges if badge not in usual]
+    for badge, style in [*badges, ("arch", "$quiet")] if loop.archived else badges:
+        if not loop.runner or shown.cell_length + len(badge) < STATUS_CELLS:
+            shown = Content.assemble(shown, (f" {badge}", style))
+    return shown
 
 
 def _progress(loop: Loop, glyphs: Glyphs, *, with_bar: bool) -> Content:

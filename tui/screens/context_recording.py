@@ -9,7 +9,7 @@ from textual.content import Content
 
 from core.base.errors import Refused
 from core.base.text import plural, visible_line
-from tui.present import context as present
+from tui.present import context_recording as present
 from tui.screens.dialogs import Choose
 
 if TYPE_CHECKING:

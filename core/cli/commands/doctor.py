@@ -209,7 +209,11 @@ def _records(snapshot: Snapshot, findings: Sequence[Finding]) -> Iterator[Found]
     yield "loops", NOTE, f"{len(loops)}{': ' if counted else ''}{counted}"
     for name, chosen, text in (
         ("crashed loops", [p.id for p in loops if p.status is LoopStatus.CRASHED], "the process ended unexpectedly"),
-        ("stale loops", [p.id for p in loops if p.liveness is Liveness.STALE], "running, without recent activity"),
+        (
+            "stale loops",
+            [p.id for p in loops if p.liveness is Liveness.STALE],
+            "without recent activity",
+        ),
         ("orphan loops", [p.id for p in loops if "orphan" in p.badges], "running, but not in the registry"),
     ):
         if chosen:

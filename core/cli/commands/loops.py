@@ -47,10 +47,10 @@ RUNNER_COLUMNS = (
 USAGE_COLUMNS = (
     Column("LOOPS", lambda group: f"{group.loops:,}", right=True),
     Column("TOKENS", lambda group: _count(group.usage.total), right=True),
-    Column("READ", lambda group: _count(group.usage.input), right=True, expendable=3),
-    Column("FROM CACHE", lambda group: _count(group.usage.cache_read), right=True, expendable=2),
-    Column("TO CACHE", lambda group: _count(group.usage.cache_write), right=True, expendable=1),
-    Column("WRITTEN", lambda group: _count(group.usage.output), right=True, expendable=4),
+    Column("INPUT", lambda group: _count(group.usage.input), right=True, expendable=3),
+    Column("CACHED INPUT", lambda group: _count(group.usage.cache_read), right=True, expendable=2),
+    Column("CACHE WRITES", lambda group: _count(group.usage.cache_write), right=True, expendable=1),
+    Column("OUTPUT", lambda group: _count(group.usage.output), right=True, expendable=4),
     Column("COST", lambda group: _cost(group.usage), right=True),
 )
 

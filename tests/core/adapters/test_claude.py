@@ -21,6 +21,7 @@ STARTED = datetime(2026, 11, 20, 9, tzinfo=UTC)
 SOON = datetime(2026, 11, 20, 9, 10, tzinfo=UTC)
 FIRST = "5b1d0c7e-0000-4000-8000-000000000001"
 PID = 4242
+BOTH = "Which clock? Why?"
 
 
 def opened(name: str, tmp_path: Path, now: datetime = NOW, pids: tuple[int, ...] = ()) -> Case:
@@ -99,10 +100,10 @@ def state(loop: Loop) -> tuple[str, str, str]:
         ("goal-cleared", (), ("aborted", "reported", "cleared")),
         ("goal-replayed-by-compaction", (), ("completed", "reported", "met")),
         ("loop-cron", (PID,), ("running", "reported", "")),
-        ("loop-cron", (), ("completed", "reported", "end_turn")),
+        ("loop-cron", (), ("completed", "inferred", "end_turn")),
         ("torn-last-line", (), ("unknown", "inferred", "")),
-        ("quoted-markers", (), ("completed", "reported", "end_turn")),
-        ("dup-usage", (), ("completed", "reported", "end_turn")),
+        ("quoted-markers", (), ("completed", "inferred", "end_turn")),
+        ("dup-usage", (), ("completed", "inferred", "end_turn")),
         ("permission-prompt", (PID,), ("waiting", "reported", "")),
         ("question", (PID,), ("waiting", "reported", "")),
         ("limit", (PID,), ("waiting", "reported", "")),
@@ -230,8 +231,29 @@ def test_a_blocked_job_waits_for_what_it_needs(tmp_path: Path) -> None:
     loops = opened("job-blocked", tmp_path).loops()
     blocked, lone = loops[f"claude:{FIRST}"], loops["claude:job-d4e5f6"]
     assert (blocked.status, blocked.raw_status) == (LoopStatus.WAITING, "blocked")
-    assert blocked.liveness_reason.startswith("waits for npm login")
+    assert blocked.question == "npm login"
     assert (lone.status, lone.task) == (LoopStatus.RUNNING, "Update the changelog.")
+
+
+@pytest.mark.parametrize(
+    ("tool", "parameters", "live", "expected"),
+    [
+        ("AskUserQuestion", {"questions": [{"question": "Which\nclock?"}, {"question": "Why?"}]}, None, BOTH),
+        ("AskUserQuestion", {"questions": "x"}, None, "AskUserQuestion"),
+        ("ExitPlanMode", {"plan": "Round once.\nThen test."}, None, "Round once."),
+        ("Bash", {"command": "git push"}, "idle", "Bash git push"),
+        ("AskUserQuestion", {"questions": [{"question": "x" * 900}]}, None, "x" * 200),
+    ],
+)
+def test_a_waiting_session_has_its_question_or_the_call_to_permit(
+    tool: str, parameters: dict[str, Any], live: str | None, expected: str, case: Case
+) -> None:
+    make = records_of(case)
+    write(case, [make.prompt("Go."), make.tool(tool, **parameters)])
+    if live:
+        register(case, status=live)
+    loop = case.loop()
+    assert (loop.status, loop.question) == (LoopStatus.WAITING, expected)
 
 
 def test_the_keys_of_jobs_are_never_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -379,7 +401,7 @@ def test_the_fingerprint_and_the_places_name_the_folders_of_the_project(tmp_path
         ("cut answer", 11, None, ("unknown", "inferred", "max_tokens")),
         ("end of the turn", 1, "idle", ("paused", "reported", "")),
         ("end of the turn", 1, None, ("unknown", "inferred", "")),
-        ("end of the turn", 11, None, ("completed", "reported", "end_turn")),
+        ("end of the turn", 11, None, ("completed", "inferred", "end_turn")),
         ("end of a headless turn", 1, None, ("completed", "reported", "end_turn")),
     ],
 )

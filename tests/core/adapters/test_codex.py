@@ -268,7 +268,7 @@ def test_the_status_of_a_goal_is_that_of_the_loop(
     loop = case.loop()
     assert (loop.status, loop.raw_status, loop.end_reason) == (status, goal, reason)
     assert (loop.state_source, loop.liveness) == (StateSource.REPORTED, liveness)
-    assert (loop.task, loop.criteria) == ("pytest exits with 0", ("pytest exits with 0",))
+    assert (loop.task, loop.criteria) == ("Make the tests of the cart pass.", ("pytest exits with 0",))
     assert loop.tags == ("goal", "interactive")
     assert loop.progress.is_claimed is (goal == "complete")
     assert loop.progress.test_passed is False
@@ -327,7 +327,11 @@ def test_the_goal_in_the_rollout_is_used_if_there_is_no_database(open_codex: Ope
     goal = {"threadId": ID, "objective": "Show cents", "status": "budgetLimited", "tokenBudget": 10}
     append(case, event(ACTIVE, "thread_goal_updated", goal=goal))
     loop = case.loop()
-    assert (loop.status, loop.raw_status, loop.task) == (LoopStatus.LIMIT, "budget_limited", "Show cents")
+    assert (loop.status, loop.raw_status, loop.task) == (
+        LoopStatus.LIMIT,
+        "budget_limited",
+        "Make the tests of the cart pass.",
+    )
 
 
 def test_a_goal_that_is_only_in_the_rollout_was_cleared(open_codex: Open) -> None:

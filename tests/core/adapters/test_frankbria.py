@@ -27,6 +27,7 @@ from tests.core.adapters.fixtures import (
 )
 
 INFERRED, REPORTED = StateSource.INFERRED, StateSource.REPORTED
+TASK = "Make the cart exact."
 NEWEST = "frankbria:20261120-113001"
 CONTEXT = "### Success Patterns\n\n1. **Small steps** (90% success, 3 uses)\n   - Steps: commit\n"
 RUNNING, CRASHED, FAILED = LoopStatus.RUNNING, LoopStatus.CRASHED, LoopStatus.FAILED
@@ -132,12 +133,29 @@ def test_each_start_in_the_log_is_a_loop(tmp_path: Path) -> None:
     assert (old.status, old.end_reason, old.iteration) == (COMPLETED, "project_complete", 1)
     assert (old.session_ids, old.usage.cost_usd) == (("5b1d0c7e-0000-4000-8000-000000000009",), 0.1)
     assert [one.number for one in old.iterations] == [1]
-    assert (new.task, new.iteration, new.started_at) == ("shop", 3, datetime(2026, 11, 20, 11, 30, 1, tzinfo=UTC))
+    assert (new.task, new.iteration, new.started_at) == (TASK, 3, datetime(2026, 11, 20, 11, 30, 1, tzinfo=UTC))
     assert [(one.number, one.outcome, one.duration_ms) for one in new.iterations] == [
         (1, Outcome.SUCCESS, 412_000),
         (2, Outcome.FAILURE, 470_000),
         (3, Outcome.UNKNOWN, None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "plan", "expected"),
+    [
+        ("# Ralph Development Instructions\n## Context\nYou are Ralph.\n", "- [ ] Show cents\n", "Show cents"),
+        ("", "# Fix plan\n\n## High priority\n- [x] Round once\n", "Round once"),
+        ("", "", "shop"),
+    ],
+)
+def test_the_task_is_the_first_own_line_of_the_prompt_or_plan(
+    tmp_path: Path, prompt: str, plan: str, expected: str
+) -> None:
+    case = open_("running", tmp_path)
+    ralph(case, "PROMPT.md").write_text(prompt)
+    ralph(case, "fix_plan.md").write_text(plan)
+    assert case.loops()[NEWEST].task == expected
 
 
 def test_tokens_and_cost_are_the_sum_of_the_calls(tmp_path: Path) -> None:

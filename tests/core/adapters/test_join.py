@@ -104,6 +104,9 @@ def test_nothing_is_joined_while_two_loops_run_in_one_folder_and_a_finding_repor
     loops = [runner("one", 0, 10, files=("x.json",)), runner("two", 5, 20), session("a", 2, 3)]
     found = join_loops([*loops, session("b", 6, 7), session("c", 8, 9)], PROJECT)
     assert [loop.id for loop in found.loops] == ["claude:b", "claude:c", "runner:one", "runner:two"]
+    assert [loop.badges for loop in found.loops] == [("not-joined",), ("not-joined",), (), ()]
+    reason = "not joined: runner:one and runner:two ran in its folder when it began"
+    assert all(loop.liveness_reason.endswith(reason) for loop in found.loops[:2])
     (finding,) = found.findings
     assert (finding.file, finding.code) == ("x.json", "ambiguous-sessions")
     assert finding.message == (

@@ -79,6 +79,7 @@ def test_a_question_makes_it_wait(tmp_path: Path) -> None:
     ralph(case, "ralph-questions.json").write_text('[{"question": "Round half up?", "timestamp": "x"}]')
     loop = case.loop()
     assert (loop.status, loop.state_source, loop.end_reason) == (LoopStatus.WAITING, REPORTED, "question")
+    assert loop.question == "Round half up?"
     assert ("Question", "Round half up?") in case.details(loop).notes
 
 
@@ -106,7 +107,13 @@ def test_the_end_is_inferred_after_the_state_file_vanished(
     loop = opened.loop()
     assert (loop.status, loop.end_reason, loop.state_source) == (*expected, INFERRED)
     assert loop.task == "Make every test of the cart pass", "it is remembered"
-    assert (loop.ended_at is not None) is loop.status.ended
+    assert (loop.ended_at is not None, loop.liveness) == (True, Liveness.ENDED)
+
+
+def test_a_loop_whose_prompt_was_never_seen_has_its_first_open_task(tmp_path: Path) -> None:
+    case = open_("running", tmp_path)
+    ralph(case, "ralph-loop.state.json").unlink()
+    assert case.loop().task == "Show cents"
 
 
 def test_a_promise_with_open_tasks_is_contradicted(tmp_path: Path) -> None:

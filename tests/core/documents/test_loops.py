@@ -5,9 +5,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from msgspec.structs import replace
+
 from core.documents.document import Fields, Moment
-from core.documents.loops import overview
-from core.records.loops import Loop, Progress
+from core.documents.loops import elapsed, overview, usage_text
+from core.records.loops import Loop, LoopStatus, Progress, Usage
 from tests.factories import NOW, days_ago
 
 
@@ -23,6 +25,44 @@ def test_stories_and_the_last_change_of_a_runner_are_in_the_overview() -> None:
     assert "3 of 5 done" in str(found["Stories"])
     (moment,) = found["Last change"]
     assert isinstance(moment, Moment) and moment.at == days_ago(1)
+
+
+def test_a_waiting_session_has_its_question_and_the_command_that_opens_it() -> None:
+    waiting = Loop(
+        id="claude:a-1",
+        runner="claude",
+        owner="claude",
+        status=LoopStatus.WAITING,
+        raw_status="AskUserQuestion",
+        question="Which clock?",
+        session_ids=("a-1",),
+        cwd="/shop/api",
+    )
+    found = rows(waiting)
+    assert found["Waits for"] == ("question: Which clock?",)
+    assert next(str(part) for part in found["Answer with"]) == "claude --resume a-1"
+    assert "/shop/api" in str(found["Answer with"])
+    codex = replace(waiting, runner="codex", owner="codex")
+    assert "codex resume a-1" in str(rows(codex)["Answer with"])
+    for other in (
+        replace(waiting, session_ids=("-x; rm",)),
+        replace(waiting, runner="open-ralph"),
+        replace(waiting, status=LoopStatus.RUNNING),
+    ):
+        assert "Answer with" not in rows(other)
+
+
+def test_an_unknown_end_has_no_running_time() -> None:
+    state: Any = SimpleNamespace(now=NOW, outcome=lambda id: None)
+    loop = Loop(id="x:1", runner="x", raw_status="odd", started_at=days_ago(3), last_activity=days_ago(2))
+    texts = str(list(overview(state, loop, None)))
+    assert "took" in texts and "running for" not in texts and "reported as odd" in texts
+    assert elapsed(loop, NOW) == 24 * 3600
+
+
+def test_tokens_are_input_output_and_cached() -> None:
+    text = usage_text(Usage(input=11_000, cache_read=30_000, output=900))
+    assert text == "41.9 k: 11.0 k input, 30.0 k cached input, 900 output"
 
 
 def test_a_loop_of_the_project_has_neither() -> None:

@@ -55,7 +55,11 @@ def test_age_lowers_the_score_and_leaves_the_verdict() -> None:
         ),
         (
             {"duration_ms": None, "error_count": None, "retry_count": None},
-            "helpful, 0.78: success 1.00, duration not known 0.60, errors not known 0.60, retries not known 0.70",
+            "helpful, 0.78: success 1.00, duration, errors and retries not known",
+        ),
+        (
+            {"error_count": None, "retry_count": None},
+            "helpful, 0.78: success 1.00, 12 min 0.60, errors and retries not known",
         ),
     ],
 )

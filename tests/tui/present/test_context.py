@@ -20,6 +20,7 @@ from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
 from tests.tui.user import NOW
 from tui.present import context as present
+from tui.present.context_recording import recorded_toast
 from tui.present.glyphs import ASCII, DRAWN
 from tui.present.knobs import KNOBS
 
@@ -268,4 +269,4 @@ def test_a_record_of_an_injection_names_what_is_new(patterns: int, reflections: 
     )
     injected = replace(injection("x", "pat-a", "pat-b"), reflections=ReflectionSection(chosen=(learned,)))
     new = Injected(("x",) * patterns, ("y",) * reflections)
-    assert present.recorded_toast(new, injected, "loop-1") == expected
+    assert recorded_toast(new, injected, "loop-1") == expected

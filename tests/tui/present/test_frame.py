@@ -80,7 +80,7 @@ def test_loops_of_runners_are_counted_without_an_aiwg_folder() -> None:
         return watch_status(count_status(snapshot), None, watch, DRAWN, detail=detail, key="F").plain
 
     assert status_text(Snapshot(loops=loops), Detail.WORDS) == "no .aiwg 2 wait for you 1 loop running"
-    assert status_text(Snapshot(loops=loops), Detail.SIGNS).startswith("no .aiwg 2w")
+    assert status_text(Snapshot(loops=loops), Detail.SIGNS).startswith("no .aiwg 2 wait")
     assert status_text(Snapshot(), Detail.SHORT) == "waiting for .aiwg"
 
 
@@ -138,3 +138,15 @@ def test_records_of_the_last_run_are_marked_until_they_are_checked() -> None:
     assert status_text(Detail.SHORT, (12_000, 60_000)) == "checking 12,000/60,000"
     assert status_text(Detail.BRIEF, (12_000, 60_000)) == "checking 20 %"
     assert status_text(Detail.SIGNS, (12_000, 60_000)) == "20 %"
+
+
+def test_waiting_and_running_loops_have_their_words_at_80_columns() -> None:
+    waiting = Loop(id="x:1", runner="x", status=LoopStatus.WAITING, raw_status="question", liveness=Liveness.FRESH)
+    old = Loop(id="x:2", runner="x", status=LoopStatus.WAITING, raw_status="question", liveness=Liveness.STALE)
+    running_one = Loop(id="a", status=LoopStatus.RUNNING, liveness=Liveness.ALIVE)
+    snapshot = Snapshot(loops={one.id: one for one in (waiting, old, running_one)})
+    assert count_status(snapshot).waiting == 1
+    watch = WatchState(WatchMode.EVENTS, "", 0)
+    texts = [drawn(width, here="log", snapshot=snapshot, watch=watch, is_readonly=False) for width in (80, 100, 160)]
+    assert "1 wait · 1 run" in texts[0], texts[0]
+    assert "1 waits for you" in texts[2]

@@ -421,7 +421,7 @@ async def test_one_key_shows_what_agents_load_by_themselves(sample: Path, home: 
         assert f"also injected: {chosen}" in files.plain
         assert place.focused is files, "they replace the text, which had focus"
         place.table.go_to(chosen)
-        assert "in CLAUDE.md:3" in place._cells(chosen)["why"].plain
+        assert "repeats CLAUDE.md:3" in place._cells(chosen)["why"].plain
         await user.press("v")
         assert not place.files.display and place.focused is place.text
 

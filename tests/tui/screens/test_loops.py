@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -338,6 +339,23 @@ async def test_an_inferred_status_and_a_contradicted_success_are_marked(sample: 
         await show(user, adapted(status=LoopStatus.COMPLETED, **values))
         assert "completed?" in user.row("codex:0")
         assert "contradicted" in user.row("codex:0")
+
+
+async def test_at_120_columns_the_status_and_the_runner_are_shown_whole(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, size=(120, 50)) as user:
+        values: dict[str, Any] = {"badges": ("two-sessions",), "state_source": StateSource.INFERRED, "question": "Why?"}
+        await show(user, adapted(runner="orchestrator", **values))
+        row = user.row("codex:0")
+        assert "waits for you?" in row and "two-sess" not in row
+        assert "orchestrator" in row
+
+
+async def test_an_old_wait_is_stale_and_not_first(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, size=(140, 50)) as user:
+        await show(user, adapted(last_activity=NOW - timedelta(days=3), started_at=NOW - timedelta(days=3)))
+        assert user.table.keys[0] != "codex:0"
+        assert "waiting stale" in user.row("codex:0")
+        assert "for you" not in user.text()
 
 
 async def test_columns_about_runners_are_shown_only_with_loops_of_runners(sample: Path, home: Path) -> None:
