@@ -114,7 +114,7 @@ def show(lesson_id: str) -> None:
 )
 @reason_option
 def accept(lesson_id: str, kind: str | None, reason: str) -> None:
-    """Make a candidate pattern of a lesson, or add a use to a pattern that says the same.
+    """Make a candidate pattern of a lesson, or add a place to a pattern that says the same.
 
     The pattern names the session, the runner, the file and the line of each place. A fact needs a --type.
 
