@@ -422,6 +422,7 @@ async def test_one_key_shows_what_agents_load_by_themselves(sample: Path, home: 
         assert place.focused is files, "they replace the text, which had focus"
         place.table.go_to(chosen)
         assert "repeats CLAUDE.md:3" in place._cells(chosen)["why"].plain
+        assert place.table.width_of("why") >= len("repeats CLAUDE.md:3")
         await user.press("v")
         assert not place.files.display and place.focused is place.text
 
