@@ -178,7 +178,8 @@ async def test_the_footer_changes_while_a_value_has_focus(sample: Path, home: Pa
         assert (place.settings.top_k_patterns, place.knobs.field) == (3, None)
         assert "digits are typed" not in user.key_line()
         await user.press("n", "escape")
-        assert place.knobs.field is None, "digits go to screens again"
+        left: object = place.knobs.field
+        assert left is None, "digits go to screens again"
         await user.press("o", "b", "j")
         await user.sees("lower pattern", "rank 1, by score")
         assert place.knobs.field is field(user, "order") and "digits are typed" not in user.key_line()

@@ -15,6 +15,7 @@ from tests.hostile.payloads import PAYLOADS
 from tests.tui.screens.review_steps import at_question, flat, front, row, waiting
 from tests.tui.user import NOW, User, open_dashboard
 from tui.screens.dialogs import PreviewDialog
+from tui.screens.reflections import ReflectionsScreen
 
 SESSION = Loop(id="claude:1", runner="claude", owner="claude", task="Fix the cart", status=LoopStatus.COMPLETED)
 OURS = make_agent_lesson(loaded=True, uses=2, loop_id=SESSION.id, at=NOW, outcome=Outcome.SUCCESS, why="It failed")
@@ -176,10 +177,12 @@ async def test_reflections_open_on_the_lessons_if_there_are_no_reflections(tmp_p
         await user.go("reflections")
         await user.settled()
         assert set(user.table.keys) == {OURS.id, OPPOSITE.id, FACT.id}
+        place = user.place
+        assert isinstance(place, ReflectionsScreen)
         await user.press("v")
-        assert "v v shows 3 lessons" in user.place.empty().plain
+        assert "v v shows 3 lessons" in place.empty().plain
         await user.press("v")
-        assert user.place.empty().plain.endswith("; v shows 3 lessons")
+        assert place.empty().plain.endswith("; v shows 3 lessons")
 
 
 async def test_the_palette_finds_a_lesson(sample: Path, home: Path) -> None:
