@@ -47,8 +47,8 @@ class AgentFilesSide(Vertical):
         self.display = wanted
         if isinstance(text.parent, Widget):
             text.parent.display = is_wide or not wanted
-        if has_focus:
-            self.reading(text).focus()
+        if has_focus and not (visible := self.reading(text)).has_focus:
+            visible.focus()
 
     def reading(self, text: TextPane) -> TextPane:
         """Return the visible text: the injected one, unless the files are in its place or have focus."""
