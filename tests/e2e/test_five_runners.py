@@ -53,7 +53,7 @@ def test_five_runners_at_once_are_shown_live_and_none_of_their_files_is_changed(
             for process in started:
                 assert process.wait(timeout=60) == 0
         before = written(project)
-        tmux.sees("completed", "limit", "tokens")
+        tmux.sees("completed", "failed", "tokens")
         tmux.keys("q")
         tmux.until(lambda: tmux.flag("alternate_on") == "0", "the dashboard to end")
     assert written(project) == before

@@ -382,10 +382,12 @@ def _structure(line: str) -> str:
 
 
 def _plain(pattern: Pattern) -> Pattern:
-    """Return the pattern with each text replaced by harmless words."""
+    """Return the pattern with each text replaced by harmless words; a part of the title by the title."""
     words: dict[str, str] = {}
 
     def plain(text: str) -> str:
+        is_repeated = pattern.type is PatternType.ANTI and text.lower() in pattern.title.lower()
+        text = pattern.title if text and is_repeated else text
         return words.setdefault(text, f"word{len(words)}") if text else ""
 
     return replace(

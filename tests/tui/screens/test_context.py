@@ -397,7 +397,7 @@ async def test_running_loops_and_recent_tasks_are_offered_without_a_task(sample:
         await user.press("down", "j", "enter")
         await user.settled()
         assert user.app.user_state.get_here("context-task").startswith("Fix null customer crash")
-        await user.sees("by bound", "score")
+        await user.sees("score", "why")
         assert "Running loops and recent tasks" not in user.text()
         await user.press("slash", "ctrl+u", "enter")
         await user.settled()
