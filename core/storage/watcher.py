@@ -77,7 +77,7 @@ class Watcher:
         self._is_record = is_record
         self._thread: threading.Thread | None = None
         self._events: FolderEvents | None = None
-        self._watched: tuple[_Identity, ...] = ()
+        self._watched: list[_Identity] = []
         self._polling_until = 0.0
         self._mode = (WatchMode.EVENTS, "")  # expected; a sweep finds what changes until the folders are watched
         # The following is shared with watchdog's threads and guarded by the condition.
@@ -238,7 +238,7 @@ class Watcher:
     def _supervise(self, now: float) -> None:
         """Watch the present folders again if they changed; sweep after each such change."""
         if self._refusal is None:
-            identities = tuple(_identity(folder) for folder in self._folders)
+            identities = [_identity(folder) for folder in self._folders]
             if self._events is not None:
                 is_settled = self._events.alive
             else:
@@ -267,7 +267,7 @@ class Watcher:
             self._mode = (WatchMode.EVENTS, "")
         except OSError as error:
             if error.errno == errno.ENOENT:  # removed meanwhile; the next check finds out
-                self._watched = ()
+                self._watched = []
                 self._mode = (WatchMode.WAITING, "a watched folder vanished")
             else:
                 self._refusal = error

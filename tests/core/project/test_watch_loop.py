@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import core.project.adapter_feed
 import core.project.watch_loop
 from core.base.errors import Refused
 from core.config.paths import ProjectPaths
@@ -197,6 +198,7 @@ def test_files_are_watched_after_they_were_read(tmp_path: Path, monkeypatch: pyt
         return nullcontext()
 
     monkeypatch.setattr(core.project.watch_loop, "Watcher", watch)
+    monkeypatch.setattr(core.project.adapter_feed, "AdapterFeed", lambda *_: nullcontext())
     loop = Loop(opened(project(tmp_path)))
     loop.stop()
     loop.run()
