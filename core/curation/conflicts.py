@@ -12,7 +12,7 @@ from core.base.text import visible_line
 from core.curation.decision_text import about_text, verb_text
 from core.curation.undo import ALONE, affected_ids
 from core.learning.outcomes import format_duration_ms
-from core.records.decisions import TURNS, Decision
+from core.records.decisions import TURNS, Decision, Verb
 
 if TYPE_CHECKING:
     from core.curation.case import Draft
@@ -69,6 +69,29 @@ def _all_affected(decided: Decision | Draft, known: Mapping[str, Decision]) -> s
     return affected_ids(decided) | (affected_ids(other) if other else set())
 
 
+def conflict_keys(decision: Decision, known: Mapping[str, Decision]) -> tuple[str, ...]:
+    """Return what a decision is about; two decisions with a common key depend on their order.
+
+    Notes and dismissals have no key. `known` has the decisions by ID, for undo and redo.
+    """
+    if decision.verb in TURNS:
+        other = known.get(decision.subject)
+        return (*(conflict_keys(other, known) if other else ()), f"decision {decision.subject}")
+    question = f"question {decision.subject}"
+    match decision.verb:
+        case Verb.NOTE | Verb.DISMISS:
+            return ()
+        case Verb.SNOOZE:
+            return (question,)
+        case Verb.EXTRACT | Verb.IMPORT:  # further uses of known patterns are added up
+            texts = decision.after.get("patterns")
+            names = [name for name in texts if isinstance(name, str)] if isinstance(texts, list) else []
+            return tuple(sorted({*names, *(one.pattern_id for one in decision.effects if one.insert is not None)}))
+        case Verb.ACCEPT_INVERSION | Verb.REJECT_INVERSION:
+            return (*sorted(affected_ids(decision)), question)
+    return tuple(sorted(affected_ids(decision)))
+
+
 def newer_decision_text(about: Collection[str], first: int, decisions: Sequence[Decision], now: datetime) -> str:
     """Describe the newest decision on these IDs after the `first` ones, or ""."""
     news = decisions[first:]
@@ -80,7 +103,12 @@ def newer_decision_text(about: Collection[str], first: int, decisions: Sequence[
 
 
 def _conflict(decision: Decision, known: Mapping[str, Decision], now: datetime) -> Conflict:
-    return Conflict(f"{_decision_line(decision, known, now)}; your decision was not made, review it again")
+    return Conflict(conflict_text(decision, known, now))
+
+
+def conflict_text(decision: Decision, known: Mapping[str, Decision], now: datetime) -> str:
+    """Describe the earlier decision that prevents one, to its author."""
+    return f"{_decision_line(decision, known, now)}; your decision was not made, review it again"
 
 
 def _decision_line(decision: Decision, known: Mapping[str, Decision], now: datetime) -> str:

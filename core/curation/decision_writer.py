@@ -19,6 +19,7 @@ from core.curation import undo
 from core.curation.apply import apply_pending
 from core.curation.case import Draft
 from core.curation.conflicts import ExpectedState, check_decisions, check_newest, check_texts
+from core.curation.decision_gate import DecisionGate, OpenGate
 from core.curation.pattern_registry import UnitOfWork
 from core.ledger.ledger import Ledger
 from core.records.decisions import CurationState, Decision, Verb
@@ -72,9 +73,11 @@ class Decided(Struct, frozen=True, kw_only=True):
 class DecisionWriter:
     """Writes decisions of `by` into the ledger of one project, and undoes them.
 
-    Every decision is checked against the current ledger, including decisions of other processes. It is durable in the
-    ledger before the pattern files are updated.
+    Every decision is checked against the current ledger, including decisions of other processes, and then by the
+    `gate`. It is durable in the ledger before the pattern files are updated.
     """
+
+    gate: DecisionGate = OpenGate()
 
     def __init__(self, paths: ProjectPaths, settings: Settings, *, by: str, ledger: Ledger | None = None) -> None:
         self._paths = paths
@@ -191,14 +194,22 @@ class DecisionWriter:
                 raise (AlreadyDone if first.is_done else Refused)(f"{first.why}{more}")
             return found
 
-        decided = self._decide(drafts, now)
+        decided = self._decide(drafts, now, refused)
         warnings = list(dict.fromkeys([*(refusal.why for refusal in refused), *decided.warnings]))
         if (more := len(warnings) - MOST_WARNINGS) > 0:
             warnings[MOST_WARNINGS:] = [f"and {more:,} more like this"]
         return replace(decided, refused=tuple(refused), warnings=tuple(warnings))
 
-    def _decide(self, make: Callable[[CurationState, str], dict[str, Draft]], now: datetime) -> Decided:
-        """Append the drafts, by decision ID, that `make` returns for state and act ID."""
+    def _decide(
+        self,
+        make: Callable[[CurationState, str], dict[str, Draft]],
+        now: datetime,
+        refused: list[Refusal] | None = None,
+    ) -> Decided:
+        """Append the drafts, by decision ID, that `make` returns for state and act ID.
+
+        Those that the gate does not accept are added to `refused`; without it all are written or none.
+        """
         now = now.astimezone(UTC)
         self._apply_pending()
         act = f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03d}-{secrets.token_hex(4)}"
@@ -209,6 +220,8 @@ class DecisionWriter:
                 group = act if identifier != act else ""
                 shared = {name: getattr(draft, name) for name in _SHARED}
                 made.append(Decision(id=identifier, at=now, by=self._by, group=group, **shared))
+            made = self._admitted(made, refused)
+            drafts = {decision.id: drafts[decision.id] for decision in made}
             self.ledger.append(*made)
         outcomes = [outcome for outcome in self._apply_pending() if outcome.decision_id in drafts]
         warnings = [*(text for draft in drafts.values() for text in draft.warnings), *(one.text for one in outcomes)]
@@ -221,6 +234,17 @@ class DecisionWriter:
             summary=drafts[made[-1].id].summary,
             group=tuple(made) if made[-1].group else (),
         )
+
+    def _admitted(self, made: list[Decision], refused: list[Refusal] | None) -> list[Decision]:
+        """Return the decisions that the gate accepts; raise `Conflict` if it accepts none."""
+        conflicts = self.gate.admit(made, is_whole=refused is None)
+        left = [decision for decision in made if decision.id not in conflicts]
+        if conflicts and (refused is None or not left):
+            raise Conflict(next(iter(conflicts.values())))
+        if refused is not None:
+            whys = {decision.subject: conflicts[decision.id] for decision in made if decision.id in conflicts}
+            refused += (Refusal(subject, why) for subject, why in whys.items())
+        return left
 
     def _apply_pending(self) -> tuple[Outcome, ...]:
         return apply_pending(self._paths, self._settings, self.ledger)

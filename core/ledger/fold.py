@@ -28,7 +28,8 @@ def fold(decisions: Iterable[Decision]) -> CurationState:
     """Compute the state after `decisions`, oldest first.
 
     Undo removes a decision as if it had never been made, and redo restores it in its place. Any new decision clears
-    what could be redone, as in an editor. An invalid undo or redo (in a log that was merged by hand) changes nothing.
+    what could be redone, as in an editor; a redo that a member of the team made earlier still counts. An invalid undo
+    or redo (in a log that was merged by hand) changes nothing.
     """
     made: dict[str, Decision] = {}
     undoable: dict[str, None] = {}
@@ -36,11 +37,12 @@ def fold(decisions: Iterable[Decision]) -> CurationState:
     acts: dict[str, str] = {}
     for decision in decisions:
         if decision.verb in (Verb.UNDO, Verb.REDO):
-            source, target = (undoable, redoable) if decision.verb is Verb.UNDO else (redoable, undoable)
-            if decision.subject in source:
-                acts[decision.subject] = decision.act
-                del source[decision.subject]
-                target[decision.subject] = None
+            subject, is_undo = decision.subject, decision.verb is Verb.UNDO
+            if subject in made and (subject in undoable) is is_undo:
+                acts[subject] = decision.act
+                source, target = (undoable, redoable) if is_undo else (redoable, undoable)
+                source.pop(subject, None)
+                target[subject] = None
         elif decision.id not in made:
             made[decision.id] = decision
             acts[decision.id] = decision.act
@@ -101,7 +103,8 @@ class _State:
                 self.pins.pop(subject, None)
                 self.reset.add(subject)
             case Verb.NOTE:
-                self.notes[subject] = (*self.notes.get(subject, ()), decision)
+                notes = (*self.notes.get(subject, ()), decision)
+                self.notes[subject] = tuple(sorted(notes, key=lambda note: (note.at, note.id)))
             case Verb.SNOOZE:
                 self._snooze(decision)
             case Verb.RELEASE:
