@@ -8,8 +8,9 @@ from typing import Final
 from core.base.errors import BadInput, RalphdeckError
 
 _IGNORED: Final = """\
-# Private to this machine: sessions, actions of agents, computed vectors, locks and drafts. Share the rest of .aiwg.
+# Private to this machine: sessions, actions of agents, sums of a team, vectors, locks and drafts. Share the rest.
 /.aiwg/ralph/sessions/
+/.aiwg/ralph/shared/team/
 /.aiwg/ralph/tasks/*/attempts/*/actions.jsonl
 /.aiwg/ralph/memory/embeddings/
 /.aiwg/ralph/index/embeddings/

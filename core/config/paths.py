@@ -62,6 +62,9 @@ class ProjectPaths(Struct, frozen=True):
     ledger = _Below("curation", "ledger.jsonl")  # the append-only decision log
     events = _Below("curation", "events.jsonl")  # the append-only event log (docs/file-formats.md)
 
+    team = _Below("ralph", "shared/team")  # what a team's server knows, written only by ralphdeck
+    team_evidence = _Below("team", "evidence.jsonl")  # sums of the uses in the team's other projects
+
     def pattern_file(self, pattern_type: str) -> Path:
         return self.patterns / PATTERN_FILES[pattern_type]
 

@@ -1,0 +1,224 @@
+"""Read and write the evidence of a team's other projects (docs/file-formats.md#team-evidence)."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from core.base.errors import BadInput, Unwritable
+from core.base.text import visible_line
+from core.records.findings import Finding, Severity
+from core.records.team import TeamEvidence, TeamSums
+from core.storage.append_log import AppendLog, IncrementalLines
+from core.storage.atomic_write import put
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+
+BAD_HEADER: Final = "bad-header"  # Code of the finding for a file whose first line does not describe its sums.
+BAD_SUMS: Final = "bad-sums"  # Code of the finding for a line that is not used.
+_MAX_PATTERNS: Final = 1_000_000
+_MAX_FINDINGS: Final = 1_000
+_MAX_ID: Final = 500  # characters
+_MAX_HALF_LIFE_DAYS: Final = 1e6
+_TOLERANCE: Final = 1e-6  # of sums that a server added up in any order, as a share and as a value
+_SPARE_LINES: Final = 100  # outdated lines for which no file is rewritten
+_SECONDS_PER_DAY: Final = 86_400.0
+
+
+class _Header(Struct, frozen=True, tag_field="kind", tag="space"):
+    space: Annotated[str, Meta(min_length=1, max_length=_MAX_ID)]
+    epoch: datetime
+    half_life_days: Annotated[float, Meta(gt=0, le=_MAX_HALF_LIFE_DAYS)]
+
+
+_decode_header: Final = msgspec.json.Decoder(_Header).decode
+_decode_sums: Final = msgspec.json.Decoder(TeamSums).decode
+_UNREADABLE: Final = (msgspec.MsgspecError, ValueError, OverflowError, RecursionError)
+
+
+class TeamEvidenceLog(IncrementalLines):
+    """The sums in a file of team evidence, parsed incrementally; the last line of a pattern is in effect."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        super().__init__()
+
+    def reset(self) -> None:
+        super().reset()
+        self.findings: tuple[Finding, ...] = ()
+        self.evidence = TeamEvidence()
+        self._findings: list[Finding] = []
+        self._is_usable = False
+        self._sums: dict[str, TeamSums] = {}
+
+    def feed(self, data: bytes) -> None:
+        super().feed(data)
+        if self._is_usable:
+            self.evidence = replace(self.evidence, sums=self._sums.copy())
+        if len(self._findings) != len(self.findings):
+            self.findings = tuple(self._findings)
+
+    def _parse_line(self, line: bytes) -> None:
+        if self.lines == 1:
+            self._parse_header(line)
+        elif self._is_usable and line.strip():
+            self._parse_sums(line)
+
+    def _parse_header(self, line: bytes) -> None:
+        try:
+            header = _decode_header(line)
+            epoch = _to_utc(header.epoch)
+        except _UNREADABLE as error:
+            message = f"the first line does not describe a space, so nothing in this file is used: {_reason(error)}"
+            self._add(BAD_HEADER, message, Severity.ERROR)
+            return
+        self._is_usable = True
+        self.evidence = TeamEvidence(header.space, epoch, header.half_life_days)
+
+    def _parse_sums(self, line: bytes) -> None:
+        try:
+            sums = _decode_sums(line)
+            if sums.last_used is not None and sums.last_used.tzinfo is not UTC:
+                sums = replace(sums, last_used=_to_utc(sums.last_used))
+        except _UNREADABLE as error:
+            self._add(BAD_SUMS, f"{_reason(error)}; the line is not used")
+            return
+        id = sums.pattern_id
+        if (problem := self._find_problem(sums)) is not None:
+            self._add(BAD_SUMS, f"{problem}; the line is not used")
+        elif sums.is_empty:
+            self._sums.pop(id, None)
+        else:
+            self._sums[id] = sums
+
+    def _find_problem(self, sums: TeamSums) -> str | None:
+        """Return why the sums contradict each other; None if they do not."""
+        results = sums.successes + sums.failures
+        if not 0 < len(sums.pattern_id) <= _MAX_ID:
+            return f"expected an ID with 1 to {_MAX_ID} characters"
+        if len(self._sums) >= _MAX_PATTERNS and sums.pattern_id not in self._sums:
+            return f"the file has more than {_MAX_PATTERNS:,} patterns"
+        if results > sums.uses:
+            return f"{results:,} results of {sums.uses:,} uses"
+        if _exceeds(sums.undecayed, results):
+            return f"the weights of {results:,} results add up to {sums.undecayed:g}"
+        fixed, moving = sums.fixed_helpful + sums.fixed_harmful, sums.helpful + sums.harmful
+        if moving and sums.last_used is None:
+            return "the sums decay, but the last use has no time"
+        if sums.last_used is not None and moving:
+            age = (sums.last_used - self.evidence.epoch).total_seconds() / _SECONDS_PER_DAY
+            moving = _scale(moving, -age / self.evidence.half_life_days)
+        if _exceeds(fixed + moving, sums.undecayed):
+            return f"the decayed sums are larger than {sums.undecayed:g}, the sum without decay"
+        return None
+
+    def _add(self, code: str, message: str, severity: Severity = Severity.WARNING) -> None:
+        if len(self._findings) < _MAX_FINDINGS:
+            self._findings.append(Finding(self._file, f"line {self.lines}", severity, code, message))
+
+
+def _reason(error: Exception) -> str:
+    return visible_line(str(error), 200).rstrip(".")
+
+
+def _to_utc(at: datetime) -> datetime:
+    if at.tzinfo is None:
+        raise ValueError("a time has no time zone")
+    return at.astimezone(UTC)
+
+
+def _exceeds(value: float, limit: float) -> bool:
+    return not value <= limit * (1 + _TOLERANCE) + _TOLERANCE
+
+
+def _differs(sums: TeamSums, before: TeamSums | None) -> bool:
+    """Return whether a file needs a line for new sums of a pattern."""
+    return not sums.is_empty if before is None else sums != before
+
+
+def _scale(value: float, exponent: float) -> float:
+    """Return `value * 2 ** exponent`, also where the second factor alone is not a float."""
+    if not value:
+        return 0.0
+    power = math.log2(value) + exponent if math.isfinite(value) else math.inf
+    return math.inf if power > 1000 else 2.0**power
+
+
+class TeamEvidenceWriter:
+    """Writes the evidence of a team's other projects into a project; other writers are locked out by `flock`."""
+
+    def __init__(self, paths: ProjectPaths) -> None:
+        self._paths = paths
+        self._path = paths.team_evidence
+        self._file = AppendLog(self._path)
+        self._log = TeamEvidenceLog(paths.relative(self._path))
+        self._inode = 0
+
+    def read(self) -> TeamEvidence:
+        """Return what the file contains now; raises Unwritable if it exists but cannot be read."""
+        try:
+            inode = os.lstat(self._path).st_ino
+        except OSError:
+            inode = 0
+        if inode != self._inode:
+            self._log.reset()
+            self._inode = inode
+        data, end = self._file.read(self._log.end)
+        if end < self._log.end:
+            self._log.reset()
+            data, end = self._file.read()
+        if data:
+            self._log.feed(data)
+        return self._log.evidence
+
+    def update(self, space: str, epoch: datetime, half_life_days: float, changed: Iterable[TeamSums]) -> int:
+        """Write changed sums durably, and return how many lines were written; sums without a use are removed.
+
+        The file keeps its other sums only if they are of the same space, epoch and half-life; `read` returns these.
+        New lines are appended; the file is replaced if most of its lines would be outdated. Raises Unwritable if disk,
+        permissions or lock prevent it; the file is then unchanged.
+        """
+        wanted = TeamEvidence(space, epoch, half_life_days)
+        try:
+            self._paths.unlinked(self._paths.relative(self._path))
+            with self._file.locked():
+                known = self.read()
+                is_same = known.has_same_reference(wanted)
+                before = known.sums if is_same else {}
+                newest = {sums.pattern_id: sums for sums in changed}
+                new = {id: sums for id, sums in newest.items() if _differs(sums, before.get(id))}
+                if is_same and not new:
+                    return 0
+                after = {id: sums for id, sums in {**before, **new}.items() if not sums.is_empty}
+                if is_same and self._log.lines + len(new) <= 2 * (len(after) + 1) + _SPARE_LINES:
+                    self._file.append([msgspec.json.encode(sums) for sums in new.values()])
+                    return len(new)
+                put(self._path, b"".join(encode_evidence(replace(wanted, sums=after))))
+                return len(after) + 1
+        except BadInput as error:
+            raise Unwritable(str(error)) from None
+        except OSError as error:
+            raise Unwritable(f"cannot write {self._path}: {error.strerror}") from None
+
+    def remove(self) -> None:
+        """Delete the file, for a project that left its space; raises Unwritable."""
+        try:
+            with self._file.locked():
+                self._path.unlink(missing_ok=True)
+        except OSError as error:
+            raise Unwritable(f"cannot delete {self._path}: {error.strerror}") from None
+
+
+def encode_evidence(evidence: TeamEvidence) -> Iterator[bytes]:
+    """Yield the lines of a file with this evidence."""
+    yield msgspec.json.encode(_Header(evidence.space, evidence.epoch, evidence.half_life_days)) + b"\n"
+    for sums in evidence.sums.values():
+        yield msgspec.json.encode(sums) + b"\n"
