@@ -13,10 +13,14 @@ import platformdirs
 _CORE: Final = Path(__file__).parents[1]
 
 
+def project_key(project: Path) -> str:
+    """Return the name of the files of a project in the folders of the user."""
+    return hashlib.sha256(str(project.resolve()).encode(errors="surrogateescape")).hexdigest()[:24]
+
+
 def cache_path(project: Path, ending: str) -> Path:
     """Return the cache file of a project with this ending, in the user's cache folder."""
-    name = hashlib.sha256(str(project.resolve()).encode(errors="surrogateescape")).hexdigest()[:24]
-    return platformdirs.user_cache_path("ralphdeck") / f"{name}.{ending}"
+    return platformdirs.user_cache_path("ralphdeck") / f"{project_key(project)}.{ending}"
 
 
 def parse_cache_file(project: Path) -> Path:

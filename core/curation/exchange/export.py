@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 VERSION: Final = "1.0.0"
 MAX_SHARED_CHARS: Final = 20_000  # Maximum length of a text in a team export; longer ones are truncated.
 LOCAL_KEYS: Final = ("override", "archived")  # Keys that are not exported.
-_OTHER_KEYS: Final = frozenset(
+OTHER_KEYS: Final = frozenset(
     {
         *("name", "title", "type", "description", "error_type", "error_pattern", "fix_template"),
         *("occurrences", "last_seen"),
@@ -172,7 +172,7 @@ def _shared(
             return [walk(item, key, f"{pointer}/{index}") for index, item in enumerate(value)]
         return value
 
-    rule = Rule("object", keys=PATTERNS[kind].keys | dict.fromkeys(_OTHER_KEYS, Rule("string")))
+    rule = Rule("object", keys=PATTERNS[kind].keys | dict.fromkeys(OTHER_KEYS, Rule("string")))
     selected = _known({key: value for key, value in record.items() if key != ORIGINS}, rule)
     return {**walk(selected, "", ""), ORIGINS: record[ORIGINS]}
 

@@ -1,0 +1,300 @@
+"""What one project has sent to its space and received from it; a SQLite file in the state folder of the user.
+
+Losing the file is safe: everything is sent again, where it arrives once by its ID, and received again.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from enum import IntEnum
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import platformdirs
+
+from core.base.errors import Unwritable
+from core.storage import cache_database
+from core.storage.locks import file_lock
+from core.storage.user_cache import project_key
+
+_VERSION: Final = 1
+_LOCK_SECONDS: Final = 60.0
+_SETTINGS: Final = ("journal_mode = WAL", "busy_timeout = 10000", "temp_store = MEMORY")
+SUMS: Final = (
+    *("successes", "failures", "uses", "injected_only", "helpful", "harmful", "injections", "undecayed"),
+    *("fixed_helpful", "fixed_harmful", "fixed_injections"),
+)
+"""Additive parts of the sums of a pattern, in the order of `Sums`; see `core.records.team.TeamSums`."""
+_ROUNDING: Final = 1e-9
+_UNSENT: Final = "status % 2 = 0"  # to send or to withdraw; see `Status`
+_COUNTED: Final = "o.status BETWEEN 1 AND 2"  # sent, and not withdrawn yet
+_AMOUNTS: Final = ", ".join(f"{name} REAL NOT NULL" for name in SUMS)
+_TABLES: Final = (
+    "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE uses (id BLOB PRIMARY KEY, pattern_id TEXT NOT NULL, slot BLOB NOT NULL, generation INTEGER NOT NULL,"
+    f" status INTEGER NOT NULL, fields BLOB NOT NULL, {_AMOUNTS}) WITHOUT ROWID",
+    "CREATE INDEX uses_of_pattern ON uses (pattern_id)",
+    f"CREATE INDEX unsent_uses ON uses (status) WHERE {_UNSENT}",
+    "CREATE TABLE compared (pattern_id TEXT PRIMARY KEY, digest BLOB NOT NULL) WITHOUT ROWID",
+    f"CREATE TABLE sums (pattern_id TEXT PRIMARY KEY, {_AMOUNTS}, last_used REAL) WITHOUT ROWID",
+    "CREATE TABLE changed (pattern_id TEXT PRIMARY KEY) WITHOUT ROWID",
+    "CREATE TABLE texts (pattern_id TEXT PRIMARY KEY, local TEXT NOT NULL, shared TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE hashes (local TEXT NOT NULL, shared TEXT NOT NULL, PRIMARY KEY (local, shared)) WITHOUT ROWID",
+    "CREATE INDEX hashes_by_shared ON hashes (shared)",
+    "CREATE TABLE conflicts (pattern_id TEXT PRIMARY KEY, local TEXT NOT NULL, shared TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE decisions (id TEXT PRIMARY KEY, seq INTEGER) WITHOUT ROWID",
+)
+
+
+class Status(IntEnum):
+    """Where a use is on its way; each is committed before and after it is sent."""
+
+    TO_SEND = 0
+    SENT = 1  # the server has confirmed it
+    TO_WITHDRAW = 2
+    WITHDRAWN = 3
+
+
+class StoredUse(NamedTuple):
+    """A use in the order of the columns: `slot` names equal uses of one ordinal, `fields` are those that are sent."""
+
+    id: bytes
+    pattern_id: str
+    slot: bytes
+    generation: int
+    status: Status
+    fields: bytes
+
+
+class Sums(NamedTuple):
+    """Counts and decayed sums of one pattern at the epoch of the space; `last_used` is in epoch seconds."""
+
+    successes: float = 0
+    failures: float = 0
+    uses: float = 0
+    injected_only: float = 0
+    helpful: float = 0
+    harmful: float = 0
+    injections: float = 0
+    undecayed: float = 0
+    fixed_helpful: float = 0
+    fixed_harmful: float = 0
+    fixed_injections: float = 0
+    last_used: float | None = None
+
+    def without(self, own: Sums) -> Sums:
+        """Return these sums less those of `own`; no part falls below 0. The last use stays."""
+        parts = {name: getattr(self, name) - getattr(own, name) for name in SUMS}
+        return self._replace(**{name: part if part > _ROUNDING else 0.0 for name, part in parts.items()})
+
+
+class TextBase(NamedTuple):
+    """Content hashes of a pattern when local text and text of the space were last the same."""
+
+    local: str
+    shared: str
+
+
+def state_file(project: Path) -> Path:
+    return platformdirs.user_state_path("ralphdeck") / "team" / f"{project_key(project)}.db"
+
+
+def _stored(id: bytes, pattern_id: str, slot: bytes, generation: int, status: int, fields: bytes) -> StoredUse:
+    return StoredUse(id, pattern_id, slot, generation, Status(status), fields)
+
+
+class LocalState:
+    """The open file; close it with `close`. Raises `Unwritable` if it cannot be used."""
+
+    def __init__(self, project: Path) -> None:
+        self.file = state_file(project)
+        opened = cache_database.use(self.file, self._connect)
+        if opened is None:
+            raise Unwritable(f"cannot open {self.file}; check the folder's permissions and free space")
+        self._db = opened
+
+    def _connect(self) -> sqlite3.Connection:
+        db = cache_database.connect(self.file, _VERSION, _SETTINGS, _TABLES)
+        db.execute("PRAGMA synchronous = FULL")  # what is about to be sent must be known after a power cut
+        return db
+
+    def close(self) -> None:
+        self._db.close()
+
+    @contextmanager
+    def exclusive(self, seconds: float = _LOCK_SECONDS) -> Iterator[None]:
+        """Let only one process synchronize the project; raises `Unwritable` after a wait."""
+        with file_lock(self.file.with_suffix(".lock"), seconds):
+            yield
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Commit all changes of the block, or none."""
+        if self._db.in_transaction:
+            yield
+            return
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.rollback()
+            raise
+        self._db.commit()
+
+    def clear(self) -> None:
+        """Forget everything, as for another space."""
+        with self.transaction():
+            for (name,) in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+                self._db.execute(f"DELETE FROM {name}")
+
+    def fact(self, name: str, default: str = "") -> str:
+        row = self._db.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        return default if row is None else str(row[0])
+
+    def set_facts(self, **facts: object) -> None:
+        with self.transaction():
+            self._db.executemany(
+                "INSERT OR REPLACE INTO facts VALUES (?, ?)", [(name, str(value)) for name, value in facts.items()]
+            )
+
+    # Uses
+
+    def digests(self) -> dict[str, bytes]:
+        """Return the digest of the uses of each pattern as last compared."""
+        return dict(self._db.execute("SELECT pattern_id, digest FROM compared"))
+
+    def set_digests(self, digests: Mapping[str, bytes]) -> None:
+        self._db.executemany("INSERT OR REPLACE INTO compared VALUES (?, ?)", digests.items())
+
+    def forget_digests(self) -> None:
+        """Let every pattern be compared again."""
+        with self.transaction():
+            self._db.execute("DELETE FROM compared")
+
+    def uses_of(self, pattern_id: str) -> list[StoredUse]:
+        rows = self._db.execute(
+            "SELECT id, pattern_id, slot, generation, status, fields FROM uses WHERE pattern_id = ?", (pattern_id,)
+        )
+        return [_stored(*row) for row in rows]
+
+    def add_uses(self, uses: Iterable[StoredUse]) -> None:
+        """Add uses that are to be sent."""
+        zeros = (0.0,) * len(SUMS)
+        marks = ", ".join("?" * (6 + len(SUMS)))
+        self._db.executemany(f"INSERT OR IGNORE INTO uses VALUES ({marks})", ((*use, *zeros) for use in uses))
+
+    def set_status(self, ids: Iterable[bytes], status: Status) -> None:
+        self._db.executemany("UPDATE uses SET status = ? WHERE id = ?", ((int(status), id) for id in ids))
+
+    def unsent(self, limit: int) -> list[StoredUse]:
+        """Return uses to send or to withdraw, at most `limit`."""
+        rows = self._db.execute(
+            f"SELECT id, pattern_id, slot, generation, status, fields FROM uses WHERE {_UNSENT} LIMIT ?", (limit,)
+        )
+        return [_stored(*row) for row in rows]
+
+    def confirm(self, added: Mapping[bytes, Sums], withdrawn: Iterable[bytes]) -> None:
+        """Record what the server has confirmed, with what each use added to the sums."""
+        assignments = ", ".join(f"{name} = ?" for name in SUMS)
+        ended = list(withdrawn)
+        with self.transaction():
+            self._db.executemany(
+                f"UPDATE uses SET status = {int(Status.SENT)}, {assignments} WHERE id = ?",
+                ((*sums[:-1], id) for id, sums in added.items()),
+            )
+            self.set_status(ended, Status.WITHDRAWN)
+            self._db.executemany(
+                "INSERT OR IGNORE INTO changed SELECT pattern_id FROM uses WHERE id = ?",
+                [(id,) for id in (*added, *ended)],
+            )
+
+    def counts(self) -> dict[Status, int]:
+        """Return the number of uses of each status."""
+        return {
+            Status(status): n for status, n in self._db.execute("SELECT status, count(*) FROM uses GROUP BY status")
+        }
+
+    # Sums of the space
+
+    def set_sums(self, rows: Iterable[tuple[str, Sums]]) -> None:
+        """Store sums of the space; the patterns count as changed."""
+        marks = ", ".join("?" * (2 + len(SUMS)))
+        found = [(pattern_id, *sums) for pattern_id, sums in rows]
+        with self.transaction():
+            self._db.executemany(f"INSERT OR REPLACE INTO sums VALUES ({marks})", found)
+            self._db.executemany("INSERT OR IGNORE INTO changed VALUES (?)", ((row[0],) for row in found))
+
+    def others(self, *, only_changed: bool = True) -> Iterator[tuple[str, Sums]]:
+        """Yield what other projects have added to the sums of patterns, in order of the IDs."""
+        own = ", ".join(f"total(o.{name})" for name in SUMS)
+        parts = ", ".join(f"coalesce(s.{name}, 0)" for name in SUMS)
+        chosen = "changed" if only_changed else "sums"
+        found = self._db.execute(
+            f"SELECT c.pattern_id, {parts}, s.last_used, {own} FROM {chosen} c LEFT JOIN sums s USING (pattern_id) "
+            f"LEFT JOIN uses o ON o.pattern_id = c.pattern_id AND {_COUNTED} "
+            "GROUP BY c.pattern_id ORDER BY c.pattern_id"
+        )
+        for pattern_id, *values in found:
+            size = len(SUMS) + 1
+            yield pattern_id, Sums(*values[:size]).without(Sums(*values[size:]))
+
+    def forget_changed(self) -> None:
+        with self.transaction():
+            self._db.execute("DELETE FROM changed")
+
+    # Texts and hashes
+
+    def text_bases(self) -> dict[str, TextBase]:
+        return {row[0]: TextBase(*row[1:]) for row in self._db.execute("SELECT pattern_id, local, shared FROM texts")}
+
+    def set_texts(self, texts: Mapping[str, TextBase]) -> None:
+        """Record texts that are now the same here and in the space."""
+        rows = [(pattern_id, *base) for pattern_id, base in texts.items()]
+        with self.transaction():
+            self._db.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?, ?)", rows)
+            self._db.executemany("DELETE FROM conflicts WHERE pattern_id = ?", ((row[0],) for row in rows))
+            self.add_hashes(texts.values())
+
+    def forget_texts(self, pattern_ids: Iterable[str]) -> None:
+        with self.transaction():
+            self._db.executemany("DELETE FROM texts WHERE pattern_id = ?", ((id,) for id in pattern_ids))
+
+    def add_hashes(self, pairs: Iterable[TextBase]) -> None:
+        """Record that a shared text is a local one with masks."""
+        self._db.executemany("INSERT OR IGNORE INTO hashes VALUES (?, ?)", pairs)
+
+    def to_shared(self, local: str) -> str:
+        """Return the hash of a local text in the space; the same if nothing in it is masked."""
+        row = self._db.execute("SELECT shared FROM hashes WHERE local = ? ORDER BY shared = local", (local,)).fetchone()
+        return local if row is None else str(row[0])
+
+    def to_local(self, shared: str) -> str:
+        """Return the hash of the local text that was masked; the same if there is none."""
+        row = self._db.execute(
+            "SELECT local FROM hashes WHERE shared = ? ORDER BY shared = local", (shared,)
+        ).fetchone()
+        return shared if row is None else str(row[0])
+
+    def conflicts(self) -> dict[str, TextBase]:
+        """Return the patterns whose text differs from that of the space, undecided."""
+        rows = self._db.execute("SELECT pattern_id, local, shared FROM conflicts ORDER BY pattern_id")
+        return {row[0]: TextBase(*row[1:]) for row in rows}
+
+    def set_conflicts(self, found: Mapping[str, TextBase]) -> None:
+        """Replace the list of conflicts."""
+        with self.transaction():
+            self._db.execute("DELETE FROM conflicts")
+            self._db.executemany("INSERT INTO conflicts VALUES (?, ?, ?)", ((id, *base) for id, base in found.items()))
+
+    # Decisions
+
+    def known_decisions(self) -> set[str]:
+        """Return the IDs of decisions that are in the space."""
+        return {row[0] for row in self._db.execute("SELECT id FROM decisions")}
+
+    def add_decisions(self, decisions: Iterable[tuple[str, int | None]]) -> None:
+        """Record decisions of the space: ID and sequence number."""
+        with self.transaction():
+            self._db.executemany("INSERT OR REPLACE INTO decisions VALUES (?, ?)", decisions)

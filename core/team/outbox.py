@@ -1,0 +1,203 @@
+"""The uses of a project that its space does not have yet, and those that it must withdraw.
+
+A use is an observation after the local counting rules. Its ID is made of its content, not of the project or machine, so
+two copies of a project send a use only once. Equal uses are numbered; a use that was withdrawn and is observed again
+gets the next generation.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from core.team.local_state import LocalState, Status, StoredUse, Sums
+
+if TYPE_CHECKING:
+    from core.learning.scoreboard import Scoreboard
+    from core.records.events import Observation
+    from core.records.patterns import Pattern
+
+INJECTED: Final = "injected"
+APPLIED: Final = "applied"
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = 1_000_000
+_ID_BYTES: Final = 16
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class Use(Struct, frozen=True, array_like=True, gc=False):
+    """What is sent about one use: no loop, no project, no text.
+
+    `kind` is `injected` (not applied) or `applied`. `at` is in microseconds since 1970, None if unknown.
+    """
+
+    pattern_id: str
+    kind: str
+    at: int | None
+    success: bool | None
+    weight: float
+    count: int
+
+    @property
+    def time(self) -> datetime | None:
+        if self.at is None:
+            return None
+        return datetime.fromtimestamp(self.at // _MICROSECOND, UTC).replace(microsecond=self.at % _MICROSECOND)
+
+    def sums(self, epoch: datetime, half_life_days: float, arrived: datetime | None = None) -> Sums:
+        """Return what the use adds to the sums of its pattern; a time after `arrived` counts as that."""
+        at = self.time
+        if at is not None and arrived is not None:
+            at = min(at, arrived)
+        factor = 0.0 if at is None else 2.0 ** ((at - epoch).total_seconds() / 86_400.0 / half_life_days)
+        is_applied, value = self.kind == APPLIED, self.count * self.weight
+        helpful = value if is_applied and self.success is True else 0.0
+        harmful = value if is_applied and self.success is False else 0.0
+        is_fixed = at is None
+        return Sums(
+            successes=self.count if is_applied and self.success is True else 0,
+            failures=self.count if is_applied and self.success is False else 0,
+            uses=self.count if is_applied else 0,
+            injected_only=0 if is_applied else self.count,
+            helpful=helpful * factor,
+            harmful=harmful * factor,
+            injections=self.count * factor,
+            undecayed=helpful + harmful,
+            fixed_helpful=helpful * is_fixed,
+            fixed_harmful=harmful * is_fixed,
+            fixed_injections=float(self.count * is_fixed),
+            last_used=at.timestamp() if at is not None and is_applied else None,
+        )
+
+
+class Slot(NamedTuple):
+    """One of several equal uses in one loop: `key` is the digest of everything that distinguishes it."""
+
+    key: bytes
+    use: Use
+
+
+class Difference(NamedTuple):
+    """What has to be sent so that the space has the uses of a project."""
+
+    add: tuple[StoredUse, ...] = ()
+    withdraw: tuple[StoredUse, ...] = ()
+
+
+def decode_use(stored: StoredUse) -> Use:
+    return msgspec.msgpack.decode(stored.fields, type=Use)
+
+
+def make_use(observation: Observation) -> Use:
+    at = observation.at
+    return Use(
+        observation.pattern_id,
+        INJECTED if observation.kind == "injected" else APPLIED,
+        None if at is None else _microseconds(at),
+        observation.success,
+        observation.weight,
+        observation.count,
+    )
+
+
+def _microseconds(at: datetime) -> int:
+    since = at - _EPOCH
+    return (since.days * 86_400 + since.seconds) * _MICROSECOND + since.microseconds
+
+
+def find_slots(observations: Iterable[Observation], salt: bytes) -> list[Slot]:
+    """Return the uses of one pattern, each with a key that is unique among them.
+
+    `salt` is that of the space: equal uses must not have equal keys in two spaces.
+    """
+    ordinals: Counter[bytes] = Counter()
+    slots = []
+    for one in observations:
+        use = make_use(one)
+        content = _encode((use, one.loop_id, one.iteration))
+        ordinal = ordinals[content]
+        ordinals[content] += 1
+        slots.append(Slot(_digest(salt, content, ordinal), use))
+    return slots
+
+
+def _digest(salt: bytes, content: bytes, number: int) -> bytes:
+    return blake2b(content + b" %d" % number, digest_size=_ID_BYTES, key=salt[:64]).digest()
+
+
+def use_id(key: bytes, generation: int) -> bytes:
+    return blake2b(key + b" %d" % generation, digest_size=_ID_BYTES).digest()
+
+
+def compare(pattern_id: str, slots: Iterable[Slot], stored: Iterable[StoredUse]) -> Difference:
+    """Compare the observed uses of a pattern with those that were sent."""
+    live: dict[bytes, StoredUse] = {}
+    generations: dict[bytes, int] = {}
+    for one in stored:
+        generations[one.slot] = max(one.generation, generations.get(one.slot, 0))
+        if one.status in (Status.TO_SEND, Status.SENT):
+            live[one.slot] = one
+    add = []
+    for slot in slots:
+        if live.pop(slot.key, None) is None:
+            generation = generations[slot.key] + 1 if slot.key in generations else 0
+            fields = msgspec.msgpack.encode(slot.use)
+            name = use_id(slot.key, generation)
+            add.append(StoredUse(name, pattern_id, slot.key, generation, Status.TO_SEND, fields))
+    return Difference(tuple(add), tuple(live.values()))
+
+
+class Outbox:
+    """Finds what the uses of all patterns differ in from what was sent."""
+
+    def __init__(self, state: LocalState, salt: bytes) -> None:
+        self._state = state
+        self._salt = salt
+
+    def find(self, board: Scoreboard, patterns: Mapping[str, Pattern], *, withdraws: bool = True) -> Changes:
+        """Compare the patterns whose uses have changed since `store` was called.
+
+        The uses of a pattern that no longer exists stay in the space, unless it was merged into another one. Without
+        `withdraws`, as long as files cannot be read, nothing is withdrawn.
+        """
+        digests, new = self._state.digests(), {}
+        add: list[StoredUse] = []
+        withdraw: list[StoredUse] = []
+        merged: set[str] = set()
+        for pattern_id, pattern in patterns.items():
+            if not pattern.is_registered:
+                continue
+            merged.update(pattern.aliases)
+            slots = find_slots(board.observations(pattern_id), self._salt)
+            digest = blake2b(b"".join(sorted(slot.key for slot in slots)), digest_size=_ID_BYTES).digest()
+            if digests.get(pattern_id) == digest or (not slots and pattern_id not in digests):
+                continue
+            found = compare(pattern_id, slots, self._state.uses_of(pattern_id))
+            add += found.add
+            withdraw += found.withdraw
+            new[pattern_id] = digest
+        for pattern_id in merged - patterns.keys() & digests.keys():
+            found = compare(pattern_id, (), self._state.uses_of(pattern_id))
+            withdraw += found.withdraw
+        return Changes(tuple(add), tuple(withdraw), new) if withdraws else Changes(tuple(add), (), {})
+
+    def store(self, changes: Changes) -> None:
+        """Record what is going to be sent."""
+        with self._state.transaction():
+            self._state.add_uses(changes.add)
+            self._state.set_status((use.id for use in changes.withdraw), Status.TO_WITHDRAW)
+            self._state.set_digests(changes.digests)
+
+
+class Changes(NamedTuple):
+    """Uses to send and to withdraw, and the digests of the compared patterns."""
+
+    add: tuple[StoredUse, ...] = ()
+    withdraw: tuple[StoredUse, ...] = ()
+    digests: Mapping[str, bytes] = {}
