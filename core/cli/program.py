@@ -15,7 +15,7 @@ import click
 from core import __version__
 from core.base.errors import RalphdeckError
 from core.base.text import visible, visible_line
-from core.cli.command_table import PROGRAM_HELP
+from core.cli.command_table import EPILOG, EXAMPLES
 from core.cli.groups import Program, discard_stream
 from core.cli.support.options import project_option, readonly_option
 
@@ -32,9 +32,8 @@ def create_program(kind: type[Program], summary: str, metavar: str, *options: cl
     `summary` describes what it does without a command; `metavar` ends its usage line.
     """
     program = kind(
-        help=f"Review what agent loops have learned, and decide what they may use.\n\n{summary}\n\n"
-        f"{PROGRAM_HELP['examples']}",
-        epilog=PROGRAM_HELP["epilog"],
+        help=f"Review what agent loops have learned, and decide what they may use.\n\n{summary}\n\n{EXAMPLES}",
+        epilog=EPILOG,
         invoke_without_command=True,
         subcommand_metavar=metavar,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

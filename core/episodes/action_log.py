@@ -101,9 +101,18 @@ def check_metrics(folder: TaskFolder, place: AttemptFolder, qualities: Mapping[i
 
 
 def update_metrics(
-    folder: TaskFolder, place: AttemptFolder, actions: int, iterations: int, qualities: Mapping[int, float]
+    folder: TaskFolder,
+    place: AttemptFolder,
+    actions: int,
+    iterations: int,
+    qualities: Mapping[int, float],
+    *,
+    is_repeated: bool,
 ) -> None:
-    """Write the counts, and the quality (0..1) of iterations, to `attempt.json`."""
+    """Write the counts, and the quality (0..1) of iterations, to `attempt.json`.
+
+    `is_repeated` is whether the next call writes the same number of iterations again; it always counts the actions.
+    """
 
     def edit(document: JsonText) -> None:
         _history(document)
@@ -112,7 +121,9 @@ def update_metrics(
         if qualities:
             _set_qualities(document, qualities)
 
-    edit_object(place.attempt, edit, {"id": place.number, "task_id": folder.id})
+    edit_object(
+        place.attempt, edit, {"id": place.number, "task_id": folder.id}, is_repeated=is_repeated and not qualities
+    )
 
 
 def _history(document: JsonText) -> list[Any]:

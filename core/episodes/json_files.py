@@ -109,11 +109,12 @@ def _document(data: bytes) -> JsonText:
     return document
 
 
-def edit_object(path: Path, edit: Edit, initial: Mapping[str, Any]) -> None:
+def edit_object(path: Path, edit: Edit, initial: Mapping[str, Any], *, is_repeated: bool = False) -> None:
     """Change a JSON file in place and durably; create it from `initial` if needed.
 
-    Raises Conflict, without a change, if the file does not contain an object, other processes keep changing it, or it
-    would become longer than readers accept.
+    `is_repeated` is whether a later edit repeats this one: then it does not wait 10 ms to check that no slower writer
+    undid it. Raises Conflict, without a change, if the file does not contain an object, other processes keep changing
+    it, or it would become longer than readers accept.
     """
 
     def change(present: bytes | None) -> bytes:
@@ -126,7 +127,7 @@ def edit_object(path: Path, edit: Edit, initial: Mapping[str, Any]) -> None:
         return changed
 
     remove_drafts(path.parent)
-    rewrite(path, change, merge=_merge, retry_seconds=_RETRY_SECONDS)
+    rewrite(path, change, merge=_merge, retry_seconds=_RETRY_SECONDS, is_checked=not is_repeated)
 
 
 def set_members(document: JsonText, at: Pointer, values: Mapping[str, Any]) -> None:

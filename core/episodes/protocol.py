@@ -226,7 +226,9 @@ class Episodes:
                 store_file(self._project, place.results(latest) / safe_component(name), data, drafts=place.path)
             given = [{name for name, value in action.items() if value not in (None, "")} for action in actions]
             added, total = action_log.append_actions(place.actions, lines, given, known)
-            action_log.update_metrics(folder, place, total, max((latest, *iterations, known_iterations)), qualities)
+            newest = max((latest, *iterations, known_iterations))
+            is_repeated = newest == known_iterations
+            action_log.update_metrics(folder, place, total, newest, qualities, is_repeated=is_repeated)
             if new_milestones:
                 started = record.get("started")
                 record_milestones(folder, place.number, started if isinstance(started, str) else None, new_milestones)

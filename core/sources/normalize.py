@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from core.base.validation import MAX_COUNT
@@ -28,20 +26,57 @@ ENDED: Final = ("endTime", "completed_at", "completedAt", "end_time", "endTimest
 LEARNINGS: Final = ("learnings", "accumulatedLearnings")
 
 _T = TypeVar("_T")
-_WORDS: Final[dict[str, dict[str, str]]] = tomllib.loads(
-    Path(__file__).with_name("words.toml").read_text(encoding="utf-8")
+
+
+def _by_word(convert: Callable[[str], _T], **words: str) -> dict[str, _T]:
+    """Map each spelling to the value that it means."""
+    return {word: convert(value) for value, spellings in words.items() for word in spellings.split()}
+
+
+_LOOP_STATUSES: Final = _by_word(
+    LoopStatus,
+    running="running in_progress active starting analyzing resumed",
+    waiting="waiting pending queued",
+    paused="paused interrupted shutting_down",
+    completing="completing",
+    recovering="recovering",
+    completed="completed complete success succeeded done passed",
+    partial="partial partial_success partially_completed",
+    failed="failed failure error blocked",
+    limit="limit_reached max_iterations timeout budget_exceeded",
+    aborted="aborted cancelled canceled",
+    crashed="crashed",
 )
-
-
-def _by_word(name: str, convert: Callable[[str], _T]) -> dict[str, _T]:
-    return {word: convert(value) for value, words in _WORDS[name].items() for word in words.split()}
-
-
-_LOOP_STATUSES: Final = _by_word("loop_status", LoopStatus)
-_TASK_STATUSES: Final = _by_word("task_status", TaskStatus)
-_OUTCOMES: Final = _by_word("outcome", Outcome)
-_REFLECTION_KINDS: Final = _by_word("reflection_kind", str)
-_EFFECTIVENESS: Final = _by_word("effectiveness", str)
+_TASK_STATUSES: Final = _by_word(
+    TaskStatus,
+    running="running active in_progress",
+    paused="paused waiting",
+    completed="completed success done complete",
+    failed="failed failure timeout",
+    unknown="unknown",
+)
+_OUTCOMES: Final = _by_word(
+    Outcome,
+    success="success passed completed complete succeeded done",
+    partial="partial partial_success incomplete",
+    failure="failure failed error crashed",
+    timeout="timeout",
+    skipped="skipped",
+)
+_REFLECTION_KINDS: Final = _by_word(
+    str,
+    error_analysis="error_analysis",
+    strategy_change="strategy_change",
+    success_pattern="success_pattern",
+    constraint_discovery="constraint_discovery",
+    process_improvement="process_improvement",
+)
+_EFFECTIVENESS: Final = _by_word(
+    str,
+    helpful="helpful",
+    neutral="neutral",
+    unhelpful="unhelpful harmful",
+)
 _TRUE: Final = frozenset({"true", "yes"})
 _FALSE: Final = frozenset({"false", "no"})
 _FRACTION: Final = re.compile(r"(\d{1,9})\s*/\s*(\d{1,9})")

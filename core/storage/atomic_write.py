@@ -55,21 +55,23 @@ def curation_lock(paths: ProjectPaths) -> Iterator[None]:
         yield
 
 
-def rewrite(path: Path, change: Change, *, merge: Merge, retry_seconds: Sequence[float]) -> None:
+def rewrite(
+    path: Path, change: Change, *, merge: Merge, retry_seconds: Sequence[float], is_checked: bool = True
+) -> None:
     """Apply `change` to `path` durably, until it has no further effect.
 
     `path` is a regular file, or a free name in an existing folder. The new version is written beside the file, synced
     and swapped in. If another program replaced the file at the last moment, the swap returns its version, which is
     merged in. Then the file is read again: if a slower writer, who had read the old version, put it back, the change is
     applied again. A file that cannot be parsed is probably half written; it is read again after each of
-    `retry_seconds`.
+    `retry_seconds`. Unless it `is_checked`, a slower writer may undo the change.
 
     Raises Conflict if the file could not be parsed or other programs kept changing it, Unwritable if disk or
     permissions prevent writing. The file is then unchanged.
     """
     displaced: list[tuple[bytes, int]] = []  # base of a version that a swap displaced, and its descriptor
     try:
-        _rewrite(path, change, merge, retry_seconds, displaced)
+        _rewrite(path, change, merge, retry_seconds, is_checked, displaced)
     except OSError as error:
         raise Unwritable(f"cannot write {path}: {error.strerror}") from None
     except BadJson as error:
@@ -80,7 +82,12 @@ def rewrite(path: Path, change: Change, *, merge: Merge, retry_seconds: Sequence
 
 
 def _rewrite(
-    path: Path, change: Change, merge: Merge, retry_seconds: Sequence[float], displaced: list[tuple[bytes, int]]
+    path: Path,
+    change: Change,
+    merge: Merge,
+    retry_seconds: Sequence[float],
+    is_checked: bool,
+    displaced: list[tuple[bytes, int]],
 ) -> None:
     pauses = iter(retry_seconds)
     checks: Iterator[float] = iter(())
@@ -116,7 +123,7 @@ def _rewrite(
             if handle is not None:
                 displaced.append((present, handle))
         written = wanted
-        checks = iter(_COLLISION_CHECK_SECONDS if displaced else _CHECK_SECONDS)
+        checks = iter(_COLLISION_CHECK_SECONDS if displaced else _CHECK_SECONDS if is_checked else ())
     for _, theirs in displaced:
         # It could not be merged, so it is saved beside the file.
         draft = _write_draft(path, _content(theirs), None)

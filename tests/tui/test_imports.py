@@ -17,11 +17,11 @@ _MCP: Final = {"mcp", "pydantic"}
 _HEAVY: Final = {"numpy", "scipy", "sqlite3", "tinydb", "watchdog", "re2", "rapidfuzz"}
 
 FORBIDDEN: Final = {
-    "import tui.cli": _SCREEN | _HEAVY | {"msgspec", "yaml", "rich"},  # `--version` and `--help`
+    "import tui.cli": _SCREEN | _HEAVY | {"msgspec", "yaml", "rich", "tomllib"},  # `--version` and `--help`
     "import core.cli.commands.task_log, core.episodes.protocol, core.episodes.tool_events": _SCREEN
     | _HEAVY
     | _MCP
-    | {"yaml", "core.learning", "core.project", "core.scanning"},
+    | {"yaml", "rich", "tomllib", "core.learning", "core.project", "core.scanning"},
     "import core.cli.commands.hook, core.hooks.answer, core.hooks.contexts, core.hooks.loops": _SCREEN | _MCP,
     # the first frame
     "import tui.app, tui.cli.dashboard": _HEAVY

@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple
 import click
 import msgspec
 from msgspec import Struct
-from rich.cells import cell_len, set_cell_size
 
 from core.base.formatting import format_percent
 from core.base.text import ELLIPSIS, escape_invisible, plural, visible_line
@@ -203,13 +202,13 @@ class _Cell(NamedTuple):
     @classmethod
     def of(cls, text: str, limit: int | None = None) -> _Cell:
         text = visible_line(text, limit)
-        return cls(text, len(text) if text.isascii() else cell_len(text))
+        return cls(text, _width(text))
 
     def shown(self, width: int, column: Column, painted: bool, heading: bool) -> str:
         text, size = self.text, self.width
         if size > width and (column.free or _is_terminal()):
             text = _shortened(text, width, keep_end=not column.free)
-            size = cell_len(text)
+            size = _width(text)
         pad = " " * (width - size)
         colour = "bold" if heading else (column.colours or {}).get(text, "")
         if colour and painted:
@@ -219,8 +218,19 @@ class _Cell(NamedTuple):
 
 def _shortened(text: str, width: int, *, keep_end: bool) -> str:
     """Shorten a text to `width` cells; keep the end of an ID, where IDs differ."""
+    from rich.cells import set_cell_size
+
     tail = text[-ID_END:] if keep_end and width > 2 * ID_END else ""
-    return set_cell_size(text, max(width - 1 - cell_len(tail), 0)).rstrip() + ELLIPSIS + tail
+    return set_cell_size(text, max(width - 1 - _width(tail), 0)).rstrip() + ELLIPSIS + tail
+
+
+def _width(text: str) -> int:
+    """Return the cells that a text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len  # most texts do not need it
+
+    return cell_len(text)
 
 
 def _painted(text: str, colour: str) -> str:

@@ -252,3 +252,15 @@ def test_half_written_result_is_not_listed(memory: Episodes, tmp_path: Path) -> 
     with mock.patch("os.link", linked):
         memory.log_actions(task_id, [], results={"a.txt": b"a"})
     assert seen == [[]]
+
+
+def test_only_what_the_next_call_would_not_repeat_waits_for_a_slower_writer(memory: Episodes) -> None:
+    task_id = start_first_attempt(memory)
+    memory.log_actions(task_id, [edit_action("a.ts")])
+    with mock.patch("time.sleep") as sleep:
+        memory.log_actions(task_id, [edit_action("b.ts")])
+        assert not sleep.called
+        memory.log_actions(task_id, [edit_action("c.ts")], iteration=2)
+        assert sleep.call_count == 1
+        memory.log_actions(task_id, [edit_action("d.ts")], quality=0.5)
+        assert sleep.call_count == 2
