@@ -1,0 +1,346 @@
+"""Thread that keeps a joined project in sync with its space while a program runs.
+
+It reads what the server hints at, and every few seconds whatever happened. If the server cannot be reached, it tries
+again after growing pauses. No caller ever waits for the network.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from datetime import UTC, datetime
+from hashlib import sha256
+from random import random
+from time import monotonic
+from typing import Final, Protocol, Self
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.base.errors import RalphdeckError
+from core.base.text import visible_line
+from core.records.team_status import DASHBOARD, Lease, Presence, ProjectUses, TeamStatus
+from core.team.errors import Offline, TeamError
+
+CYCLE_SECONDS: Final = 5.0  # between two syncs without a hint
+LOCAL_SECONDS: Final = 1.0  # least time between two syncs because of local changes
+HINT_SECONDS: Final = 0.1  # least time between two syncs because of hints
+HEARTBEAT_SECONDS: Final = 15.0
+LEASE_SECONDS: Final = 60  # time after which a question of a dead client is free
+USES_SECONDS: Final = 120.0  # between two reads of the activity of projects
+FIRST_PAUSE: Final = 1.0  # after the first failure; each further one doubles it
+MAX_PAUSE: Final = 30.0
+STOP_SECONDS: Final = 0.8  # that the end of the program may take
+MAX_PROBLEM: Final = 300
+_LONG_AGO: Final = -1e9
+LEASES: Final = "leases"  # a hint that only who is online has changed
+
+
+class Report(Struct, frozen=True):
+    """Result of a sync. `notices` are displayable texts, each about a decision that was undone or refused."""
+
+    member: str = ""
+    level: str = ""
+    differing: int = 0
+    notices: tuple[str, ...] = ()
+
+
+class Online(Struct, frozen=True):
+    """Who is online, and which questions are open."""
+
+    present: tuple[Presence, ...] = ()
+    leases: tuple[Lease, ...] = ()
+
+
+class TeamConnection(Protocol):
+    """The connection of a joined project. Every call is bounded in time, and raises `TeamError` if it fails."""
+
+    def fileno(self) -> int:
+        """Return the socket that becomes readable when hints arrive."""
+
+    def hints(self) -> Sequence[str]:
+        """Return what has changed on the server since the last call; does not wait."""
+
+    def sync(self) -> Report:
+        """Send what `collect` found, and receive what is new."""
+
+    def beat(self, place: str, question: str, seconds: int) -> Online:
+        """Stay present, hold `question` (if any) for some seconds, and give up any other question."""
+
+    def uses(self) -> tuple[ProjectUses, ...]: ...
+
+    def leave(self) -> None:
+        """End presence and lease."""
+
+    def close(self) -> None:
+        """Close the connection at once; never raises."""
+
+
+class JoinedProject(Protocol):
+    """A joined project on this machine. All methods are called in the thread of the follower."""
+
+    space: str
+
+    def connect(self, client_id: str) -> TeamConnection: ...
+
+    def collect(self) -> int:
+        """Find what has to be sent, without the network; return how much that is."""
+
+    def load_status(self, status: TeamStatus) -> TeamStatus:
+        """Add what is known from the last run: offline since, last sync, member, level and activity."""
+
+    def save_status(self, status: TeamStatus) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def hide_question(space: str, question: str) -> str:
+    """Return what stands for a question on the server, so that no ID or name of the project leaves the machine."""
+    return sha256(f"{space}\n{question}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Follower:
+    """Follows the space of a project in a thread of its own.
+
+    `open_project` is called in that thread. `changed` is called there with each new status, and `notice` with texts
+    about decisions that were undone or refused; both must not block. `place` names this kind of program to the members.
+    """
+
+    def __init__(
+        self,
+        open_project: Callable[[], JoinedProject],
+        changed: Callable[[TeamStatus], None],
+        notice: Callable[[str], None],
+        *,
+        place: str = DASHBOARD,
+        space: str = "",
+        now: Callable[[], datetime] = utc_now,
+        clock: Callable[[], float] = monotonic,
+        jitter: Callable[[], float] = random,
+    ) -> None:
+        self._open, self._changed, self._notice = open_project, changed, notice
+        self._place, self._now, self._clock, self._jitter = place, now, clock, jitter
+        self.status = TeamStatus(space=space, client_id=str(uuid.uuid4()))
+        """The newest status; may be read in any thread."""
+        self._thread = threading.Thread(target=self._run, name="ralphdeck-team", daemon=True)
+        self._awake, self._wake = os.pipe()
+        for end in (self._awake, self._wake):
+            os.set_blocking(end, False)
+        self._lock = threading.Lock()
+        self._is_closed = False
+        self._stopped = False
+        self._question = ""  # of this client
+        self._has_news = True  # whether records of the project may have changed
+        self._held = ""  # the question that the server knows
+        self._connection: TeamConnection | None = None
+        self._failures = 0
+        self._offline_before: datetime | None = None  # since when the last run was offline
+        self._synced_at = self._beat_at = self._collected_at = self._uses_at = _LONG_AGO
+
+    # Called from any thread; never block.
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, seconds: float = STOP_SECONDS) -> None:
+        """End presence and thread; after `seconds` the thread is left behind, which ends with the process."""
+        self._stopped = True
+        self._signal()
+        if self._thread.ident is None:
+            self._close_pipe()
+        else:
+            self._thread.join(seconds)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def note_change(self) -> None:
+        """Send soon what has changed in the project."""
+        self._has_news = True
+        self._signal()
+
+    def hold(self, question: str) -> None:
+        """Show the members that this question is open here, and no other; "" for none."""
+        if question != self._question:
+            self._question = question
+            self._signal()
+
+    def holder(self, question: str) -> Lease | None:
+        """Return the lease of another member on a question, or None."""
+        status = self.status
+        return status.lease_of(hide_question(status.space, question)) if status.leases else None
+
+    def _signal(self) -> None:
+        with self._lock:
+            if not self._is_closed:
+                with suppress(BlockingIOError):  # the pipe is full of signals
+                    os.write(self._wake, b"x")
+
+    def _close_pipe(self) -> None:
+        with self._lock:
+            if not self._is_closed:
+                self._is_closed = True
+                os.close(self._awake)
+                os.close(self._wake)
+
+    # The thread.
+
+    def _run(self) -> None:
+        try:
+            with closing(self._open()) as project:
+                known = project.load_status(self.status)
+                self._offline_before = known.since
+                self._update(replace(known, since=None))
+                while not self._stopped:
+                    self._turn(project)
+                self._leave()
+                project.save_status(self.status)
+        except Exception as error:
+            self._fail(error)
+        finally:
+            self._disconnect()
+            self._close_pipe()
+
+    def _turn(self, project: JoinedProject) -> None:
+        """Do what is due, then wait for a reason to continue."""
+        try:
+            self._collect(project)
+            self._exchange(project)
+            self._failures = 0
+        except Exception as error:
+            self._disconnect()
+            self._fail(error)
+            self._failures += 1
+            project.save_status(self.status)
+        self._wait(project)
+
+    def _collect(self, project: JoinedProject) -> None:
+        if self._has_news:
+            self._has_news = False
+            self._collected_at = self._clock()
+            self._update(replace(self.status, to_send=project.collect()))
+
+    def _exchange(self, project: JoinedProject) -> None:
+        connection = self._connection
+        if connection is None:
+            connection = self._connection = project.connect(self.status.client_id)
+            self._synced_at = self._beat_at = _LONG_AGO
+        hints = connection.hints()
+        now = self._clock()
+        if LEASES in hints or self._question != self._held or now - self._beat_at >= HEARTBEAT_SECONDS:
+            self._beat(connection)
+        if self._stopped:
+            return
+        if self.status.to_send or set(hints) - {LEASES} or now - self._synced_at >= CYCLE_SECONDS:
+            self._sync(project, connection)
+        if now - self._uses_at >= USES_SECONDS and not self._stopped:
+            self._uses_at = now
+            self._update(replace(self.status, uses=connection.uses(), uses_at=self._now()))
+            project.save_status(self.status)
+
+    def _beat(self, connection: TeamConnection) -> None:
+        question = self._question
+        hidden = hide_question(self.status.space, question) if question else ""
+        online = connection.beat(self._place, hidden, LEASE_SECONDS)
+        self._held, self._beat_at = question, self._clock()
+        self._update(replace(self.status, present=online.present, leases=online.leases))
+
+    def _sync(self, project: JoinedProject, connection: TeamConnection) -> None:
+        report = connection.sync()
+        self._synced_at, now, status = self._clock(), self._now(), self.status
+        is_news = not status.is_online
+        self._update(
+            replace(
+                status,
+                member=report.member or status.member,
+                level=report.level or status.level,
+                differing=report.differing,
+                is_online=True,
+                since=now if is_news else status.since,
+                problem="",
+                needs_person=False,
+                last_sync=now,
+                to_send=project.collect(),
+            )
+        )
+        if is_news:
+            project.save_status(self.status)
+        for text in report.notices:
+            self._notice(text)
+
+    def _fail(self, error: Exception) -> None:
+        """Show that the project is offline, and why."""
+        is_known = isinstance(error, RalphdeckError)
+        text = str(error) if is_known else f"internal error: {type(error).__name__}: {error}"
+        is_temporary = isinstance(error, Offline) or not isinstance(error, TeamError)
+        status = self.status
+        before = self._now() if status.is_online else status.since or self._offline_before
+        self._update(
+            replace(
+                status,
+                is_online=False,
+                since=before or self._now(),
+                problem=visible_line(text, MAX_PROBLEM),
+                needs_person=not is_temporary,
+                present=(),
+                leases=(),
+            )
+        )
+
+    def _update(self, status: TeamStatus) -> None:
+        if status != self.status:
+            self.status = status
+            self._changed(status)
+
+    def _wait(self, project: JoinedProject) -> None:
+        """Wait until something is due. While offline, only what has to be sent is counted."""
+        if self._failures:
+            pause = min(FIRST_PAUSE * 2 ** min(self._failures - 1, 10), MAX_PAUSE) * (0.5 + self._jitter() / 2)
+            end = self._clock() + pause
+            while not self._stopped and (left := end - self._clock()) > 0:
+                self._select(left)
+                self._collect(project)
+            return
+        last = max(self._synced_at, self._beat_at, self._collected_at)
+        end = min(self._synced_at + CYCLE_SECONDS, self._beat_at + HEARTBEAT_SECONDS)
+        is_hinted = False
+        while not self._stopped and self._question == self._held:
+            until = min(end, last + HINT_SECONDS if is_hinted else end, last + LOCAL_SECONDS if self._has_news else end)
+            if (left := until - self._clock()) <= 0:
+                return
+            is_hinted |= self._select(left, hints=not is_hinted)
+
+    def _select(self, seconds: float, *, hints: bool = True) -> bool:
+        """Wait for a signal of another thread, or for hints; return whether there are hints."""
+        sources = [self._awake]
+        if hints and self._connection is not None:
+            sources.append(self._connection.fileno())
+        ready, _, _ = select.select(sources, [], [], max(seconds, 0.0))
+        if self._awake in ready:
+            with suppress(BlockingIOError):
+                while os.read(self._awake, 4096):
+                    pass
+        return any(source != self._awake for source in ready)
+
+    def _leave(self) -> None:
+        if self._connection is not None:
+            with suppress(TeamError):  # else presence and lease expire
+                self._connection.leave()
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        self._held = ""
+        if connection is not None:
+            connection.close()
