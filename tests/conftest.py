@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+pytest_plugins = ["tests.team_server"]
+
 GARBAGE_THRESHOLD = 50_000
 """New objects between two garbage collections, as in `core.cli.program`."""
 LONGEST = "tests/hostile/test_terminal.py"

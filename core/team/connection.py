@@ -1,0 +1,223 @@
+"""Connecting to the server of a team: where the address comes from, limits of time, and what errors mean.
+
+The address never comes from a file in a project. TLS settings, passwords and services are libpq's.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from core.base.errors import BadInput
+from core.base.text import visible_line
+from core.team.errors import (
+    AccessDenied,
+    InvalidCall,
+    LevelTooLow,
+    NotMember,
+    Offline,
+    SchemaMismatch,
+    ServerFull,
+    TeamError,
+)
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+    from psycopg import Error as DatabaseError
+
+URL_VARIABLE: Final = "RALPHDECK_TEAM_URL"
+FROM_ENVIRONMENT: Final = "env"
+SERVICE: Final = "service="
+FILE: Final = "file="
+_MAX_URL_BYTES: Final = 4096
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """Seconds to wait for a connection (at least 2 for each host), for a statement, and for lost packets."""
+
+    connect: float = 5.0
+    statement: float = 30.0
+    lost: float = 10.0
+
+
+def require_psycopg() -> None:
+    """Raise TeamError if the extra `team` is not installed."""
+    try:
+        import psycopg  # noqa: F401
+    except ImportError as error:
+        raise TeamError(f"the extra 'team' is not installed; run: pip install 'ralphdeck[team]' ({error})") from None
+
+
+def check_argument(url: str) -> str:
+    """Return a URL or conninfo string from the command line; BadInput if it is invalid or contains a password."""
+    return _checked(url, "the URL", allow_password=False)
+
+
+def read_conninfo(source: str) -> str:
+    """Return the address of a source: `env`, `service=NAME` or `file=PATH`; it may contain a password.
+
+    Raises BadInput if the source is unknown or unusable.
+    """
+    if source == FROM_ENVIRONMENT:
+        url = os.environ.get(URL_VARIABLE, "").strip()
+        if not url:
+            raise BadInput(f"the variable {URL_VARIABLE} is not set; set it to the URL of the team's database")
+        return _checked(url, URL_VARIABLE)
+    if source.startswith(SERVICE):
+        from psycopg.conninfo import make_conninfo
+
+        return make_conninfo("", service=source.removeprefix(SERVICE))
+    if source.startswith(FILE):
+        path = Path(source.removeprefix(FILE))
+        return _checked(_read_private(path), str(path))
+    raise BadInput(f"unknown source {source!r} of the team's URL; use env, {SERVICE}NAME or {FILE}PATH")
+
+
+def describe_server(conninfo: str) -> str:
+    """Return hosts, database and user of an address, without secrets, in one visible line."""
+    from psycopg.conninfo import conninfo_to_dict
+
+    values = conninfo_to_dict(conninfo)
+    if service := values.get("service"):
+        return visible_line(f"the service {service}")
+    database = values.get("dbname") or os.environ.get("PGDATABASE", "")
+    host = values.get("host") or os.environ.get("PGHOST", "") or "the local server"
+    return visible_line(f"{database or 'the default database'} on {host}")
+
+
+def connect(conninfo: str, limits: Limits | None = None, *, client_schema: int | None = None) -> Connection[Any]:
+    """Connect in autocommit mode; raises a TeamError that says what is wrong.
+
+    A connection that is cut without notice ends after `limits.lost` seconds, on both sides: a client that is gone never
+    keeps a lock. `client_schema` is the version of the schema that this program writes.
+    """
+    require_psycopg()
+    import psycopg
+
+    limits = limits or Limits()
+    lost = max(int(limits.lost), 1)
+    with translate_errors(describe_server(conninfo)):
+        connection = psycopg.connect(
+            conninfo,
+            autocommit=True,
+            connect_timeout=max(int(limits.connect), 1),
+            keepalives=1,
+            keepalives_idle=lost,
+            keepalives_interval=max(lost // 3, 1),
+            keepalives_count=3,
+            tcp_user_timeout=lost * 1000,
+            fallback_application_name="ralphdeck",
+        )
+    try:
+        with translate_errors(describe_server(conninfo)):
+            _set_limits(connection, limits, "" if client_schema is None else str(client_schema))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _set_limits(connection: Connection[Any], limits: Limits, client_schema: str) -> None:
+    """Set how long the server works on a statement, waits for a lock, and keeps a transaction of a silent client."""
+    statement, lost = f"{int(limits.statement * 1000)}ms", f"{int(limits.lost * 1000)}ms"
+    values = {
+        "statement_timeout": statement,
+        "lock_timeout": statement,
+        "idle_in_transaction_session_timeout": lost,
+        "client_connection_check_interval": lost,
+        "ralphdeck.client_schema": client_schema,
+        "TimeZone": "UTC",
+    }
+    calls = ", ".join(["set_config(%s, %s, false)"] * len(values))
+    connection.execute(f"select {calls}".encode(), [part for item in values.items() for part in item])
+
+
+@contextmanager
+def translate_errors(server: str = "") -> Iterator[None]:
+    """Raise errors of psycopg as a TeamError whose message is one visible line."""
+    import psycopg
+
+    try:
+        yield
+    except psycopg.Error as error:
+        raise _translate(error, server) from error
+
+
+def _translate(error: DatabaseError, server: str) -> TeamError:
+    import psycopg
+
+    code = error.sqlstate or ""
+    text = error.diag.message_primary or str(error).strip() or type(error).__name__
+    message = visible_line(text.replace("\n", "; "))
+    own: dict[str, type[TeamError]] = {
+        "RD001": LevelTooLow,
+        "RD002": NotMember,
+        "RD003": SchemaMismatch,
+        "RD004": InvalidCall,
+    }
+    if code in own:
+        return own[code](message)
+    if code in ("53100", "25006") or code == "58030":
+        return ServerFull(f"the team's server cannot write: {message}")
+    if code.startswith("28") or code in ("3D000", "42501") or _is_login_failure(code, text):
+        return AccessDenied(f"the team's server refuses access: {message}")
+    is_temporary = code[:2] in ("08", "40", "53", "55", "57", "58")
+    if is_temporary or isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return Offline(f"cannot reach {server or 'the team server'}: {message}" if not code else message)
+    if code in ("3F000", "42883", "42P01"):
+        return SchemaMismatch(f"the team's database has no ralphdeck schema of this version: {message}")
+    return InvalidCall(f"the team's server refused a value: {message}")
+
+
+def _is_login_failure(code: str, text: str) -> bool:
+    """Whether libpq reports a refused login, for which it gives no code."""
+    phrases = ("password authentication failed", "no password supplied", "is not permitted to log in", "pg_hba.conf")
+    missing = ('database "', 'role "')
+    return not code and (
+        any(phrase in text for phrase in phrases)
+        or any(phrase in text and "does not exist" in text for phrase in missing)
+    )
+
+
+def _checked(url: str, name: str, *, allow_password: bool = True) -> str:
+    require_psycopg()
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        values = conninfo_to_dict(url)
+    except ProgrammingError:  # its message would contain the password
+        raise BadInput(f"{name} is not a URL such as postgresql://user@host/database") from None
+    if not allow_password and (values.get("password") or values.get("sslpassword")):
+        raise BadInput(
+            "a password on the command line is visible to other users of this machine; "
+            f"put it into ~/.pgpass, a service file, {URL_VARIABLE}, or a file given with --url-file"
+        )
+    return url
+
+
+def _read_private(path: Path) -> str:
+    """Read a file that only its owner can read; BadInput otherwise."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}") from None
+    with os.fdopen(handle, "rb") as file:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise BadInput(f"{path} is not a file")
+        if status.st_mode & 0o077 or status.st_uid != os.geteuid():
+            raise BadInput(f"{path} must belong to you and be readable by you alone; run: chmod 600 {path}")
+        content = file.read(_MAX_URL_BYTES + 1)
+    if len(content) > _MAX_URL_BYTES:
+        raise BadInput(f"{path} is longer than a URL")
+    try:
+        return content.decode().strip()
+    except UnicodeDecodeError:
+        raise BadInput(f"{path} is not text in UTF-8") from None

@@ -1,0 +1,291 @@
+"""Typed calls of the functions and tables on the team's server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from core.base.errors import BadInput
+from core.base.text import visible_line
+from core.records.space import (
+    ChainHead,
+    DecisionReceipt,
+    Level,
+    Member,
+    PatternText,
+    SpaceConflict,
+    SpaceDecision,
+    SpaceInfo,
+    SpacePattern,
+    TeamProject,
+    TeamUse,
+)
+from core.records.team import TeamSums
+from core.records.team_status import ProjectUses
+from core.team.connection import Limits, connect, translate_errors
+from core.team.errors import InvalidCall, NotMember, ServerFull
+from core.team.follow import Online
+from core.team.migrations import check_version, latest_version, schema_version
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+    from psycopg.abc import Params
+
+NO_CURSOR: Final = "0"
+"""Cursor that reads all rows."""
+
+# A row that is written while this is read has a number of at least the next cursor. Numbers above the newest
+# transaction are those of another cluster, from which the database was restored: every first read contains them.
+_CHANGED: Final = (
+    "space_id = (select space_id from ralphdeck.spaces where id = %(space)s) and xid >= %(cursor)s::xid8"
+    " and (%(cursor)s = '0' or xid < pg_snapshot_xmax(pg_current_snapshot()))"
+)
+_SUMS: Final = ", ".join(TeamSums.__struct_fields__)
+_OF_SPACE: Final = "space_id = (select space_id from ralphdeck.spaces where id = %s)"
+
+
+class ChangedPatterns(NamedTuple):
+    """Patterns that changed since a cursor, and the cursor to continue from; some may be reported twice."""
+
+    patterns: tuple[SpacePattern, ...]
+    cursor: str
+
+
+class ChangedSums(NamedTuple):
+    """Sums that changed since a cursor by pattern, and the cursor to continue from; some may be reported twice."""
+
+    sums: dict[str, TeamSums]
+    cursor: str
+
+
+def list_spaces(connection: Connection[Any]) -> tuple[SpaceInfo, ...]:
+    """Return the spaces of which the role is a member; raises SchemaMismatch for another schema."""
+    with translate_errors():
+        check_version(schema_version(connection))
+        row = connection.execute("select ralphdeck.my_spaces()::text").fetchone()
+    return msgspec.json.decode(row[0], type=tuple[SpaceInfo, ...]) if row else ()
+
+
+def create_space(connection: Connection[Any], name: str, half_life_days: float, display_name: str) -> UUID:
+    """Create a space whose first admin is the role of the connection; returns its ID."""
+    with translate_errors():
+        row = connection.execute(
+            "select ralphdeck.create_space(%s, %s, %s)", (name, half_life_days, display_name)
+        ).fetchone()
+    assert row is not None
+    return UUID(str(row[0]))
+
+
+def create_login(connection: Connection[Any], role: str, password: str) -> None:
+    """Create a role that can log in; the server, its log included, gets only the hash of the password."""
+    from psycopg.sql import SQL, Identifier, Literal
+
+    encrypted = connection.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256").decode()
+    with translate_errors():
+        connection.execute(SQL("create role {} login password {}").format(Identifier(role), Literal(encrypted)))
+
+
+class Space:
+    """One space, through one connection in autocommit mode; each call is one transaction.
+
+    A call that failed with `Offline` may have been executed. Sending it again is safe: nothing is added twice.
+    """
+
+    def __init__(self, connection: Connection[Any], info: SpaceInfo, server: str) -> None:
+        self.connection = connection
+        self.info = info
+        self.server = server
+        """Identity of cluster, database and timeline; with another one, cursors are not valid any more."""
+
+    @classmethod
+    def connect(cls, conninfo: str, name: str = "", limits: Limits | None = None) -> Space:
+        """Connect to a space; without a name, to the only one of the role."""
+        connection = connect(conninfo, limits, client_schema=latest_version())
+        try:
+            return cls.open(connection, name)
+        except BaseException:
+            connection.close()
+            raise
+
+    @classmethod
+    def open(cls, connection: Connection[Any], name: str = "") -> Space:
+        """Open a space of which the role is a member; without a name, the only one."""
+        spaces = list_spaces(connection)
+        with translate_errors():
+            row = connection.execute("select ralphdeck.server_identity(), session_user::text").fetchone()
+        server, role = row or ("", "")
+        if not server:
+            raise ServerFull("the team's server is a standby, which is read-only; connect to the primary")
+        found = [space for space in spaces if name in ("", space.name)]
+        if not found:
+            what = f"the space {name}" if name else "a space"
+            raise NotMember(
+                visible_line(f"the role {role} is not a member of {what}; an admin can add it: ralphdeck team member")
+            )
+        if len(found) > 1:
+            raise BadInput(f"choose a space with --space: {', '.join(space.name for space in found)}")
+        return cls(connection, found[0], server)
+
+    def close(self) -> None:
+        self.connection.close()
+
+    @property
+    def channel(self) -> str:
+        """The channel of LISTEN on which the server announces changes."""
+        return f"ralphdeck_{self.info.id.hex}"
+
+    # ------------------------------------------------------------------ writing
+
+    def join_project(self, project: UUID, name: str) -> None:
+        """Register a project whose uses and decisions are sent; renames it if it has joined before."""
+        self._call("join_project", project, name)
+
+    def add_events(self, project: UUID, uses: Iterable[TeamUse]) -> frozenset[UUID]:
+        """Add uses; returns the IDs that the space did not have. All of them are recorded afterwards."""
+        return frozenset(self._call("add_events", project, _json(uses)))
+
+    def put_patterns(self, patterns: Iterable[PatternText]) -> tuple[SpaceConflict, ...]:
+        """Add patterns; a reviewer also changes texts. Returns those that were not changed, with the current text."""
+        return msgspec.convert(self._call("put_patterns", _json(patterns)), tuple[SpaceConflict, ...])
+
+    def decide(
+        self,
+        project: UUID,
+        payload: str,
+        subjects: Sequence[str],
+        *,
+        seen: int,
+        known: Sequence[str] = (),
+        texts: Mapping[str, str] | None = None,
+        records: Iterable[PatternText] = (),
+    ) -> DecisionReceipt:
+        """Record a decision, or return what it conflicts with; see the comment of the SQL function.
+
+        `payload` is its JSON, stored byte for byte. `seen` is the number of the last decision that the project has
+        read, `known` are later ones that it made itself. `texts` are hashes of the texts that the reviewer saw,
+        `records` the texts that the decision adds, changes or removes.
+        """
+        arguments = (project, payload, list(subjects), seen, list(known), _json(texts or {}), _json(records))
+        return msgspec.convert(self._call("decide", *arguments), DecisionReceipt)
+
+    def set_member(self, role: str, name: str, level: Level | None) -> None:
+        """Add or change a member, or remove it (None); its role must exist."""
+        self._call("set_member", role, name, level.value if level else None)
+
+    def heartbeat(
+        self, client: UUID, project: UUID | None = None, place: str = "", question: str = "", seconds: int = 60
+    ) -> Online:
+        """Report that a client is online, and lease the question that it has open; returns who else is."""
+        answer = self._call("heartbeat", client, project, place, question, seconds)
+        return msgspec.convert(answer, Online)
+
+    def go_offline(self, client: UUID) -> None:
+        """Release what a client has open."""
+        self._call("go_offline", client)
+
+    # ------------------------------------------------------------------ reading
+
+    def head(self) -> ChainHead:
+        """Return the number and hash of the last decision."""
+        rows = self._rows("select head_seq, head_hash from ralphdeck.spaces where id = %s", (self.info.id,))
+        if not rows:
+            raise NotMember(f"the role is not a member of the space {self.info.name} any more")
+        return ChainHead(seq=rows[0][0], hash=rows[0][1])
+
+    def decisions(self, after: int, limit: int = 1000) -> tuple[SpaceDecision, ...]:
+        """Return the decisions after a number, in order; verify them with `core.team.chain.verify`."""
+        rows = self._rows(
+            "select d.seq, d.id, d.payload, d.member, p.name, d.recorded_at, d.hash"
+            " from ralphdeck.decisions d join ralphdeck.projects p using (project_id)"
+            f" where d.{_OF_SPACE} and d.seq > %s order by d.seq limit %s",
+            (self.info.id, after, limit),
+        )
+        return tuple(SpaceDecision(**dict(zip(SpaceDecision.__struct_fields__, row, strict=True))) for row in rows)
+
+    def patterns(self, cursor: str = NO_CURSOR) -> ChangedPatterns:
+        """Return the patterns that changed since a cursor of this server."""
+        following = self._next_cursor()
+        fields = SpacePattern.__struct_fields__
+        rows = self._rows(
+            f"select {', '.join(fields)} from ralphdeck.patterns where {_CHANGED}",
+            {"space": self.info.id, "cursor": cursor},
+        )
+        found = (SpacePattern(**dict(zip(fields, row, strict=True))) for row in rows)
+        return ChangedPatterns(tuple(found), following)
+
+    def sums(self, cursor: str = NO_CURSOR) -> ChangedSums:
+        """Return the sums that changed since a cursor of this server."""
+        following = self._next_cursor()
+        rows = self._rows(
+            f"select {_SUMS} from ralphdeck.sums where {_CHANGED}",
+            {"space": self.info.id, "cursor": cursor},
+        )
+        names = TeamSums.__struct_fields__
+        return ChangedSums({row[0]: TeamSums(**dict(zip(names, row, strict=True))) for row in rows}, following)
+
+    def members(self) -> tuple[Member, ...]:
+        """Return all members, removed ones included, by name."""
+        rows = self._rows(
+            "select role_name::text, display_name, level::text, changed_by, changed_at from ralphdeck.members"
+            f" where {_OF_SPACE} order by display_name",
+            (self.info.id,),
+        )
+        return tuple(
+            Member(role=role, name=name, level=Level(level) if level else None, changed_by=by, changed_at=at)
+            for role, name, level, by, at in rows
+        )
+
+    def project_uses(self, weeks: Sequence[int]) -> tuple[ProjectUses, ...]:
+        """Return the uses of each project in the last weeks, for each number of weeks."""
+        rows = self._rows(
+            "select p.project_id, p.name, w.weeks, coalesce(sum(s.successes), 0)::bigint,"
+            " coalesce(sum(s.failures), 0)::bigint, coalesce(sum(s.uses), 0)::bigint"
+            " from ralphdeck.projects p cross join unnest(%s::integer[]) w (weeks)"
+            " left join ralphdeck.project_sums s on s.space_id = p.space_id and s.project_id = p.project_id"
+            " and s.day > current_date - 7 * w.weeks"
+            f" where p.{_OF_SPACE} group by p.project_id, p.name, w.weeks order by p.name, p.project_id, w.weeks",
+            (list(weeks), self.info.id),
+        )
+        found: dict[int, tuple[str, dict[int, tuple[int, int, int]]]] = {}
+        for number, name, length, *sums in rows:
+            found.setdefault(number, (name, {}))[1][length] = (sums[0], sums[1], sums[2])
+        return tuple(ProjectUses(name, lengths) for name, lengths in found.values())
+
+    def projects(self) -> tuple[TeamProject, ...]:
+        """Return all projects with the sums of their uses, by name."""
+        rows = self._rows(
+            "select p.id, p.name, m.display_name, p.joined_at, coalesce(sum(s.successes), 0)::bigint,"
+            " coalesce(sum(s.failures), 0)::bigint, coalesce(sum(s.uses), 0)::bigint"
+            " from ralphdeck.projects p join ralphdeck.members m on m.member_id = p.joined_by"
+            " left join ralphdeck.project_sums s on s.project_id = p.project_id"
+            f" where p.{_OF_SPACE} group by p.id, p.name, m.display_name, p.joined_at order by p.name, p.id",
+            (self.info.id,),
+        )
+        return tuple(TeamProject(**dict(zip(TeamProject.__struct_fields__, row, strict=True))) for row in rows)
+
+    def _next_cursor(self) -> str:
+        """Return the oldest transaction that is not finished; read before the rows, so that none is skipped."""
+        return str(self._rows("select pg_snapshot_xmin(pg_current_snapshot())::text", ())[0][0])
+
+    def _rows(self, query: str, values: Params) -> list[tuple[Any, ...]]:
+        with translate_errors(), self.connection.cursor(binary=True) as cursor:
+            return cursor.execute(query.encode(), values).fetchall()
+
+    def _call(self, function: str, *arguments: object) -> Any:
+        """Call a function of the server with the space as first argument."""
+        marks = ", ".join(["%s"] * (len(arguments) + 1))
+        with translate_errors():
+            row = self.connection.execute(
+                f"select ralphdeck.{function}({marks})".encode(), (self.info.id, *arguments)
+            ).fetchone()
+        if row is None:
+            raise InvalidCall(f"the team's server did not answer {function}")
+        return row[0]
+
+
+def _json(values: object) -> str:
+    items = values if isinstance(values, Mapping) else list(values)  # type: ignore[call-overload]
+    return msgspec.json.encode(items).decode()

@@ -1,0 +1,170 @@
+"""The functions of the server, through `Space`."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from core.records.space import Level, PatternText, TeamUse
+from core.team.chain import first_head, verify
+from core.team.errors import InvalidCall, LevelTooLow, NotMember
+from core.team.server import Space
+from tests.team_server import HALF_LIFE_DAYS, Team
+
+AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
+PATTERN = "pat-error-timeout-001"
+
+
+def make_use(number: int = 1, **changes: Any) -> TeamUse:
+    values: dict[str, Any] = {"pattern_id": PATTERN, "kind": "applied", "at": AT, "success": True}
+    return TeamUse(id=UUID(int=number), **(values | changes))
+
+
+def make_decision(number: int = 1, by: str = "Rita", verb: str = "promote", **keys: Any) -> str:
+    return json.dumps({"id": f"d{number}", "by": by, "verb": verb, "subject": PATTERN, **keys})
+
+
+def joined(space: Space) -> UUID:
+    """A project that has joined the space."""
+    project = uuid4()
+    space.join_project(project, "web")
+    return project
+
+
+def test_member_sees_its_space_and_level(team: Team) -> None:
+    info = team.space("carl").info
+    assert (info.name, info.member, info.level) == ("acme", "Carl", Level.CONTRIBUTOR)
+    assert info.half_life_days == HALF_LIFE_DAYS
+
+
+def test_role_without_membership_is_refused(team: Team) -> None:
+    with pytest.raises(NotMember, match="the role mallory is not a member of a space"):
+        team.space("mallory")
+
+
+def test_use_is_added_to_the_sums_once(team: Team) -> None:
+    space = team.space("carl")
+    project = joined(space)
+    assert space.add_events(project, [make_use()]) == {UUID(int=1)}
+    assert space.add_events(project, [make_use(), make_use(2, success=False, weight=0.5)]) == {UUID(int=2)}
+    sums = space.sums().sums[PATTERN]
+    factor = 0.5 ** ((space.info.epoch - AT) / timedelta(days=HALF_LIFE_DAYS))
+    assert (sums.successes, sums.failures, sums.uses, sums.undecayed) == (1, 1, 2, 1.5)
+    assert sums.helpful == pytest.approx(factor)
+    assert sums.harmful == pytest.approx(factor / 2)
+    assert sums.last_used == AT
+
+
+def test_withdrawal_subtracts_a_use_once(team: Team) -> None:
+    space = team.space("carl")
+    project = joined(space)
+    space.add_events(project, [make_use(1), make_use(2)])
+    withdrawal = make_use(3, withdraws=UUID(int=1))
+    assert space.add_events(project, [withdrawal, withdrawal]) == {UUID(int=3)}
+    assert space.add_events(project, [withdrawal]) == frozenset()
+    assert space.add_events(project, [make_use(4, withdraws=UUID(int=1))]) == frozenset()
+    sums = space.sums().sums[PATTERN]
+    assert (sums.successes, sums.uses, sums.undecayed) == (1, 1, 1.0)
+
+
+def test_sums_that_did_not_change_are_not_read_again(team: Team) -> None:
+    space = team.space("carl")
+    project = joined(space)
+    space.add_events(project, [make_use(1), make_use(2, pattern_id="b")])
+    first = space.sums()
+    space.add_events(project, [make_use(3, pattern_id="b")])
+    second = space.sums(first.cursor)
+    assert first.sums.keys() == {PATTERN, "b"}
+    assert second.sums.keys() == {"b"}
+    assert space.sums(second.cursor).sums == {}
+
+
+def test_decisions_get_numbers_and_a_chain(team: Team) -> None:
+    space = team.space("rita")
+    project = joined(space)
+    first = space.decide(project, make_decision(1), [PATTERN], seen=0)
+    second = space.decide(project, make_decision(2), ["other"], seen=0)
+    assert [first.seq, second.seq] == [1, 2]
+    found = space.decisions(0)
+    assert [decision.member for decision in found] == ["Rita", "Rita"]
+    assert verify(first_head(space.info.id), found) == space.head()
+
+
+def test_decision_sent_again_gets_the_same_number(team: Team) -> None:
+    space = team.space("rita")
+    project = joined(space)
+    first = space.decide(project, make_decision(1), [PATTERN], seen=0)
+    again = space.decide(project, make_decision(1), [PATTERN], seen=0)
+    assert (again.seq, again.is_new) == (first.seq, False)
+    assert len(space.decisions(0)) == 1
+
+
+def test_second_decision_on_a_subject_gets_a_conflict(team: Team) -> None:
+    rita, ada = team.space("rita"), team.space("ada")
+    project, other = joined(rita), joined(ada)
+    rita.decide(project, make_decision(1), [PATTERN], seen=0)
+    receipt = ada.decide(other, make_decision(2, by="Ada", verb="deprecate"), [PATTERN], seen=0)
+    (conflict,) = receipt.conflicts
+    assert (receipt.seq, conflict.by, conflict.seq, conflict.kind) == (None, "Rita", 1, "decision")
+    assert ada.decide(other, make_decision(2, by="Ada"), [PATTERN], seen=1).seq == 2
+    assert rita.decide(project, make_decision(3), [PATTERN], seen=1, known=["d2"]).seq == 3
+
+
+def test_decision_on_another_text_gets_a_conflict(team: Team) -> None:
+    rita = team.space("rita")
+    project = joined(rita)
+    rita.put_patterns([PatternText(pattern_id=PATTERN, type="error", record="{}", content_hash="new")])
+    receipt = rita.decide(project, make_decision(), [PATTERN], seen=0, texts={PATTERN: "old"})
+    (conflict,) = receipt.conflicts
+    assert (conflict.kind, conflict.subject, conflict.content_hash) == ("text", PATTERN, "new")
+
+
+def test_contributor_adds_patterns_but_does_not_change_them(team: Team) -> None:
+    space = team.space("carl")
+    text = PatternText(pattern_id=PATTERN, type="error", record='{"a": 1}', content_hash="a")
+    assert space.put_patterns([text]) == space.put_patterns([text]) == ()
+    changed = PatternText(pattern_id=PATTERN, type="error", record="{}", content_hash="b", expected="a")
+    (conflict,) = space.put_patterns([changed])
+    assert (conflict.by, conflict.content_hash) == ("Carl", "a")
+    assert team.space("rita").put_patterns([changed]) == ()
+    (pattern,) = space.patterns().patterns
+    assert (pattern.content_hash, pattern.changed_by) == ("b", "Rita")
+
+
+def test_contributor_cannot_promote(team: Team) -> None:
+    space = team.space("carl")
+    with pytest.raises(LevelTooLow, match="your role in the space acme is contributor; promote needs reviewer"):
+        space.decide(joined(space), make_decision(by="Carl"), [PATTERN], seen=0)
+
+
+def test_decision_must_be_signed_by_its_member(team: Team) -> None:
+    space = team.space("rita")
+    with pytest.raises(InvalidCall, match="signed by Ada, but your name in the space acme is Rita"):
+        space.decide(joined(space), make_decision(by="Ada"), [PATTERN], seen=0)
+
+
+def test_question_that_someone_has_open_is_leased_to_one_client(team: Team) -> None:
+    rita, ada = team.space("rita"), team.space("ada")
+    one, two = uuid4(), uuid4()
+    assert [lease.member for lease in rita.heartbeat(one, question="q").leases] == ["Rita"]
+    seen = ada.heartbeat(two, place="Review", question="q")
+    assert [lease.client_id for lease in seen.leases] == [str(one)]
+    assert [client.member for client in seen.present] == ["Ada", "Rita"]
+    rita.go_offline(one)
+    assert [lease.member for lease in ada.heartbeat(two, question="q").leases] == ["Ada"]
+
+
+def test_only_an_admin_manages_members(team: Team) -> None:
+    with pytest.raises(LevelTooLow):
+        team.space("rita").set_member("mallory", "Mallory", Level.READER)
+    ada = team.space("ada")
+    ada.set_member("mallory", "Mallory", Level.READER)
+    assert team.space("mallory").info.level is Level.READER
+    ada.set_member("mallory", "Mallory", None)
+    with pytest.raises(NotMember):
+        team.space("mallory")
+    assert {member.name: member.level for member in ada.members()}["Mallory"] is None
