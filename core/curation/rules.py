@@ -22,7 +22,7 @@ from core.curation.case import Case, Draft, change, since
 from core.curation.merge import as_read
 from core.learning.assessment import QUARANTINE
 from core.records.decisions import APPROVE, VERBS, WAS_HELD, WAS_QUARANTINED, Effect, Pin, Verb
-from core.records.patterns import Maturity, PatternType
+from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.suspicions import Severity
 from core.records.times import iso
 from core.scanning.messages import describe_suspicions
@@ -309,15 +309,24 @@ def _override_changes(case: Case, override: dict[str, Any] | None) -> dict[str, 
     if not case.writable:
         return {"ledger_only": True}
     before = override_of(case.pin) if case.pin is not None else case.written
-    return {"effects": (_override_effect(case, override),), "inverse": (_override_effect(case, before),)}
+    return override_changes(case.pattern, before, override)
 
 
-def _override_effect(case: Case, override: dict[str, Any] | str | None) -> Effect:
-    """Make an effect that sets `override` (a string is JSON text); None removes it."""
+def override_changes(
+    pattern: Pattern, before: dict[str, Any] | str | None, override: dict[str, Any] | None
+) -> dict[str, Any]:
+    """Return `effects` and `inverse` that set `override` in the record, in place of `before`.
+
+    A string is JSON text; None removes the key.
+    """
+    return {"effects": (_override_effect(pattern, override),), "inverse": (_override_effect(pattern, before),)}
+
+
+def _override_effect(pattern: Pattern, override: dict[str, Any] | str | None) -> Effect:
     keys: dict[str, Any] = {"unset": (OVERRIDE,)}
     if override is not None:
         keys = {"text" if isinstance(override, str) else "set": {OVERRIDE: override}}
-    return Effect(file=case.pattern.file, type=case.pattern.type.value, pattern_id=case.pattern.id, **keys)
+    return Effect(file=pattern.file, type=pattern.type.value, pattern_id=pattern.id, **keys)
 
 
 def _check_invertible(case: Case) -> None:

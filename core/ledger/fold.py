@@ -8,6 +8,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from core.records.decisions import (
+    SYNC,
     TEXT_HASH,
     BurstVerdict,
     CurationState,
@@ -28,8 +29,8 @@ def fold(decisions: Iterable[Decision]) -> CurationState:
     """Compute the state after `decisions`, oldest first.
 
     Undo removes a decision as if it had never been made, and redo restores it in its place. Any new decision clears
-    what could be redone, as in an editor; a redo that a member of the team made earlier still counts. An invalid undo
-    or redo (in a log that was merged by hand) changes nothing.
+    what could be redone, as in an editor; a redo that a member of the team made earlier still counts. What the sync
+    with a team undid cannot be redone. An invalid undo or redo (in a log that was merged by hand) changes nothing.
     """
     made: dict[str, Decision] = {}
     undoable: dict[str, None] = {}
@@ -42,7 +43,8 @@ def fold(decisions: Iterable[Decision]) -> CurationState:
                 acts[subject] = decision.act
                 source, target = (undoable, redoable) if is_undo else (redoable, undoable)
                 source.pop(subject, None)
-                target[subject] = None
+                if not is_undo or decision.by != SYNC:
+                    target[subject] = None
         elif decision.id not in made:
             made[decision.id] = decision
             acts[decision.id] = decision.act

@@ -14,6 +14,8 @@ from core.records.times import iso
 
 ESCALATION_PREFIX: Final = "escalation of "
 LESSON_PREFIX: Final = "lesson "
+SYNC: Final = "ralphdeck team sync"
+"""Author of decisions that bring a project to the state of its team's space; each project has its own."""
 
 
 def text_hash(text: str) -> str:

@@ -16,7 +16,7 @@ from core.base.text import ELLIPSIS
 from core.curation.exchange.export import LOCAL_KEYS, MAX_SHARED_CHARS, OTHER_KEYS, plain
 from core.curation.exchange.redaction import LoopNames, Masked, Masker, is_role, kinds_of
 from core.curation.merge import ORIGINS, as_read
-from core.records.decisions import TEXT_HASH, Decision, Effect, Verb
+from core.records.decisions import SYNC, TEXT_HASH, Decision, Effect, Verb
 from core.records.patterns import PatternType
 from core.sources.pattern_text import LIST_OF, id_key
 from core.sources.schema import CLAIMED_RATE, PATTERNS
@@ -203,7 +203,3 @@ def is_shared(decision: Decision) -> bool:
     if decision.verb is Verb.DISMISS or decision.verb is Verb.SNOOZE:
         return not decision.subject.startswith(("escalation of ", "lesson ", "text ", "burst of "))
     return True
-
-
-SYNC: Final = "ralphdeck team sync"
-"""Author of decisions with which the sync writes patterns of the space; each project has its own."""

@@ -1,0 +1,300 @@
+"""Decisions of a space in the decision log and the pattern files of the project.
+
+A received decision keeps its ID, so it is appended once. Its effects are planned anew for the records here: they keep
+their counts, their places and their overrides. A decision about a pattern that this project does not have is only
+logged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from core.base.errors import Refused, UnknownRecord, Unwritable
+from core.config.paths import is_safe_id
+from core.curation import record_changes, undo
+from core.curation.apply import apply_pending
+from core.curation.case import DECIDED_TEXT, Draft
+from core.curation.pattern_registry import UnitOfWork
+from core.curation.record_changes import ARCHIVED, Batch
+from core.curation.rules import OVERRIDE, override_changes, override_of
+from core.curation.undo import affected_ids
+from core.curation.use_counts import make_counted_events
+from core.ledger.fold import fold
+from core.records.decisions import TURNS, Decision, Verb
+from core.records.patterns import PatternType
+from core.sources.events import append_events
+from core.sources.pattern_text import LIST_OF
+from core.team.refusals import decisions_to_send, find_late, undo_refused
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.config.settings import Settings
+    from core.learning.scoreboard import Scoreboard
+    from core.ledger.ledger import Ledger
+    from core.records.decisions import CurationState, Pin
+    from core.records.patterns import Pattern
+    from core.records.snapshot import Snapshot
+
+Read = Callable[[], tuple["Snapshot", "Scoreboard"]]
+"""Reads the newest records of the project."""
+_HASH_KEYS: Final = ("content_hash", "anti_hash")
+_PINS: Final = frozenset({Verb.PROMOTE, Verb.DEPRECATE, Verb.RESET, Verb.ACCEPT_INVERSION})
+_EMPTY: Final[dict[str, Any]] = {"effects": (), "inverse": ()}
+
+
+class Receiver:
+    """Writes decisions of a space into one project.
+
+    `sent` has the IDs of the known decisions of the space; received ones are added. `to_local` returns the content hash
+    of the local text for that of a shared one; they differ where the shared text is masked.
+    """
+
+    def __init__(
+        self,
+        paths: ProjectPaths,
+        settings: Settings,
+        ledger: Ledger,
+        read: Read,
+        *,
+        sent: set[str],
+        to_local: Callable[[str], str] = lambda shared: shared,
+    ) -> None:
+        self._paths = paths
+        self._settings = settings
+        self._ledger = ledger
+        self._read = read
+        self._sent = sent
+        self._to_local = to_local
+
+    def receive(self, decisions: Sequence[Decision], now: datetime) -> tuple[Decision, ...]:
+        """Append the decisions that the log lacks, in the order of the space, and apply them.
+
+        Own decisions that were not sent and have a common subject with a new one are undone first. Returns all that
+        was appended. Raises `Unwritable` if the log cannot be written. Effects that a file does not take stay pending.
+        """
+        known = self._ledger.by_id()
+        self._sent.update(decision.id for decision in decisions)
+        new = {decision.id: decision for decision in decisions if decision.id not in known}
+        unsent = decisions_to_send(self._ledger.decisions(), self._sent)
+        received: list[Decision] = []
+        if late := find_late(new.values(), unsent, known):
+            received += undo_refused(self._paths, self._settings, self._ledger, late, sent=self._sent, now=now)
+        for run in _runs(new.values(), known):
+            self._apply()
+            snapshot, _ = self._read()
+            with self._ledger.exclusive():
+                plan = _Plan(self._paths, self._ledger, snapshot.patterns, self._to_local)
+                local = [plan.decision(decision) for decision in run if decision.id not in self._ledger]
+                if local:
+                    self._ledger.append(*local)
+            received += local
+            self._apply()
+            self._count_merged(local)
+        return tuple(received)
+
+    def _apply(self) -> None:
+        apply_pending(self._paths, self._settings, self._ledger)
+
+    def _count_merged(self, decisions: Iterable[Decision]) -> None:
+        merges = [decision for decision in decisions if decision.verb is Verb.MERGE and decision.effects]
+        if merges:
+            snapshot, board = self._read()
+            for merge in merges:
+                append_events(self._paths, *make_counted_events(snapshot, board, (merge.subject,), merge))
+
+
+def _runs(decisions: Iterable[Decision], known: Mapping[str, Decision]) -> Iterator[list[Decision]]:
+    """Split decisions where one depends on the files that those before it change; an act stays together."""
+    run: list[Decision] = []
+    changed: set[str] = set()
+    for _, group in groupby(decisions, key=lambda decision: decision.act):
+        act = list(group)
+        about = {name for decision in act for name in affected_ids(decision)}
+        if not changed.isdisjoint(about):
+            yield run
+            run, changed = [], set()
+        run += act
+        for decision in act:
+            if decision.verb in TURNS:
+                original = known.get(decision.subject)
+                changed |= affected_ids(original) if original is not None else set()
+            elif decision.effects or decision.verb in _PINS:
+                changed |= affected_ids(decision)
+    if run:
+        yield run
+
+
+class _Plan:
+    """Plans the effects of received decisions for the present records; used while the log is locked."""
+
+    def __init__(
+        self, paths: ProjectPaths, ledger: Ledger, patterns: Mapping[str, Pattern], to_local: Callable[[str], str]
+    ) -> None:
+        self._paths = paths
+        self._ledger = ledger
+        self._patterns = patterns
+        self._to_local = to_local
+        self._unit = UnitOfWork(paths, ledger)
+        self._made: dict[str, Decision] = {}
+        self._touched: set[str] = set()
+
+    def decision(self, shared: Decision) -> Decision:
+        """Return the decision as this project stores it."""
+        if shared.verb in TURNS:
+            local = self._turned(shared)
+        else:
+            local = self._with_local_texts(shared)
+            local = replace(local, **self._effects(local))
+        self._made[local.id] = local
+        self._touched |= affected_ids(local)
+        return local
+
+    def _turned(self, shared: Decision) -> Decision:
+        original = self._made.get(shared.subject) or self._ledger.by_id().get(shared.subject)
+        if original is None:  # it was not shared with this project
+            return replace(shared, **_EMPTY)
+        draft = undo.reversal(shared.verb, original, shared.by)
+        self._touched |= affected_ids(original)
+        return replace(shared, before=draft.before, after=draft.after, effects=draft.effects, inverse=draft.inverse)
+
+    def _with_local_texts(self, shared: Decision) -> Decision:
+        """Return the decision with the hashes of local texts."""
+        before, after = self._local_details(shared.before), self._local_details(shared.after)
+        if after.get("content_hash") != shared.after.get("content_hash") and DECIDED_TEXT in after:
+            pattern = self._patterns.get(shared.subject)
+            is_same = pattern is not None and pattern.content_hash == after["content_hash"]
+            after[DECIDED_TEXT] = self._unit.text(pattern) if pattern is not None and is_same else {}
+        return replace(shared, before=before, after=after)
+
+    def _local_details(self, details: Mapping[str, Any]) -> dict[str, Any]:
+        found = dict(details)
+        for key in _HASH_KEYS:
+            if isinstance(found.get(key), str):
+                found[key] = self._to_local(found[key])
+        hashes = found.get("hashes")
+        if isinstance(hashes, dict):
+            found["hashes"] = {key: self._to_local(one) for key, one in hashes.items() if isinstance(one, str)}
+        return found
+
+    def _effects(self, decision: Decision) -> dict[str, Any]:
+        """Return `effects` and `inverse` for the records here."""
+        try:
+            match decision.verb:
+                case Verb.ARCHIVE:
+                    return self._archived(decision)
+                case Verb.MERGE:
+                    return self._merged(decision)
+                case Verb.RESTORE:
+                    return self._restored(decision)
+            found = [*self._inserted(decision), *self._changed(decision)]
+            if decision.verb in _PINS:
+                found += self._pinned(decision)
+        except (Refused, UnknownRecord, Unwritable):
+            return _EMPTY  # the records here are not as those of the author; only the log has the decision
+        effects = tuple(effect for one in found for effect in one["effects"])
+        inverse = tuple(effect for one in reversed(found) for effect in one["inverse"])
+        return {"effects": effects, "inverse": inverse}
+
+    def _state(self, subject: str) -> CurationState:
+        """Return the state before the next decision; decisions of this run count only if they are about `subject`."""
+        if subject in self._touched:
+            return fold((*self._ledger.decisions(), *self._made.values()))
+        return self._ledger.state()
+
+    def _pinned(self, decision: Decision) -> list[dict[str, Any]]:
+        """Return the change of the override in the record of the subject."""
+        pattern = self._patterns.get(decision.subject)
+        if pattern is None or not self._unit.is_writable(pattern):
+            return []
+        before, after = self._state(pattern.id).pins.get(pattern.id), _pins(decision).get(pattern.id)
+        if before is None and after is None:
+            return []
+        written = override_of(before) if before is not None else self._unit.written_override(pattern)
+        return [override_changes(pattern, written, override_of(after) if after is not None else None)]
+
+    def _inserted(self, decision: Decision) -> list[dict[str, Any]]:
+        """Return the insertions of new records."""
+        found = []
+        pins = _pins(decision)
+        for effect in decision.effects:
+            if effect.insert is None or effect.type not in LIST_OF or not is_safe_id(effect.pattern_id):
+                continue
+            kind, pattern_id = PatternType(effect.type), effect.pattern_id
+            known = self._patterns.get(pattern_id)
+            file = known.file if known is not None else self._file_of(kind)
+            record = record_changes.with_id(kind, pattern_id, _plain_record(effect.insert))
+            if pattern_id in pins:
+                record[OVERRIDE] = override_of(pins[pattern_id])
+            changes = record_changes.Changes()
+            changes.insert(file, kind, pattern_id, record, keep_id=True)
+            found.append(changes.draft_fields())
+        return found
+
+    def _changed(self, decision: Decision) -> list[dict[str, Any]]:
+        """Return the changes of texts of known records."""
+        changes = record_changes.Changes()
+        for effect in decision.effects:
+            keys = {key: value for key, value in effect.set.items() if key not in (OVERRIDE, ARCHIVED)}
+            removed = tuple(key for key in effect.unset if key not in (OVERRIDE, ARCHIVED))
+            pattern = self._patterns.get(effect.pattern_id)
+            if (keys or removed) and pattern is not None:
+                stored = self._unit.registry.record(pattern)
+                changes.set(stored, pattern.type, pattern.id, keys, removed)
+        return [changes.draft_fields()]
+
+    def _archived(self, decision: Decision) -> dict[str, Any]:
+        notes = {one.pattern_id: (one.insert or {}).get(ARCHIVED) for one in decision.effects if one.insert}
+        names = decision.after.get("patterns")
+        reasons = []
+        for name in names if isinstance(names, list) else ():
+            if (pattern := self._patterns.get(name)) is not None and self._unit.is_writable(pattern):
+                note = notes.get(name)
+                why = note.get("reason") if isinstance(note, dict) else None
+                reasons.append((pattern, why if isinstance(why, str) else decision.reason))
+        return _fields(record_changes.archive(self._batch(decision), reasons, decision.subject))
+
+    def _merged(self, decision: Decision) -> dict[str, Any]:
+        target, other = (self._patterns.get(str(id)) for id in (decision.subject, decision.after.get("merged")))
+        if target is None or other is None:
+            return _EMPTY
+        return _fields(record_changes.merge(self._batch(decision), target, other))
+
+    def _restored(self, decision: Decision) -> dict[str, Any]:
+        try:
+            return _fields(record_changes.restore(self._batch(decision), decision.subject, self._patterns))
+        except UnknownRecord:  # it was archived before the project joined the team
+            found = self._inserted(decision)
+            return found[0] if found else _EMPTY
+
+    def _batch(self, decision: Decision) -> Batch:
+        return Batch(
+            paths=self._paths,
+            registry=self._unit.registry,
+            ids=self._unit.ids,
+            state=self._ledger.state(),
+            id=decision.id,
+            at=decision.at,
+            by=decision.by,
+            reason=decision.reason,
+        )
+
+    def _file_of(self, kind: PatternType) -> str:
+        return self._paths.relative(self._paths.pattern_file(kind.value))
+
+
+def _pins(decision: Decision) -> Mapping[str, Pin]:
+    """Return the pins that a decision sets, by pattern ID."""
+    return fold((decision,)).pins
+
+
+def _fields(draft: Draft) -> dict[str, Any]:
+    return {"effects": draft.effects, "inverse": draft.inverse}
+
+
+def _plain_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in record.items() if key not in (OVERRIDE, ARCHIVED)}

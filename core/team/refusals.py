@@ -1,0 +1,168 @@
+"""Decisions that were made offline and that the space refused later: they are undone, with the reason."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Container, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from core.base.formatting import format_day, shorten_id
+from core.base.text import visible_line
+from core.curation import undo
+from core.curation.apply import apply_pending
+from core.curation.conflicts import conflict_keys
+from core.curation.decision_text import about_text, subject_text, verb_text
+from core.curation.undo import ALONE, affected_ids
+from core.records.decisions import SYNC, TURNS, Decision, Verb
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.config.settings import Settings
+    from core.ledger.ledger import Ledger
+
+_OPPOSITE: Final = {Verb.UNDO: Verb.REDO, Verb.REDO: Verb.UNDO}
+
+
+class Seen(NamedTuple):
+    """What a project had received from its space when a decision was made.
+
+    `seq` is the number of the last decision up to which it had received all; `known` are the IDs of later ones.
+    """
+
+    seq: int
+    known: tuple[str, ...]
+
+
+def decisions_to_send(decisions: Sequence[Decision], known: Container[str]) -> list[Decision]:
+    """Return the decisions that the space lacks, oldest first; `known` are the IDs of those that it has.
+
+    A decision that was undone before it was sent is left out. Of several undos and redos of a decision, only the last
+    one is sent, if the space does not have the same result.
+    """
+    here: dict[str, bool] = {}
+    there: dict[str, bool] = {}
+    last: dict[str, str] = {}
+    for decision in decisions:
+        if decision.verb not in TURNS:
+            here[decision.id], there[decision.id] = True, decision.id in known
+            continue
+        here[decision.subject] = decision.verb is Verb.REDO
+        if decision.id in known:
+            there[decision.subject] = decision.verb is Verb.REDO
+        last[decision.subject] = decision.id
+
+    def is_missing(decision: Decision) -> bool:
+        if decision.id in known or decision.by == SYNC:
+            return False
+        if decision.verb not in TURNS:
+            return here[decision.id]
+        subject = decision.subject
+        return subject in known and last[subject] == decision.id and here[subject] != there.get(subject, True)
+
+    return [decision for decision in decisions if is_missing(decision)]
+
+
+def seen_before(decision_id: str, decisions: Sequence[Decision], seqs: Mapping[str, int], cursor: int) -> Seen:
+    """Return what had been received when a decision of the log was made, or now if the log does not have it.
+
+    `seqs` are the numbers of the known decisions of the space by ID; all up to `cursor` were received. What the log has
+    after the decision was not seen.
+    """
+    before: list[str] = []
+    seen, is_after = cursor, False
+    for decision in decisions:
+        is_after |= decision.id == decision_id
+        if (seq := seqs.get(decision.id)) is not None:
+            if is_after:
+                seen = min(seen, seq - 1)
+            else:
+                before.append(decision.id)
+    return Seen(seen, tuple(id for id in before if seqs[id] > seen))
+
+
+def find_late(
+    received: Iterable[Decision], unsent: Sequence[Decision], known: Mapping[str, Decision]
+) -> dict[str, str]:
+    """Return why decisions that were not sent yet will be refused, by ID: a received one has the same subject."""
+    late: dict[str, str] = {}
+    keys = {decision.id: set(conflict_keys(decision, known)) for decision in unsent}
+    if not any(keys.values()):
+        return late
+    by_id = {**known}
+    for decision in received:
+        by_id[decision.id] = decision
+        about = conflict_keys(decision, by_id)
+        for identifier, own in keys.items():
+            if identifier not in late and not own.isdisjoint(about):
+                late[identifier] = late_reason(decision, by_id)
+    return late
+
+
+def late_reason(decision: Decision, known: Mapping[str, Decision]) -> str:
+    """Describe the decision of another member because of which one is undone."""
+    reason = f" ({visible_line(decision.reason, 120)})" if decision.reason else ""
+    return (
+        f"{shorten_id(decision.by)} had decided on {format_day(decision.at)} at {decision.at:%H:%M} UTC: "
+        f"{verb_text(decision)} {about_text(decision, known)}{reason}"
+    )
+
+
+def undo_refused(
+    paths: ProjectPaths,
+    settings: Settings,
+    ledger: Ledger,
+    refusals: Mapping[str, str],
+    *,
+    sent: Container[str] = (),
+    now: datetime,
+) -> tuple[Decision, ...]:
+    """Undo decisions that the space refused, each with its reason, and later ones that depend on them.
+
+    `sent` are the IDs of decisions in the space, which stay. Returns the new decisions, which are not shared.
+    """
+    apply_pending(paths, settings, ledger)
+    with ledger.exclusive():
+        known = ledger.by_id()
+        now = now.astimezone(UTC)
+        act = f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03d}-{secrets.token_hex(4)}"
+        made = []
+        for number, (decision, why) in enumerate(reversed(_reasons(ledger, refusals, sent)), 1):
+            verb, subject = Verb.UNDO, decision
+            if decision.verb in TURNS:
+                verb, subject = _OPPOSITE[decision.verb], known[decision.subject]
+            draft = undo.reversal(verb, subject, SYNC)
+            shared = {
+                name: getattr(draft, name) for name in ("verb", "subject", "before", "after", "effects", "inverse")
+            }
+            made.append(Decision(id=f"{act}-{number:04d}", at=now, by=SYNC, reason=why, **shared))
+        if made:
+            ledger.append(*made)
+    apply_pending(paths, settings, ledger)
+    return tuple(made)
+
+
+def _reasons(ledger: Ledger, refusals: Mapping[str, str], sent: Container[str]) -> list[tuple[Decision, str]]:
+    """Return the decisions to undo, oldest first, with the reason of each."""
+    undone, known = ledger.state().undone, ledger.by_id()
+    about: dict[str, Decision] = {}
+    found: list[tuple[Decision, str]] = []
+    for decision in ledger.decisions():
+        why = refusals.get(decision.id, "")
+        if decision.verb in TURNS:
+            original = known.get(decision.subject)
+            if why and original is not None and (original.id in undone) is (decision.verb is Verb.UNDO):
+                found.append((decision, why))
+            continue
+        if decision.id in undone:
+            continue
+        names = affected_ids(decision)
+        if not why and decision.id not in sent and decision.by != SYNC and decision.verb not in ALONE:
+            earlier = next((about[name] for name in sorted(names) if name in about), None)
+            if earlier is not None:
+                why = f"depends on a decision that was undone: {verb_text(earlier)} {subject_text(earlier)}"
+        if why:
+            found.append((decision, why))
+            if decision.verb not in ALONE:
+                about |= dict.fromkeys(names, decision)
+    return found
