@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from core.debug_memory.runner_reports import parse_failures
-from core.episodes.log_summary import pick_error_line
 from core.hooks.sessions import Given
 from core.project.reader import ProjectReader
 from core.records.debug_sessions import Failure
@@ -67,6 +65,9 @@ def known_fix(project: ProjectReader, tool: Mapping[str, Any]) -> str:
 
 def find_failures(tool: Mapping[str, Any], root: str) -> list[Failure]:
     """Find the errors in the error text and the output of a failed tool call."""
+    from core.debug_memory.runner_reports import parse_failures
+    from core.episodes.log_summary import pick_error_line
+
     response = tool.get("tool_response")
     printed = response.get("output") or response.get("stdout") if isinstance(response, dict) else response
     error, output = (text[-_MAX_ERROR:] if isinstance(text, str) else "" for text in (tool.get("error"), printed))

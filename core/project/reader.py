@@ -16,7 +16,6 @@ from msgspec.structs import replace as changed
 
 from core.base.collector import collector_off
 from core.base.steps import Steps, Work, run_all
-from core.debug_memory.escalations import find_escalation
 from core.debug_memory.index import LazyDebugIndex
 from core.episodes.similar_tasks import embeddable_work
 from core.learning.scoreboard import Scoreboard
@@ -32,8 +31,6 @@ from core.retrieval.learned_weights import LearnedWeights
 from core.retrieval.learnings import LazyLearnings
 from core.retrieval.past_tasks import LazyPastTasks
 from core.retrieval.similarity import LazySimilarity
-from core.review.question_search import QuestionSearch
-from core.review.queue import review_queue_in_steps
 from core.sources.record_kinds import kind_of
 from core.state.project_state import ProjectState
 from core.storage.locks import protect
@@ -51,6 +48,7 @@ if TYPE_CHECKING:
     from core.records.loops import Loop, LoopDetails
     from core.records.patterns import PatternType
     from core.review.priority import Questions
+    from core.review.question_search import QuestionSearch
     from core.state.review_items import ReviewItem
 
 _QUEUE_AGE: Final = timedelta(minutes=1)  # maximum age of the review queue if only time has passed
@@ -101,8 +99,6 @@ class ProjectReader:
         self.embeddings = Embeddings(project, PATTERNS)
         self.task_embeddings = Embeddings(project, TASKS)
         self.agent = ""  # name of the agent that reports and extracts; "" for the agents named in the files
-        here = weakref.proxy(self)  # a cycle would keep each dry run, which is a project, until the next collection
-        self._search = QuestionSearch(settings, lambda: here._offers, lambda source_id: here.extraction(source_id))
         self._queue_at = clock()
         self._questions: Questions = {}
         self._is_queue_due = False  # whether a search found something that the queue lacks
@@ -110,6 +106,13 @@ class ProjectReader:
         self._is_searched = False  # whether the searches for questions have ended once
         self._earlier_count = 0
         self._view = self._scored(self.library.snapshot)
+
+    @cached_property
+    def _search(self) -> QuestionSearch:
+        from core.review.question_search import QuestionSearch  # a run without questions does not need it
+
+        here = weakref.proxy(self)  # a cycle would keep each dry run, which is a project, until the next collection
+        return QuestionSearch(self.settings, lambda: here._offers, lambda source_id: here.extraction(source_id))
 
     def now(self) -> datetime:
         """Current time, as an aware UTC datetime."""
@@ -371,7 +374,8 @@ class ProjectReader:
             if delta.patterns:
                 index = index.updated(snapshot.patterns, delta.patterns)
                 similarity = similarity.updated(snapshot.patterns, delta.patterns)
-                self._search.background.forget_offers()
+                if self._asks:
+                    self._search.background.forget_offers()
         if not snapshot.complete:
             queue: tuple[ReviewItem, ...] = ()  # built once, when everything is loaded
         elif delta is None or not self._view.snapshot.complete or self._affects_queue(delta, board, now):
@@ -386,7 +390,7 @@ class ProjectReader:
             queue,
             self.settings,
             now,
-            self._search.background.offers,
+            self._search.background.offers if self._asks else {},
             self.embeddings,
             lazy_debug=debug,
             lazy_learnings=learnings,
@@ -410,6 +414,9 @@ class ProjectReader:
         return run_all(self._queue_in_steps(snapshot, board, now))
 
     def _queue_in_steps(self, snapshot: Snapshot, board: Scoreboard, now: datetime) -> Steps[tuple[ReviewItem, ...]]:
+        from core.debug_memory.escalations import find_escalation
+        from core.review.queue import review_queue_in_steps
+
         self._queue_at = now
         return review_queue_in_steps(
             snapshot.patterns,

@@ -22,6 +22,14 @@ FORBIDDEN: Final = {
     | _HEAVY
     | _MCP
     | {"yaml", "rich", "tomllib", "core.learning", "core.project", "core.scanning"},
+    "import core.cli.commands.hook, core.hooks.answer, core.hooks.contexts": _SCREEN
+    | _MCP
+    | {
+        "core.review.queue",
+        "core.review.question_search",
+        "core.debug_memory.runner_reports",
+        "core.extraction.engine",
+    },
     "import core.cli.commands.hook, core.hooks.answer, core.hooks.contexts, core.hooks.loops": _SCREEN | _MCP,
     # the first frame
     "import tui.app, tui.cli.dashboard": _HEAVY
