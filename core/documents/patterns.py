@@ -11,7 +11,7 @@ from core.documents import document as doc
 from core.documents.decisions import decision_line
 from core.documents.document import code, fields, items, limited, line, more, section
 from core.documents.signs import TYPE_WORDS, result_sign, state_sign
-from core.learning.explanation import decayed_weight
+from core.learning.explanation import decayed_weight, describe_team_sums
 from core.learning.lineage import LineageEvent, format_iterations
 from core.metrics.effectiveness import compare_pattern
 from core.records.decisions import TURNS, Decision
@@ -193,6 +193,8 @@ def evidence(state: ProjectState, pattern: Pattern, limit: int | None = None) ->
         (f"harmful {format_decimal(assessment.harmful)}", "bad"),
         (f"   of {assessment.successes:,} and {assessment.failures:,} in all", "quiet"),
     )
+    if (team := state.board.team_sums(pattern.id)) is not None:
+        yield line((describe_team_sums(team, state.now), "quiet"))
     yield from (line((finding.message, "warning")) for finding in count_conflicts(state, pattern.id))
     yield line("")
     observations = state.board.observations(pattern.id)
@@ -211,7 +213,8 @@ def evidence(state: ProjectState, pattern: Pattern, limit: int | None = None) ->
     if rows:
         yield doc.Table(("", "when", "new → today", "use", "loop", "source"), tuple(rows), right=(1, 2))
     else:
-        yield line(("No use of this pattern is recorded.", "quiet"))
+        where = " in this project" if team is not None else ""
+        yield line((f"No use of this pattern is recorded{where}.", "quiet"))
     if limit is not None:
         yield from more(len(observations), "observation", limit)
 

@@ -21,6 +21,7 @@ from core.learning.bursts import (
 from core.learning.evidence import collect_observations, is_later
 from core.learning.evidence_index import EvidenceIndex, aliases, inverted_ids, reindex
 from core.learning.recorded_uses import LOOP, LoopPatterns, collect_loop_patterns
+from core.learning.team_sums import find_team_sums, list_team_results
 from core.learning.work_names import WorkNames, changes_owners
 from core.records.events import Event, Observation
 from core.records.loops import InjectedUse, Loop
@@ -71,7 +72,7 @@ class EvidenceInputs(EvidenceIndex):
 
         `names` are those of the new snapshot.
         """
-        affected = set(delta.patterns)
+        affected = {*delta.patterns, *delta.team}
         sources = {*delta.loops, *delta.attempts}
         after = replace(self, snapshot=snapshot, names=names, _verdicts={})
         if delta.events:
@@ -197,7 +198,7 @@ class EvidenceInputs(EvidenceIndex):
         return False if is_within(report.at, periods.held) else None
 
     def observations(self, pattern: Pattern) -> tuple[Observation, ...]:
-        """Return the evidence on one pattern; see `collect_observations`."""
+        """Return the evidence of this project on one pattern; see `collect_observations`."""
         uses: Sequence[tuple[Loop, InjectedUse]] = self.uses.get(pattern.id, ())
         events: Sequence[Event] = self.events.get(pattern.id, ())
         for alias in dict.fromkeys(pattern.aliases):
@@ -208,6 +209,12 @@ class EvidenceInputs(EvidenceIndex):
         if self.ignored:
             uses = [(loop, self._without_report(loop, use, pattern, ignored)) for loop, use in uses]
         return collect_observations(pattern, uses, events, self.discoverers.get(pattern.id), self, ignored)
+
+    def all_results(self, pattern: Pattern) -> tuple[Observation, ...]:
+        """Return the evidence on one pattern, followed by the results of the team's other projects."""
+        sums = find_team_sums(self.snapshot, pattern) if self.snapshot.team.sums else None
+        found = self.observations(pattern)
+        return found if sums is None else (*found, *list_team_results(sums, self.snapshot.team))
 
     def loop_patterns(self, loop_id: str) -> LoopPatterns:
         """Return the patterns of a loop; empty for an unknown loop."""

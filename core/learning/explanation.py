@@ -12,12 +12,14 @@ from core.base.formatting import format_percent
 from core.base.text import plural, visible_line
 from core.learning.assessment import HELD, INVERSION, QUARANTINE, Assessment
 from core.learning.states import STATES, decayed_counts, fewest_results, state_calendar, state_of
+from core.learning.team_sums import TEAM
 from core.records.events import Observation
 from core.records.patterns import Maturity
 from core.records.times import day_of
 
 if TYPE_CHECKING:
     from core.config.settings import MaturitySettings, Settings
+    from core.records.team import TeamSums
 
 _HOURS_UNTIL_DAYS: Final = 48
 _NEAR: Final = 0.01  # smaller distances are shown with their first significant digit
@@ -91,8 +93,12 @@ def explain_state(
     settings: Settings,
     *,
     invertible: bool = True,
+    team: TeamSums | None = None,
 ) -> Explanation:
-    """Explain the state of a pattern; `invertible` is False for anti-patterns."""
+    """Explain the state of a pattern; `invertible` is False for anti-patterns.
+
+    `observations` include the results in the team's other projects, whose sums are `team`.
+    """
     limits = settings.maturity
     steps = _find_steps(assessment, limits)
     loops = _compute_shares(assessment, observations, now, limits)
@@ -102,6 +108,7 @@ def explain_state(
     interval = f"the rate is between {low:.2f} and {high:.2f} with a probability of {level}"
     lines = (
         *_explain_evidence(assessment, limits),
+        *(_explain_team(team, now) if team is not None else ()),
         _explain_decision(assessment),
         *_explain_rules(assessment, limits),
         *(_explain_inversion(assessment, settings) if invertible else ()),
@@ -111,7 +118,7 @@ def explain_state(
         RuleLine(rule="interval", text=interval),
         *_explain_calendar(assessment, calendar, now),
     )
-    with_result = (use for use in reversed(observations) if use.success is not None)
+    with_result = (use for use in reversed(observations) if use.success is not None and use.source != TEAM)
     events = tuple(WeightedUse(use, *decayed_weight(use, now, limits)) for use in with_result)
     return Explanation(lines=lines, events=events, steps=steps, loops=loops, calendar=calendar)
 
@@ -132,6 +139,19 @@ def _explain_evidence(assessment: Assessment, limits: MaturitySettings) -> Itera
             ranked_by = f"claim until {limits.min_feedback:g} results are recorded"
         text = f"{assessment.claim_text}; the claim is not evidence; ranked by the {ranked_by}"
         yield RuleLine(rule="claimed", text=text)
+
+
+def _explain_team(team: TeamSums, now: datetime) -> Iterator[RuleLine]:
+    yield RuleLine(rule="team", text=describe_team_sums(team, now))
+
+
+def describe_team_sums(team: TeamSums, now: datetime) -> str:
+    """Describe raw counts, such as `other projects of the team: 12 helpful, 3 harmful, newest 3 days ago`."""
+    newest = ""
+    if team.last_used is not None:
+        days = max((now - team.last_used).days, 0)
+        newest = f", newest {plural(days, 'day')} ago" if days else ", newest today"
+    return f"other projects of the team: {team.successes:,} helpful, {team.failures:,} harmful{newest}"
 
 
 def _explain_decision(assessment: Assessment) -> RuleLine:

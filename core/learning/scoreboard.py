@@ -27,6 +27,7 @@ from core.learning.reconciliation import reconcile_record
 from core.learning.recorded_uses import EVENT_LOG, LOOP, LoopPatterns
 from core.learning.scores import NO_PIN, Columns, Ints, ObservationSums, Scores
 from core.learning.states import CODES, STATES, change_within, next_change
+from core.learning.team_sums import find_team_sums
 from core.learning.threshold_replay import History
 from core.learning.use_times import REMOVED, ReplacedTimes, UseTimes
 from core.records.patterns import Maturity, Pattern, PatternType
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from core.records.events import Observation
     from core.records.findings import Finding
     from core.records.snapshot import Delta, Snapshot
+    from core.records.team import TeamSums
 
 __all__ = ["Assessment", "Scoreboard"]
 
@@ -177,10 +179,12 @@ class Scoreboard(Scores):
 
     def _fill(self, ids: Sequence[str]) -> UseTimes:
         """Sum up the evidence on these patterns in place; return their use times."""
-        tally, columns = ObservationSums(self.settings.maturity.min_feedback), self._columns
+        snapshot, columns = self._inputs.snapshot, self._columns
+        tally = ObservationSums(self.settings.maturity.min_feedback, snapshot.team)
         for id in ids:
             pattern = self._patterns[id]
-            tally.add(pattern, self._inputs.observations(pattern))
+            team = find_team_sums(snapshot, pattern) if snapshot.team.sums else None
+            tally.add(pattern, self._inputs.observations(pattern), team)
             columns.unnamed[self._rows[id]] = pattern.is_unnamed
         rows = np.array([self._rows[id] for id in ids], np.int64)
         use_times = tally.store(columns, rows, self._epoch, self.now.timestamp(), self._half_life)
@@ -297,15 +301,23 @@ class Scoreboard(Scores):
     def _next_change(self, row: int) -> tuple[datetime, Maturity] | None:
         columns = self._columns
         if columns.has_future[row]:
-            return next_change(self.observations(self.ids[row]), self.now, self.settings.maturity)
+            return next_change(self.all_results(self.ids[row]), self.now, self.settings.maturity)
         fixed = float(columns.fixed_helpful[row]), float(columns.fixed_harmful[row])
         moving = float(self.helpful[row]) - fixed[0], float(self.harmful[row]) - fixed[1]
         state = STATES[self.computed_codes[row]]
         return change_within(state, moving, fixed, self.now, self.settings.maturity)
 
     def observations(self, pattern_id: str) -> tuple[Observation, ...]:
-        """Return the evidence on one pattern, oldest first; recomputed at each call."""
+        """Return the evidence of this project on one pattern, oldest first; recomputed at each call."""
         return self._inputs.observations(self._pattern(pattern_id))
+
+    def all_results(self, pattern_id: str) -> tuple[Observation, ...]:
+        """Return the same, followed by the results of the team's other projects as sums."""
+        return self._inputs.all_results(self._pattern(pattern_id))
+
+    def team_sums(self, pattern_id: str) -> TeamSums | None:
+        """Return the sums of the team's other projects on one pattern; None without any."""
+        return find_team_sums(self._inputs.snapshot, self._pattern(pattern_id))
 
     def observations_of_record(self, pattern: Pattern) -> tuple[Observation, ...]:
         """Return the evidence that a pattern would have with another record."""

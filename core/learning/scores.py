@@ -16,14 +16,17 @@ from core.learning.decay import SECONDS_PER_DAY
 from core.learning.evidence import AGGREGATE, claimed_rate, successes_from_rate
 from core.learning.states import CODES, decayed_counts, multipliers, state_codes
 from core.learning.statistics import jeffreys_intervals
+from core.learning.team_columns import TeamColumns
 from core.learning.use_times import HARMFUL, HELPFUL, INJECTED_ONLY, NO_RESULT, ReplacedTimes, UseTimes
 from core.records.patterns import Maturity, Pattern, RecordedCounts
+from core.records.team import NO_TEAM, TeamEvidence
 
 if TYPE_CHECKING:
     from core.config.settings import Settings
     from core.learning.evidence_inputs import EvidenceInputs
     from core.records.decisions import CurationState
     from core.records.events import Observation
+    from core.records.team import TeamSums
 
 _KINDS: Final = {True: HELPFUL, False: HARMFUL, None: NO_RESULT}
 _FIELDS: Final = {"index": "i8", "at": "f8", "count": "i8", "weight": "f8", "kind": "i1", "is_dated": "?"}
@@ -49,7 +52,8 @@ class Columns:
     """One array per value, with one row per pattern.
 
     `helpful`, `harmful` and `injections` are decayed sums at the reference time; `fixed_*` are the parts that never
-    decay, since their time is unknown. The sums of a row in `has_future` are recomputed for every moment.
+    decay, since their time is unknown. The sums of a row in `has_future` are recomputed for every moment. All values
+    include the uses in the team's other projects.
     """
 
     successes: Ints
@@ -65,6 +69,7 @@ class Columns:
     injections: Floats  # uses with or without a result, and injections without result
     fixed_injections: Floats
     undecayed: Floats  # sum of all results without decay
+    team_uses: Ints  # the part of `uses` that is of the team's other projects
     has_future: Flags  # whether a result is dated in the future
     pin: Codes  # state code of a pin, or `NO_PIN`
     pin_stale: Flags
@@ -120,17 +125,22 @@ class Columns:
 class ObservationSums:
     """Collects observations of patterns, and sums them up in one pass.
 
-    With at least `min_results` results, the counted rate replaces a claimed one.
+    With at least `min_results` results, the counted rate replaces a claimed one. `team` describes the sums in `add`.
     """
 
-    def __init__(self, min_results: float) -> None:
+    def __init__(self, min_results: float, team: TeamEvidence = NO_TEAM) -> None:
         self._min_results = min_results
+        self._team = team
         self._patterns: list[Pattern] = []
         self._uses: list[tuple[int, float, int, float, int, bool]] = []
+        self._of_team: list[tuple[int, TeamSums]] = []
 
-    def add(self, pattern: Pattern, observations: Iterable[Observation]) -> None:
+    def add(self, pattern: Pattern, observations: Iterable[Observation], team: TeamSums | None = None) -> None:
+        """Add a pattern with its observations and, if there are any, the sums of the team's other projects."""
         index = len(self._patterns)
         self._patterns.append(pattern)
+        if team is not None:
+            self._of_team.append((index, team))
         for use in observations:
             at = math.nan if use.at is None else use.at.timestamp()
             kind = INJECTED_ONLY if use.kind == "injected" else _KINDS[use.success]
@@ -150,24 +160,38 @@ class ObservationSums:
         def total(amounts: NDArray[Any]) -> Floats:
             return np.bincount(index, amounts, minlength=len(rows)).astype(np.float64, copy=False)
 
-        columns.successes[rows] = successes = total(np.where(kinds == HELPFUL, counts, 0)).astype(np.int64)
-        columns.failures[rows] = failures = total(np.where(kinds == HARMFUL, counts, 0)).astype(np.int64)
-        columns.uses[rows] = total(np.where(kinds == INJECTED_ONLY, 0, counts))
-        columns.injected_only[rows] = total(np.where(kinds == INJECTED_ONLY, counts, 0))
-        columns.rate[rows] = [
-            shown_rate(pattern.recorded_counts, good, bad, self._min_results)
-            for pattern, good, bad in zip(self._patterns, successes.tolist(), failures.tolist(), strict=True)
-        ]
+        def count(amounts: NDArray[Any]) -> Ints:
+            return total(amounts).astype(np.int64)
+
         last_used = np.array([one.last_used.timestamp() if one.last_used else math.nan for one in self._patterns])
         np.fmax.at(last_used, index, np.where(kinds == INJECTED_ONLY, math.nan, at))
-        columns.last_used[rows] = last_used
-        columns.undecayed[rows] = total(helpful + harmful)
-        columns.has_future[rows] = total((at > now) & (helpful + harmful > 0)) > 0
+        found: dict[str, NDArray[Any]] = {
+            "successes": count(np.where(kinds == HELPFUL, counts, 0)),
+            "failures": count(np.where(kinds == HARMFUL, counts, 0)),
+            "uses": count(np.where(kinds == INJECTED_ONLY, 0, counts)),
+            "injected_only": count(np.where(kinds == INJECTED_ONLY, counts, 0)),
+            "last_used": last_used,
+            "undecayed": total(helpful + harmful),
+            "has_future": total((at > now) & (helpful + harmful > 0)) > 0,
+            "team_uses": np.zeros(len(rows), np.int64),
+        }
         fixed = np.isnan(at)
         decay = np.where(fixed, 0.0, np.exp2((np.minimum(np.where(fixed, epoch, at), now) - epoch) / half_life))
         for name, amounts in (("helpful", helpful), ("harmful", harmful), ("injections", counts)):
-            getattr(columns, name)[rows] = total(amounts * decay)
-            getattr(columns, f"fixed_{name}")[rows] = total(np.where(fixed, amounts, 0.0))
+            found[name] = total(amounts * decay)
+            found[f"fixed_{name}"] = total(np.where(fixed, amounts, 0.0))
+        if self._of_team:
+            TeamColumns.of(self._of_team, self._team, epoch, now, half_life).add_to(found)
+        found["rate"] = np.array(
+            [
+                shown_rate(pattern.recorded_counts, good, bad, self._min_results)
+                for pattern, good, bad in zip(
+                    self._patterns, found["successes"].tolist(), found["failures"].tolist(), strict=True
+                )
+            ]
+        )
+        for name, values in found.items():
+            getattr(columns, name)[rows] = values
         return UseTimes(rows[index[dated]].astype(np.int32), at[dated], kinds[dated], counts[dated])
 
 
@@ -223,6 +247,7 @@ class Scores:
     rate = _Column[Floats]()  # displayed success rates, 0..1; NaN without any result
     last_used = _Column[Floats]()  # time of the newest use
     pin_stale = _Column[Flags]()  # whether the text changed since the pin was set
+    team_uses = _Column[Ints]()  # the part of `uses` that is of the team's other projects
     quarantined = _Column[Flags]()  # kept out of contexts until a person decides about the text
     held = _Column[Flags]()  # quarantined only because the text gives orders that no person has approved
     blocked = _Column[Flags]()  # by the safety scan
@@ -262,8 +287,8 @@ class Scores:
         helpful = columns.helpful * self._decay + columns.fixed_helpful
         harmful = columns.harmful * self._decay + columns.fixed_harmful
         for row in np.flatnonzero(columns.has_future).tolist():
-            observations = self._inputs.observations(self._patterns[self.ids[row]])
-            helpful[row], harmful[row] = decayed_counts(observations, self.now, self.settings.maturity)
+            results = self._inputs.all_results(self._patterns[self.ids[row]])
+            helpful[row], harmful[row] = decayed_counts(results, self.now, self.settings.maturity)
         return helpful, harmful
 
     @property

@@ -87,7 +87,7 @@ def what_if(settings: Settings, history: History) -> Replay:
 
 
 def _collect_observations(inputs: EvidenceInputs) -> dict[str, tuple[Observation, ...]]:
-    return {id: inputs.observations(pattern) for id, pattern in inputs.snapshot.patterns.items()}
+    return {id: inputs.all_results(pattern) for id, pattern in inputs.snapshot.patterns.items()}
 
 
 def _replay_all(

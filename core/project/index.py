@@ -23,6 +23,7 @@ from core.ledger.verify import end_findings
 from core.records.event_log import EventView
 from core.records.findings import Finding, Severity
 from core.records.snapshot import Delta, Snapshot
+from core.records.team import NO_TEAM
 from core.sources.liveness import Processes, system_processes
 from core.sources.loop_details import read_loop_details
 from core.sources.loop_facts import loop_directory
@@ -103,6 +104,7 @@ class Library:
         self._records = ProjectRecords()
         self._events = EventView.of(())
         self._decisions: tuple[Decision, ...] = ()
+        self._team = NO_TEAM
         self._findings: dict[str, tuple[Finding, ...]] = {}
         self._of_files: tuple[Finding, ...] | None = None
         self._unsorted_findings: list[Finding] = []
@@ -347,6 +349,8 @@ class Library:
             self._events = EventView.of(after.events)
         if before.decisions != after.decisions:
             self._decisions = after.decisions
+        if before.team is not after.team:
+            self._team = after.team or NO_TEAM
 
     def _join(self, now: datetime | None = None, *, complete: bool = True, anew: bool = False) -> Delta:
         """Publish the next snapshot if anything changed; unchanged mappings are reused."""
@@ -367,6 +371,7 @@ class Library:
         is_same_log = events == before.events
         delta = Delta(
             **changed,
+            team=before.team.changed_patterns(self._team),
             events=not is_same_log,
             decisions=decided,
             findings=findings != before.findings or unreadable != before.unreadable,
@@ -380,6 +385,7 @@ class Library:
             withdrawn=before.withdrawn if is_same_log else events.hidden,
             decisions=self._decisions,
             curation=curation,
+            team=self._team if delta.team else before.team,
             findings=findings,
             unreadable=MappingProxyType(unreadable),
             complete=complete or before.complete,

@@ -31,6 +31,7 @@ from core.records.loops import Loop
 from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask, Reflection
 from core.records.snapshot import Snapshot
+from core.records.team import TeamEvidence, TeamSums
 from core.storage.locks import make_draft_path, open_regular, remove_drafts
 from core.storage.user_cache import cache_path, code_digest
 
@@ -57,6 +58,7 @@ _LISTS: Final[Mapping[str, Any]] = {
     "withdrawn": tuple[Event, ...],
     "decisions": tuple[Decision, ...],
     "findings": tuple[Finding, ...],
+    "team": tuple[TeamSums, ...],
 }
 _RECORDS: Final[Mapping[str, Any]] = {**_BY_ID, **_LISTS}
 _SCORES: Final = "scores"
@@ -74,6 +76,7 @@ class _Header(Struct, frozen=True, array_like=True):
     as_of: datetime
     questions: int  # number of review questions
     is_searched: bool  # whether the searches for questions had ended
+    team: TeamEvidence  # without its sums
     counts: dict[str, int]  # blocks by part, in order
 
 
@@ -127,9 +130,11 @@ class KeptView:
 
         encode = msgspec.msgpack.Encoder().encode
         parts = {name: tuple(getattr(state.snapshot, name).values()) for name in _BY_ID}
-        parts |= {name: getattr(state.snapshot, name) for name in _LISTS}
+        team = state.snapshot.team
+        parts |= {name: getattr(state.snapshot, name) for name in _LISTS} | {"team": tuple(team.sums.values())}
         counts = {name: -(-len(records) // _CHUNK) for name, records in parts.items()} | {_SCORES: 1, _QUEUE: 1}
-        yield encode(_Header(*self._owner(), now, state.pending_count, is_searched, counts))
+        header = msgspec.structs.replace(team, sums={})
+        yield encode(_Header(*self._owner(), now, state.pending_count, is_searched, header, counts))
         for records in parts.values():
             remaining = iter(records)
             while chunk := tuple(islice(remaining, _CHUNK)):
@@ -150,6 +155,7 @@ class KeptView:
         if any(len(kept.parts[name]) != count for name, count in header.counts.items()) or any(True for _ in blocks):
             return None
         kept.as_of, kept.questions, kept.is_searched = header.as_of, header.questions, header.is_searched
+        kept.team = header.team
         return kept
 
 
@@ -159,6 +165,7 @@ class KeptState:
     as_of: datetime
     questions: int  # number of review questions
     is_searched: bool  # whether the searches for questions had ended
+    team: TeamEvidence  # without its sums
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
@@ -171,6 +178,8 @@ class KeptState:
         records: tuple[Any, ...] = ()
         with contextlib.suppress(*_UNUSABLE):
             records = tuple(record for block in self.parts[name] for record in decoder.decode(self._data(block)))
+        if name == "team":
+            return msgspec.structs.replace(self.team, sums={one.pattern_id: one for one in records})
         return MappingProxyType({record.id: record for record in records}) if name in _BY_ID else records
 
     def scores(self) -> SavedScores | None:

@@ -142,7 +142,7 @@ def _patterns(before: ProjectState, after: ProjectState, delta: Delta) -> list[N
 
 def _scored(before: ProjectState, after: ProjectState, delta: Delta) -> set[str]:
     """Return the patterns whose state may have changed by evidence or decisions."""
-    if not (delta.loops or delta.events or delta.decisions or delta.attempts):
+    if not (delta.loops or delta.events or delta.decisions or delta.attempts or delta.team):
         return set()
     if before.board.ids != after.board.ids:
         return set(before.board.ids) & set(after.board.ids)

@@ -163,8 +163,9 @@ class ProjectReader:
         """Score the next state of a load; of those of the last one, what is the same is used again."""
         changed = {name: _changed_ids(before, snapshot, name) for name in _EVIDENCE}
         has_events, has_decisions = before.events is not snapshot.events, before.curation is not snapshot.curation
-        delta = Delta(**changed, events=has_events, decisions=has_decisions, findings=False)
-        if sum(map(len, (delta.patterns, delta.loops, delta.attempts))) > len(snapshot.patterns) // 2:
+        team = before.team.changed_patterns(snapshot.team)
+        delta = Delta(**changed, team=team, events=has_events, decisions=has_decisions, findings=False)
+        if sum(map(len, (delta.patterns, delta.loops, delta.attempts, delta.team))) > len(snapshot.patterns) // 2:
             return Scoreboard.build(snapshot, self._clock(), self.settings)
         return board.updated(snapshot, delta, self._clock())
 
@@ -402,7 +403,8 @@ class ProjectReader:
 
     def _affects_queue(self, delta: Delta, board: Scoreboard, now: datetime) -> bool:
         """Return whether a change may affect the queue; most of running loops cannot."""
-        other = delta.patterns or delta.events or delta.decisions or delta.debug_sessions or delta.escalations
+        evidence = delta.patterns or delta.events or delta.decisions or delta.team
+        other = evidence or delta.debug_sessions or delta.escalations
         return bool(other) or board.evidence is not self._view.board.evidence or self._is_queue_old(now)
 
     def _is_queue_old(self, now: datetime) -> bool:

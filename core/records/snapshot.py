@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from core.records.decisions import CurationState, Decision
+from core.records.team import NO_TEAM, TeamEvidence
 
 if TYPE_CHECKING:
     from core.records.debug_sessions import DebugSession, Escalation
@@ -38,10 +39,10 @@ class Snapshot:
     other folders that the registry does not contain. Loops and reflections are newest first; loops include those of
     other runners (docs/adapters.md). `escalations` contains the newest escalation of each debug session. `events` is
     the event log, oldest first, without events of undone decisions, which are in `withdrawn`. `curation` is the result
-    of all `decisions`, which are oldest first. `findings` are sorted by file. `unreadable` contains project-relative
-    files that cannot be read now, each with the time of its last good content, which is used. `complete` is False until
-    the first load has finished. `as_of` is the time of records that were kept from the last run and are not checked
-    yet, else None.
+    of all `decisions`, which are oldest first. `team` has the sums of the uses in the team's other projects. `findings`
+    are sorted by file. `unreadable` contains project-relative files that cannot be read now, each with the time of its
+    last good content, which is used. `complete` is False until the first load has finished. `as_of` is the time of
+    records that were kept from the last run and are not checked yet, else None.
     """
 
     number: int = 0
@@ -58,6 +59,7 @@ class Snapshot:
     withdrawn: tuple[Event, ...] = ()
     decisions: tuple[Decision, ...] = ()
     curation: CurationState = field(default_factory=CurationState)
+    team: TeamEvidence = NO_TEAM
     findings: tuple[Finding, ...] = ()
     unreadable: Mapping[str, datetime] = _mapping()
     complete: bool = False
@@ -82,9 +84,15 @@ class Delta:
     debug_sessions: frozenset[str] = frozenset()
     escalations: frozenset[str] = frozenset()
     lessons: frozenset[str] = frozenset()
+    team: frozenset[str] = frozenset()  # IDs of patterns with other sums of the team
     events: bool = False
     decisions: bool = False
     findings: bool = False
+
+    @property
+    def affects_scores(self) -> bool:
+        """Whether the state or score of a pattern may have changed."""
+        return bool(self.patterns or self.loops or self.events or self.decisions or self.team)
 
     def __bool__(self) -> bool:
         return any(getattr(self, one.name) for one in fields(self))

@@ -94,3 +94,6 @@ class TeamEvidence(Struct, frozen=True):
         """Return whether the sums of both are of one space, and for one time and half-life."""
         one, two = ((each.space, each.epoch, each.half_life_days) for each in (self, other))
         return one == two
+
+
+NO_TEAM: Final = TeamEvidence()

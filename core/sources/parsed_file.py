@@ -23,6 +23,7 @@ from core.records.events import Event
 from core.records.findings import Finding, Severity
 from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask, Reflection
+from core.records.team import TeamEvidence
 from core.sources.cross_task_memory import read_memory
 from core.sources.debug_sessions import read_escalation, read_sessions
 from core.sources.episodes import ActionTally, parse_attempts, parse_tasks
@@ -32,6 +33,7 @@ from core.sources.loops import read_crash_log, read_loops
 from core.sources.patterns import EarlierPatterns, read_patterns
 from core.sources.record_kinds import PATTERN_COPIES, PATTERNS, Format, RecordKind
 from core.sources.reflections import read_reflections
+from core.sources.team_evidence import TeamEvidenceLog
 from core.sources.usual_documents import read_usual
 from core.sources.validation import check_records, normalize_keys, restore_key_style
 from core.storage.decoded import Problem
@@ -65,6 +67,7 @@ class ParsedFile(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     escalations: tuple[Escalation, ...] = ()
     events: tuple[Event, ...] = ()  # an `EventView` if it was not decoded from the cache
     decisions: tuple[Decision, ...] = ()
+    team: TeamEvidence | None = None
     places: tuple[Place, ...] = ()
     is_chained: bool = False
     findings: tuple[Finding, ...] = ()
@@ -76,13 +79,14 @@ class EarlierParse:
     def __init__(self) -> None:
         self.patterns = EarlierPatterns()
         self.events: EventLog | None = None
+        self.team: TeamEvidenceLog | None = None
         self.decisions: DecisionLog | None = None
         self.actions: ActionTally | None = None
 
     @property
     def lines(self) -> IncrementalLines | None:
         """The log if the file is one of which only new lines need to be read."""
-        return self.events or self.actions
+        return self.events or self.actions or self.team
 
 
 _Records = tuple[tuple[Any, ...], tuple[Finding, ...]]
@@ -142,6 +146,10 @@ def _parse(
             earlier.events = events = earlier.events or EventLog(file)
             events.read(raw.data, raw.start)
             return ParsedFile(events=cast("tuple[Event, ...]", events.events), findings=events.findings)
+        case Format.TEAM_EVIDENCE:
+            earlier.team = team = earlier.team or TeamEvidenceLog(file)
+            team.read(raw.data, raw.start)
+            return ParsedFile(team=team.evidence if team.evidence.space else None, findings=team.findings)
         case Format.DECISION_LOG:
             earlier.decisions = log = earlier.decisions or DecisionLog()
             log.read(raw.data)

@@ -30,6 +30,7 @@ class Format(StrEnum):
     PATTERNS = "patterns"
     ACTION_LOG = "action-log"  # JSONL file whose lines are only counted.
     EVENT_LOG = "event-log"
+    TEAM_EVIDENCE = "team-evidence"
     DECISION_LOG = "decision-log"
     CRASH_LOG = "crash-log"
     FOLDER = "folder"  # A folder; its name is the record.

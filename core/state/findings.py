@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from core.state.project_state import ProjectState
 
 MANY_RECORDED: Final = 20  # Number of recorded uses that is suspicious without any observation from a loop.
+_TEAM: Final = ".aiwg/ralph/shared/team/evidence.jsonl"
 _EVENTS: Final = ".aiwg/ralph/shared/curation/events.jsonl"
 
 
@@ -27,7 +28,18 @@ def all_findings(state: ProjectState) -> tuple[Finding, ...]:
         loop = state.snapshot.loops.get(burst.source)
         file = loop.files[0] if loop is not None and loop.files else _EVENTS
         suspicious.append(Finding(file, "", Severity.WARNING, "burst", format_burst(burst)))
-    return (*suspicious, *_stopped_texts(state), *state.snapshot.findings)
+    return (*suspicious, *_stopped_texts(state), *_half_lives(state), *state.snapshot.findings)
+
+
+def _half_lives(state: ProjectState) -> Iterator[Finding]:
+    """Yield a finding if the sums of the team have another half-life than the evidence of the project."""
+    team, half_life = state.snapshot.team, state.settings.maturity.half_life_days
+    if team.space and team.half_life_days != half_life:
+        message = (
+            f"the half-life of the team's sums is {team.half_life_days:g} days, that of this project is {half_life:g};"
+            " set maturity.half_life_days to the same value, or its states differ from those of the other projects"
+        )
+        yield Finding(_TEAM, "line 1", Severity.INFO, "other-half-life", message)
 
 
 def _stopped_texts(state: ProjectState) -> Iterator[Finding]:

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 def explain_pattern(state: ProjectState, pattern_id: str) -> Explanation:
     """Explain rule by rule and event by event why the pattern has its state."""
     pattern = state.pattern(pattern_id)
-    assessment, observations = state.assessment(pattern.id), state.board.observations(pattern.id)
-    is_invertible = pattern.type is not PatternType.ANTI
-    return explain_state(assessment, observations, state.now, state.settings, invertible=is_invertible)
+    assessment, observations = state.assessment(pattern.id), state.board.all_results(pattern.id)
+    is_invertible, team = pattern.type is not PatternType.ANTI, state.board.team_sums(pattern.id)
+    return explain_state(assessment, observations, state.now, state.settings, invertible=is_invertible, team=team)
 
 
 def pattern_lineage(state: ProjectState, pattern_id: str) -> tuple[LineageEvent, ...]:

@@ -29,7 +29,7 @@ MAX_USES: Final = 40
 MAX_LOOPS: Final = 20  # Loops listed in which an inverted pattern failed.
 MAX_MESSAGES: Final = 2000  # Messages of loops that a trigger is tested with.
 _MAX_EXAMPLES: Final = 6
-_ROBUSTNESS_RULES: Final = ("rests on", "one failure", "calendar")
+_ROBUSTNESS_RULES: Final = ("team", "rests on", "one failure", "calendar")
 """Lines of an explanation that describe how robust a state is."""
 
 

@@ -138,7 +138,7 @@ class ContextScreen(KnobActions):
                 self._prepare()
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
-        if delta is None or delta.patterns or delta.loops or delta.events or delta.decisions:
+        if delta is None or delta.affects_scores:
             self._prepare()
 
     @on(FilterLine.Changed)

@@ -98,7 +98,7 @@ class MetricsScreen(BaseScreen):
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """Recompute the metrics if a record that they count has changed."""
-        if delta is None or delta.patterns or delta.loops or delta.events or delta.decisions or delta.debug_sessions:
+        if delta is None or delta.affects_scores or delta.debug_sessions:
             self._ask()
 
     def _ask(self) -> None:

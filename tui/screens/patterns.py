@@ -55,7 +55,7 @@ class PatternsScreen(ListScreen):
 
     def is_affected_by(self, delta: Delta) -> bool:
         """Return True if a change can affect a pattern or its evidence."""
-        return bool(delta.patterns or delta.loops or delta.events or delta.decisions)
+        return delta.affects_scores
 
     def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
         return self._catalog.select(query, *(sort or self.TABLE.sorts[0])) if self._catalog is not None else ()

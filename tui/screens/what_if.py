@@ -82,7 +82,7 @@ class WhatIfScreen(HistoryQueryScreen):
         self.set_class(event.size.width < TWO_COLUMNS, "-narrow")
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
-        if delta is None or delta.patterns or delta.loops or delta.events or delta.decisions:
+        if delta is None or delta.affects_scores:
             self.ask()
 
     @on(ValueField.Changed)
