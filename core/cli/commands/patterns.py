@@ -128,8 +128,21 @@ def show_pattern(pattern_id: str, as_of: datetime | None) -> None:
         findings,
         pattern=lambda: _details(pattern, state.assessment(pattern.id)),
         evidence=state.board.observations(pattern.id),
+        team=lambda: _team_json(state, pattern.id),
         lineage=lambda: pattern_lineage(state, pattern.id),
     )
+
+
+def _team_json(state: ProjectState, pattern_id: str) -> objects.Wire | None:
+    """Return the sums of the team's other projects on a pattern; None without any."""
+    from core.learning.states import decayed_counts
+    from core.learning.team_sums import list_team_results
+
+    if (team := state.board.team_sums(pattern_id)) is None:
+        return None
+    results = list_team_results(team, state.snapshot.team)
+    helpful, harmful = decayed_counts(results, state.now, state.settings.maturity)
+    return objects.TeamSums.of(team, helpful=helpful, harmful=harmful)
 
 
 def _details(pattern: Pattern, assessment: Assessment) -> objects.Wire:

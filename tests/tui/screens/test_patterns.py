@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from core.curation.curator import Curator
 from core.queries.filter_parser import FieldKind
 from core.queries.pattern_filter import PATTERN_FIELDS
 from core.records.patterns import Maturity
+from core.records.team import TeamSums
+from core.sources.team_evidence import TeamEvidenceWriter
 from tests.factories import decide
 from tests.sample.decisions import SUSPECTED
 from tests.tui.user import NOW, User, make_app, open_dashboard
@@ -29,6 +32,7 @@ from tui.widgets.text_pane import TextPane
 PROMOTED = "pat-success-profile-first-009"
 ESTABLISHED = "pat-error-unique-violation-007"
 DEPRECATED = "pat-error-cors-preflight-008"
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 async def at_pattern(user: User, key: str) -> None:
@@ -555,3 +559,17 @@ async def test_the_evidence_has_headings(sample: Path, home: Path) -> None:
         await user.go("patterns")
         await user.press("right_square_bracket")
         await user.sees("when  new \u2192 today  use")
+
+
+@pytest.mark.slow
+async def test_uses_of_a_team_change_the_state_while_the_pattern_is_shown(sample: Path, home: Path) -> None:
+    writer = TeamEvidenceWriter(ProjectPaths(sample))
+    async with open_dashboard(sample, home) as user:
+        await at_pattern(user, ESTABLISHED)
+        user.place.show_tab(TABS.index("Evidence"))  # type: ignore[attr-defined]
+        used = NOW - timedelta(days=3)
+        helpful = 60 * 2 ** ((used - EPOCH) / timedelta(days=90))
+        sums = TeamSums(pattern_id=ESTABLISHED, successes=60, uses=60, helpful=helpful, undecayed=60, last_used=used)
+        writer.update("web", EPOCH, 90, [sums])
+        await user.until(lambda: state_of(user, ESTABLISHED) is Maturity.PROVEN, "the state with the uses of the team")
+        await user.sees("other projects of the team: 60 helpful, 0 harmful, newest 3 days ago")

@@ -163,6 +163,26 @@ def test_show_json_has_content_evidence_and_lineage(examples: Path, call: Call) 
     assert document["lineage"][0]["kind"] == "discovered"
 
 
+def test_the_uses_of_a_team_are_a_line_of_their_own(examples: Path, call: Call) -> None:
+    id, words = "pat-error-null-check-015", ("--project", examples)
+    assert call("patterns", "show", id, "--json", *words).document["team"] is None
+    lines = (
+        {"kind": "space", "space": "web", "epoch": "2026-01-01T00:00:00Z", "half_life_days": 90},
+        {"pattern_id": id, "successes": 12, "failures": 3, "uses": 16, "helpful": 12, "harmful": 3, "undecayed": 15}
+        | {"last_used": "2026-01-01T00:00:00Z"},
+    )
+    folder = examples / ".aiwg/ralph/shared/team"
+    folder.mkdir()
+    (folder / "evidence.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    team = call("patterns", "show", id, "--json", *words).document["team"]
+    assert (team["successes"], team["failures"], team["uses"]) == (12, 3, 16)
+    assert team["helpful"] == pytest.approx(4 * team["harmful"]) and 0 < team["helpful"] < 12
+    for command in ("show", "why"):
+        assert "other projects of the team: 12 helpful, 3 harmful, newest " in call("patterns", command, id, *words).out
+    rules = call("patterns", "why", id, "--json", *words).document["rules"]
+    assert "team" in [one["rule"] for one in rules]
+
+
 def test_an_unknown_id_is_one_line(examples: Path, call: Call) -> None:
     result = call("patterns", "show", "no\x1b[2Jsuch", "--project", examples)
     assert (result.code, result.out) == (1, "")
