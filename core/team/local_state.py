@@ -168,11 +168,6 @@ class LocalState:
     def set_digests(self, digests: Mapping[str, bytes]) -> None:
         self._db.executemany("INSERT OR REPLACE INTO compared VALUES (?, ?)", digests.items())
 
-    def forget_digests(self) -> None:
-        """Let every pattern be compared again."""
-        with self.transaction():
-            self._db.execute("DELETE FROM compared")
-
     def uses_of(self, pattern_id: str) -> list[StoredUse]:
         rows = self._db.execute(
             "SELECT id, pattern_id, slot, generation, status, fields FROM uses WHERE pattern_id = ?", (pattern_id,)
@@ -226,6 +221,12 @@ class LocalState:
             self._db.executemany(f"INSERT OR REPLACE INTO sums VALUES ({marks})", found)
             self._db.executemany("INSERT OR IGNORE INTO changed VALUES (?)", ((row[0],) for row in found))
 
+    def forget_sums(self) -> None:
+        """Forget the sums of the space and what own uses added to them, for another epoch or half-life."""
+        with self.transaction():
+            self._db.execute("DELETE FROM sums")
+            self._db.execute(f"UPDATE uses SET status = {int(Status.TO_SEND)} WHERE status = {int(Status.SENT)}")
+
     def others(self, *, only_changed: bool = True) -> Iterator[tuple[str, Sums]]:
         """Yield what other projects have added to the sums of patterns, in order of the IDs."""
         own = ", ".join(f"total(o.{name})" for name in SUMS)
@@ -250,12 +251,12 @@ class LocalState:
         return {row[0]: TextBase(*row[1:]) for row in self._db.execute("SELECT pattern_id, local, shared FROM texts")}
 
     def set_texts(self, texts: Mapping[str, TextBase]) -> None:
-        """Record texts that are now the same here and in the space."""
+        """Record texts that are now the same here and in the space; local is "" if it was removed from the space."""
         rows = [(pattern_id, *base) for pattern_id, base in texts.items()]
         with self.transaction():
             self._db.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?, ?)", rows)
             self._db.executemany("DELETE FROM conflicts WHERE pattern_id = ?", ((row[0],) for row in rows))
-            self.add_hashes(texts.values())
+            self.add_hashes(base for base in texts.values() if base.local)
 
     def forget_texts(self, pattern_ids: Iterable[str]) -> None:
         with self.transaction():
@@ -264,6 +265,10 @@ class LocalState:
     def add_hashes(self, pairs: Iterable[TextBase]) -> None:
         """Record that a shared text is a local one with masks."""
         self._db.executemany("INSERT OR IGNORE INTO hashes VALUES (?, ?)", pairs)
+
+    def hash_pairs(self) -> dict[str, str]:
+        """Return the hashes of masked texts by that of the local text."""
+        return dict(self._db.execute("SELECT local, shared FROM hashes WHERE local <> shared"))
 
     def to_shared(self, local: str) -> str:
         """Return the hash of a local text in the space; the same if nothing in it is masked."""
@@ -293,6 +298,14 @@ class LocalState:
     def known_decisions(self) -> set[str]:
         """Return the IDs of decisions that are in the space."""
         return {row[0] for row in self._db.execute("SELECT id FROM decisions")}
+
+    def decision_seqs(self) -> dict[str, int | None]:
+        """Return the numbers of the decisions in the space by ID; None for one that stays in this project."""
+        return dict(self._db.execute("SELECT id, seq FROM decisions"))
+
+    def forget_decisions(self) -> None:
+        with self.transaction():
+            self._db.execute("DELETE FROM decisions")
 
     def add_decisions(self, decisions: Iterable[tuple[str, int | None]]) -> None:
         """Record decisions of the space: ID and sequence number."""

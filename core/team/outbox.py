@@ -8,7 +8,7 @@ gets the next generation.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -28,6 +28,8 @@ APPLIED: Final = "applied"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = 1_000_000
 _ID_BYTES: Final = 16
+MAX_COUNT: Final = 2**31 - 1  # of one use in the database
+_MAX_HALF_LIVES: Final = 900.0  # as on the server; a float can represent 2**900
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -55,7 +57,8 @@ class Use(Struct, frozen=True, array_like=True, gc=False):
         at = self.time
         if at is not None and arrived is not None:
             at = min(at, arrived)
-        factor = 0.0 if at is None else 2.0 ** ((at - epoch).total_seconds() / 86_400.0 / half_life_days)
+        age = 0.0 if at is None else (at - epoch).total_seconds() / 86_400.0 / half_life_days
+        factor = 0.0 if at is None else 2.0 ** max(-_MAX_HALF_LIVES, min(_MAX_HALF_LIVES, age))
         is_applied, value = self.kind == APPLIED, self.count * self.weight
         helpful = value if is_applied and self.success is True else 0.0
         harmful = value if is_applied and self.success is False else 0.0
@@ -102,7 +105,7 @@ def make_use(observation: Observation) -> Use:
         None if at is None else _microseconds(at),
         observation.success,
         observation.weight,
-        observation.count,
+        min(observation.count, MAX_COUNT),
     )
 
 
@@ -135,6 +138,11 @@ def use_id(key: bytes, generation: int) -> bytes:
     return blake2b(key + b" %d" % generation, digest_size=_ID_BYTES).digest()
 
 
+def withdrawal_id(use: bytes) -> bytes:
+    """Return the ID of the withdrawal of a use, the same in all copies of a project."""
+    return blake2b(use + b" withdrawn", digest_size=_ID_BYTES).digest()
+
+
 def compare(pattern_id: str, slots: Iterable[Slot], stored: Iterable[StoredUse]) -> Difference:
     """Compare the observed uses of a pattern with those that were sent."""
     live: dict[bytes, StoredUse] = {}
@@ -159,19 +167,32 @@ class Outbox:
     def __init__(self, state: LocalState, salt: bytes) -> None:
         self._state = state
         self._salt = salt
+        self._compared: Scoreboard | None = None  # whose uses are those of the last `store`
 
-    def find(self, board: Scoreboard, patterns: Mapping[str, Pattern], *, withdraws: bool = True) -> Changes:
-        """Compare the patterns whose uses have changed since `store` was called.
+    def find(
+        self,
+        board: Scoreboard,
+        patterns: Mapping[str, Pattern],
+        *,
+        skipped: Collection[str] = (),
+        withdraws: bool = True,
+    ) -> Changes:
+        """Compare the patterns whose uses have changed since `store` was called, without those that are `skipped`.
 
         The uses of a pattern that no longer exists stay in the space, unless it was merged into another one. Without
         `withdraws`, as long as files cannot be read, nothing is withdrawn.
         """
+        changed = self._changed_patterns(board)
+        if changed is not None and not changed:
+            return Changes()
         digests, new = self._state.digests(), {}
         add: list[StoredUse] = []
         withdraw: list[StoredUse] = []
         merged: set[str] = set()
         for pattern_id, pattern in patterns.items():
-            if not pattern.is_registered:
+            if not pattern.is_registered or (changed is not None and pattern_id not in changed):
+                continue
+            if pattern_id in skipped:
                 continue
             merged.update(pattern.aliases)
             slots = find_slots(board.observations(pattern_id), self._salt)
@@ -185,7 +206,16 @@ class Outbox:
         for pattern_id in merged - patterns.keys() & digests.keys():
             found = compare(pattern_id, (), self._state.uses_of(pattern_id))
             withdraw += found.withdraw
-        return Changes(tuple(add), tuple(withdraw), new) if withdraws else Changes(tuple(add), (), {})
+        if not withdraws:
+            return Changes(tuple(add))
+        return Changes(tuple(add), tuple(withdraw), new, None if skipped else board)
+
+    def _changed_patterns(self, board: Scoreboard) -> set[str] | None:
+        """Return the patterns whose uses may differ from those last compared; None if unknown."""
+        before = self._compared
+        if before is None or before.now > board.now:
+            return None
+        return board.changed_patterns(before.rescored(board.now))
 
     def store(self, changes: Changes) -> None:
         """Record what is going to be sent."""
@@ -193,11 +223,14 @@ class Outbox:
             self._state.add_uses(changes.add)
             self._state.set_status((use.id for use in changes.withdraw), Status.TO_WITHDRAW)
             self._state.set_digests(changes.digests)
+        if changes.board is not None:
+            self._compared = changes.board
 
 
 class Changes(NamedTuple):
-    """Uses to send and to withdraw, and the digests of the compared patterns."""
+    """Uses to send and to withdraw, the digests of the compared patterns, and the board if all were compared."""
 
     add: tuple[StoredUse, ...] = ()
     withdraw: tuple[StoredUse, ...] = ()
     digests: Mapping[str, bytes] = {}
+    board: Scoreboard | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
@@ -187,6 +188,11 @@ class Space:
         self._call("go_offline", client)
 
     # ------------------------------------------------------------------ reading
+
+    def now(self) -> datetime:
+        """Return the time of the server's clock."""
+        found: datetime = self._rows("select now()", ())[0][0]
+        return found
 
     def head(self) -> ChainHead:
         """Return the number and hash of the last decision."""

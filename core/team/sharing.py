@@ -89,10 +89,9 @@ class Sharing:
 
     def _record(self, kind: str, record: Mapping[str, Any]) -> dict[str, Any]:
         """Return the keys of the schema, masked, without what stays here."""
-        known = PATTERNS[PatternType(kind)].keys if kind in LIST_OF else {}
-        names = [name for name in record if (name in known or name in OTHER_KEYS) and name not in _KEPT_HERE]
-        pattern_id = str(record.get(id_key(dict(record)), ""))
-        return {name: self._value(record[name], (pattern_id, f"/{name}"), name) for name in names}
+        pattern_id = str(record.get(id_key(record), ""))
+        kept = keep_shared_keys(PatternType(kind), record) if kind in LIST_OF else {}
+        return {name: self._value(value, (pattern_id, f"/{name}"), name) for name, value in kept.items()}
 
     def _value(self, value: Any, place: tuple[str, str], key: str = "") -> Any:
         if isinstance(value, str):
@@ -188,6 +187,16 @@ class Sharing:
         if isinstance(note := record.get("archived"), Mapping):
             shared["archived"] = self._value(note, (str(record.get(id_key(record), "")), "/archived"), "archived")
         return shared
+
+
+def keep_shared_keys(kind: PatternType, record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys of a record that are shared: those of the schema, without evidence and local decisions."""
+    known = PATTERNS[kind].keys
+    return {
+        name: value
+        for name, value in record.items()
+        if (name in known or name in OTHER_KEYS) and name not in _KEPT_HERE
+    }
 
 
 def is_shared(decision: Decision) -> bool:

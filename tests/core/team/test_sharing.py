@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from core.curation.merge import as_read
-from core.records.decisions import Decision, Effect, Verb, escalation_question_id, text_hash
+from core.records.decisions import SYNC, Decision, Effect, Verb, escalation_question_id, text_hash
 from core.records.patterns import PatternType
-from core.team.sharing import SYNC, Sharing, is_shared
+from core.team.sharing import Sharing, is_shared
 from tests.factories import NOW
 
 ID = "pat-error-login-001"

@@ -1,0 +1,355 @@
+"""One cycle of the synchronization of a project with its space, in both directions.
+
+Each step can be repeated: a cycle that was interrupted anywhere is completed by the next one.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+from uuid import UUID
+
+from msgspec import Struct
+
+from core.base.errors import Unwritable
+from core.curation.exchange.origins import project_origin
+from core.curation.exchange.redaction import Masked
+from core.records.space import Level, PatternText, TeamUse
+from core.records.team import TeamSums
+from core.sources.team_evidence import TeamEvidenceWriter
+from core.team.local_state import SUMS, LocalState, Status, StoredUse, Sums
+from core.team.outbox import MAX_COUNT, Changes, Outbox, decode_use, withdrawal_id
+from core.team.sharing import Sharing
+from core.team.texts import OpenTexts, Texts
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.config.settings import Settings
+    from core.ledger.ledger import Ledger
+    from core.records.snapshot import Delta, Snapshot
+    from core.state.project_state import ProjectState
+    from core.team.server import Space
+
+_USES: Final = 2_000  # uses in one call of the server
+_SERVER: Final = "server"
+_PATTERNS: Final = "patterns_cursor"
+_SUMS: Final = "sums_cursor"
+LAST_SYNC: Final = "last_sync"
+
+
+class OpenProject(Protocol):
+    """What a cycle needs of an open project; a `Project` has it."""
+
+    project: ProjectPaths
+    settings: Settings
+    ledger: Ledger
+    by: str
+
+    @property
+    def view(self) -> ProjectState: ...
+
+    def now(self) -> datetime: ...
+
+    def apply(self, changed: Iterable[Path] | None) -> tuple[ProjectState, Delta]: ...
+
+
+class Prefer(StrEnum):
+    """Whose text replaces the other one where both differ."""
+
+    LOCAL = "local"
+    TEAM = "team"
+
+
+class Cycle(Struct, frozen=True, kw_only=True):
+    """What one cycle did. `conflicts` are the IDs of patterns with two texts."""
+
+    sent_uses: int = 0
+    withdrawn_uses: int = 0
+    sent_texts: int = 0
+    sent_decisions: int = 0
+    received_texts: int = 0
+    received_decisions: int = 0
+    changed_sums: int = 0
+    conflicts: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return self == Cycle(conflicts=self.conflicts)
+
+
+class Preview(Struct, frozen=True, kw_only=True):
+    """Exactly what the next cycle would send, and what of it is masked."""
+
+    patterns: tuple[PatternText, ...]
+    decisions: tuple[str, ...]
+    uses: tuple[TeamUse, ...]
+    masked: tuple[Masked, ...]
+
+
+class DecisionExchange(Protocol):
+    """Sends and receives decisions; see `core.team.gate`."""
+
+    def send(self, space: Space) -> tuple[int, tuple[str, ...]]:
+        """Send local decisions; return their number, and why others were refused and undone."""
+        ...
+
+    def receive(self, space: Space) -> int:
+        """Write decisions of the space into the project; return their number."""
+        ...
+
+    def payloads(self) -> tuple[str, ...]:
+        """Return the decisions that `send` would send, as JSON."""
+        ...
+
+    def count_unsent(self) -> int:
+        """Return the number of decisions that `send` would send."""
+        ...
+
+
+class NoDecisions:
+    """Exchanges nothing."""
+
+    def send(self, space: Space) -> tuple[int, tuple[str, ...]]:
+        return 0, ()
+
+    def receive(self, space: Space) -> int:
+        return 0
+
+    def payloads(self) -> tuple[str, ...]:
+        return ()
+
+    def count_unsent(self) -> int:
+        return 0
+
+
+class Synchronizer:
+    """Synchronizes one open project; `project_id` is that of this working copy in the space."""
+
+    def __init__(
+        self,
+        project: OpenProject,
+        state: LocalState,
+        project_id: UUID,
+        decisions: Callable[[Callable[[], Sharing]], DecisionExchange] = lambda sharing: NoDecisions(),
+    ) -> None:
+        self._project = project
+        self._state = state
+        self._project_id = project_id
+        self._evidence = TeamEvidenceWriter(project.project)
+        self._decisions = decisions(self._sharing)
+        self._shared: tuple[Snapshot | None, Sharing] = None, Sharing("")
+        self._outboxes: dict[str, Outbox] = {}
+        self._compared: tuple[object, ...] = ()
+
+    def run(self, space: Space, prefer: Prefer | None = None) -> Cycle:
+        """Send and receive everything once; raises TeamError, and Unwritable if a file cannot be written.
+
+        `prefer` resolves the conflicts about texts.
+        """
+        with self._state.exclusive(), _translated(self._state):
+            self._begin(space)
+            texts, decisions = self._texts(), self._decisions
+            may_send = space.info.level.allows(Level.CONTRIBUTOR)
+            sent_decisions, refused = decisions.send(space) if may_send else (0, ())
+            received_decisions = decisions.receive(space)
+            received_texts = self._receive_texts(space, texts, prefer)
+            sent_texts = self._send_texts(space, texts) if may_send else 0
+            sent, withdrawn = self._send_uses(space) if may_send else (0, 0)
+            changed_sums = self._receive_sums(space)
+            self._state.set_facts(**{LAST_SYNC: self._project.now().isoformat()})
+            return Cycle(
+                sent_uses=sent,
+                withdrawn_uses=withdrawn,
+                sent_texts=sent_texts,
+                sent_decisions=sent_decisions,
+                received_texts=received_texts,
+                received_decisions=received_decisions,
+                changed_sums=changed_sums,
+                conflicts=tuple(texts.conflicts),
+                refused=refused,
+            )
+
+    def preview(self) -> Preview:
+        """Return what would be sent; needs no server."""
+        with _translated(self._state):
+            sharing = self._sharing()
+            patterns, payloads = self._texts().find_changed(), self._decisions.payloads()
+            found = self._find_uses()
+            stored = (*self._state.unsent(MAX_COUNT), *found.add)
+            withdrawn = (use._replace(status=Status.TO_WITHDRAW) for use in found.withdraw)
+            uses = tuple(_team_use(use) for use in (*stored, *withdrawn))
+            return Preview(patterns=tuple(patterns), decisions=payloads, uses=uses, masked=tuple(sharing.masked))
+
+    @property
+    def _view(self) -> ProjectState:
+        return self._project.view
+
+    @property
+    def _snapshot(self) -> Snapshot:
+        return self._project.view.snapshot
+
+    def _begin(self, space: Space) -> None:
+        """Forget what is not true of this space or server any more."""
+        info, state = space.info, self._state
+        described = {"epoch": info.epoch.isoformat(), "half_life_days": str(info.half_life_days)}
+        with state.transaction():
+            if state.fact("space") != str(info.id):
+                state.clear()
+                state.set_facts(space=info.id, **described)
+            if state.fact(_SERVER) != space.server:  # a cursor is a number of a transaction of that server
+                state.set_facts(**{_SERVER: space.server, _PATTERNS: "0", _SUMS: "0"})
+            if {name: state.fact(name) for name in described} != described:
+                state.forget_sums()
+                state.set_facts(**described, **{_SUMS: "0"})
+        if info.level.allows(Level.CONTRIBUTOR) and not state.fact("joined"):
+            space.join_project(self._project_id, self._project.project.project.name)
+            state.set_facts(joined="1")
+
+    def count_unsent(self) -> int:
+        """Return the number of texts, decisions and uses that the space does not have; needs no server."""
+        with _translated(self._state):
+            found = self._find_uses()
+            uses = len(self._state.unsent(MAX_COUNT)) + len(found.add) + len(found.withdraw)
+            return uses + self._texts().count_changed() + self._decisions.count_unsent()
+
+    def _sharing(self) -> Sharing:
+        """Return what masks texts; the same object until a record changes."""
+        snapshot = self._snapshot
+        if self._shared[0] is not snapshot:
+            self._shared = snapshot, self._make_sharing(snapshot)
+        return self._shared[1]
+
+    def _make_sharing(self, snapshot: Snapshot) -> Sharing:
+        loops = {name for loop in snapshot.loops.values() for name in (loop.id, *loop.aliases)}
+        loops |= {source.loop_id for one in snapshot.patterns.values() for source in one.source_loops}
+        loops |= {event.loop_id for event in snapshot.events if event.loop_id}
+        persons = {source.contributed_by for one in snapshot.patterns.values() for source in one.source_loops}
+        origin = project_origin(self._project.project, self._project.settings.watch.retry_seconds)
+        sharing = Sharing(origin, loops, persons)
+        sharing.add_pairs(self._state.hash_pairs())
+        return sharing
+
+    def _texts(self) -> Texts:
+        project = self._project
+
+        def read(changed: Sequence[Path]) -> ProjectState:
+            return project.apply(changed)[0] if changed else project.view
+
+        needed = OpenTexts(project.project, project.settings, project.ledger, read, project.now, project.by)
+        return Texts(needed, self._state, self._sharing)
+
+    def _receive_texts(self, space: Space, texts: Texts, prefer: Prefer | None) -> int:
+        found = space.patterns(self._state.fact(_PATTERNS, "0"))
+        levels = {member.name: member.level for member in space.members()} if found.patterns else {}
+        count = texts.receive(found.patterns, levels)
+        if prefer is not None and texts.conflicts:
+            rows = [row for row in space.patterns().patterns if row.pattern_id in texts.conflicts]
+            count += texts.take_theirs(rows) if prefer is Prefer.TEAM else 0
+            if prefer is Prefer.LOCAL:
+                texts.take_ours(space, rows)
+        with self._state.transaction():
+            self._state.set_conflicts(texts.conflicts)
+            self._state.set_facts(**{_PATTERNS: found.cursor})
+        return count
+
+    def _send_texts(self, space: Space, texts: Texts) -> int:
+        snapshot = self._snapshot
+        if self._compared == (compared := (snapshot.patterns, snapshot.curation, texts.conflicts)):
+            return 0
+        count = texts.send(space, texts.find_changed(space.info.level))
+        self._state.set_conflicts(texts.conflicts)
+        self._compared = compared
+        return count
+
+    def _outbox(self) -> Outbox:
+        space = self._state.fact("space")
+        if space not in self._outboxes:
+            self._outboxes = {space: Outbox(self._state, space.encode())}
+        return self._outboxes[space]
+
+    def _send_uses(self, space: Space) -> tuple[int, int]:
+        """Send uses; return how many were sent and withdrawn."""
+        sent, withdrawn = self._send_stored(space)  # those of an interrupted cycle
+        self._outbox().store(self._find_uses())
+        more = self._send_stored(space)
+        return sent + more[0], withdrawn + more[1]
+
+    def _find_uses(self) -> Changes:
+        """Compare the uses of all patterns with what was sent, except of those with a conflict."""
+        snapshot = self._snapshot
+        is_whole = snapshot.complete and not snapshot.unreadable
+        skipped = self._state.conflicts()  # their uses are of another text than that of the space
+        return self._outbox().find(self._view.board, snapshot.patterns, skipped=skipped, withdraws=is_whole)
+
+    def _send_stored(self, space: Space) -> tuple[int, int]:
+        sent = withdrawn = 0
+        while batch := self._state.unsent(_USES):
+            added = [use for use in batch if use.status is Status.TO_SEND]
+            ended = [use for use in batch if use.status is Status.TO_WITHDRAW]
+            arrived = space.now()
+            if added:
+                space.add_events(self._project_id, map(_team_use, added))
+            if ended:
+                space.add_events(self._project_id, map(_team_use, ended))
+            info = space.info
+            sums = {use.id: decode_use(use).sums(info.epoch, info.half_life_days, arrived) for use in added}
+            self._state.confirm(sums, [use.id for use in ended])
+            sent, withdrawn = sent + len(added), withdrawn + len(ended)
+        return sent, withdrawn
+
+    def _receive_sums(self, space: Space) -> int:
+        """Write what other projects have added to the sums into the project; return how many lines were written."""
+        found = space.sums(self._state.fact(_SUMS, "0"))
+        with self._state.transaction():
+            self._state.set_sums((id, _sums(one)) for id, one in found.sums.items())
+            self._state.set_facts(**{_SUMS: found.cursor})
+        info = space.info
+        others = (_team_sums(pattern_id, sums) for pattern_id, sums in self._state.others())
+        written = self._evidence.update(info.name, info.epoch, info.half_life_days, others)
+        self._state.forget_changed()
+        if written:
+            self._project.apply((self._project.project.team_evidence,))
+        return written
+
+
+@contextmanager
+def _translated(state: LocalState) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise Unwritable(f"cannot use {state.file}: {error}") from None
+
+
+def _team_use(stored: StoredUse) -> TeamUse:
+    use, id = decode_use(stored), UUID(bytes=stored.id)
+    if stored.status is Status.TO_WITHDRAW:
+        ended = UUID(bytes=withdrawal_id(stored.id))
+        return TeamUse(id=ended, pattern_id=use.pattern_id, kind=use.kind, at=use.time, withdraws=id)
+    return TeamUse(
+        id=id,
+        pattern_id=use.pattern_id,
+        kind=use.kind,
+        at=use.time,
+        success=use.success,
+        weight=use.weight,
+        count=use.count,
+    )
+
+
+def _sums(sums: TeamSums) -> Sums:
+    last_used = sums.last_used.timestamp() if sums.last_used is not None else None
+    return Sums(**{name: getattr(sums, name) for name in SUMS}, last_used=last_used)
+
+
+def _team_sums(pattern_id: str, sums: Sums) -> TeamSums:
+    fields = sums._asdict()
+    last_used = fields.pop("last_used")
+    counts = {name: round(fields.pop(name)) for name in ("successes", "failures", "uses", "injected_only")}
+    at = datetime.fromtimestamp(last_used, UTC) if last_used is not None else None
+    return TeamSums(pattern_id=pattern_id, last_used=at, **counts, **fields)

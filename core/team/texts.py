@@ -1,0 +1,331 @@
+"""Texts of patterns in both directions: what is new or changed here and in the space, and what conflicts."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from core.base.text import visible_line
+from core.config.paths import is_safe_id
+from core.curation.apply import apply_pending
+from core.curation.merge import as_read
+from core.curation.pattern_registry import Registry, UnitOfWork
+from core.curation.record_changes import Changes, with_id
+from core.records.decisions import SYNC, Decision, Verb
+from core.records.patterns import Pattern, PatternType
+from core.records.space import Level, PatternText
+from core.sources.key_style import RecordText
+from core.sources.pattern_text import LIST_OF, empty_file, insert_all, merge_records, records
+from core.storage.atomic_write import curation_lock, rewrite
+from core.team.local_state import LocalState, TextBase
+from core.team.sharing import Sharing, keep_shared_keys
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.config.settings import Settings
+    from core.ledger.ledger import Ledger
+    from core.records.space import SpacePattern
+    from core.state.project_state import ProjectState
+    from core.team.server import Space
+
+_BATCH: Final = 500  # texts in one call of the server
+_MAX_RECORD_BYTES: Final = 256 << 10
+
+
+class OpenTexts(NamedTuple):
+    """What `Texts` needs of an open project; `read` returns its newest state after these files changed."""
+
+    paths: ProjectPaths
+    settings: Settings
+    ledger: Ledger
+    read: Callable[[Sequence[Path]], ProjectState]
+    now: Callable[[], datetime]
+    by: str
+
+
+class TextConflict(NamedTuple):
+    """A pattern whose text was changed here and in the space, or that both had under the same ID when joining."""
+
+    pattern_id: str
+    by: str
+    """Who changed it last in the space; "" if unknown."""
+
+
+class Texts:
+    """Compares the patterns of one project with those of its space."""
+
+    def __init__(self, project: OpenTexts, state: LocalState, sharing: Callable[[], Sharing]) -> None:
+        self._project = project
+        self._state = state
+        self._sharing = sharing
+        self.conflicts: dict[str, TextBase] = state.conflicts()
+
+    # From the space
+
+    def receive(self, rows: Iterable[SpacePattern], levels: Mapping[str, Level | None]) -> int:
+        """Write new and changed texts of the space into the project; return their number.
+
+        `levels` are those of the members by name: a text from a contributor is held until a person has released it. A
+        text that was changed on both sides becomes a conflict, and nothing is overwritten.
+        """
+        patterns = self._view().snapshot.patterns
+        bases, same, new, changed = self._state.text_bases(), {}, [], []
+        for row in rows:
+            self.conflicts.pop(row.pattern_id, None)
+            local = patterns.get(row.pattern_id)
+            if row.record is None or row.type not in LIST_OF or not is_safe_id(row.pattern_id):
+                same[row.pattern_id] = TextBase("", row.content_hash)  # removed: the decision about it does the rest
+            elif local is None or not local.is_registered:
+                new.append(row)
+            elif self._is_same(local, row.content_hash):
+                same[row.pattern_id] = TextBase(local.content_hash, row.content_hash)
+            elif (base := bases.get(row.pattern_id)) is not None and base.local == local.content_hash:
+                changed.append(row)
+            elif base is None or base.shared != row.content_hash:
+                self.conflicts[row.pattern_id] = TextBase(local.content_hash, row.content_hash)
+        self._state.set_texts(same)
+        return self._insert(new, levels) + self._change(changed)
+
+    def _is_same(self, local: Pattern, shared_hash: str) -> bool:
+        if shared_hash in (local.content_hash, self._state.to_shared(local.content_hash)):
+            return True
+        record = Registry(self._project.paths).records([local]).get(local.id)
+        return record is not None and self._sharing().pattern(local.type, record).shared_hash == shared_hash
+
+    def _insert(self, rows: Sequence[SpacePattern], levels: Mapping[str, Level | None]) -> int:
+        """Add patterns that the project does not have, unless it has archived them."""
+        if not rows:
+            return 0
+        archived = self._archived_ids({row.pattern_id for row in rows})
+        by_type: dict[str, dict[str, dict[str, Any]]] = {}
+        held: dict[str, list[SpacePattern]] = {}
+        for row in rows:
+            record = _decode(row)
+            if record is None or row.pattern_id in archived:
+                continue
+            by_type.setdefault(row.type, {})[row.pattern_id] = record
+            level = levels.get(row.changed_by)
+            if level is None or not level.allows(Level.REVIEWER):
+                held.setdefault(row.changed_by, []).append(row)
+        if held:  # first, so that no agent is given a text before it is held
+            self._append(*(self._holding(by, found, by_type) for by, found in held.items()))
+        for kind, found in by_type.items():
+            self._write(kind, found)
+        patterns = self._read().snapshot.patterns
+        hashes = {row.pattern_id: row.content_hash for row in rows if row.pattern_id in patterns}
+        self._state.set_texts({id: TextBase(patterns[id].content_hash, shared) for id, shared in hashes.items()})
+        return len(hashes)
+
+    def _archived_ids(self, wanted: set[str]) -> set[str]:
+        registry = Registry(self._project.paths)
+        found: set[str] = set()
+        for file in registry.archives():
+            found |= {id for id in wanted if registry.find(file, id) is not None}
+        return found
+
+    def _holding(
+        self, by: str, rows: Sequence[SpacePattern], records: Mapping[str, Mapping[str, dict[str, Any]]]
+    ) -> Decision:
+        """Make a decision that holds new texts of a contributor until a person releases them."""
+        hashes = {
+            row.pattern_id: as_read(records[row.type][row.pattern_id], PatternType(row.type)).content_hash
+            for row in rows
+        }
+        after = {"patterns": [*hashes], "joined": [], "found": {}, "hashes": hashes, "proposed": True}
+        return self._decision(visible_line(f"{by} in the team"), f"added by {visible_line(by)} to the team", after)
+
+    def _write(self, kind: str, new: Mapping[str, dict[str, Any]]) -> None:
+        """Add records to the file of their type; those that it has meanwhile stay as they are."""
+        paths, wanted = self._project.paths, PatternType(kind)
+        path = paths.pattern_file(kind)
+
+        def change(data: bytes | None) -> bytes:
+            document = empty_file(kind) if data is None else RecordText(data)
+            present = {record.id for record in records(document)}
+            insert_all(document, kind, [with_id(wanted, id, one) for id, one in new.items() if id not in present])
+            return document.encode()
+
+        with curation_lock(paths):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            rewrite(path, change, merge=merge_records, retry_seconds=self._project.settings.watch.retry_seconds)
+
+    def _change(self, rows: Sequence[SpacePattern]) -> int:
+        """Replace local texts by those of the space; the decision log contains what they were."""
+        if not rows:
+            return 0
+        unit, changes = UnitOfWork(self._project.paths, self._project.ledger), Changes()
+        patterns, names = self._view().snapshot.patterns, []
+        for row in rows:
+            record, local = _decode(row), patterns[row.pattern_id]
+            if record is None or not unit.is_writable(local):
+                continue
+            stored = unit.registry.record(local)
+            shared = keep_shared_keys(local.type, stored.value)
+            texts = {key: value for key, value in record.items() if stored.value.get(key) != value}
+            removed = tuple(key for key in shared if key not in record)
+            changes.set(stored, local.type, local.id, texts, removed)
+            names.append(row)
+        if names:
+            ids = [row.pattern_id for row in names]
+            after = {"patterns": [], "joined": ids, "found": {}, "hashes": {}}
+            authors = ", ".join(sorted({visible_line(row.changed_by) for row in names}))
+            reason = f"the text was changed in the team by {authors}"
+            self._append(self._decision("the team", reason, after, changes.draft_fields()))
+        found = self._read().snapshot.patterns
+        self._state.set_texts(
+            {row.pattern_id: TextBase(found[row.pattern_id].content_hash, row.content_hash) for row in names}
+        )
+        return len(names)
+
+    # To the space
+
+    def find_changed(self, level: Level | None = None) -> list[PatternText]:
+        """Return the texts that the space does not have: new ones, and changed ones with what they replace.
+
+        Quarantined patterns stay here until they are released. A text that the level of the member cannot change
+        becomes a conflict.
+        """
+        bases = self._state.text_bases()
+        wanted = []
+        for pattern in self._changed_patterns(bases):
+            base = bases.get(pattern.id)
+            if base is not None and level is not None and not level.allows(Level.REVIEWER):
+                self.conflicts[pattern.id] = TextBase(pattern.content_hash, base.shared)
+            else:
+                wanted.append(pattern)
+        found = Registry(self._project.paths).records(wanted)
+        texts = []
+        for pattern in wanted:
+            if pattern.id not in found:
+                continue
+            shared = self._sharing().pattern(pattern.type, found[pattern.id])
+            base = bases.get(pattern.id)
+            expected = base.shared if base is not None else ""
+            if shared.shared_hash == expected:
+                self._state.set_texts({pattern.id: TextBase(pattern.content_hash, expected)})
+            else:
+                texts.append(make_text(pattern, shared.record, shared.shared_hash, expected))
+        return texts
+
+    def count_changed(self) -> int:
+        """Return how many texts the space does not have, without those in a conflict."""
+        return sum(1 for _ in self._changed_patterns(self._state.text_bases()))
+
+    def _changed_patterns(self, bases: Mapping[str, TextBase]) -> Iterator[Pattern]:
+        state = self._view()
+        for pattern_id, pattern in state.snapshot.patterns.items():
+            base = bases.get(pattern_id)
+            if not pattern.is_registered or pattern_id in self.conflicts:
+                continue
+            is_known = base is not None and base.local in ("", pattern.content_hash)
+            if not is_known and not state.board.quarantined[state.board.row(pattern_id)]:
+                yield pattern
+
+    def send(self, space: Space, texts: Sequence[PatternText]) -> int:
+        """Send texts; those that another member has changed become conflicts. Return how many were accepted."""
+        patterns, count = self._view().snapshot.patterns, 0
+        for start in range(0, len(texts), _BATCH):
+            batch = texts[start : start + _BATCH]
+            refused = {conflict.subject: conflict for conflict in space.put_patterns(batch)}
+            accepted = [text for text in batch if text.pattern_id not in refused]
+            self._state.set_texts(
+                {text.pattern_id: TextBase(self._local_hash(text, patterns), text.content_hash) for text in accepted}
+            )
+            for conflict in refused.values():
+                local = patterns[conflict.subject].content_hash
+                self.conflicts[conflict.subject] = TextBase(local, conflict.content_hash)
+            count += len(accepted)
+        return count
+
+    def _local_hash(self, text: PatternText, patterns: Mapping[str, Pattern]) -> str:
+        return patterns[text.pattern_id].content_hash
+
+    # Conflicts
+
+    def take_theirs(self, rows: Sequence[SpacePattern]) -> int:
+        """Resolve conflicts with the texts of the space; the decision log contains the local ones."""
+        patterns = self._view().snapshot.patterns
+        chosen = [row for row in rows if row.pattern_id in self.conflicts and row.pattern_id in patterns]
+        count = self._change([row for row in chosen if row.record is not None])
+        for row in chosen:
+            self.conflicts.pop(row.pattern_id)
+        return count
+
+    def take_ours(self, space: Space, rows: Sequence[SpacePattern]) -> int:
+        """Resolve conflicts with the local texts; a note in the decision log contains those of the space."""
+        patterns = self._view().snapshot.patterns
+        chosen = {
+            row.pattern_id: row for row in rows if row.pattern_id in self.conflicts and row.pattern_id in patterns
+        }
+        found = Registry(self._project.paths).records(patterns[id] for id in chosen)
+        texts = []
+        for pattern_id, record in found.items():
+            shared = self._sharing().pattern(patterns[pattern_id].type, record)
+            expected = chosen[pattern_id].content_hash
+            texts.append(make_text(patterns[pattern_id], shared.record, shared.shared_hash, expected))
+            self.conflicts.pop(pattern_id)
+        count = self.send(space, texts)
+        replaced = [text.pattern_id for text in texts if text.pattern_id not in self.conflicts]
+        self._append(*(self._lost_text(chosen[pattern_id]) for pattern_id in replaced))
+        return count
+
+    def _lost_text(self, row: SpacePattern) -> Decision:
+        text = f"Replaced the text of the team, by {row.changed_by}, which was: {row.record or ''}"
+        return Decision(
+            id=self._new_id(),
+            at=self._project.now(),
+            by=self._project.by,
+            verb=Verb.NOTE,
+            subject=row.pattern_id,
+            after={"text": text},
+        )
+
+    def _decision(
+        self, subject: str, reason: str, after: dict[str, Any], effects: Mapping[str, Any] | None = None
+    ) -> Decision:
+        """Make a decision of the sync; like an unattended extraction, undo skips it."""
+        fields = dict(effects or {})
+        at = self._project.now()
+        return Decision(
+            id=self._new_id(), at=at, by=SYNC, verb=Verb.EXTRACT, subject=subject, reason=reason, after=after, **fields
+        )
+
+    def _new_id(self) -> str:
+        now = self._project.now()
+        return f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03d}-{secrets.token_hex(4)}"
+
+    def _append(self, *decisions: Decision) -> None:
+        if decisions:
+            self._project.ledger.append(*decisions)
+            apply_pending(self._project.paths, self._project.settings, self._project.ledger)
+
+    def _read(self) -> ProjectState:
+        paths = self._project.paths
+        return self._project.read((paths.ledger, paths.patterns))
+
+    def _view(self) -> ProjectState:
+        return self._project.read(())
+
+
+def make_text(pattern: Pattern, record: Mapping[str, Any], shared_hash: str, expected: str) -> PatternText:
+    encoded = msgspec.json.encode(with_id(pattern.type, pattern.id, record)).decode()
+    return PatternText(
+        pattern_id=pattern.id, type=pattern.type.value, record=encoded, content_hash=shared_hash, expected=expected
+    )
+
+
+def _decode(row: SpacePattern) -> dict[str, Any] | None:
+    """Return the record of a pattern of the space, without anything that only a project knows; None if invalid."""
+    if row.record is None or len(row.record) > _MAX_RECORD_BYTES:
+        return None
+    try:
+        record = msgspec.json.decode(row.record, type=dict[str, Any])
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    kind = PatternType(row.type)
+    return with_id(kind, row.pattern_id, keep_shared_keys(kind, record))

@@ -1,0 +1,157 @@
+"""Projects that exchange texts and uses through a space on a real server."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from core.team.sync import Prefer
+from tests.core.team.working_copy import START, Clock, WorkingCopy, make_record, make_use_event
+from tests.team_server import Team
+
+A, B = "pat-error-a-001", "pat-error-b-001"
+
+
+@pytest.fixture
+def ada(team: Team, tmp_path: Path) -> WorkingCopy:
+    return WorkingCopy(tmp_path / "ada", team, "ada")
+
+
+@pytest.fixture
+def rita(team: Team, tmp_path: Path) -> WorkingCopy:
+    return WorkingCopy(tmp_path / "rita", team, "rita")
+
+
+@pytest.fixture
+def carl(team: Team, tmp_path: Path) -> WorkingCopy:
+    return WorkingCopy(tmp_path / "carl", team, "carl")
+
+
+def test_patterns_and_uses_reach_the_other_project(ada: WorkingCopy, rita: WorkingCopy) -> None:
+    ada.write(make_record(A, usage_count=0))
+    ada.log(make_use_event(1, A, "loop-1"), make_use_event(2, A, "loop-2", False))
+    sent = ada.sync()
+    assert (sent.sent_texts, sent.sent_uses, sent.conflicts) == (1, 2, ())
+    received = rita.sync()
+    assert (received.received_texts, received.sent_uses) == (1, 0)
+    assert rita.records()[A]["fix_approach"] == ada.records()[A]["fix_approach"]
+    assert "usage_count" not in rita.records()[A]
+    rita.log(make_use_event(3, A, "loop-3"))
+    rita.sync()
+    ada.sync()
+    clock = Clock()
+    for copy in (ada, rita):
+        copy.clock = clock
+    sums = ada.sums([A])
+    assert sums[A]["successes"] == 2 and sums[A]["failures"] == 1
+    for name, value in rita.sums([A])[A].items():
+        assert value == pytest.approx(sums[A][name], rel=1e-6), name
+
+
+def test_a_second_sync_has_nothing_to_do(ada: WorkingCopy) -> None:
+    ada.write(make_record(A))
+    ada.log(make_use_event(1, A, "loop-1"))
+    ada.sync()
+    assert ada.sync().is_empty
+
+
+def test_a_changed_text_reaches_the_other_project(ada: WorkingCopy, rita: WorkingCopy) -> None:
+    ada.write(make_record(A))
+    ada.sync()
+    rita.sync()
+    ada.write(make_record(A, "Check for undefined"))
+    assert ada.sync().sent_texts == 1
+    assert rita.sync().received_texts == 1
+    assert rita.records()[A]["fix_approach"] == ada.records()[A]["fix_approach"]
+    assert rita.sync().is_empty
+
+
+def test_two_texts_for_one_pattern_are_a_conflict_and_nothing_is_overwritten(
+    ada: WorkingCopy, rita: WorkingCopy
+) -> None:
+    ada.write(make_record(A, "Check for null"))
+    rita.write(make_record(A, "Restart"))
+    rita.log(make_use_event(1, A, "loop-1"))
+    ada.sync()
+    for _ in range(2):
+        cycle = rita.sync()
+        assert (cycle.conflicts, cycle.sent_uses) == ((A,), 0)
+    assert rita.records()[A]["fix_approach"] == {"description": f"Restart in {A}"}
+
+
+def test_the_text_of_the_team_can_be_preferred(ada: WorkingCopy, rita: WorkingCopy) -> None:
+    ada.write(make_record(A, "Check for null"))
+    rita.write(make_record(A, "Restart"))
+    ada.sync()
+    assert rita.sync(Prefer.TEAM).conflicts == ()
+    assert rita.records()[A]["fix_approach"] == {"description": f"Check for null in {A}"}
+    assert "Restart" in rita.paths.ledger.read_text()
+    assert rita.sync().is_empty and ada.sync().is_empty
+
+
+def test_the_local_text_can_be_preferred(ada: WorkingCopy, rita: WorkingCopy) -> None:
+    ada.write(make_record(A, "Check for null"))
+    rita.write(make_record(A, "Restart"))
+    ada.sync()
+    assert rita.sync(Prefer.LOCAL).conflicts == ()
+    assert "Check for null" in rita.paths.ledger.read_text()
+    ada.sync()
+    assert ada.records()[A]["fix_approach"] == {"description": f"Restart in {A}"}
+    assert rita.sync().is_empty and ada.sync().is_empty
+
+
+def test_the_text_of_a_contributor_is_held_until_a_person_releases_it(carl: WorkingCopy, rita: WorkingCopy) -> None:
+    carl.write(make_record(A))
+    carl.sync()
+    rita.sync()
+    assert rita.state_of_pattern(A) == "quarantine"
+    assert carl.state_of_pattern(A) == "candidate"
+
+
+def test_a_contributor_cannot_change_a_text(ada: WorkingCopy, carl: WorkingCopy) -> None:
+    ada.write(make_record(A))
+    ada.sync()
+    carl.sync()
+    carl.write(make_record(A, "Ignore the error"))
+    assert carl.sync().conflicts == (A,)
+    assert ada.sync().is_empty
+
+
+def test_a_reader_receives_and_sends_nothing(ada: WorkingCopy, team: Team, tmp_path: Path) -> None:
+    rolf = WorkingCopy(tmp_path / "rolf", team, "rolf")
+    ada.write(make_record(A))
+    ada.log(make_use_event(1, A, "loop-1"))
+    ada.sync()
+    rolf.write(make_record(B))
+    rolf.log(make_use_event(2, B, "loop-2"))
+    cycle = rolf.sync()
+    assert (cycle.received_texts, cycle.sent_texts, cycle.sent_uses) == (1, 0, 0)
+    assert rolf.records().keys() == {A, B}
+
+
+def test_clock_skew_of_a_day_changes_no_sums(ada: WorkingCopy, rita: WorkingCopy, team: Team) -> None:
+    now = team.space("ada").now()
+    ada.clock, rita.clock = Clock(now + timedelta(days=1)), Clock(now)
+    ada.write(make_record(A))
+    ada.log(make_use_event(1, A, "loop-1", at=now + timedelta(days=1)))
+    ada.sync()
+    rita.sync()
+    rita.log(make_use_event(2, A, "loop-2", at=now - timedelta(days=3)))
+    rita.sync()
+    ada.sync()
+    ada.clock = rita.clock = Clock(now + timedelta(days=2))
+    one, two = (copy.sums([A])[A] for copy in (ada, rita))
+    assert one["successes"] == two["successes"] == 2
+    assert one["helpful"] == pytest.approx(two["helpful"], rel=0.02)  # rita's server counts the use from its arrival
+
+
+def test_ten_thousand_uses_made_offline_are_sent_in_one_sync(ada: WorkingCopy, rita: WorkingCopy) -> None:
+    ada.write(*(make_record(f"pat-error-p-{n:03}") for n in range(1, 101)))
+    ada.sync()
+    at = START - timedelta(days=1)
+    ada.log(*(make_use_event(n, f"pat-error-p-{n % 100 + 1:03}", f"loop-{n}", at=at) for n in range(10_000)))
+    assert ada.sync().sent_uses == 10_000
+    rita.sync()
+    assert sum(one["successes"] for one in rita.sums(rita.records()).values()) == 10_000
