@@ -5,8 +5,8 @@ The fixture `cluster` is one server for each test process; `team` is a fresh dat
     acme   ada (admin), rita (reviewer), carl (contributor), rolf (reader)
     other  otto (admin)
 
-`mallory` can log in to the database and is not a member of a space. `keeper`, who owns the schema, is an ordinary
-login that can create roles. The password of all is `PASSWORD`.
+`mallory` and `nora` can log in to the database and are not members; tests add `nora` to spaces. `keeper`, who owns the
+schema, is an ordinary login that can create roles. The password of all is `PASSWORD`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from core.team.server import Space
 
 PASSWORD: Final = "for tests only"
-ROLES: Final = ("ada", "rita", "carl", "rolf", "otto", "mallory")
+ROLES: Final = ("ada", "rita", "carl", "rolf", "otto", "mallory", "nora")
 KEEPER: Final = "keeper"
 SPACE: Final = "acme"
 OTHER_SPACE: Final = "other"

@@ -54,6 +54,16 @@ class TeamUse(Struct, frozen=True, kw_only=True, omit_defaults=True):
     withdraws: UUID | None = None
 
 
+class AddedUses(Struct, frozen=True, kw_only=True):
+    """Answer to uses: those that were new, and when uses with a later time of their own arrived.
+
+    Such a use, from a machine whose clock is ahead, counts as of its arrival.
+    """
+
+    new: frozenset[UUID]
+    arrived: dict[UUID, datetime] = {}
+
+
 class PatternText(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Text of a pattern in a space: JSON of its record, or None if it was removed from the registry.
 

@@ -133,8 +133,9 @@ def _set_limits(connection: Connection[Any], limits: Limits, client_schema: str)
         "client_connection_check_interval": lost,
         "ralphdeck.client_schema": client_schema,
         "TimeZone": "UTC",
+        "search_path": "",  # no one's functions are called by mistake
     }
-    calls = ", ".join(["set_config(%s, %s, false)"] * len(values))
+    calls = ", ".join(["pg_catalog.set_config(%s, %s, false)"] * len(values))
     connection.execute(f"select {calls}".encode(), [part for item in values.items() for part in item])
 
 

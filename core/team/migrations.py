@@ -82,6 +82,7 @@ def migrate(connection: Connection[Any]) -> tuple[Migration, ...]:
     SchemaMismatch if the schema is newer than this program.
     """
     with translate_errors(), connection.transaction():
+        connection.execute("set local search_path = ralphdeck, pg_catalog, pg_temp")
         connection.execute(_LOCK)
         _ensure_roles(connection)
         version = _owned_version(connection)
@@ -90,14 +91,12 @@ def migrate(connection: Connection[Any]) -> tuple[Migration, ...]:
             check_version(version)
         pending = [migration for migration in migrations if migration.version > version]
         for migration in pending:
-            connection.execute("set local search_path = ralphdeck, pg_catalog, pg_temp")
             connection.execute(migration.sql.encode())
             connection.execute(
                 "insert into ralphdeck.schema_version (version, name) values (%s, %s)",
                 (migration.version, migration.name),
             )
         connection.execute(files(__package__).joinpath("migrations", "access.sql").read_text().encode())
-        connection.execute("reset role")
         return tuple(pending)
 
 

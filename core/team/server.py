@@ -12,6 +12,7 @@ import msgspec
 from core.base.errors import BadInput
 from core.base.text import visible_line
 from core.records.space import (
+    AddedUses,
     ChainHead,
     DecisionReceipt,
     Level,
@@ -144,9 +145,9 @@ class Space:
         """Register a project whose uses and decisions are sent; renames it if it has joined before."""
         self._call("join_project", project, name)
 
-    def add_events(self, project: UUID, uses: Iterable[TeamUse]) -> frozenset[UUID]:
-        """Add uses; returns the IDs that the space did not have. All of them are recorded afterwards."""
-        return frozenset(self._call("add_events", project, _json(uses)))
+    def add_events(self, project: UUID, uses: Iterable[TeamUse]) -> AddedUses:
+        """Add uses and withdrawals of uses; all of them are recorded afterwards, each once."""
+        return msgspec.convert(self._call("add_events", project, _json(uses)), AddedUses)
 
     def put_patterns(self, patterns: Iterable[PatternText]) -> tuple[SpaceConflict, ...]:
         """Add patterns; a reviewer also changes texts. Returns those that were not changed, with the current text."""

@@ -292,13 +292,14 @@ class Synchronizer:
         while batch := self._state.unsent(_USES):
             added = [use for use in batch if use.status is Status.TO_SEND]
             ended = [use for use in batch if use.status is Status.TO_WITHDRAW]
-            arrived = space.now()
-            if added:
-                space.add_events(self._project_id, map(_team_use, added))
+            arrived = space.add_events(self._project_id, map(_team_use, added)).arrived if added else {}
             if ended:
                 space.add_events(self._project_id, map(_team_use, ended))
             info = space.info
-            sums = {use.id: decode_use(use).sums(info.epoch, info.half_life_days, arrived) for use in added}
+            sums = {
+                use.id: decode_use(use).sums(info.epoch, info.half_life_days, arrived.get(UUID(bytes=use.id)))
+                for use in added
+            }
             self._state.confirm(sums, [use.id for use in ended])
             sent, withdrawn = sent + len(added), withdrawn + len(ended)
         return sent, withdrawn

@@ -7,11 +7,12 @@ create type use as (
     at timestamptz,
     success boolean,
     weight double precision,
-    count integer,
+    count bigint,
     withdraws uuid
 );
 
--- The new table is attached: unlike `create table ... partition of`, this blocks neither readers nor writers.
+-- The new table is attached, with a lock that only other attachments wait for; `create table ... partition of` would
+-- block readers and writers.
 create function _make_partition(p_month timestamp) returns void
     language plpgsql set search_path = pg_catalog, pg_temp
 as $$
@@ -21,7 +22,7 @@ begin
     if to_regclass('ralphdeck.' || partition) is not null then
         return;
     end if;
-    perform pg_advisory_xact_lock(hashtext('ralphdeck.events'));
+    lock table ralphdeck.events in share update exclusive mode;
     if to_regclass('ralphdeck.' || partition) is not null then
         return;
     end if;
@@ -30,7 +31,7 @@ begin
         partition, p_month at time zone 'UTC', (p_month + interval '1 month') at time zone 'UTC');
 end $$;
 
-create function add_events(p_space uuid, p_project uuid, p_events json) returns uuid[]
+create function add_events(p_space uuid, p_project uuid, p_events json) returns json
     language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -71,7 +72,7 @@ begin
             returning id, pattern_id, kind, at, success, weight, count, withdraws)
     select array_agg(row(a.*)::ralphdeck.use), array_agg(a.id) into fresh, fresh_ids from added a;
     if fresh is null then
-        return '{}';
+        return ralphdeck._added(me.space_id, sent, '{}');
     end if;
 
     -- A use counts unless it is withdrawn; a withdrawal subtracts what its use added, unless both are in this batch.
@@ -139,7 +140,17 @@ begin
             successes = p.successes + excluded.successes,
             failures = p.failures + excluded.failures,
             uses = p.uses + excluded.uses;
-    return fresh_ids;
+    return ralphdeck._added(me.space_id, sent, fresh_ids);
 end $$;
 comment on function add_events is
-    'Adds uses and withdrawals of uses (with the time and pattern of the use); returns the IDs that were new';
+    'Adds uses and withdrawals of uses (with the time and pattern of the use). Returns the IDs that were new, and when '
+    'uses with a later time of their own arrived: they count as of then';
+
+create function _added(p_space_id integer, p_sent use[], p_fresh uuid[]) returns json
+    language sql stable set search_path = pg_catalog, pg_temp
+as $$
+    select json_build_object('new', p_fresh, 'arrived', coalesce(json_object_agg(e.id, e.received_at), '{}'))
+        from unnest(p_sent) u join ralphdeck.events e
+            on e.space_id = p_space_id and e.at = u.at and e.id = u.id and e.received_at < e.at
+        where u.withdraws is null and (u.at > now() or u.id <> all (p_fresh))
+$$;

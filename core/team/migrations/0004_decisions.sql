@@ -81,13 +81,18 @@ begin
         end if;
         added := added || (effect ->> 'pattern_id');
     end loop;
-    if exists (select from json_array_elements(coalesce(p_payload -> 'inverse', '[]')) i
-               where (i ->> 'pattern_id') <> all (added) or (i -> 'set') is not null or (i -> 'insert') is not null) then
-        raise exception using errcode = 'RD001',
-            message = 'the undo of a candidate can only remove it; changes of patterns need reviewer';
-    end if;
-    if exists (select from json_populate_recordset(null::ralphdeck.pattern_text, p_records) r
-               where r.record is null or r.pattern_id <> all (added)) then
+    if exists (
+            select from json_array_elements(coalesce(p_payload -> 'inverse', '[]')) i
+            where i ->> 'pattern_id' is null or i ->> 'pattern_id' <> all (added)
+                or i -> 'set' is not null or i -> 'insert' is not null or i -> 'unset' is not null)
+        or exists (
+            select from json_populate_recordset(null::ralphdeck.pattern_text, p_records) r
+            where r.record is null or r.pattern_id <> all (added))
+        or exists (
+            select from json_object_keys(coalesce(p_payload -> 'after' -> 'hashes', '{}')) k where k <> all (added))
+        or exists (
+            select from json_array_elements_text(coalesce(p_payload -> 'after' -> 'patterns', '[]')) n
+            where n <> all (added)) then
         raise exception using errcode = 'RD001',
             message = 'a contributor can add new candidates only; changes of patterns need reviewer';
     end if;
@@ -104,8 +109,8 @@ declare
     project integer := ralphdeck._project(me.space_id, p_project);
     payload json := p_payload::json;
     decision_id text := payload ->> 'id';
-    is_unattended boolean := payload ->> 'verb' = 'extract'
-        and (payload -> 'after' -> 'hashes' is not null or payload -> 'after' ->> 'proposed' = 'true');
+    is_unattended boolean := coalesce(payload ->> 'verb' = 'extract' and (
+        json_typeof(payload -> 'after' -> 'hashes') = 'object' or payload -> 'after' ->> 'proposed' = 'true'), false);
     moment timestamptz;
     earlier ralphdeck.decisions;
     space ralphdeck.spaces;

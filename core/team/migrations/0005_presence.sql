@@ -18,9 +18,11 @@ begin
             (select j.project_id from ralphdeck.projects j where j.space_id = me.space_id and j.id = p_project),
             left(p_place, 200), moment
         on conflict (space_id, client_id) do update set member_id = excluded.member_id,
-            project_id = excluded.project_id, place = excluded.place, seen_at = excluded.seen_at;
+            project_id = excluded.project_id, place = excluded.place, seen_at = excluded.seen_at
+            where p.member_id = me.member_id;
     delete from ralphdeck.leases l
-        where l.space_id = me.space_id and l.client_id = p_client and l.question_id <> p_question;
+        where l.space_id = me.space_id and l.client_id = p_client and l.member_id = me.member_id
+            and l.question_id <> p_question;
     get diagnostics released = row_count;
     if p_question <> '' and me.level >= 'reviewer' then
         insert into ralphdeck.leases as l (space_id, question_id, client_id, member_id, since, expires_at)
@@ -28,7 +30,7 @@ begin
             on conflict (space_id, question_id) do update
                 set client_id = p_client, member_id = me.member_id, expires_at = excluded.expires_at,
                     since = case when l.client_id = p_client and l.expires_at > moment then l.since else moment end
-                where l.client_id = p_client or l.expires_at <= moment;
+                where (l.client_id = p_client and l.member_id = me.member_id) or l.expires_at <= moment;
     end if;
     -- Rows that another client changes at this moment are skipped, so that no two clients wait for each other.
     delete from ralphdeck.leases l where (l.space_id, l.question_id) in (
