@@ -23,17 +23,14 @@ from core.records.times import iso, parse_time
 from tui.actions import PLACES
 from tui.embedding_worker import AFTER_SECONDS, EmbeddingWorker
 from tui.engine import Engine
-from tui.global_actions import GlobalActionApp
 from tui.keymap import load_keymap
-from tui.present import frame
 from tui.screen_registry import MODES
 from tui.screens.opening import OpeningScreen
 from tui.search_worker import SearchWorker
 from tui.state.key_queue import KeyQueue
 from tui.state.user_state import UserState
 from tui.terminal.driver import ResilientDriver, flush_output
-from tui.widgets.bars import Item, TopBar
-from tui.widgets.record_table import RecordTable
+from tui.top_bar import TopBarApp
 
 if TYPE_CHECKING:
     from textual.screen import Screen
@@ -41,8 +38,6 @@ if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
     from core.project.kept_project import KeptProject
     from core.project.project import Project
-    from core.records.snapshot import Snapshot
-    from core.storage.watcher import WatchState
     from tui.present.palette_index import PaletteIndex
     from tui.services import Services
 
@@ -55,7 +50,7 @@ DRAW_SECONDS: Final = 2.0  # Maximum seconds until the kept view is drawn, befor
 SWITCH_SECONDS: Final = 0.001  # Maximum seconds that the engine thread runs before the screen gets a turn.
 
 
-class RalphdeckApp(GlobalActionApp, inherit_bindings=False):
+class RalphdeckApp(TopBarApp, inherit_bindings=False):
     """The dashboard of a project, which a thread opens and loads after the first frame.
 
     `open_project` opens the project in the folders `paths`; it imports most of the program. `open_kept` returns what to
@@ -105,22 +100,15 @@ class RalphdeckApp(GlobalActionApp, inherit_bindings=False):
         theme: str | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        super().__init__(user_state, theme, clock)
+        super().__init__(user_state, theme, clock, paths)
         self.open_project = open_project
         self.open_kept = open_kept
-        self._is_shown = False
         self._is_drawn = threading.Event()
         self.is_view_unusable = False  # whether the app ended because of what `open_kept` returned
         self.opening_error: Exception | None = None
-        self._paths = paths
         self._searches, self._extracts = searches, extracts
         visits = (parse_time(user_state.get_here(name)) for name in (LAST_VISIT, LAST_SEEN))
         self.last_visit = max((visit for visit in visits if visit is not None), default=None)
-        self.progress: tuple[int, int] | None = (0, 0)
-        self.bytes_read: tuple[int, int] | None = None
-        self.records: frame.Records | None = None
-        self._counted: tuple[Snapshot | None, frame.Counts] = None, frame.Counts(0, 0, 0)
-        self.watch_state: WatchState | None = None
         self.jumps: PaletteIndex | None = None
         self._keymap_file = keymap_file
         self.key_queue = KeyQueue(self, lambda: not self.is_open or bool(self._pending_undos) or self._undoing, clock)
@@ -241,21 +229,6 @@ class RalphdeckApp(GlobalActionApp, inherit_bindings=False):
 
     # Messages of the engine
 
-    @on(Engine.Progress)
-    def _progressed(self, message: Engine.Progress) -> None:
-        self.progress, self.records = (message.done, message.total), message.records
-        if place := self._front():
-            for table in place.query(RecordTable):
-                if not table.keys:
-                    table.redraw()
-            place.refresh_top()
-
-    @on(Engine.Reading)
-    def _reading(self, message: Engine.Reading) -> None:
-        before, self.bytes_read = self.bytes_read, (message.done, message.total) if message.total else None
-        if before != self.bytes_read:
-            self._refresh_frame()
-
     @on(Engine.Changed)
     def _changed(self) -> None:
         before = self.view
@@ -306,13 +279,6 @@ class RalphdeckApp(GlobalActionApp, inherit_bindings=False):
         for place in self._places():
             place.embedding(message.done, message.total)
 
-    @on(Engine.Watching)
-    def _watching(self, message: Engine.Watching) -> None:
-        before, self.watch_state = self.watch_state, message.state
-        if message.state.mode == "polling" and (before is None or before.mode != "polling"):
-            self.say(f"Watching by polling: {message.state.reason}", severity="warning")
-        self._refresh_frame()
-
     @on(Engine.Failed)
     def _failed(self, message: Engine.Failed) -> None:
         log.error("%s\n%s", message.text, message.detail)
@@ -323,50 +289,13 @@ class RalphdeckApp(GlobalActionApp, inherit_bindings=False):
     def now(self) -> datetime:
         return self.project.now()
 
-    def top_items(self, place: str) -> tuple[list[Item], list[Item]]:
-        name = self._paths.project.name
-        view = self.view if self._is_shown else None
-        if view is not None and view.snapshot is not self._counted[0]:
-            self._counted = view.snapshot, frame.count_status(view.snapshot)
-        left, right = list[Item](), list[Item]()
-        for fit in frame.FITS:
-            places = frame.places(
-                name,
-                place,
-                view.pending_count if view is not None else 0,
-                fit,
-                is_counting=self._is_shown and self.is_counting,
-                under=self.current_mode,
-            )
-            pulse = frame.watch_status(
-                self._counted[1],
-                self.progress,
-                self.watch_state,
-                self.glyphs,
-                detail=fit.detail,
-                key=self.shown_key("findings"),
-                is_readonly=self.is_open and self.project.is_readonly,
-                records=self.records,
-                bytes_read=self.bytes_read,
-                as_of=view.snapshot.as_of if view is not None else None,
-            )
-            left = [Item(content, value) for content, value in frame.fitting_items(places, self.size.width)]
-            right = [Item(pulse, "findings")] if pulse else []
-            if TopBar.cells(left + right) <= self.size.width:
-                break
-        return left, right
-
     # Helpers
-
-    @on(Engine.Searching)
-    def _refresh_frame(self) -> None:
-        if place := self._front():
-            place.refresh_frame()
 
     def _tick(self) -> None:
         if isinstance(self._driver, ResilientDriver) and self._driver.is_closed:
             self.exit(return_code=128 + signal.SIGHUP)
         self._bell.call_if_due()
+        self.update_lease()
         if place := self._front():
             place.tick()
 

@@ -17,6 +17,7 @@ from core.base.errors import RalphdeckError
 from core.base.memory import limit_free_memory, release_memory
 from core.project.watch_loop import WatchLoop, is_wanted
 from core.records.snapshot import Delta
+from core.records.team_status import DASHBOARD
 from tui.messages import NewestMessage
 from tui.present.frame import Records
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from core.curation.commands import Command
     from core.curation.decision_writer import Decided
     from core.project.project import Project
+    from core.records.team_status import TeamStatus
     from core.state.project_state import ProjectState
     from core.storage.watcher import FileChanges, WatchState
 
@@ -91,6 +93,15 @@ class Engine(WatchLoop):
 
     class Searching(NewestMessage):
         """`Engine.is_searching` has changed."""
+
+    class TeamChanged(NewestMessage):
+        """The state of the team has changed; see `Engine.team`."""
+
+    @dataclass(eq=False)
+    class TeamNoticed(Message):
+        """The team refused a decision that was made offline; the text is displayable."""
+
+        text: str
 
     @dataclass(eq=False)
     class Failed(Message):
@@ -180,6 +191,14 @@ class Engine(WatchLoop):
             return self.project.view, delta
 
     # The worker.
+
+    place = DASHBOARD
+
+    def team_changed(self, status: TeamStatus) -> None:
+        self._target.post_message(self.TeamChanged())
+
+    def team_noticed(self, text: str) -> None:
+        self._target.post_message(self.TeamNoticed(text))
 
     def reading(self, done: int, total: int) -> None:
         self._target.post_message(self.Reading(done, total))
@@ -313,6 +332,8 @@ class Engine(WatchLoop):
             with self._lock:
                 self._delta |= delta
             self._target.post_message(self.Changed())
+            if self.team is not None:
+                self.team.note_change()
 
 
 class _StoppedWhileLoading(Exception):

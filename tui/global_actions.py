@@ -11,8 +11,8 @@ from core.base.errors import RalphdeckError
 from core.base.text import visible_line
 from core.records.snapshot import UNCHECKED
 from tui.actions import DECIDING, action_id
-from tui.decisions import DecisionApp
 from tui.state.key_queue import JumpGuard, KeyQueue
+from tui.team import TeamApp
 
 if TYPE_CHECKING:
     from textual.actions import ActionParseResult
@@ -30,7 +30,7 @@ def _palette_commands() -> type[Provider]:
     return PaletteCommands
 
 
-class GlobalActionApp(DecisionApp, inherit_bindings=False):
+class GlobalActionApp(TeamApp, inherit_bindings=False):
     """An app that runs the actions of every screen, or says why one is not possible now."""
 
     COMMANDS = {_palette_commands}

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from core.curation.commands import Command
     from core.curation.decision_writer import Progress
     from core.project.project import Project
+    from core.records.team_status import Lease, TeamStatus
     from core.state.project_state import ProjectState
     from tui.engine import Engine
     from tui.present.frame import Records
@@ -33,7 +34,7 @@ class Services(Protocol):
     `view` is the newest state of the project, `user_state` has settings of this user that are kept between runs,
     `themes` has label and theme by name, `jumps` is the last built index of the palette. `progress` is (files read,
     files) during the first load, `records` the progress within one large file. `last_visit` is the time of the
-    previous dashboard session on this project, if known.
+    previous dashboard session on this project, if known. `team` is None as long as no team is known.
     """
 
     project: Project
@@ -48,6 +49,7 @@ class Services(Protocol):
     key_queue: KeyQueue
     jumps: PaletteIndex | None
     search: SearchWorker
+    team: TeamStatus | None
 
     @property
     def glyphs(self) -> Glyphs: ...
@@ -119,6 +121,12 @@ class Services(Protocol):
 
     def preview_pattern(self, pattern_id: str) -> None:
         """Show the context of a task that a pattern is about, on the Context screen."""
+
+    def hold_question(self, question: str) -> None:
+        """Show the members of the team that a question is open here; "" for none."""
+
+    def lease_on(self, question: str) -> Lease | None:
+        """Return who else in the team has a question open, or None."""
 
     def edit_file(self, relative: str) -> None: ...
 

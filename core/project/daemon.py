@@ -13,7 +13,7 @@ from core.base.errors import RalphdeckError
 from core.base.text import visible_line
 from core.curation.commands import PrunePatterns
 from core.curation.record_changes import PRUNE
-from core.project.notifications import NotificationKind, find_notifications
+from core.project.notifications import NotificationKind, find_notifications, team_notification
 from core.project.watch_loop import WatchLoop
 from core.records.decisions import Verb
 from core.records.findings import Severity
@@ -23,6 +23,7 @@ from core.records.times import iso
 if TYPE_CHECKING:
     from core.curation.decision_writer import Decided
     from core.project.project import Project
+    from core.records.team_status import TeamStatus
     from core.state.project_state import ProjectState
     from core.storage.watcher import WatchState
 
@@ -31,7 +32,7 @@ class WatchEvent(Struct, frozen=True, kw_only=True):
     """Event that `watch` prints."""
 
     at: datetime
-    what: str  # a kind of `NotificationKind`, or `watching`, `extracted`, `pruned`, `failed`
+    what: str  # a kind of `NotificationKind`, or `watching`, `team`, `extracted`, `pruned`, `failed`
     subject: str  # id of the record, "" for none
     text: str  # displayable text
     severity: Severity = Severity.INFO
@@ -51,6 +52,7 @@ class Daemon(WatchLoop):
         self._report = report
         self._prune = prune
         self._known: WatchState | None = None
+        self._is_online: bool | None = None  # whether the team was reached last
 
     def prepare(self) -> None:
         """Queue the loops that ended while no process watched."""
@@ -81,6 +83,20 @@ class Daemon(WatchLoop):
         for warning in decided.warnings:
             self._emit("failed", loop_id, visible_line(warning, 300), Severity.WARNING)
         self._emit_effects(before)
+
+    def team_changed(self, status: TeamStatus) -> None:
+        """Report that the project is offline or online again."""
+        is_known = status.since is None or status.is_online is self._is_online
+        if not is_known:
+            self._is_online = status.is_online
+            text = f"online: team {status.space}" if status.is_online else f"offline: {status.problem}"
+            severity = Severity.INFO if status.is_online else Severity.WARNING
+            self.submit(lambda: self._emit("team", status.space, visible_line(text, 400), severity))
+
+    def team_noticed(self, text: str) -> None:
+        """Report that the team refused a decision that was made offline."""
+        one = team_notification(text)
+        self.submit(lambda: self._emit(one.what.value, one.subject, one.text, one.severity))
 
     def failed(self, error: Exception) -> None:
         """Report a problem with a file; reraise any other error, which ends the loop."""

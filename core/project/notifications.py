@@ -47,6 +47,7 @@ class NotificationKind(StrEnum):
     ASKED = "question"
     ESCALATED = "escalation"
     FINDING = "finding"
+    REFUSED = "decision-refused"
 
 
 _MAINTENANCE: Final = frozenset({BORDERLINE, BROAD, DUPLICATE, LESSON, OFFER, RECURRING, UNRECONCILED})  # not urgent
@@ -93,6 +94,11 @@ def find_notifications(
                 text = f"{visible_line(finding.file, 120)}: {visible_line(finding.message, 200)}"
                 found.append(Notification(NotificationKind.FINDING, finding.file, text, Severity.ERROR))
     return sorted(found, key=lambda notification: notification.severity is not Severity.ERROR)
+
+
+def team_notification(text: str) -> Notification:
+    """Return the notification that the team refused a decision that was made offline."""
+    return Notification(NotificationKind.REFUSED, "", text, Severity.WARNING)
 
 
 def _asked(item: ReviewItem) -> tuple[str, str, str]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future, wait
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final
 
-from core.base.errors import Conflict, Refused, UnknownRecord
+from core.base.errors import Conflict, RalphdeckError, Refused, UnknownRecord
 from core.records.decisions import Verb
 from core.records.loops import FINISHED, Loop
 from core.storage.watcher import FileChanges, Watcher, WatchState
@@ -20,13 +22,16 @@ if TYPE_CHECKING:
     from core.curation.decision_writer import Decided
     from core.project.project import Project
     from core.records.snapshot import Delta
+    from core.records.team_status import TeamStatus
     from core.state.project_state import ProjectState
+    from core.team.follow import Follower
 
 SETTLING_SECONDS: Final = 1.0  # time that a finished loop gets to write its last files
 REASON: Final = "when the work ended"
 REFRESH_SECONDS: Final = 10.0  # how often the activity of loops is checked when no file changes
 BATCH_BURST: Final = 60  # batches of file changes that are applied without delay after a quiet time
 BATCHES_PER_SECOND: Final = 6.0  # batches a second under a steady stream of changes: each costs a repaint
+_STOP_CHECK_SECONDS: Final = 0.2
 _ROUNDING: Final = 1e-6
 
 
@@ -149,6 +154,8 @@ class WatchLoop:
         self._watch_state: WatchState | None = None
         self._extraction = AutoExtraction(project) if extract else None
         self._adapted: AdapterRecords | None = None  # of the feed, not taken yet
+        self.team: Follower | None = None
+        """Keeps the project in sync with its team; None until it is loaded, or if it has not joined one."""
 
     # Hooks of subclasses, called in the thread of `run`.
 
@@ -208,12 +215,54 @@ class WatchLoop:
         feed = AdapterFeed(
             lambda: self.project.open_collector(sleep), self._note_adapted, self.reading, self._note_failure
         )
-        with watcher, feed:
+        with watcher, feed, self._follow_team():
             while self._jobs or not self._stopped:
                 self._guarded(lambda: self._turn(watcher))
 
     def reading(self, done: int, total: int) -> None:
         """Handle the progress of the first read of transcripts, in bytes; `total` is 0 at its end. In any thread."""
+
+    place = "watch"
+    """Name of this kind of program for the members of a team."""
+
+    def team_changed(self, status: TeamStatus) -> None:
+        """Handle a new state of the team, such as offline. In any thread."""
+
+    def team_noticed(self, text: str) -> None:
+        """Handle a displayable text about a decision that the team refused. In any thread."""
+
+    def _follow_team(self) -> AbstractContextManager[object]:
+        from core.project.team_feed import open_follower
+
+        try:
+            self.team = open_follower(self)
+        except RalphdeckError as error:
+            self._note_failure(error)
+        return self.team or nullcontext()
+
+    def read_now(self, changed: Iterable[Path] | None) -> tuple[ProjectState, Delta]:
+        """Read changed files in the thread of the loop; waits for it, so call it from another one."""
+        paths = None if changed is None else tuple(changed)
+        result: Future[tuple[ProjectState, Delta]] = Future()
+
+        def read() -> tuple[ProjectState, Delta]:
+            result.set_result(found := self.project.apply(paths))
+            return found
+
+        def job() -> None:
+            try:
+                self._read(read)
+            except Exception as error:
+                if result.done():
+                    raise
+                result.set_exception(error)
+
+        self.submit(job)
+        while not (done := wait([result], _STOP_CHECK_SECONDS).done) and not self._stopped:
+            pass
+        if not done:
+            raise Refused("the program is ending")
+        return result.result()
 
     def _note_adapted(self, records: AdapterRecords) -> None:
         self._adapted = records
@@ -281,6 +330,8 @@ class WatchLoop:
         if self._extraction is not None:
             self._extraction.add_ended(before, after, delta)
         self.changed(before, after, delta)
+        if delta and self.team is not None:
+            self.team.note_change()
 
     def _guarded(self, job: Callable[[], None]) -> None:
         try:

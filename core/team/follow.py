@@ -50,8 +50,9 @@ class Report(Struct, frozen=True):
 
 
 class Online(Struct, frozen=True):
-    """Who is online, and which questions are open."""
+    """Who is online, and which questions are open; `at` is the time of the server."""
 
+    at: datetime
     present: tuple[Presence, ...] = ()
     leases: tuple[Lease, ...] = ()
 
@@ -221,6 +222,8 @@ class Follower:
             self._failures = 0
         except Exception as error:
             self._disconnect()
+            if self._stopped:
+                return
             self._fail(error)
             self._failures += 1
             project.save_status(self.status)
@@ -255,7 +258,9 @@ class Follower:
         hidden = hide_question(self.status.space, question) if question else ""
         online = connection.beat(self._place, hidden, LEASE_SECONDS)
         self._held, self._beat_at = question, self._clock()
-        self._update(replace(self.status, present=online.present, leases=online.leases))
+        skew = self._now() - online.at
+        leases = tuple(replace(lease, since=lease.since + skew) for lease in online.leases)
+        self._update(replace(self.status, present=online.present, leases=leases))
 
     def _sync(self, project: JoinedProject, connection: TeamConnection) -> None:
         report = connection.sync()

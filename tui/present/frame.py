@@ -55,15 +55,17 @@ class Counts(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """A layout of the top bar: `letters` per screen name, `project` per project name."""
+    """A layout of the top bar: `letters` per screen name, `project` per project name, `names` of the team's members."""
 
     letters: int
     pad: str
     project: int
     detail: Detail
+    names: bool = False
 
 
 FITS: Final = (
+    Fit(20, " ", 24, Detail.WORDS, names=True),
     Fit(20, " ", 24, Detail.WORDS),
     Fit(20, "", 24, Detail.WORDS),
     Fit(20, "", 12, Detail.SHORT),

@@ -51,6 +51,7 @@ class Topic:
     about: str
     sections: tuple[Section, ...]
     columns: tuple[tuple[str, str], ...] = ()  # titles of the columns and what they show
+    team: tuple[tuple[str, str], ...] = ()  # labels and displayable texts
 
 
 def help_lines(topic: Topic, search: str, width: int) -> list[Content]:
@@ -60,11 +61,11 @@ def help_lines(topic: Topic, search: str, width: int) -> list[Content]:
         lines: list[Content] = []
         if topic.about:
             lines += [Content(""), *hanging(Content(" " * GAP), Content(topic.about), width)]
-        if topic.columns:
-            lines += heading("Columns")
-        for title, about in topic.columns:
-            label = Content.assemble(" " * GAP, (f"{title:<{COLUMN_CELLS}} ", "bold"))
-            lines += hanging(label, Content(about), width)
+        for name, rows in (("Columns", topic.columns), ("Team", topic.team)):
+            lines += heading(name) if rows else []
+            for title, about in rows:
+                label = Content.assemble(" " * GAP, (f"{title:<{COLUMN_CELLS}} ", "bold"))
+                lines += hanging(label, Content(about), width)
         for section in topic.sections:
             if section.lines:
                 title = visible_line(section.title, max(width - len(section.note) - 4, 20))

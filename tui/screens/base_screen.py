@@ -130,6 +130,10 @@ class BaseScreen(ThreadJobs, inherit_bindings=False):
     def answered(self, *, decided: bool) -> None:
         """Handle the result of a decision: written (`decided`), or refused."""
 
+    def team_changed(self) -> None:
+        """Show a new state of the team. Called while the screen is in front."""
+        self.refresh_top()
+
     def tick(self) -> None:
         """Redraw relative times. Called every second while the screen is in front."""
 

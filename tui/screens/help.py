@@ -14,6 +14,7 @@ from textual.widgets import Input, Static
 from core.base.text import visible_line
 from tui.actions import ACTIONS, GROUPS, SCREENS, Action, actions_of, key_name
 from tui.present.help_text import HelpLine, Section, Topic, help_lines
+from tui.present.team import help_rows
 from tui.widgets.record_table import RecordTable
 from tui.widgets.text_pane import TextPane
 
@@ -107,7 +108,9 @@ def topic_of(place: BaseScreen) -> Topic:
         others = tuple(_line(place, a) for a in actions if a.id not in taken and a.group == group)
         sections.append(Section({"Decide": "Undo", "Look": "View", "Go": "Screens"}.get(group, group), others))
     columns = tuple((column.title or column.id, column.about) for column in place.TABLE.columns if column.about)
-    return Topic(SCREENS[place.place], place.TABLE.about, tuple(sections), columns)
+    team = place.services.team
+    rows = tuple(help_rows(team, place.services.now())) if team is not None else ()
+    return Topic(SCREENS[place.place], place.TABLE.about, tuple(sections), columns, rows)
 
 
 def _focus(place: BaseScreen) -> tuple[str, str]:

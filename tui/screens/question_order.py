@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from core.state.review_items import ReviewItem
@@ -21,14 +21,23 @@ def same_question(one: ReviewItem, other: ReviewItem) -> bool:
     return key_of(one) == key_of(other) and one.subject == other.subject
 
 
+class Skipped(NamedTuple):
+    """Number of questions that a step skipped: resolved elsewhere, and open at other members of the team."""
+
+    resolved: int = 0
+    taken: int = 0
+
+
 class QuestionOrder:
     """The questions of a review session in a fixed order.
 
     New questions are appended, and closed questions keep their place. Until `fix` is called, the order of
-    the queue applies to all questions after the current one.
+    the queue applies to all questions after the current one. Questions for which `is_taken` is true (another member has
+    them open) come next only if there is no other one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, is_taken: Callable[[ReviewItem], bool] = lambda item: False) -> None:
+        self._is_taken = is_taken
         self._slots: list[Key] = []  # every question of the session, open or closed
         self._open: dict[Key, ReviewItem] = {}  # the questions of the newest queue
         self._is_fixed = False
@@ -49,11 +58,17 @@ class QuestionOrder:
         item = self._open[key]
         return replace(item, subject=item.other, other=item.subject) if key in self._swapped else item
 
-    def _following(self, start: int, by: int = 1) -> int | None:
+    def _following(self, start: int, by: int = 1, *, skips_taken: bool = True) -> int | None:
         """Return the first open slot from `start`, forwards or backwards, wrapping around."""
         count = len(self._slots)
         slots = ((start + by * step) % count for step in range(count))
-        return next((slot for slot in slots if self._is_open(self._slots[slot])), None)
+        taken: int | None = None
+        for slot in slots:
+            if self._is_open(self._slots[slot]):
+                if not (skips_taken and self._is_taken(self._open[self._slots[slot]])):
+                    return slot
+                taken = slot if taken is None else taken
+        return taken
 
     @property
     def items(self) -> list[ReviewItem]:
@@ -151,18 +166,22 @@ class QuestionOrder:
             self._just_answered.add(key)
         return key is not None
 
-    def step(self, by: int) -> int:
-        """Go to the next or previous open question; return the number of resolved questions skipped."""
+    def step(self, by: int) -> Skipped:
+        """Go to the next or previous open question; return how many were skipped.
+
+        Only a step forwards skips questions that are taken.
+        """
         self.fix()
         self._returning = ""
-        slot = self._following(self._at + by, by)
+        slot = self._following(self._at + by, by, skips_taken=by > 0)
         if slot is None:
-            return 0
+            return Skipped()
         passed = set(self._slots[self._at : slot] if by > 0 else self._slots[slot : self._at]) & self._resolved
         self._resolved -= passed
+        between = self._slots[self._at + 1 : slot] if by > 0 else []
         self._at = slot
         self._current = self._slots[slot]
-        return len(passed)
+        return Skipped(len(passed), sum(map(self._is_open, between)))
 
     def go_to_question(self, key: str) -> bool:
         """Go to the question with this key, or to the first about this pattern or loop ID."""

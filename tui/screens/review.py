@@ -21,6 +21,7 @@ from tui.actions import ACTIONS
 from tui.present import review as present
 from tui.present.review_answers import answer_rows, what_changes, what_heading
 from tui.present.review_session import budget_text, pace_text, stop_lines
+from tui.present.team import lease_text
 from tui.screens.question_order import same_question
 from tui.screens.review_answers import ANSWERS, DECIDES, evidence_loops
 from tui.screens.review_forecasts import Forecasts, compute_outlook
@@ -106,6 +107,7 @@ class ReviewScreen(ReviewPanes):
         if another:
             self._cursor, self._is_armed = 0, False
             self.session.start(self.services.now())
+        self._hold()
         desk = self.query_one(".desk")
         desk.set_class(item.kind == kinds.DUPLICATE, "-even")
         desk.set_class(not any(answer.matters for answer in self._offered), "-brief")
@@ -113,6 +115,24 @@ class ReviewScreen(ReviewPanes):
         self.show_sides(item, view, top=another)
         self._show_outcome(top=another)
         self._work_out(item, view)
+
+    def _hold(self) -> None:
+        """Show the members of the team which question is open here."""
+        item = self._shown if self.app.screen_stack and self in self.app.screen_stack else None
+        self.services.hold_question(item.question_key if item is not None else "")
+
+    def on_screen_resume(self) -> None:
+        super().on_screen_resume()
+        self._hold()
+
+    def on_screen_suspend(self) -> None:
+        super().on_screen_suspend()
+        self._hold()
+
+    def tick(self) -> None:
+        """Redraw for how long another member has the question open."""
+        if self._shown is not None and self.services.lease_on(self._shown.question_key) is not None:
+            self._show_head(self._shown)
 
     def refresh_top(self) -> None:
         super().refresh_top()
@@ -126,17 +146,19 @@ class ReviewScreen(ReviewPanes):
         head = partial(present.head, item, self.questions.place, total, self.questions.fresh)
         now, offer, key = self.services.now(), self.offer(self.view), self.services.shown_key("minutes")
         pace = [Item(pace_text(self.session))] * bool(self.session.decided)
-        readonly = [Item(Content.styled("read-only", "$warning bold"))] * self.services.project.is_readonly
+        fixed = [Item(Content.styled("read-only", "$warning bold"))] * self.services.project.is_readonly
+        if (lease := self.services.lease_on(item.question_key)) is not None:
+            fixed.append(Item(Content.styled(lease_text(lease, now), "$warning bold")))
         left, right = list[Item](), list[Item]()
         for short in (False, True):
             budget = Item(budget_text(self.session, offer, self.questions.items, now, key, short=short), "minutes")
-            left = [Item(head()), *readonly, *([budget, *pace] if short else [*pace, budget])]
+            left = [Item(head()), *fixed, *([budget, *pace] if short else [*pace, budget])]
             right = [Item(present.impact_bar(item, self.glyphs, short=short))]
             if ItemLine.cells(left + right) <= self.size.width:
                 break
         if self.size.width >= NAMES_IMPACT:
             room, least = 0, head(id_cells=SHORTEST_ID).cell_length
-            for others in (left[1:], left[1 : 2 + len(readonly)], []):
+            for others in (left[1:], left[1 : 2 + len(fixed)], left[1 : 1 + len(fixed)]):
                 room = self.size.width - ItemLine.cells([*others, *right]) - len(ItemLine.SEPARATOR)
                 if least <= room:
                     break
@@ -162,6 +184,7 @@ class ReviewScreen(ReviewPanes):
 
     def _show_text(self, head: Sequence[Item], text: Sequence[Content]) -> None:
         self._shown, self._offered = None, ()
+        self._hold()
         self.query_one(".question", ItemLine).show(head)
         for name in ("reason", "left", "right"):
             self.query_one(f"#review-{name}", Static).update(Content(""))
@@ -327,8 +350,11 @@ class ReviewScreen(ReviewPanes):
         if self._may_stop:
             self.session.goes_on, by = True, min(by, 0)
         passed = self.questions.step(by)
-        if passed:
-            self.services.say(f"Skipped {plural(passed, 'question')}: already resolved")
+        if passed.resolved:
+            self.services.say(f"Skipped {plural(passed.resolved, 'question')}: already resolved")
+        if passed.taken:
+            key = self.services.shown_key("previous_item")
+            self.services.say(f"Skipped {plural(passed.taken, 'question')} open at other members; {key} goes back")
         self.show_anew()
 
     action_next_item = partialmethod(_step, 1)

@@ -65,9 +65,13 @@ class ReviewAnswers(BaseScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self.questions = QuestionOrder()
+        self.questions = QuestionOrder(self._is_taken)
         self.session = ReviewSession()
         self._drafts: dict[Key, Draft] = {}
+
+    def _is_taken(self, item: ReviewItem) -> bool:
+        """Whether another member of the team has a question open."""
+        return self.services.lease_on(item.question_key) is not None
 
     @property
     def item(self) -> ReviewItem | None:

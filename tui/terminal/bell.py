@@ -83,4 +83,6 @@ def _kind(one: Notification) -> str:
         return "crashed loop"
     if one.what is NotificationKind.ESCALATED:
         return "escalation"
+    if one.what is NotificationKind.REFUSED:
+        return "refused decision"
     return "question in Review" if one.what is NotificationKind.ASKED and one.severity is Severity.WARNING else ""

@@ -11,6 +11,8 @@ declare
     ending timestamptz := moment + make_interval(secs => greatest(1, least(p_seconds, 3600)));
     held boolean := exists (select from ralphdeck.leases l where l.space_id = me.space_id and l.client_id = p_client
         and l.question_id = p_question and l.expires_at > moment);
+    is_new boolean := not exists (select from ralphdeck.presence p where p.space_id = me.space_id
+        and p.client_id = p_client and p.seen_at > moment - interval '1 minute');
     released integer;
 begin
     insert into ralphdeck.presence as p (space_id, client_id, member_id, project_id, place, seen_at)
@@ -39,7 +41,7 @@ begin
     delete from ralphdeck.presence p where (p.space_id, p.client_id) in (
         select o.space_id, o.client_id from ralphdeck.presence o
         where o.space_id = me.space_id and o.seen_at < moment - interval '1 hour' for update skip locked);
-    if released > 0 or held is distinct from exists (
+    if is_new or released > 0 or held is distinct from exists (
             select from ralphdeck.leases l where l.space_id = me.space_id and l.client_id = p_client
             and l.question_id = p_question) then
         perform ralphdeck._notify(p_space, 'leases');
@@ -66,6 +68,7 @@ create function _who_is_online(p_space_id integer, p_moment timestamptz) returns
     language sql stable set search_path = pg_catalog, pg_temp
 as $$
     select json_build_object(
+        'at', p_moment,
         'present', (select coalesce(json_agg(json_build_object(
                 'client_id', p.client_id, 'member', m.display_name, 'project', coalesce(j.name, ''),
                 'place', p.place) order by m.display_name, p.client_id), '[]')

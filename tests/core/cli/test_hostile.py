@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +13,6 @@ from typing import Any
 import pytest
 
 from core.demo.sample import copy_sample
-from tests.copying import copy_folder
 from tests.core.cli.conftest import TREES, Call
 
 PAYLOADS = (
@@ -81,7 +81,7 @@ def tree(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     if request.param == "sample":
         copy_sample(project, datetime.now(UTC))
     else:
-        copy_folder(TREES / request.param, project)
+        shutil.copytree(TREES / request.param, project, symlinks=True)
     return project
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,14 +19,13 @@ from core.episodes.history import MAX_COUNTED, filter_history, read_attempt, rea
 from core.episodes.task_lookup import find_attempt, find_task, task_ids
 from core.project.index import Library
 from core.records.loops import Outcome
-from tests.copying import copy_folder
 from tests.core.cli.conftest import TREES
 
 
 @pytest.fixture
 def paths(tmp_path: Path) -> ProjectPaths:
     """A copy of the documented examples."""
-    return ProjectPaths(copy_folder(TREES / "spec-examples", tmp_path / "project"))
+    return ProjectPaths(Path(shutil.copytree(TREES / "spec-examples", tmp_path / "project", symlinks=True)))
 
 
 def write(paths: ProjectPaths, file: str, value: Any) -> None:

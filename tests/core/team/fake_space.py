@@ -101,7 +101,7 @@ class FakeConnection:
                 held.setdefault(question, Lease(question, self.client_id, self.project.member, NOW))
             if is_news := held != space.leases:
                 space.leases = held
-            found = Online(tuple(space.present.values()), tuple(held.values()))
+            found = Online(NOW, tuple(space.present.values()), tuple(held.values()))
             if is_news:
                 for other in space.connections:
                     if other is not self:

@@ -1,0 +1,132 @@
+"""A joined project on this machine: what the thread that follows its space needs (see `core.team.follow`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+import msgspec
+from msgspec.structs import replace
+
+from core.base.errors import Unwritable
+from core.records.space import Level
+from core.records.team_status import ProjectUses, TeamStatus
+from core.team.connection import translate_errors
+from core.team.errors import TeamError
+from core.team.follow import Online, Report
+from core.team.local_state import LocalState
+from core.team.server import Space, list_spaces
+from core.team.sync import Synchronizer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from core.team.consent import Joined
+    from core.team.sync import OpenProject
+
+WEEKS: Final = (4, 12, 52)
+"""Lengths of the time ranges for which the activity of projects is read."""
+_STATUS: Final = "status"
+
+
+class JoinedCopy:
+    """The working copy of a joined project. Use it in one thread."""
+
+    def __init__(self, project: OpenProject, joined: Joined, connect: Callable[[Joined], Space] | None = None) -> None:
+        self.space = joined.space
+        self._joined = joined
+        self._connect = connect or (lambda joined: Space.connect(joined.conninfo, joined.space))
+        self._state = LocalState(project.project.project)
+        self._synchronizer = Synchronizer(project, self._state, joined.id)
+
+    def connect(self, client_id: str) -> SpaceConnection:
+        return SpaceConnection(self._connect(self._joined), self._synchronizer, UUID(client_id), self._joined.id)
+
+    def collect(self) -> int:
+        return self._synchronizer.count_unsent()
+
+    def load_status(self, status: TeamStatus) -> TeamStatus:
+        known = stored_status(self._state)
+        if known is None or known.space != self.space:
+            return replace(status, space=self.space)
+        since = None if known.is_online else known.since
+        return replace(known, client_id=status.client_id, is_online=False, since=since, problem="", needs_person=False)
+
+    def save_status(self, status: TeamStatus) -> None:
+        with suppress(Unwritable):
+            kept = replace(status, present=(), leases=())
+            self._state.set_facts(**{_STATUS: msgspec.json.encode(kept).decode()})
+
+    def close(self) -> None:
+        self._state.close()
+
+
+class SpaceConnection:
+    """One connection to the space of a joined project."""
+
+    def __init__(self, space: Space, synchronizer: Synchronizer, client: UUID, project: UUID) -> None:
+        self._space, self._synchronizer, self._client, self._project = space, synchronizer, client, project
+        self._hints: list[str] = []
+        connection = space.connection
+        connection.add_notify_handler(lambda notify: self._hints.append(notify.payload))
+        try:
+            with translate_errors():
+                connection.execute(f'listen "{space.channel}"'.encode())
+        except TeamError:
+            space.close()
+            raise
+
+    def fileno(self) -> int:
+        return self._space.connection.fileno()
+
+    def hints(self) -> Sequence[str]:
+        with translate_errors():
+            protocol = self._space.connection.pgconn
+            protocol.consume_input()
+            while (notify := protocol.notifies()) is not None:
+                self._hints.append(notify.extra.decode(errors="replace"))
+        found, self._hints = self._hints, []
+        return found
+
+    def sync(self) -> Report:
+        cycle, info = self._synchronizer.run(self._space), self._space.info
+        return Report(member=info.member, level=info.level, differing=len(cycle.conflicts), notices=cycle.refused)
+
+    def beat(self, place: str, question: str, seconds: int) -> Online:
+        is_reviewer = self._space.info.level.allows(Level.REVIEWER)
+        return self._space.heartbeat(self._client, self._project, place, question if is_reviewer else "", seconds)
+
+    def uses(self) -> tuple[ProjectUses, ...]:
+        """Return the activity of all projects; also learns whether the level of the member has changed."""
+        own = next((info for info in list_spaces(self._space.connection) if info.id == self._space.info.id), None)
+        if own is not None:
+            self._space.info = own
+        return self._space.project_uses(WEEKS)
+
+    def leave(self) -> None:
+        self._space.go_offline(self._client)
+
+    def close(self) -> None:
+        with suppress(Exception):  # nothing can be done about a connection that cannot be closed
+            self._space.close()
+
+
+def stored_status(state: LocalState) -> TeamStatus | None:
+    """Return the state of the team when it was last followed; None if it never was."""
+    try:
+        return msgspec.json.decode(state.fact(_STATUS), type=TeamStatus)
+    except (msgspec.MsgspecError, ValueError):
+        return None
+
+
+def read_status(project: Path) -> TeamStatus | None:
+    """Return the state of the team of a project when it was last followed, without the network."""
+    with suppress(Unwritable):
+        state = LocalState(project)
+        try:
+            return stored_status(state)
+        finally:
+            state.close()
+    return None
