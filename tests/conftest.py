@@ -16,10 +16,13 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.copying import copy_folder
+
 pytest_plugins = ["tests.team_server"]
 
 GARBAGE_THRESHOLD = 50_000
 """New objects between two garbage collections, as in `core.cli.program`."""
+gc.disable()  # until all tests are collected
 LONGEST = "tests/hostile/test_terminal.py"
 MEMORY_FOLDER = "/dev/shm"
 MIN_FREE_BYTES = 2 << 30
@@ -78,7 +81,7 @@ def write_sample(tmp_path_factory: pytest.TempPathFactory) -> WriteSample:
         return folder
 
     def write(target: Path, now: datetime) -> None:
-        shutil.copytree(make(now), target, dirs_exist_ok=True)
+        copy_folder(make(now), target)
 
     return write
 
@@ -103,3 +106,4 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE_THRESHOLD, *gc.get_threshold()[1:])
+    gc.enable()

@@ -111,9 +111,12 @@ def conflict_text(decision: Decision, known: Mapping[str, Decision], now: dateti
     return f"{_decision_line(decision, known, now)}; your decision was not made, review it again"
 
 
+def time_ago(at: datetime, now: datetime) -> str:
+    seconds = (now - at).total_seconds()
+    return "just now" if seconds < 1 else f"{format_duration_ms(seconds * 1000)} ago"
+
+
 def _decision_line(decision: Decision, known: Mapping[str, Decision], now: datetime) -> str:
-    seconds = (now - decision.at).total_seconds()
-    when = "just now" if seconds < 1 else f"{format_duration_ms(seconds * 1000)} ago"
     reason = f" ({visible_line(decision.reason, 120)})" if decision.reason else ""
     what = f"{verb_text(decision)} {about_text(decision, known)}"
-    return f"{shorten_id(decision.by)} decided {when}: {what}{reason}"
+    return f"{shorten_id(decision.by)} decided {time_ago(decision.at, now)}: {what}{reason}"

@@ -84,7 +84,7 @@ class Receiver:
         received: list[Decision] = []
         if late := find_late(new.values(), unsent, known):
             received += undo_refused(self._paths, self._settings, self._ledger, late, sent=self._sent, now=now)
-        for run in _runs(new.values(), known):
+        for run in _runs(new.values(), self._ledger):
             self._apply()
             snapshot, _ = self._read()
             with self._ledger.exclusive():
@@ -108,25 +108,28 @@ class Receiver:
                 append_events(self._paths, *make_counted_events(snapshot, board, (merge.subject,), merge))
 
 
-def _runs(decisions: Iterable[Decision], known: Mapping[str, Decision]) -> Iterator[list[Decision]]:
+def _runs(decisions: Iterable[Decision], ledger: Ledger) -> Iterator[list[Decision]]:
     """Split decisions where one depends on the files that those before it change; an act stays together."""
     run: list[Decision] = []
     changed: set[str] = set()
     for _, group in groupby(decisions, key=lambda decision: decision.act):
         act = list(group)
-        about = {name for decision in act for name in affected_ids(decision)}
+        about = {name for decision in act for name in _about(decision, ledger)}
         if not changed.isdisjoint(about):
             yield run
             run, changed = [], set()
         run += act
         for decision in act:
-            if decision.verb in TURNS:
-                original = known.get(decision.subject)
-                changed |= affected_ids(original) if original is not None else set()
-            elif decision.effects or decision.verb in _PINS:
-                changed |= affected_ids(decision)
+            if decision.effects or decision.verb in _PINS or decision.verb in TURNS:
+                changed |= _about(decision, ledger)
     if run:
         yield run
+
+
+def _about(decision: Decision, ledger: Ledger) -> set[str]:
+    """Return the IDs that a decision affects, and those that the one affects that it undoes or redoes."""
+    original = ledger.by_id().get(decision.subject) if decision.verb in TURNS else None
+    return affected_ids(decision) | (affected_ids(original) if original is not None else set())
 
 
 class _Plan:

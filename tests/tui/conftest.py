@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 
 from core.demo.sample import copy_sample
+from tests.copying import copy_folder
 from tests.factories import RunningProcesses
 from tests.tui.user import NOW, set_times
 
@@ -69,9 +69,7 @@ def _sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def sample(tmp_path: Path, _sample: Path) -> Path:
     """The sample project, as of `NOW`."""
-    target = tmp_path / "acme-api"
-    shutil.copytree(_sample, target)
-    return target
+    return copy_folder(_sample, tmp_path / "acme-api")
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from core.records.snapshot import Snapshot
 from core.search.index import SearchIndex
 from core.search.words import SearchFilters, SearchWords
 from core.storage.watcher import FileChanges
+from tests.copying import copy_folder
 from tests.tui.user import NOW, TREES
 from tui import search_worker
 from tui.search_worker import SearchWorker
@@ -29,7 +30,7 @@ EMPTY = Snapshot(number=0)
 def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ProjectPaths:
     for name in ("_PAUSE_SECONDS", "_SETTLE_SECONDS", "_SOON_SECONDS", "_AGAIN_SECONDS"):
         monkeypatch.setattr(search_worker, name, 0.0)
-    return ProjectPaths(Path(shutil.copytree(TREES / "spec-examples", tmp_path / "project", symlinks=True)))
+    return ProjectPaths(copy_folder(TREES / "spec-examples", tmp_path / "project"))
 
 
 def write_action(paths: ProjectPaths, output: str) -> None:

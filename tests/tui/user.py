@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -20,6 +19,7 @@ from textual.widget import Widget
 from core.config.paths import project_at
 from core.config.settings import Settings
 from core.project.project import Project
+from tests.copying import copy_folder
 from tui.actions import PLACES
 from tui.app import RalphdeckApp
 from tui.engine import PAINT_SECONDS
@@ -254,7 +254,7 @@ async def open_dashboard(
 
 def copy_tree(name: str, target: Path) -> Path:
     """A writable copy of one of the reference trees."""
-    shutil.copytree(TREES / name, target, symlinks=True)
+    copy_folder(TREES / name, target)
     set_times(target)
     return target
 

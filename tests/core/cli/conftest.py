@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -17,6 +16,7 @@ import pytest
 
 from core.cli.program import run
 from tests.conftest import WriteSample
+from tests.copying import copy_folder
 
 ROOT = Path(__file__).parents[3]
 TREES = ROOT / "tests" / "trees"
@@ -83,13 +83,13 @@ def call_process(args: Sequence[str | Path], cwd: Path = ROOT, **options: Any) -
 @pytest.fixture
 def upstream(tmp_path: Path) -> Path:
     """A copy of the tree that the real aiwg wrote."""
-    return Path(shutil.copytree(TREES / "upstream", tmp_path / "upstream", symlinks=True))
+    return copy_folder(TREES / "upstream", tmp_path / "upstream")
 
 
 @pytest.fixture
 def examples(tmp_path: Path) -> Path:
     """A copy of the tree made of the documents' examples."""
-    return Path(shutil.copytree(TREES / "spec-examples", tmp_path / "examples", symlinks=True))
+    return copy_folder(TREES / "spec-examples", tmp_path / "examples")
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 from core.demo.sample import copy_sample
+from tests.copying import copy_folder
 from tests.core.cli.conftest import TREES, Call
 
 PAYLOADS = (
@@ -81,7 +81,7 @@ def tree(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     if request.param == "sample":
         copy_sample(project, datetime.now(UTC))
     else:
-        shutil.copytree(TREES / request.param, project, symlinks=True)
+        copy_folder(TREES / request.param, project)
     return project
 
 

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
 from core.episodes.protocol import Episodes
+from tests.copying import copy_folder
 from tests.factories import make_episodes
 
 EXAMPLES = Path(__file__).parents[2] / "trees/spec-examples"
@@ -20,4 +20,4 @@ def memory(tmp_path: Path) -> Episodes:
 @pytest.fixture
 def examples(tmp_path: Path) -> Path:
     """A copy of the example project."""
-    return Path(shutil.copytree(EXAMPLES, tmp_path / "examples", symlinks=True))
+    return copy_folder(EXAMPLES, tmp_path / "examples")

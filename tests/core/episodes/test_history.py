@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,14 @@ from core.episodes.history import MAX_COUNTED, filter_history, read_attempt, rea
 from core.episodes.task_lookup import find_attempt, find_task, task_ids
 from core.project.index import Library
 from core.records.loops import Outcome
+from tests.copying import copy_folder
 from tests.core.cli.conftest import TREES
 
 
 @pytest.fixture
 def paths(tmp_path: Path) -> ProjectPaths:
     """A copy of the documented examples."""
-    return ProjectPaths(Path(shutil.copytree(TREES / "spec-examples", tmp_path / "project", symlinks=True)))
+    return ProjectPaths(copy_folder(TREES / "spec-examples", tmp_path / "project"))
 
 
 def write(paths: ProjectPaths, file: str, value: Any) -> None:

@@ -27,6 +27,7 @@ from core.sources import sweep
 from core.sources.sweep import scan
 from core.storage import file_reader
 from core.storage.file_reader import RawFile, Stamp
+from tests.copying import copy_folder
 from tests.factories import record_calls
 
 TREES = Path(__file__).parents[2] / "trees"
@@ -357,7 +358,7 @@ class TestChanges:
         project = Project(tmp_path)
         project.library.load()
         for tree in ("upstream", "spec-examples"):
-            shutil.copytree(TREES / tree, tmp_path, dirs_exist_ok=True)
+            copy_folder(TREES / tree, tmp_path)
         files = sorted(file for file in project.paths.aiwg.rglob("*") if file.is_file())
         for file in files:
             project.library.apply([file])
@@ -452,7 +453,7 @@ class TestClosedFolders:
 class TestReopening:
     def test_a_second_start_knows_the_same(self, tmp_path: Path, project: Project) -> None:
         for tree in ("upstream", "spec-examples"):
-            shutil.copytree(TREES / tree, project.paths.project, dirs_exist_ok=True)
+            copy_folder(TREES / tree, project.paths.project)
         first = project.open(cache=True).load()
         again = project.open(cache=True).load()
         assert dict(again.loops) == dict(first.loops)

@@ -28,6 +28,7 @@ from core.search.index import SearchIndex
 from core.search.search import SearchResult, search
 from core.search.trigrams import indexed_text, match_expression
 from core.search.words import SearchFilters, SearchPlace, SearchWords
+from tests.copying import copy_folder
 from tests.core.cli.conftest import TREES
 
 QUERIES = (
@@ -53,7 +54,7 @@ def later() -> int:
 @pytest.fixture
 def paths(tmp_path: Path) -> ProjectPaths:
     """A copy of the documented examples."""
-    return ProjectPaths(Path(shutil.copytree(TREES / "spec-examples", tmp_path / "project", symlinks=True)))
+    return ProjectPaths(copy_folder(TREES / "spec-examples", tmp_path / "project"))
 
 
 @pytest.fixture
@@ -440,6 +441,7 @@ from pathlib import Path
 from core.config.paths import ProjectPaths
 from core.search import store
 from core.search.index import SearchIndex
+from tests.copying import copy_folder
 calls = 0
 def clock():
     global calls

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from core.records.loops import Outcome
 from core.search.search import search
 from core.search.words import MAX_QUERY, SearchFilters, SearchHit, SearchPlace, SearchWords
 from core.sources.events import append_events
+from tests.copying import copy_folder
 from tests.core.cli.conftest import TREES
 from tests.factories import make_event
 
@@ -30,7 +30,7 @@ from tests.factories import make_event
 @pytest.fixture
 def paths(tmp_path: Path) -> ProjectPaths:
     """A copy of the documented examples."""
-    return ProjectPaths(Path(shutil.copytree(TREES / "spec-examples", tmp_path / "project", symlinks=True)))
+    return ProjectPaths(copy_folder(TREES / "spec-examples", tmp_path / "project"))
 
 
 def log(paths: ProjectPaths, *actions: dict[str, Any], ascii_only: bool = True) -> None:

@@ -46,7 +46,7 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def team(tmp_path: Path) -> tuple[Member, Member]:
+def pair(tmp_path: Path) -> tuple[Member, Member]:
     space, clock = MemorySpace(), Clock()
     return Member(space, tmp_path / "ana", "ana", clock), Member(space, tmp_path / "ben", "ben", clock)
 
@@ -62,8 +62,8 @@ def overrides(member: Member) -> dict[str, str]:
     return {key: record["override"]["state"] for key, record in member.records().items() if "override" in record}
 
 
-def test_a_promotion_arrives_with_its_override(team: tuple[Member, Member]) -> None:
-    ana, ben = team
+def test_a_promotion_arrives_with_its_override(pair: tuple[Member, Member]) -> None:
+    ana, ben = pair
     made = ana.project.decide(Promote(A, reason="used daily")).decision
     ben.sync()
     pin = ben.state.pins[A]
@@ -72,8 +72,8 @@ def test_a_promotion_arrives_with_its_override(team: tuple[Member, Member]) -> N
     assert ben.project.view.assessment(A).state is Maturity.PROVEN
 
 
-def test_a_decision_received_again_changes_nothing(team: tuple[Member, Member]) -> None:
-    ana, ben = team
+def test_a_decision_received_again_changes_nothing(pair: tuple[Member, Member]) -> None:
+    ana, ben = pair
     ana.project.decide(Promote(A))
     ben.sync()
     before = ben.paths.ledger.read_bytes(), ben.records()
@@ -83,8 +83,8 @@ def test_a_decision_received_again_changes_nothing(team: tuple[Member, Member]) 
     assert len(ana.ledger.decisions()) == len(ben.ledger.decisions()) == 1
 
 
-def test_a_received_decision_can_be_undone_and_redone_here(team: tuple[Member, Member]) -> None:
-    ana, ben = team
+def test_a_received_decision_can_be_undone_and_redone_here(pair: tuple[Member, Member]) -> None:
+    ana, ben = pair
     ana.project.decide(Promote(A))
     ben.sync()
     with pytest.raises(Refused, match="made by ana"):
@@ -99,8 +99,8 @@ def test_a_received_decision_can_be_undone_and_redone_here(team: tuple[Member, M
     assert_same(ana, ben)
 
 
-def test_a_bulk_decision_stays_one_act(team: tuple[Member, Member]) -> None:
-    ana, ben = team
+def test_a_bulk_decision_stays_one_act(pair: tuple[Member, Member]) -> None:
+    ana, ben = pair
     ana.project.decide(bulk(Verb.PROMOTE, (A, B)))
     ben.sync()
     assert overrides(ben) == {A: "proven", B: "proven"}
@@ -111,8 +111,8 @@ def test_a_bulk_decision_stays_one_act(team: tuple[Member, Member]) -> None:
     assert_same(ana, ben)
 
 
-def test_archive_and_restore_keep_the_counts_of_each_project(team: tuple[Member, Member]) -> None:
-    ana, ben = team
+def test_archive_and_restore_keep_the_counts_of_each_project(pair: tuple[Member, Member]) -> None:
+    ana, ben = pair
     file = ben.paths.pattern_file("error")
     file.write_text(file.read_text().replace('"usage_count": 10', '"usage_count": 7', 1))
     ben.project.apply((file,))
@@ -131,8 +131,8 @@ def test_archive_and_restore_keep_the_counts_of_each_project(team: tuple[Member,
     assert A not in ana.records()
 
 
-def test_a_merge_adds_up_the_counts_of_each_project(team: tuple[Member, Member]) -> None:
-    ana, ben = team
+def test_a_merge_adds_up_the_counts_of_each_project(pair: tuple[Member, Member]) -> None:
+    ana, ben = pair
     ana.project.decide(Merge(A, B))
     ben.sync()
     assert ben.records()[A]["aliases"] == [B]
@@ -144,8 +144,8 @@ def test_a_merge_adds_up_the_counts_of_each_project(team: tuple[Member, Member])
     assert ana.records()[A]["usage_count"] == 10
 
 
-def test_an_accepted_inversion_brings_its_anti_pattern(team: tuple[Member, Member]) -> None:
-    ana, ben = team
+def test_an_accepted_inversion_brings_its_anti_pattern(pair: tuple[Member, Member]) -> None:
+    ana, ben = pair
     anti_id = ana.project.decide(AcceptInversion(C)).decision.after["anti_id"]
     ben.sync()
     assert ben.project.view.pattern(anti_id).content_hash == ana.project.view.pattern(anti_id).content_hash
@@ -153,8 +153,8 @@ def test_an_accepted_inversion_brings_its_anti_pattern(team: tuple[Member, Membe
     assert_same(ana, ben)
 
 
-def test_the_second_of_two_decisions_is_a_conflict(team: tuple[Member, Member]) -> None:
-    ana, ben = team
+def test_the_second_of_two_decisions_is_a_conflict(pair: tuple[Member, Member]) -> None:
+    ana, ben = pair
     ana.project.decide(Promote(A, reason="used daily"))
     with pytest.raises(Conflict, match=r"ana had decided on .*: promote pat-error-a-001 \(used daily\)"):
         ben.project.decide(Deprecate(A, reason="hides the cause"))
@@ -165,8 +165,8 @@ def test_the_second_of_two_decisions_is_a_conflict(team: tuple[Member, Member]) 
     assert_same(ana, ben)
 
 
-def test_what_was_decided_offline_is_undone_if_another_member_was_first(team: tuple[Member, Member]) -> None:
-    ana, ben = team
+def test_what_was_decided_offline_is_undone_if_another_member_was_first(pair: tuple[Member, Member]) -> None:
+    ana, ben = pair
     ben.is_online = False
     late = ben.project.decide(Deprecate(A, reason="hides the cause")).decision
     kept = ben.project.decide(Promote(B)).decision
@@ -185,8 +185,8 @@ def test_what_was_decided_offline_is_undone_if_another_member_was_first(team: tu
         ben.project.decide(Redo())
 
 
-def test_what_depends_on_a_refused_decision_is_undone_with_it(team: tuple[Member, Member]) -> None:
-    ana, ben = team
+def test_what_depends_on_a_refused_decision_is_undone_with_it(pair: tuple[Member, Member]) -> None:
+    ana, ben = pair
     ben.is_online = False
     ben.project.decide(Promote(A))
     ben.project.decide(Deprecate(A, reason="second thoughts"))
@@ -199,8 +199,8 @@ def test_what_depends_on_a_refused_decision_is_undone_with_it(team: tuple[Member
     assert [note.after["text"] for note in ana.state.notes[A]] == ["stays"]
 
 
-def test_an_undo_made_offline_is_itself_undone_after_a_conflict(team: tuple[Member, Member]) -> None:
-    ana, ben = team
+def test_an_undo_made_offline_is_itself_undone_after_a_conflict(pair: tuple[Member, Member]) -> None:
+    ana, ben = pair
     ana.project.decide(Promote(A))
     ben.sync()
     ben.is_online = False
@@ -213,8 +213,8 @@ def test_an_undo_made_offline_is_itself_undone_after_a_conflict(team: tuple[Memb
     assert overrides(ben) == {A: "deprecated"}
 
 
-def test_a_decision_that_arrives_before_the_refusal_prevents_it(team: tuple[Member, Member]) -> None:
-    ana, ben = team
+def test_a_decision_that_arrives_before_the_refusal_prevents_it(pair: tuple[Member, Member]) -> None:
+    ana, ben = pair
     ben.is_online = False
     ben.project.decide(Deprecate(A, reason="hides the cause"))
     ana.project.decide(Promote(A))
@@ -224,8 +224,8 @@ def test_a_decision_that_arrives_before_the_refusal_prevents_it(team: tuple[Memb
     assert overrides(ben) == {}
 
 
-def test_masked_texts_have_the_hash_of_the_local_text(team: tuple[Member, Member]) -> None:
-    ana, ben = team
+def test_masked_texts_have_the_hash_of_the_local_text(pair: tuple[Member, Member]) -> None:
+    ana, ben = pair
     ana.project.decide(Promote(A))
     shared = ana.project.view.pattern(A).content_hash
     receiver = ben.receiver(lambda hash: f"local {hash}" if hash == shared else hash)

@@ -1,0 +1,336 @@
+"""Decisions of one project in both directions: what is sent, and what the space has meanwhile decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from uuid import UUID
+
+import msgspec
+from msgspec.structs import replace
+
+from core.curation.conflicts import conflict_keys
+from core.curation.merge import as_read
+from core.curation.pattern_registry import Registry
+from core.records.decisions import TURNS, Decision, Effect, Verb
+from core.records.patterns import PatternType
+from core.records.space import ChainHead, PatternText, SpaceConflict
+from core.sources.pattern_text import LIST_OF
+from core.storage.json_editor import BadJson, parse_value
+from core.team.chain import first_head, verify
+from core.team.conflict_texts import describe_late
+from core.team.errors import ChainBroken, InvalidCall, LevelTooLow
+from core.team.local_state import TextBase
+from core.team.receive import Receiver
+from core.team.refusals import Seen, decisions_to_send, seen_before, undo_refused
+from core.team.sharing import is_shared
+from core.team.texts import make_text
+
+if TYPE_CHECKING:
+    from core.learning.scoreboard import Scoreboard
+    from core.records.patterns import Pattern
+    from core.records.snapshot import Snapshot
+    from core.records.space import DecisionReceipt, SpaceDecision
+    from core.team.local_state import LocalState
+    from core.team.server import Space
+    from core.team.sharing import Sharing
+    from core.team.sync import OpenProject
+
+_PAGE: Final = 1_000  # decisions read at once
+_SEQ: Final = "decisions_seq"
+_HASH: Final = "decisions_hash"
+_SERVER: Final = "decisions_server"
+_WITHOUT_TEXT: Final = frozenset({Verb.NOTE, Verb.SNOOZE, Verb.DISMISS})
+"""Verbs of decisions that are not bound to a text."""
+_SEND_TEXT: Final = frozenset({Verb.PROMOTE, Verb.RELEASE})
+"""Verbs of decisions with which a text goes to the space, even if it was in quarantine until then."""
+
+_REMOVED: Final = "removed"
+"""Content hash of a pattern in the space that was removed from the registry."""
+
+
+class DecisionCall(NamedTuple):
+    """Arguments of `Space.decide`, and the local texts that are those of the space once it has accepted it."""
+
+    payload: str
+    subjects: tuple[str, ...]
+    seen: Seen
+    texts: dict[str, str]
+    records: tuple[PatternText, ...]
+    bases: dict[str, TextBase]
+
+    def send(self, space: Space, project: UUID) -> DecisionReceipt:
+        return space.decide(
+            project,
+            self.payload,
+            self.subjects,
+            seen=self.seen.seq,
+            known=self.seen.known,
+            texts=self.texts,
+            records=self.records,
+        )
+
+
+class Decisions:
+    """Exchanges the decisions of an open project with its space; see `core.team.sync.DecisionExchange`.
+
+    `sharing` returns what masks the texts.
+    """
+
+    def __init__(
+        self, project: OpenProject, state: LocalState, project_id: UUID, sharing: Callable[[], Sharing]
+    ) -> None:
+        self._project = project
+        self._state = state
+        self._project_id = project_id
+        self._sharing = sharing
+
+    # To the space
+
+    def send(self, space: Space) -> tuple[int, tuple[str, ...]]:
+        """Send local decisions; return their number, and why others were refused and undone."""
+        count = 0
+        refused: list[str] = []
+        for decision in self.unsent():
+            if decision.id in self._project.ledger.state().undone and decision.verb not in TURNS:
+                continue  # it depended on one that was refused
+            call = self.call(decision, space.info.member)
+            try:
+                receipt = call.send(space, self._project_id)
+            except (LevelTooLow, InvalidCall) as error:
+                why = str(error)
+                if isinstance(error, InvalidCall) or decision.is_unattended:
+                    self._state.add_decisions([(decision.id, None)])  # it stays a decision of this project alone
+                    continue
+            else:
+                if receipt.seq is not None:
+                    self.accepted(decision, call, receipt.seq)
+                    count += 1
+                    continue
+                why = self._late_reason(receipt.conflicts)
+                if decision.is_unattended:
+                    self._state.add_decisions([(decision.id, None)])
+                    continue
+            refused += self._undo(decision, why)
+        return count, tuple(refused)
+
+    def unsent(self) -> list[Decision]:
+        """Return the decisions that are to be sent, oldest first."""
+        seqs = self._state.decision_seqs()
+        found = decisions_to_send(self._project.ledger.decisions(), seqs)
+        return [one for one in found if is_shared(one) and (one.verb not in TURNS or seqs.get(one.subject) is not None)]
+
+    def count_unsent(self) -> int:
+        return len(self.unsent())
+
+    def payloads(self) -> tuple[str, ...]:
+        """Return the decisions that `send` would send, as JSON."""
+        return tuple(self.call(decision, self._project.by).payload for decision in self.unsent())
+
+    def call(self, decision: Decision, member: str) -> DecisionCall:
+        """Return how a decision is sent; the author of one that a person made is the member who sends it."""
+        sharing, patterns = self._sharing(), self._project.view.snapshot.patterns
+        known = self._project.ledger.by_id()
+        texts = _Texts(decision, sharing, patterns, self._records(decision, patterns), self._state.text_bases())
+        shared = sharing.decision(decision) or decision
+        if not decision.is_unattended:
+            shared = replace(shared, by=member)
+        self._state.add_hashes(TextBase(*pair) for pair in sharing.pairs.items() if pair[0] != pair[1])
+        seqs = {key: seq for key, seq in self._state.decision_seqs().items() if seq is not None}
+        return DecisionCall(
+            payload=msgspec.json.encode(shared).decode(),
+            subjects=conflict_keys(decision, known),
+            seen=seen_before(decision.id, self._project.ledger.decisions(), seqs, self.cursor),
+            texts=texts.expected(),
+            records=tuple(texts.records.values()),
+            bases=texts.bases,
+        )
+
+    def accepted(self, decision: Decision, call: DecisionCall, seq: int) -> None:
+        """Record that the space has a decision."""
+        with self._state.transaction():
+            self._state.add_decisions([(decision.id, seq)])
+            self._state.set_texts(call.bases)
+
+    def _records(self, decision: Decision, patterns: Mapping[str, Pattern]) -> Mapping[str, dict[str, Any]]:
+        """Return the records of the patterns that a decision is about."""
+        names = {decision.subject, *(effect.pattern_id for effect in decision.effects)}
+        here = [patterns[name] for name in names if name in patterns]
+        return Registry(self._project.project).records(here)
+
+    def _late_reason(self, conflicts: Sequence[SpaceConflict]) -> str:
+        return describe_late(conflicts[0], self._project.ledger.by_id(), self.own_record)
+
+    def own_record(self, pattern_id: str) -> Mapping[str, Any]:
+        """Return a record of this project as the space would get it; {} if there is none."""
+        pattern = self._project.view.snapshot.patterns.get(pattern_id)
+        found = Registry(self._project.project).records([pattern]) if pattern is not None else {}
+        return self._sharing().pattern(pattern.type, found[pattern_id]).record if pattern and found else {}
+
+    def _undo(self, decision: Decision, why: str) -> Iterator[str]:
+        project = self._project
+        made = undo_refused(
+            project.project,
+            project.settings,
+            project.ledger,
+            {decision.id: why},
+            sent=self._state.known_decisions(),
+            now=project.now(),
+        )
+        project.apply((project.project.ledger, project.project.patterns))
+        return (one.reason for one in made)
+
+    # From the space
+
+    @property
+    def cursor(self) -> int:
+        """Number of the last decision up to which the project has received all."""
+        return int(self._state.fact(_SEQ, "0"))
+
+    def receive(self, space: Space) -> int:
+        """Write decisions of the space into the project; return their number.
+
+        Raises ChainBroken if they do not continue those that were received before.
+        """
+        head = self._checked_head(space)
+        count = 0
+        while rows := space.decisions(head.seq, _PAGE):
+            head, new = self.take(space, head, rows)
+            count += new
+        return count
+
+    def take(self, space: Space, head: ChainHead, rows: Sequence[SpaceDecision]) -> tuple[ChainHead, int]:
+        """Write the decisions that follow `head` into the project; return the new head and their number."""
+        head = verify(head, rows)
+        decisions = [one for row in rows if (one := _decode(row.payload)) is not None and one.id == row.id]
+        new = self._receiver().receive(decisions, self._project.now())
+        with self._state.transaction():
+            self._state.add_decisions((row.id, row.seq) for row in rows)
+            self._state.set_facts(**{_SEQ: head.seq, _HASH: head.hash.hex(), _SERVER: space.server})
+        if new:
+            project = self._project.project
+            self._project.apply((project.ledger, project.patterns, project.events))
+        return head, len(new)
+
+    def head(self, space_id: UUID) -> ChainHead:
+        """Return the last decision of the space that the project has received."""
+        seq, known = self.cursor, self._state.fact(_HASH)
+        return ChainHead(seq=seq, hash=bytes.fromhex(known)) if seq else first_head(space_id)
+
+    def _checked_head(self, space: Space) -> ChainHead:
+        """Return the last decision that was received, if the space still has it; else start again from the first."""
+        head = self.head(space.info.id)
+        if not head.seq:
+            return head
+        rows = space.decisions(head.seq - 1, 1)
+        if rows and (rows[0].seq, rows[0].hash) == (head.seq, head.hash):
+            return head
+        if self._state.fact(_SERVER) == space.server:
+            raise ChainBroken(
+                f"decision {head.seq} of the space {space.info.name} is not the one that this project received: "
+                "the decisions were replaced; ask an admin, and see: ralphdeck log --verify"
+            )
+        self._state.forget_decisions()  # the server was restored from a backup: what it lost is sent again
+        self._state.set_facts(**{_SEQ: 0, _HASH: ""})
+        return first_head(space.info.id)
+
+    def _receiver(self) -> Receiver:
+        project = self._project
+
+        def read() -> tuple[Snapshot, Scoreboard]:
+            state, _ = project.apply((project.project.ledger, project.project.patterns, project.project.events))
+            return state.snapshot, state.board
+
+        sent = self._state.known_decisions()
+        return Receiver(
+            project.project, project.settings, project.ledger, read, sent=sent, to_local=self._state.to_local
+        )
+
+
+class _Texts:
+    """Texts that the space must have, and gets, with one decision."""
+
+    def __init__(
+        self,
+        decision: Decision,
+        sharing: Sharing,
+        patterns: Mapping[str, Pattern],
+        records: Mapping[str, Mapping[str, Any]],
+        known: Mapping[str, TextBase],
+    ) -> None:
+        self._decision = decision
+        self._sharing = sharing
+        self._patterns = patterns
+        self._known = known
+        self._hashes: dict[str, str] = {}  # of own texts, as the space would get them
+        self.records: dict[str, PatternText] = {}
+        self.bases: dict[str, TextBase] = {}
+        for pattern_id, record in records.items():
+            shared = sharing.pattern(patterns[pattern_id].type, record)
+            self._hashes[pattern_id] = shared.shared_hash
+        for effect in decision.effects:
+            self._add(effect, records)
+        if decision.verb in _SEND_TEXT and decision.subject in records and decision.subject not in self.records:
+            self._put(patterns[decision.subject].type, decision.subject, records[decision.subject])
+
+    def _add(self, effect: Effect, records: Mapping[str, Mapping[str, Any]]) -> None:
+        pattern_id = effect.pattern_id
+        if effect.beside or effect.type not in LIST_OF or "/archive/" in effect.file:
+            return
+        kind = PatternType(effect.type)
+        if effect.insert is not None:
+            if self._decision.verb is not Verb.IMPORT:  # its text is sent when a person has released it
+                self._put(kind, pattern_id, effect.insert)
+        elif effect.remove:
+            if pattern_id in self._known:
+                self.records[pattern_id] = PatternText(
+                    pattern_id=pattern_id,
+                    type=effect.type,
+                    content_hash=_REMOVED,
+                    expected=self._known[pattern_id].shared,
+                )
+                self.bases[pattern_id] = TextBase("", _REMOVED)
+        elif pattern_id in records:
+            after = _changed(records[pattern_id], effect)
+            if self._sharing.pattern(kind, after).shared_hash != self._hashes[pattern_id]:
+                self._put(kind, pattern_id, after)
+
+    def _put(self, kind: PatternType, pattern_id: str, record: Mapping[str, Any]) -> None:
+        shared = self._sharing.pattern(kind, record)
+        base = self._known.get(pattern_id)
+        if base is not None and base.shared == shared.shared_hash:
+            return
+        expected = base.shared if base is not None else ""
+        pattern = as_read({**record, "pattern_id": pattern_id}, kind)
+        self.records[pattern_id] = make_text(pattern, shared.record, shared.shared_hash, expected)
+        self.bases[pattern_id] = TextBase(shared.local_hash, shared.shared_hash)
+
+    def expected(self) -> dict[str, str]:
+        """Return the hash that the text of each pattern must have in the space, if the space has the pattern."""
+        if self._decision.verb in _WITHOUT_TEXT or self._decision.verb in TURNS:
+            return {}
+        found = {}
+        for pattern_id in {*self._hashes, *self.records}:
+            base, own = self._known.get(pattern_id), self._hashes.get(pattern_id)
+            new = self.records[pattern_id].content_hash if pattern_id in self.records else own
+            found[pattern_id] = base.shared if base is not None else new or ""
+        return found
+
+
+def _changed(record: Mapping[str, Any], effect: Effect) -> dict[str, Any]:
+    """Return a record after an effect."""
+    changed = {**record, **effect.set}
+    for key, text in effect.text.items():
+        try:
+            changed[key] = parse_value(text)
+        except BadJson:
+            continue
+    return {key: value for key, value in changed.items() if key not in effect.unset}
+
+
+def _decode(payload: str) -> Decision | None:
+    """Return a decision of the space; None if this version of ralphdeck cannot read it."""
+    try:
+        return msgspec.json.decode(payload, type=Decision)
+    except (msgspec.MsgspecError, RecursionError):
+        return None

@@ -1,0 +1,282 @@
+"""Decisions of two reviewers with a real server: online, offline, late, and with lost answers."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import monotonic
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from core.base.errors import Conflict, Refused
+from core.curation.commands import AcceptInversion, Archive, Command, Deprecate, Note, Promote, Restore, Undo, bulk
+from core.project.project import Project
+from core.records.decisions import SYNC, Decision, Verb
+from core.team import gate
+from core.team.connection import Limits
+from core.team.consent import Joined
+from core.team.decisions import Decisions
+from core.team.gate import TeamGate
+from core.team.local_state import LocalState
+from core.team.server import Space
+from core.team.sync import Cycle, Synchronizer
+from tests.core.team.exchange import IDS, Clock, comparable, write_patterns
+from tests.factories import NO_RETRY_SETTINGS
+from tests.team_server import Team
+
+A, B, C = IDS
+
+
+class Reviewer:
+    """A member with a project of their own that has joined the space."""
+
+    def __init__(self, folder: Path, team: Team, role: str, clock: Callable[[], Any]) -> None:
+        self.team, self.role = team, role
+        self.paths = write_patterns(folder)
+        by = role.capitalize()
+        self.project = Project(self.paths, NO_RETRY_SETTINGS, by=by, clock=clock, cache=False, asks=False)
+        self.project.load()
+        self.state = LocalState(folder)
+        joined = Joined(space="acme", source="env", id=uuid4(), name=folder.name)
+        self.synchronizer = Synchronizer(
+            self.project, self.state, joined.id, lambda sharing: Decisions(self.project, self.state, joined.id, sharing)
+        )
+        self.sync()
+        self.connect: Callable[[], Space] = lambda: Space.connect(team.url(role), "acme", Limits(connect=2))
+        self.gate = TeamGate(self.project, joined, lambda: self.connect())
+        self.project.curator.gate = self.gate
+
+    def sync(self) -> Cycle:
+        return self.synchronizer.run(self.team.space(self.role, "acme"))
+
+    def decide(self, command: Command) -> Decision:
+        return self.project.decide(command).decision
+
+    def overrides(self) -> dict[str, str]:
+        patterns = self.project.apply((self.paths.patterns,))[0].snapshot.curation.pins
+        return {key: pin.state.value for key, pin in patterns.items()}
+
+    @property
+    def log(self) -> tuple[Decision, ...]:
+        return self.project.ledger.decisions()
+
+    def close(self) -> None:
+        self.gate.close()
+        self.state.close()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def ada(tmp_path: Path, team: Team, clock: Clock) -> Iterator[Reviewer]:
+    yield from _closed(Reviewer(tmp_path / "ada", team, "ada", clock))
+
+
+@pytest.fixture
+def rita(tmp_path: Path, team: Team, clock: Clock, ada: Reviewer) -> Iterator[Reviewer]:
+    yield from _closed(Reviewer(tmp_path / "rita", team, "rita", clock))
+
+
+def _closed(reviewer: Reviewer) -> Iterator[Reviewer]:
+    yield reviewer
+    reviewer.close()
+
+
+def in_space(team: Team) -> list[tuple[str, str]]:
+    return [(one.member, one.id) for one in team.space("ada", "acme").decisions(0)]
+
+
+def assert_same(*reviewers: Reviewer) -> None:
+    for reviewer in (*reviewers, *reviewers):
+        reviewer.sync()
+    first, *others = reviewers
+    for other in others:
+        assert comparable(other.project.ledger.state()) == comparable(first.project.ledger.state())
+        assert other.project.view.snapshot.patterns.keys() == first.project.view.snapshot.patterns.keys()
+
+
+def test_a_decision_reaches_the_other_reviewer(ada: Reviewer, rita: Reviewer, team: Team) -> None:
+    made = ada.decide(Promote(A, reason="used daily"))
+    assert in_space(team) == [("Ada", made.id)]
+    rita.sync()
+    assert rita.overrides() == {A: "proven"}
+    assert_same(ada, rita)
+
+
+def test_the_second_reviewer_gets_a_conflict_with_who_when_and_what(ada: Reviewer, rita: Reviewer, team: Team) -> None:
+    ada.decide(Promote(A, reason="used daily"))
+    with pytest.raises(
+        Conflict, match=r"^Ada decided .*: promote pat-error-a-001 \(used daily\); your decision was not made"
+    ):
+        rita.decide(Deprecate(A, reason="hides the cause"))
+    assert rita.log == ()
+    assert len(in_space(team)) == 1
+    rita.gate.catch_up()
+    assert rita.overrides() == {A: "proven"}
+    rita.decide(Deprecate(A, reason="hides the cause"))
+    assert_same(ada, rita)
+
+
+def test_a_reviewer_can_decide_again_on_the_own_decision(ada: Reviewer, rita: Reviewer, team: Team) -> None:
+    rita.decide(Promote(B))
+    ada.decide(Promote(A))
+    ada.decide(Undo())
+    ada.decide(Deprecate(A, reason="hides the cause"))
+    assert len(in_space(team)) == 4
+    assert_same(ada, rita)
+
+
+def test_a_text_that_another_member_changed_is_a_conflict(ada: Reviewer, rita: Reviewer) -> None:
+    file = ada.paths.pattern_file("error")
+    file.write_text(file.read_text().replace(f"Check for null in {A}", f"Check for undefined in {A}"))
+    ada.project.apply((file,))
+    ada.sync()
+    with pytest.raises(Conflict) as error:
+        rita.decide(Promote(A))
+    assert str(error.value).startswith(f"the text of {A} was changed by Ada ")
+    assert f"'Check for null in {A}' → 'Check for undefined in {A}'; your decision was not made" in str(error.value)
+    assert rita.log == ()
+    rita.sync()
+    rita.decide(Promote(A))
+    assert_same(ada, rita)
+
+
+def test_a_bulk_decision_leaves_out_what_another_member_decided(ada: Reviewer, rita: Reviewer, team: Team) -> None:
+    ada.decide(Promote(A))
+    decided = rita.project.decide(bulk(Verb.DEPRECATE, (A, B), "hides the cause"))
+    assert [one.subject for one in decided.decisions] == [B]
+    assert "Ada decided" in decided.warnings[0]
+    assert len(in_space(team)) == 2
+    assert_same(ada, rita)
+
+
+def test_an_undo_of_an_act_is_made_as_a_whole(ada: Reviewer, rita: Reviewer, team: Team) -> None:
+    ada.decide(bulk(Verb.PROMOTE, (A, B)))
+    rita.sync()
+    rita.decide(Deprecate(A, reason="hides the cause"))
+    with pytest.raises(Conflict, match="Rita decided"):
+        ada.decide(Undo())
+    assert len(in_space(team)) == 3
+    assert_same(ada, rita)
+
+
+def test_records_follow_their_decisions(ada: Reviewer, rita: Reviewer) -> None:
+    ada.decide(Archive(A, reason="outdated"))
+    anti_id = ada.decide(AcceptInversion(C)).after["anti_id"]
+    rita.sync()
+    assert A not in rita.project.view.snapshot.patterns
+    assert rita.project.view.pattern(anti_id).content_hash == ada.project.view.pattern(anti_id).content_hash
+    rita.decide(Restore(A))
+    assert_same(ada, rita)
+    assert A in ada.project.view.snapshot.patterns
+
+
+def test_a_contributor_is_refused_and_nothing_is_written(tmp_path: Path, team: Team, clock: Clock) -> None:
+    carl = Reviewer(tmp_path / "carl", team, "carl", clock)
+    before = carl.paths.pattern_file("error").read_bytes()
+    with pytest.raises(Refused, match="your role in the space acme is contributor; promote needs reviewer"):
+        carl.decide(Promote(A))
+    assert carl.log == ()
+    assert carl.paths.pattern_file("error").read_bytes() == before
+    carl.close()
+
+
+def test_what_a_contributor_decided_offline_is_undone(tmp_path: Path, team: Team, clock: Clock) -> None:
+    carl = Reviewer(tmp_path / "carl", team, "carl", clock)
+    carl.connect = lambda: Space.connect("host=127.0.0.1 port=1 user=carl", "acme")
+    carl.decide(Promote(A))
+    assert carl.sync().refused == ("your role in the space acme is contributor; promote needs reviewer",)
+    assert carl.overrides() == {}
+    assert carl.log[-1].by == SYNC
+    carl.close()
+
+
+def test_without_a_server_decisions_are_made_here_and_sent_later(ada: Reviewer, rita: Reviewer, team: Team) -> None:
+    rita.decide(Promote(B))
+    team.cluster.stop()
+    try:
+        made = [ada.decide(command) for command in (Promote(A), Deprecate(A, reason="odd"), Archive(A, reason="odd"))]
+    finally:
+        team.cluster.start()
+    cycle = ada.sync()
+    assert (cycle.sent_decisions, cycle.refused) == (3, ())
+    assert [id for _, id in in_space(team)][1:] == [one.id for one in made]
+    assert_same(ada, rita)
+    assert A not in rita.project.view.snapshot.patterns
+
+
+def test_a_late_decision_is_undone_with_the_reason(ada: Reviewer, rita: Reviewer) -> None:
+    rita.connect = lambda: Space.connect("host=127.0.0.1 port=1 user=rita", "acme")
+    late = rita.decide(Deprecate(A, reason="hides the cause"))
+    ada.decide(Promote(A, reason="used daily"))
+    (reason,) = rita.sync().refused
+    assert reason.startswith("Ada had decided on ")
+    assert reason.endswith(f"promote {A} (used daily)")
+    assert rita.log[-1].reason == reason or rita.log[-2].reason == reason
+    assert late.id in rita.project.ledger.state().undone
+    assert_same(ada, rita)
+    assert rita.overrides() == {A: "proven"}
+
+
+def test_an_answer_that_was_lost_leaves_one_decision(
+    ada: Reviewer, rita: Reviewer, team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Space.decide
+
+    def lost(self: Space, *arguments: Any, **options: Any) -> Any:
+        real(self, *arguments, **options)
+        self.connection.execute("commit")
+        socket.socket(fileno=self.connection.fileno()).shutdown(socket.SHUT_RDWR)
+        return real(self, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Space, "decide", lost)
+        made = ada.decide(Promote(A))
+    assert [id for _, id in in_space(team)] == [made.id]
+    assert [one.id for one in ada.log] == [made.id]
+    assert_same(ada, rita)
+    assert [id for _, id in in_space(team)] == [made.id]
+    assert [one.id for one in rita.log] == [made.id]
+
+
+def test_a_decision_that_only_the_space_has_comes_back(
+    ada: Reviewer, rita: Reviewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program ends between the answer of the server and the write."""
+    with monkeypatch.context() as patch:
+        patch.setattr(ada.project.ledger, "append", _fail)
+        with pytest.raises(KeyboardInterrupt):
+            ada.decide(Promote(A))
+    assert ada.log == ()
+    assert_same(ada, rita)
+    assert ada.overrides() == rita.overrides() == {A: "proven"}
+
+
+def _fail(*_arguments: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_server_that_does_not_answer_delays_one_decision_only(ada: Reviewer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "SECONDS", 0.6)
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts connections and says nothing
+        port = silent.getsockname()[1]
+        connections: list[None] = []
+
+        def connect() -> Space:
+            connections.append(None)
+            return Space.connect(f"host=127.0.0.1 port={port} user=ada", "acme", Limits(connect=30))
+
+        ada.connect = connect
+        began = monotonic()
+        ada.decide(Promote(A))
+        assert monotonic() - began < 5
+        ada.decide(Promote(B))
+        ada.decide(Note(A, text="decided without the server"))
+        assert len(connections) == 1
+    assert ada.sync().sent_decisions == 3
