@@ -47,8 +47,9 @@ def build_past_state(view: ProjectState, when: datetime) -> ProjectState:
     """Compute the project state at `when` (aware UTC), with today's settings.
 
     The past state includes evidence, loops, tasks and decisions up to `when`; the decision log and dated evidence
-    restore the patterns. Records without a date are always included, and recorded totals from the pattern's last use
-    on; findings with the code `undated` report both. If `when` is not before `view.now`, only the clock changes.
+    restore the patterns. Records without a date and the sums of a team are always included, and recorded totals from
+    the pattern's last use on; findings with the code `undated` report these. If `when` is not before `view.now`, only
+    the clock changes.
 
     Takes up to twice as long as computing all scores, less for recent times; call it from a worker.
     """
@@ -96,6 +97,10 @@ def _snapshot_at(view: ProjectState, when: datetime) -> Snapshot:
     lost = len([id for id in curation.pins if id not in patterns and id not in now.patterns])
     if lost:
         findings.append(_finding(f"{plural(lost, 'pattern')} that had a pinned state then: the record is missing"))
+    newer = len([one for one in now.team.sums.values() if one.last_used is not None and one.last_used > when])
+    if newer:
+        count = plural(newer, "pattern")
+        findings.append(_finding(f"{count} with later uses in the team's other projects: all their uses there count"))
     return replace(
         now,
         patterns=MappingProxyType(patterns),

@@ -318,6 +318,19 @@ def decision(n: int) -> dict[str, Any]:
     return document
 
 
+def space(n: int) -> dict[str, Any]:
+    """The first line of the evidence of a team."""
+    return {"kind": "space", "space": Sower(n)("space "), "epoch": when(100), "half_life_days": 90}
+
+
+def team_sums(n: int) -> dict[str, Any]:
+    """A line of the evidence of a team, about a pattern of the project or an unknown one."""
+    s = Sower(n)
+    counts = {"successes": n % 7, "failures": n % 3, "uses": n % 7 + n % 3, "undecayed": n % 7 + n % 3}
+    id = s("pat") if n % 2 else pattern_id("error", n)
+    return {"pattern_id": id, **counts, "helpful": 0.5 * (n % 7), "last_used": when(2), s("key"): s("value ")}
+
+
 EVENT_KINDS: Final = ("applied", "injected", "feedback", "outcome", "feedback", "error", "resolved", "outcome")
 """The first four are about patterns."""
 
@@ -417,6 +430,7 @@ def write_texts(project: Path) -> None:
     tree.json("ralph/memory/task-index.json", {"tasks": index})
     tree.lines("ralph/shared/curation/ledger.jsonl", [decision(n) for n in every])
     tree.lines("ralph/shared/curation/events.jsonl", [event(n) for n in range(len(EVENT_KINDS) * len(PAYLOADS))])
+    tree.lines("ralph/shared/team/evidence.jsonl", [space(0), *(team_sums(n) for n in every)])
     for n in every:
         tree.text(f"ralph/shared/patterns/broken-{file_name(n)}.json", '{"x": ' + PAYLOADS[n].text)
 
@@ -564,6 +578,8 @@ def write_types(project: Path) -> None:
                     tree.json(form.replace("{}", f"w{w}-{n}"), copy)
     tree.lines("ralph/shared/curation/ledger.jsonl", [c for wrong in WRONG for c in _broken(_tame(decision(0)), wrong)])
     tree.lines("ralph/shared/curation/events.jsonl", [c for wrong in WRONG for c in _broken(_tame(event(0)), wrong)])
+    sums = [c for wrong in WRONG for c in _broken(_tame(team_sums(0)), wrong)]
+    tree.lines("ralph/shared/team/evidence.jsonl", [_tame(space(0)), *sums])
     for name, lines in (
         ("attempts/001/actions", memory.actions(0)[:1]),
         ("reflections", [reflection(0, "episodic")]),

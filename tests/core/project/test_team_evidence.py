@@ -142,3 +142,5 @@ def test_a_past_state_counts_the_sums_in_full(paths: ProjectPaths, write: Callab
     write(make_sums(6))
     past = build_past_state(opened(paths).load(), NOW - timedelta(days=10))
     assert past.assessment(ID).helpful == pytest.approx(6)
+    messages = [finding.message for finding in past.snapshot.findings]
+    assert "1 pattern with later uses in the team's other projects: all their uses there count" in messages
