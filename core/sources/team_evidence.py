@@ -179,10 +179,15 @@ class TeamEvidenceWriter:
             self._log.feed(data)
         return self._log.evidence
 
+    def is_whole(self, space: str, epoch: datetime, half_life_days: float) -> bool:
+        """Return whether the file has only valid lines, of this space, epoch and half-life; else write all sums."""
+        reference = TeamEvidence(space, epoch, half_life_days)
+        return self.read().has_same_reference(reference) and not self._log.findings
+
     def update(self, space: str, epoch: datetime, half_life_days: float, changed: Iterable[TeamSums]) -> int:
         """Write changed sums durably, and return how many lines were written; sums without a use are removed.
 
-        The file keeps its other sums only if they are of the same space, epoch and half-life; `read` returns these.
+        The file keeps its other sums only if it `is_whole`.
         New lines are appended; the file is replaced if most of its lines would be outdated. Raises Unwritable if disk,
         permissions or lock prevent it; the file is then unchanged.
         """
@@ -191,7 +196,7 @@ class TeamEvidenceWriter:
             self._paths.unlinked(self._paths.relative(self._path))
             with self._file.locked():
                 known = self.read()
-                is_same = known.has_same_reference(wanted)
+                is_same = known.has_same_reference(wanted) and not self._log.findings
                 before = known.sums if is_same else {}
                 newest = {sums.pattern_id: sums for sums in changed}
                 new = {id: sums for id, sums in newest.items() if _differs(sums, before.get(id))}

@@ -311,7 +311,8 @@ class Synchronizer:
             self._state.set_sums((id, _sums(one)) for id, one in found.sums.items())
             self._state.set_facts(**{_SUMS: found.cursor})
         info = space.info
-        others = (_team_sums(pattern_id, sums) for pattern_id, sums in self._state.others())
+        is_whole = self._evidence.is_whole(info.name, info.epoch, info.half_life_days)
+        others = (_team_sums(pattern_id, sums) for pattern_id, sums in self._state.others(only_changed=is_whole))
         written = self._evidence.update(info.name, info.epoch, info.half_life_days, others)
         self._state.forget_changed()
         if written:

@@ -204,6 +204,16 @@ def test_sums_of_another_space_or_time_replace_the_file(
     assert TeamEvidenceWriter(paths).read() == TeamEvidence(*other, {"pat-3": new})
 
 
+def test_a_file_with_an_invalid_line_is_replaced(paths: ProjectPaths) -> None:
+    writer = TeamEvidenceWriter(paths)
+    write(writer, make_sums(1))
+    assert writer.is_whole(*SPACE) and not writer.is_whole("api", EPOCH, 45.0)
+    paths.team_evidence.write_bytes(paths.team_evidence.read_bytes() + b"x\n")
+    assert not writer.is_whole(*SPACE)
+    write(writer, make_sums(2))
+    assert writer.is_whole(*SPACE) and [*writer.read().sums] == ["pat-2"]
+
+
 def test_two_writers_see_the_lines_of_each_other(paths: ProjectPaths) -> None:
     one, two = TeamEvidenceWriter(paths), TeamEvidenceWriter(paths)
     write(one, make_sums(1))

@@ -57,6 +57,19 @@ def test_a_second_sync_has_nothing_to_do(ada: WorkingCopy) -> None:
     assert ada.sync().is_empty
 
 
+@pytest.mark.parametrize("damage", [b"", b"{}", None], ids=["empty", "without a header", "deleted"])
+def test_sums_that_were_lost_are_written_again(ada: WorkingCopy, rita: WorkingCopy, damage: bytes | None) -> None:
+    ada.write(make_record(A), make_record(B))
+    ada.log(make_use_event(1, A, "loop-1"), make_use_event(2, B, "loop-1"))
+    ada.sync()
+    rita.sync()
+    file = rita.paths.team_evidence
+    before = file.read_bytes()
+    file.unlink() if damage is None else file.write_bytes(damage)
+    rita.sync()
+    assert file.read_bytes() == before
+
+
 def test_a_changed_text_reaches_the_other_project(ada: WorkingCopy, rita: WorkingCopy) -> None:
     ada.write(make_record(A))
     ada.sync()
