@@ -113,6 +113,28 @@ Examples:
             },
         ),
     },
+    "Team": {
+        "team": GroupPlace(
+            "Share patterns, decisions and evidence with a team.",
+            """\
+Share patterns, decisions and evidence with a team, through a PostgreSQL database. Needs the extra `team`.
+
+\b
+Examples:
+  ralphdeck team init postgresql://ada@db.example/team
+  ralphdeck team sync --dry-run
+  ralphdeck team join postgresql://ada@db.example/team
+  ralphdeck team status""",
+            {
+                "init": Place("team:init_team", "Prepare a database for a team, and create a space."),
+                "join": Place("team:join", "Join this project to a team."),
+                "status": Place("team_sync:status", "Show the space, members, and what is not sent yet."),
+                "sync": Place("team_sync:sync", "Send and receive what is new."),
+                "leave": Place("team:leave", "Stop sending and receiving; all files stay."),
+                "member": Place("team:member", "Add, change or remove a member of the space."),
+            },
+        ),
+    },
     "Review": {
         "review": GroupPlace(
             "List the questions that need a decision, snooze them, and check suspicious reports.",

@@ -11,14 +11,17 @@ import msgspec
 from msgspec.structs import replace
 
 from core.base.errors import Unwritable
+from core.base.text import plural
 from core.records.space import Level
 from core.records.team_status import ProjectUses, TeamStatus
+from core.storage import cache_database
 from core.team.connection import translate_errors
+from core.team.decisions import Decisions
 from core.team.errors import TeamError
 from core.team.follow import Online, Report
-from core.team.local_state import LocalState
+from core.team.local_state import LocalState, state_file
 from core.team.server import Space, list_spaces
-from core.team.sync import Synchronizer
+from core.team.sync import Cycle, Prefer, Preview, Synchronizer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,23 +35,40 @@ _STATUS: Final = "status"
 
 
 class JoinedCopy:
-    """The working copy of a joined project. Use it in one thread."""
+    """The working copy of a joined project. Use it in one thread. `file` is that of its state, for a preview."""
 
-    def __init__(self, project: OpenProject, joined: Joined, connect: Callable[[Joined], Space] | None = None) -> None:
+    def __init__(
+        self,
+        project: OpenProject,
+        joined: Joined,
+        connect: Callable[[Joined], Space] | None = None,
+        file: Path | None = None,
+    ) -> None:
         self.space = joined.space
         self._joined = joined
         self._connect = connect or (lambda joined: Space.connect(joined.conninfo, joined.space))
-        self._state = LocalState(project.project.project)
-        self._synchronizer = Synchronizer(project, self._state, joined.id)
+        self.state = state = LocalState(project.project.project, file)
+        self._synchronizer = Synchronizer(
+            project, state, joined.id, lambda sharing: Decisions(project, state, joined.id, sharing), name=joined.name
+        )
+
+    def open_space(self) -> Space:
+        return self._connect(self._joined)
+
+    def sync(self, space: Space, prefer: Prefer | None = None) -> Cycle:
+        return self._synchronizer.run(space, prefer)
+
+    def preview(self) -> Preview:
+        return self._synchronizer.preview()
 
     def connect(self, client_id: str) -> SpaceConnection:
-        return SpaceConnection(self._connect(self._joined), self._synchronizer, UUID(client_id), self._joined.id)
+        return SpaceConnection(self.open_space(), self._synchronizer, UUID(client_id), self._joined.id)
 
     def collect(self) -> int:
         return self._synchronizer.count_unsent()
 
     def load_status(self, status: TeamStatus) -> TeamStatus:
-        known = stored_status(self._state)
+        known = stored_status(self.state)
         if known is None or known.space != self.space:
             return replace(status, space=self.space)
         since = None if known.is_online else known.since
@@ -57,10 +77,10 @@ class JoinedCopy:
     def save_status(self, status: TeamStatus) -> None:
         with suppress(Unwritable):
             kept = replace(status, present=(), leases=())
-            self._state.set_facts(**{_STATUS: msgspec.json.encode(kept).decode()})
+            self.state.set_facts(**{_STATUS: msgspec.json.encode(kept).decode()})
 
     def close(self) -> None:
-        self._state.close()
+        self.state.close()
 
 
 class SpaceConnection:
@@ -130,3 +150,26 @@ def read_status(project: Path) -> TeamStatus | None:
         finally:
             state.close()
     return None
+
+
+def forget(project: Path) -> None:
+    """Forget what a project that left its space has sent and received."""
+    cache_database.remove(state_file(project))
+
+
+def describe_cycle(cycle: Cycle) -> str:
+    """Describe what a sync did, in one line."""
+    sent = _list_counts(
+        (cycle.sent_texts, "pattern"),
+        (cycle.sent_decisions, "decision"),
+        (cycle.sent_uses, "use"),
+        (cycle.withdrawn_uses, "withdrawn use"),
+    )
+    received = _list_counts((cycle.received_texts, "pattern"), (cycle.received_decisions, "decision"))
+    evidence = f"evidence on {plural(cycle.changed_sums, 'pattern')}" if cycle.changed_sums else ""
+    parts = [f"sent {sent}" if sent else "", f"received {received}" if received else "", evidence]
+    return "; ".join(filter(None, parts)) or "nothing new"
+
+
+def _list_counts(*counts: tuple[int, str]) -> str:
+    return ", ".join(plural(count, noun) for count, noun in counts if count)

@@ -108,8 +108,8 @@ def _stored(id: bytes, pattern_id: str, slot: bytes, generation: int, status: in
 class LocalState:
     """The open file; close it with `close`. Raises `Unwritable` if it cannot be used."""
 
-    def __init__(self, project: Path) -> None:
-        self.file = state_file(project)
+    def __init__(self, project: Path, file: Path | None = None) -> None:
+        self.file = file or state_file(project)
         opened = cache_database.use(self.file, self._connect)
         if opened is None:
             raise Unwritable(f"cannot open {self.file}; check the folder's permissions and free space")

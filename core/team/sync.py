@@ -129,7 +129,7 @@ class NoDecisions:
 
 
 class Synchronizer:
-    """Synchronizes one open project; `project_id` is that of this working copy in the space."""
+    """Synchronizes one open project; the space knows this working copy by `project_id`, and shows `name`."""
 
     def __init__(
         self,
@@ -137,10 +137,13 @@ class Synchronizer:
         state: LocalState,
         project_id: UUID,
         decisions: Callable[[Callable[[], Sharing]], DecisionExchange] = lambda sharing: NoDecisions(),
+        *,
+        name: str = "",
     ) -> None:
         self._project = project
         self._state = state
         self._project_id = project_id
+        self._name = name or project.project.project.name or "project"
         self._evidence = TeamEvidenceWriter(project.project)
         self._decisions = decisions(self._sharing)
         self._shared: tuple[Snapshot | None, Sharing] = None, Sharing("")
@@ -208,7 +211,7 @@ class Synchronizer:
                 state.forget_sums()
                 state.set_facts(**described, **{_SUMS: "0"})
         if info.level.allows(Level.CONTRIBUTOR) and not state.fact("joined"):
-            space.join_project(self._project_id, self._project.project.project.name)
+            space.join_project(self._project_id, self._name)
             state.set_facts(joined="1")
 
     def count_unsent(self) -> int:

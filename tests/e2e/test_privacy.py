@@ -106,14 +106,20 @@ RUNS: dict[str, list[str]] = {
     "task reflect": ["task-001", "--learning", "profile first"],
     "task report": [],
     "task similar": ["fix a flaky test"],
+    "team init": ["--service", "none"],
+    "team join": ["--service", "none", "--yes"],
+    "team leave": [],
+    "team member": ["rita", "--level", "reviewer"],
+    "team status": [],
+    "team sync": ["--dry-run"],
     "undo": [],
     "redo": [],
     "what-if": ["maturity.half_life_days=30"],
     "pattern why": [PATTERN],
 }
 """Arguments by command, in an order in which each finds something to do in the sample project."""
-NOTHING_TO_DO = {"debug restore"}
-"""Commands that have nothing to do in the sample project: they exit with 1."""
+NOTHING_TO_DO = {"debug restore", "team init", "team join", "team leave", "team member", "team status"}
+"""Commands that have nothing to do in the sample project, which has not joined a team: they exit with 1."""
 LONG_RUNNING = {"serve", "watch"}
 """Commands that run until interrupted; each has its own test."""
 

@@ -121,6 +121,6 @@ def test_the_activity_of_projects_is_known_in_the_next_run_without_the_server(ad
         wait_for(lambda: here.team.uses)
     status = read_status(ada.paths.project)
     assert status is not None
-    assert [one.project for one in status.uses] == ["ada"]
+    assert [one.project for one in status.uses] == ["x"]
     assert status.member == "Ada"
     assert not status.present

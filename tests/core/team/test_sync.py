@@ -112,6 +112,8 @@ def test_the_local_text_can_be_preferred(ada: WorkingCopy, rita: WorkingCopy) ->
     assert "Check for null" in rita.paths.ledger.read_text()
     ada.sync()
     assert ada.records()[A]["fix_approach"] == {"description": f"Restart in {A}"}
+    assert rita.sync().sent_decisions == 1  # the note
+    assert ada.sync().received_decisions == 1
     assert rita.sync().is_empty and ada.sync().is_empty
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -16,17 +17,15 @@ from core.config.settings import MaturitySettings
 from core.learning.scoreboard import Scoreboard
 from core.project.project import Project
 from core.records.events import Event
-from core.records.patterns import PatternType
 from core.sources.events import append_events
-from core.team.local_state import SUMS, LocalState
-from core.team.sharing import Sharing
-from core.team.sync import Cycle, DecisionExchange, NoDecisions, Prefer, Synchronizer
+from core.team.consent import Joined
+from core.team.joined import JoinedCopy
+from core.team.sync import Cycle, Prefer
 from tests.factories import NO_RETRY_SETTINGS
 from tests.team_server import HALF_LIFE_DAYS, Team
 
 START: Final = datetime.fromisoformat("2026-11-20T12:00:00+00:00")
 SETTINGS: Final = replace(NO_RETRY_SETTINGS, maturity=MaturitySettings(half_life_days=HALF_LIFE_DAYS))
-Exchange = Callable[["WorkingCopy", Callable[[], Sharing]], DecisionExchange]
 
 
 class Clock:
@@ -55,10 +54,15 @@ def make_use_event(number: int, pattern_id: str, loop_id: str, success: bool | N
     return Event(id=f"e-{number}", at=at, kind=kind, pattern_id=pattern_id, loop_id=loop_id, success=success, **more)
 
 
+def write_patterns(paths: ProjectPaths, *records: dict[str, Any]) -> None:
+    """Replace the error patterns of a project."""
+    paths.patterns.mkdir(parents=True, exist_ok=True)
+    content = {"version": "1.0.0", "pattern_registry": {"error_patterns": list(records)}}
+    paths.pattern_file("error").write_text(json.dumps(content, indent=2) + "\n")
+
+
 class WorkingCopy:
     """A folder with patterns and events, opened anew for each sync as the command does."""
-
-    exchange: Exchange = staticmethod(lambda copy, sharing: NoDecisions())
 
     def __init__(
         self, folder: Path, team: Team, role: str = "rita", clock: Callable[[], datetime] | None = None
@@ -71,9 +75,7 @@ class WorkingCopy:
         self.paths.patterns.mkdir(parents=True, exist_ok=True)
 
     def write(self, *records: dict[str, Any]) -> None:
-        """Replace the error patterns."""
-        content = {"version": "1.0.0", "pattern_registry": {"error_patterns": list(records)}}
-        self.paths.pattern_file("error").write_text(json.dumps(content, indent=2) + "\n")
+        write_patterns(self.paths, *records)
 
     def records(self) -> dict[str, dict[str, Any]]:
         path = self.paths.pattern_file("error")
@@ -91,16 +93,10 @@ class WorkingCopy:
         project.load()
         return project
 
-    def synchronizer(self, project: Project, state: LocalState) -> Synchronizer:
-        return Synchronizer(project, state, self.id, lambda sharing: self.exchange(self, sharing))
-
     def sync(self, prefer: Prefer | None = None) -> Cycle:
-        state = LocalState(self.paths.project)
-        try:
-            space = self.team.space(self.role)
-            return self.synchronizer(self.open(), state).run(space, prefer)
-        finally:
-            state.close()
+        joined = Joined(space="acme", source="env", id=self.id, name=self.paths.project.name)
+        with closing(JoinedCopy(self.open(), joined, lambda _: self.team.space(self.role))) as copy:
+            return copy.sync(copy.open_space(), prefer)
 
     def state_of_pattern(self, pattern_id: str) -> str:
         return self.open().view.board.assessment(pattern_id).shown
@@ -123,6 +119,3 @@ def board_sums(board: Scoreboard, ids: Iterable[str]) -> dict[str, dict[str, flo
             "harmful": one.harmful,
         }
     return found
-
-
-__all__ = ["SUMS", "Clock", "PatternType", "WorkingCopy", "board_sums", "make_record", "make_use_event"]

@@ -1,0 +1,255 @@
+"""`ralphdeck team`: share patterns, decisions and evidence with a team, through a PostgreSQL database."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import uuid4
+
+import click
+
+from core.base.errors import BadInput, RalphdeckError, Refused
+from core.base.text import visible_line
+from core.cli.render.output import line, remark, respond
+from core.cli.support.options import Command, DecidingCommand
+from core.cli.support.project import chosen_project, decider, now, open_project
+from core.cli.support.team import (
+    check_writable,
+    describe_preview,
+    find_joined_project,
+    open_team,
+    require_joined,
+    show_cycle,
+)
+
+if TYPE_CHECKING:
+    from core.records.space import SpaceInfo
+    from core.team.sync import Preview
+
+_Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
+LEVELS = ("reader", "contributor", "reviewer", "admin")
+
+
+def server_options(command: _Decorated) -> _Decorated:
+    """Add the argument and options for the address of the server."""
+    for decorate in (
+        click.option("--url-file", metavar="FILE", help="File with the URL; only you may be able to read it."),
+        click.option("--service", metavar="NAME", help="Service of libpq, in ~/.pg_service.conf."),
+        click.argument("url", required=False),
+    ):
+        command = decorate(command)
+    return command
+
+
+def _source(url: str | None, service: str | None, url_file: str | None) -> str:
+    """Return where the address comes from; by default the environment."""
+    from core.team.connection import FILE, FROM_ENVIRONMENT, SERVICE, URL_VARIABLE, require_psycopg
+    from core.team.consent import url_source
+
+    if sum(one is not None for one in (url, service, url_file)) > 1:
+        raise click.UsageError("give only one of URL, --service and --url-file")
+    require_psycopg()
+    if url is not None:
+        return url_source(url)
+    if service is not None:
+        return SERVICE + service
+    if url_file is not None:
+        return FILE + str(Path(url_file).absolute())
+    if not os.environ.get(URL_VARIABLE):
+        raise click.UsageError(f"give the URL of the team's database, --service, --url-file, or ${URL_VARIABLE}")
+    return FROM_ENVIRONMENT
+
+
+def _conninfo(source: str) -> str:
+    from core.team.consent import Joined
+
+    return Joined(space="", source=source, id=uuid4(), name="").conninfo
+
+
+@click.command("init", cls=Command)
+@server_options
+@click.option("--space", default="team", show_default=True, metavar="NAME", help="Name of the space.")
+@click.option("--as", "name", metavar="NAME", help="Your name in the space. Default: the name that signs decisions.")
+@click.option("--half-life", type=click.FloatRange(1, 36_500), metavar="DAYS", help="Default: that of the project.")
+def init_team(
+    url: str | None, service: str | None, url_file: str | None, space: str, name: str | None, half_life: float | None
+) -> None:
+    """Prepare a PostgreSQL database for a team, and create a space in it.
+
+    URL is that of the database, without a password: libpq takes that from ~/.pgpass, PGPASSWORD or a service. The
+    role must be able to create roles and schemas. Can be repeated: an older schema is upgraded, and a space that
+    exists stays as it is. You become the first admin of a new space.
+
+    \b
+    Examples:
+      ralphdeck team init postgresql://ada@db.example/team
+      ralphdeck team init --service team --space backend
+    """
+    from core.cli.support.project import read_configuration
+    from core.config.settings import Settings
+    from core.team.connection import connect, describe_server
+    from core.team.migrations import latest_version, migrate
+    from core.team.server import create_space, list_spaces
+
+    check_writable()
+    try:
+        settings = read_configuration().settings
+    except RalphdeckError:  # there is no project here
+        settings = Settings()
+    conninfo = _conninfo(_source(url, service, url_file))
+    with closing(connect(conninfo, client_schema=latest_version())) as connection:
+        applied = migrate(connection)
+        is_new = space not in {one.name for one in list_spaces(connection)}
+        if is_new:
+            days = half_life if half_life is not None else settings.maturity.half_life_days
+            create_space(connection, space, days, name or decider(settings))
+        found = next(one for one in list_spaces(connection) if one.name == space)
+
+    def show() -> None:
+        if applied:
+            line(f"Upgraded {describe_server(conninfo)} to schema {applied[-1].version}")
+        made = "Created" if is_new else "Found"
+        line(f"{made} the space {visible_line(space)}; you are {visible_line(found.member)}, {found.level}")
+        line("Next, in a project: ralphdeck team join URL; for others: ralphdeck team member ROLE --level reviewer")
+
+    version = applied[-1].version if applied else latest_version()
+    respond("TeamInit", show, None, found, schema=version, created=is_new)
+
+
+@click.command("join", cls=DecidingCommand)
+@server_options
+@click.option(
+    "--space", default="", metavar="NAME", help="Name of the space. Default: the only one that you belong to."
+)
+@click.option("--project-name", metavar="NAME", help="Name that members see. Default: the name of the folder.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def join(
+    url: str | None, service: str | None, url_file: str | None, space: str, project_name: str | None, yes: bool
+) -> None:
+    """Join this project to a team, and synchronize it once.
+
+    Sends the patterns of this project, decisions about them, and how often they helped; never prompts, transcripts,
+    paths or secrets. To see it before: ralphdeck team sync --dry-run. Where a pattern has another text in the space,
+    nothing is overwritten. The URL is stored in your own configuration folder, never in the project.
+
+    \b
+    Examples:
+      ralphdeck team join postgresql://ada@db.example/team
+      ralphdeck team join --url-file ~/.config/team-url --space backend --yes
+    """
+    from core.team.consent import Joined, save_joined
+    from core.team.server import Space
+
+    check_writable()
+    project = open_project()
+    folder = project.project.project
+    if (known := find_joined_project()) is not None:
+        raise Refused(f"this project has joined the space {known.space}; to leave it: ralphdeck team leave")
+    source = _source(url, service, url_file)
+    with closing(Space.connect(_conninfo(source), space)) as opened:
+        name = project_name or folder.name or "project"
+        joined = Joined(space=opened.info.name, source=source, id=uuid4(), name=name)
+        with open_team(project, joined) as team:
+            if not yes and not _confirm(opened.info, team.preview()):
+                return
+            save_joined(folder, joined)
+            cycle = team.sync(opened)
+
+    def show() -> None:
+        info = opened.info
+        line(f"Joined the space {visible_line(info.name)} as {visible_line(info.member)}, {info.level}")
+        show_cycle(cycle)
+
+    respond("TeamSync", show, None, cycle, space=opened.info.name)
+
+
+def _confirm(info: SpaceInfo, preview: Preview) -> bool:
+    if sys.stdin is None or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        remark("Nothing was sent, because there is no terminal to ask on; to send: --yes")
+        return False
+    line(f"To be sent: {describe_preview(preview)}")
+    if click.confirm(f"Join the space {visible_line(info.name)} as {visible_line(info.member)}, {info.level}?"):
+        return True
+    remark("Nothing was sent")
+    return False
+
+
+@click.command("leave", cls=Command)
+def leave() -> None:
+    """Leave the team: nothing is sent or received any more.
+
+    All files of the project stay. What was sent stays in the space, because others have built on it; an admin of the
+    database can delete the space.
+
+    \b
+    Example:
+      ralphdeck team leave
+    """
+    from core.sources.team_evidence import TeamEvidenceWriter
+    from core.team.consent import save_joined
+    from core.team.joined import forget
+
+    check_writable()
+    joined, project = require_joined(), chosen_project()
+    save_joined(project.project, None)
+    TeamEvidenceWriter(project).remove()
+    forget(project.project)
+
+    def show() -> None:
+        line(f"Left the space {visible_line(joined.space)}")
+        line("All patterns and decisions of this project stay; the evidence of other projects was removed from it")
+        line("What was sent stays in the space: patterns, decisions and uses")
+
+    respond("TeamLeft", show, space=joined.space, at=now())
+
+
+@click.command("member", cls=Command)
+@click.argument("role")
+@click.option("--level", type=click.Choice(LEVELS), help="What the member may do.")
+@click.option("--name", metavar="NAME", help="Name that signs decisions. Default: the role.")
+@click.option("--remove", is_flag=True, help="Remove the member; its decisions keep their name.")
+@click.option("--create-login", is_flag=True, help="Also create the database role; asks for a password.")
+def member(role: str, level: str | None, name: str | None, remove: bool, create_login: bool) -> None:
+    """Add a database role to the space of this project, change its level, or remove it. Needs admin.
+
+    \b
+    reader        sees everything in the space, and changes nothing
+    contributor   also sends uses and new candidates; for machines that only run loops
+    reviewer      also decides: promote, deprecate, release, merge, archive
+    admin         also manages the members
+
+    \b
+    Examples:
+      ralphdeck team member rita --level reviewer --create-login
+      ralphdeck team member ci --level contributor --name "Build server"
+      ralphdeck team member rita --remove
+    """
+    from core.records.space import Level
+    from core.team.connection import require_psycopg
+    from core.team.server import Space
+    from core.team.server import create_login as create_role
+
+    if remove == (level is not None):
+        raise click.UsageError("give either --level or --remove")
+    check_writable()
+    require_psycopg()
+    joined = require_joined()
+    with closing(Space.connect(joined.conninfo, joined.space)) as space:
+        known = next((one for one in space.members() if one.role == role), None)
+        if remove and known is None:
+            raise BadInput(f"{visible_line(role)} is not a member of the space {joined.space}")
+        if create_login:
+            password = click.prompt(f"Password of {visible_line(role)}", hide_input=True, confirmation_prompt=True)
+            create_role(space.connection, role, password)
+        new = Level(level) if level is not None else None
+        shown = name or (known.name if known is not None else role)
+        space.set_member(role, shown, new)
+
+    def show() -> None:
+        line(f"{visible_line(shown)} is {new} now" if new else f"Removed {visible_line(shown)}")
+
+    respond("TeamMember", show, role=role, name=shown, level=new)

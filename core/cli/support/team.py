@@ -1,0 +1,78 @@
+"""What the commands of a team share: the joined project, and the lines about a sync."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from core.base.errors import ReadOnly, Refused
+from core.base.text import plural, visible_line
+from core.cli.render.output import line, remark, warn
+from core.cli.support.project import chosen_project, is_readonly
+
+if TYPE_CHECKING:
+    from core.project.project import Project
+    from core.team.consent import Joined
+    from core.team.joined import JoinedCopy
+    from core.team.sync import Cycle, Preview
+
+_MAX_LISTED: Final = 20
+_NOT_JOINED: Final = "this project has not joined a team; see: ralphdeck team join --help"
+
+
+def check_writable() -> None:
+    if is_readonly():
+        raise ReadOnly("read-only: nothing is sent or written; start without --readonly and RALPHDECK_READONLY")
+
+
+def find_joined_project() -> Joined | None:
+    from core.team.consent import find_joined
+
+    return find_joined(chosen_project().project)
+
+
+def require_joined() -> Joined:
+    joined = find_joined_project()
+    if joined is None:
+        raise Refused(_NOT_JOINED)
+    return joined
+
+
+@contextmanager
+def open_team(project: Project, joined: Joined, file: Path | None = None) -> Iterator[JoinedCopy]:
+    from core.team.connection import require_psycopg
+    from core.team.joined import JoinedCopy
+
+    require_psycopg()
+    with closing(JoinedCopy(project, joined, file=file)) as team:
+        yield team
+
+
+def describe_preview(preview: Preview) -> str:
+    parts = (
+        plural(len(preview.patterns), "pattern"),
+        plural(len(preview.decisions), "decision"),
+        plural(len(preview.uses), "use"),
+    )
+    return ", ".join(parts)
+
+
+def show_cycle(cycle: Cycle) -> None:
+    from core.team.joined import describe_cycle
+
+    line(describe_cycle(cycle))
+    for text in cycle.refused:
+        warn(visible_line(text, 300))
+    show_conflicts(cycle.conflicts)
+
+
+def show_conflicts(conflicts: tuple[str, ...]) -> None:
+    if not conflicts:
+        return
+    for pattern_id in conflicts[:_MAX_LISTED]:
+        warn(f"{visible_line(pattern_id, 80)} has another text in the space; nothing was overwritten")
+    if len(conflicts) > _MAX_LISTED:
+        warn(f"and {len(conflicts) - _MAX_LISTED:,} more")
+    remark("To take one side for all of them: ralphdeck team sync --prefer local, or --prefer team")
