@@ -12,6 +12,11 @@ if TYPE_CHECKING:
 class DecisionGate(Protocol):
     """Accepts decisions before they are written; see `DecisionWriter`."""
 
+    @property
+    def note(self) -> str:
+        """What the user should know about the decisions that were accepted last, or ""."""
+        ...
+
     def admit(self, decisions: Sequence[Decision], *, is_whole: bool) -> Mapping[str, str]:
         """Return why decisions of one act cannot be made, by decision ID; the others are accepted.
 
@@ -23,6 +28,8 @@ class DecisionGate(Protocol):
 
 class OpenGate:
     """Accepts every decision: the project belongs to no team."""
+
+    note = ""
 
     def admit(self, decisions: Sequence[Decision], *, is_whole: bool) -> Mapping[str, str]:
         return {}

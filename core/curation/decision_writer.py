@@ -225,6 +225,7 @@ class DecisionWriter:
             self.ledger.append(*made)
         outcomes = [outcome for outcome in self._apply_pending() if outcome.decision_id in drafts]
         warnings = [*(text for draft in drafts.values() for text in draft.warnings), *(one.text for one in outcomes)]
+        warnings += filter(None, [self.gate.note])
         ledger_only = [shorten_id(draft.subject) for draft in drafts.values() if draft.ledger_only]
         warnings += (f"the file of {name} cannot be changed; only the decision log was updated" for name in ledger_only)
         return Decided(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import datetime
@@ -25,6 +26,7 @@ from core.curation.use_counts import make_counted_events
 from core.metrics.derived_files import write_derived
 from core.metrics.pruning import Pruning, select_prunable
 from core.project.reader import ProjectReader
+from core.project.team_gate import JoinedGate
 from core.records.decisions import Decision, held_text_question_id
 from core.records.events import Event, event_id
 from core.records.lessons import LESSON_ID
@@ -60,7 +62,13 @@ class DecidingProject(ProjectReader):
     @cached_property
     def curator(self) -> Curator:
         """The curator, which writes the decisions."""
-        return Curator(self.project, self.settings, by=self.by, ledger=self.ledger)
+        curator = Curator(self.project, self.settings, by=self.by, ledger=self.ledger)
+        curator.gate = self._team_gate
+        return curator
+
+    @cached_property
+    def _team_gate(self) -> JoinedGate:
+        return JoinedGate(weakref.proxy(self))
 
     def apply_pending(self) -> tuple[str, ...]:
         """Finish an interrupted decision; returns warnings for the user."""
@@ -93,7 +101,11 @@ class DecidingProject(ProjectReader):
             if isinstance(command, commands.Extract) and command.by:
                 with self.curator.signing(command.by):
                     return self._decide_any(lambda now: self._extract(command, now))
-            return self._decide_any(lambda now: self._decide_now(command, now, progress))
+            try:
+                return self._decide_any(lambda now: self._decide_now(command, now, progress))
+            except Conflict:
+                self._team_gate.catch_up()  # so that the user sees what has changed
+                raise
 
     def _require_checked(self, state: ProjectState) -> None:
         if state.snapshot.as_of is not None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from core.base.text import visible_line
-from core.curation.decision_text import subject_text, verb_text
+from core.curation.decision_text import about_text, subject_text, verb_text
+from core.records.decisions import SYNC, TURNS, Decision, Verb
 from core.records.findings import Severity
 from core.records.loops import LoopStatus
 from core.state.findings import all_findings
@@ -73,9 +74,7 @@ def find_notifications(
     is_own = any(decision.id in mine for decision in after.snapshot.decisions if decision.id not in known)
     for decision in after.snapshot.decisions:
         if decision.id not in known:
-            verb = verb_text(decision)
-            text = f"{visible_line(decision.by, 30)}: {verb} {visible_line(subject_text(decision), _MAX_WORDS)}"
-            found.append(Notification(NotificationKind.DECIDED, decision.id, text))
+            found.append(_decided(decision, after))
     asked = set(map(_asked, before.queue))
     for item in after.queue:
         if _asked(item) in asked:
@@ -99,6 +98,17 @@ def find_notifications(
 def team_notification(text: str) -> Notification:
     """Return the notification that the team refused a decision that was made offline."""
     return Notification(NotificationKind.REFUSED, "", text, Severity.WARNING)
+
+
+def _decided(decision: Decision, after: ProjectState) -> Notification:
+    if decision.by == SYNC and decision.verb in TURNS:
+        by_id = {one.id: one for one in after.snapshot.decisions}
+        what = "Undone" if decision.verb is Verb.UNDO else "Made again"
+        text = f"{what}: {visible_line(about_text(decision, by_id), _MAX_WORDS)}. {visible_line(decision.reason, 200)}"
+        return Notification(NotificationKind.REFUSED, decision.id, text, Severity.WARNING)
+    verb = verb_text(decision)
+    text = f"{visible_line(decision.by, 30)}: {verb} {visible_line(subject_text(decision), _MAX_WORDS)}"
+    return Notification(NotificationKind.DECIDED, decision.id, text)
 
 
 def _asked(item: ReviewItem) -> tuple[str, str, str]:

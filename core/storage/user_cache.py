@@ -23,6 +23,11 @@ def cache_path(project: Path, ending: str) -> Path:
     return platformdirs.user_cache_path("ralphdeck") / f"{project_key(project)}.{ending}"
 
 
+def team_file() -> Path:
+    """Return the file with the projects that the user has joined to a team; see `core.team.consent`."""
+    return platformdirs.user_config_path("ralphdeck") / "team.json"
+
+
 def parse_cache_file(project: Path) -> Path:
     """Return the file of the parse cache of a project."""
     return cache_path(project, "sqlite3")

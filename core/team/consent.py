@@ -13,7 +13,6 @@ from typing import Final
 from uuid import UUID
 
 import msgspec
-import platformdirs
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -21,6 +20,7 @@ from core.base.errors import Unwritable
 from core.storage.atomic_write import put
 from core.storage.file_reader import RawFile, read_file
 from core.storage.locks import file_lock
+from core.storage.user_cache import team_file
 from core.team.connection import check_argument, read_conninfo
 from core.team.errors import TeamError
 
@@ -58,7 +58,7 @@ def url_source(url: str) -> str:
 
 
 def consent_file() -> Path:
-    return platformdirs.user_config_path("ralphdeck") / "team.json"
+    return team_file()
 
 
 def read_consent() -> Mapping[str, Joined]:

@@ -9,14 +9,14 @@ from datetime import timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from core.base.errors import RalphdeckError, Unwritable
+from core.base.errors import BadInput, RalphdeckError, Unwritable
 from core.curation.conflicts import conflict_keys
 from core.records.decisions import SYNC, TURNS, Decision
 from core.records.times import parse_time
 from core.team.conflict_texts import describe_conflict
 from core.team.connection import Limits, translate_errors
 from core.team.decisions import DecisionCall, Decisions
-from core.team.errors import AccessDenied, NotMember, Offline
+from core.team.errors import AccessDenied, NotMember, Offline, SchemaMismatch, TeamError
 from core.team.local_state import LocalState
 from core.team.server import Space
 from core.team.sharing import is_shared
@@ -57,12 +57,14 @@ class TeamGate:
         self._space: Space | None = None
         self._state = LocalState(project.project.project)
         Synchronizer(project, self._state, joined.id, self._make_exchange)
+        self.note = ""
 
     def _make_exchange(self, sharing: Callable[[], Sharing]) -> Decisions:
         self._exchange = Decisions(self._project, self._state, self._project_id, sharing)
         return self._exchange
 
     def admit(self, decisions: Sequence[Decision], *, is_whole: bool) -> Mapping[str, str]:
+        self.note = ""
         asked = [decision for decision in decisions if self._is_asked(decision)]
         if not asked or not self._state.fact("joined") or self._has_queued(asked) or self._is_known_offline():
             return {}
@@ -76,6 +78,7 @@ class TeamGate:
             if monotonic() - began > _SLOW_SECONDS:
                 with suppress(Unwritable):
                     self._state.set_facts(**{_FAILED: self._project.now().isoformat()})
+            self.note = f"not sent to the team yet: {error}"
             return {}
         conflicts = {key: receipt.conflicts[0] for key, receipt in receipts.items() if receipt.conflicts}
         if not (conflicts and is_whole):
@@ -135,7 +138,12 @@ class TeamGate:
 
     def _open(self, until: float) -> Space:
         if self._space is None or self._space.connection.closed:
-            self._space = _run(self._connect, until)
+            try:
+                self._space = _run(self._connect, until)
+            except (NotMember, Offline, SchemaMismatch):
+                raise
+            except (BadInput, TeamError) as error:  # no address, or no driver
+                raise AccessDenied(str(error)) from error
         return self._space
 
     def _send(self, space: Space, calls: Mapping[str, DecisionCall], is_whole: bool) -> dict[str, DecisionReceipt]:

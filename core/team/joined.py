@@ -112,7 +112,7 @@ class SpaceConnection:
 
     def sync(self) -> Report:
         cycle, info = self._synchronizer.run(self._space), self._space.info
-        return Report(member=info.member, level=info.level, differing=len(cycle.conflicts), notices=cycle.refused)
+        return Report(member=info.member, level=info.level, differing=len(cycle.conflicts))
 
     def beat(self, place: str, question: str, seconds: int) -> Online:
         is_reviewer = self._space.info.level.allows(Level.REVIEWER)

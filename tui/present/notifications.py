@@ -39,7 +39,8 @@ def toasts(found: Sequence[Notification], mine: Container[str]) -> list[tuple[st
     lines += [
         (one.text, "information") for one in found if one.what is NotificationKind.DECIDED and one.subject not in mine
     ]
-    lines += [(one.text, _LEVELS[one.severity]) for one in found if one.what is NotificationKind.ESCALATED]
+    urgent = (NotificationKind.REFUSED, NotificationKind.ESCALATED)
+    lines += [(one.text, _LEVELS[one.severity]) for one in found if one.what in urgent]
     if asked := sum(one.what is NotificationKind.ASKED and one.severity is Severity.WARNING for one in found):
         lines.append((f"{plural(asked, 'new question')} in Review", "warning"))
     return lines

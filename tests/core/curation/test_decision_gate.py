@@ -40,6 +40,8 @@ def paths(tmp_path: Path) -> ProjectPaths:
 class Gate:
     """Refuses decisions on some patterns, and records the questions."""
 
+    note = ""
+
     def __init__(self, *stopped: str) -> None:
         self.stopped = stopped
         self.asked: list[tuple[list[str], bool]] = []
@@ -88,6 +90,8 @@ def test_an_undo_is_made_as_a_whole_or_not_at_all(curator: Curator) -> None:
 
 def test_a_gate_that_refuses_the_author_stops_the_whole_act(curator: Curator) -> None:
     class Role:
+        note = ""
+
         def admit(self, decisions: Sequence[Decision], *, is_whole: bool) -> Mapping[str, str]:
             raise Refused("your role in the space 'shop' is contributor; promote needs reviewer")
 

@@ -58,6 +58,8 @@ class MemorySpace:
 class Member:
     """A reviewer with a project of their own that has joined the space; also its gate."""
 
+    note = ""
+
     def __init__(self, space: MemorySpace, folder: Path, by: str, clock: Callable[[], datetime]) -> None:
         self.space = space
         self.clock = clock
