@@ -54,7 +54,7 @@ create table patterns (
     xid xid8 not null default pg_current_xact_id(),
     primary key (space_id, pattern_id)
 );
-create index patterns_xid on patterns (space_id, xid);
+create index patterns_xid on patterns (xid);
 comment on column patterns.record is 'JSON text; null if the pattern was removed from the registry';
 comment on column patterns.xid is 'Transaction of the last change; readers continue from it';
 
@@ -112,8 +112,8 @@ create table sums (
     last_used timestamptz,
     xid xid8 not null default pg_current_xact_id(),
     primary key (space_id, pattern_id)
-);
-create index sums_xid on sums (space_id, xid);
+) with (autovacuum_vacuum_scale_factor = 0.02);
+create index sums_xid on sums (xid);
 comment on table sums is 'Evidence per pattern; decayed sums are for the epoch of the space, fixed ones do not decay';
 
 create table project_sums (

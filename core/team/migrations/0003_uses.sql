@@ -31,8 +31,9 @@ begin
         partition, p_month at time zone 'UTC', (p_month + interval '1 month') at time zone 'UTC');
 end $$;
 
+-- Plans are made for each call, so that they contain only the months of the batch.
 create function add_events(p_space uuid, p_project uuid, p_events json) returns json
-    language plpgsql security definer set search_path = pg_catalog, pg_temp
+    language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_custom_plan
 as $$
 declare
     me ralphdeck.access := ralphdeck._require(p_space, 'contributor', 'sending uses');
@@ -40,15 +41,19 @@ declare
     sent ralphdeck.use[];
     fresh ralphdeck.use[];
     fresh_ids uuid[];
+    arrived json;
     epoch double precision;
     half_life double precision;
     month timestamp;
+    first timestamptz;
+    last timestamptz;
 begin
     select date_part('epoch', s.epoch), s.half_life_days * 86400 into epoch, half_life
         from ralphdeck.spaces s where s.space_id = me.space_id;
     select array_agg(row(u.id, u.pattern_id, u.kind, coalesce(u.at, '-infinity'), u.success,
                          coalesce(u.weight, 1), coalesce(u.count, 1), u.withdraws)::ralphdeck.use)
         into sent from json_populate_recordset(null::ralphdeck.use, p_events) u;
+    select min(u.at), max(u.at) into first, last from unnest(sent) u;
     for month in select distinct date_trunc('month', u.at at time zone 'UTC') from unnest(sent) u
                  where u.at >= '2020-01-01 00:00:00+00' and u.at < '2100-01-01 00:00:00+00' order by 1 loop
         perform ralphdeck._make_partition(month);
@@ -71,8 +76,14 @@ begin
             on conflict do nothing
             returning id, pattern_id, kind, at, success, weight, count, withdraws)
     select array_agg(row(a.*)::ralphdeck.use), array_agg(a.id) into fresh, fresh_ids from added a;
+    fresh_ids := coalesce(fresh_ids, '{}');
+    select coalesce(json_object_agg(e.id, e.received_at), '{}') into arrived
+        from unnest(sent) u join ralphdeck.events e
+            on e.space_id = me.space_id and e.at = u.at and e.at between first and last and e.id = u.id
+                and e.received_at < e.at
+        where u.withdraws is null and (u.at > now() or u.id <> all (fresh_ids));
     if fresh is null then
-        return ralphdeck._added(me.space_id, sent, '{}');
+        return json_build_object('new', fresh_ids, 'arrived', arrived);
     end if;
 
     -- A use counts unless it is withdrawn; a withdrawal subtracts what its use added, unless both are in this batch.
@@ -82,11 +93,13 @@ begin
             from unnest(fresh) f
             where f.withdraws is null and not exists (
                 select from ralphdeck.events w
-                where w.space_id = me.space_id and w.at = f.at and w.withdraws = f.id and w.pattern_id = f.pattern_id)
+                where w.space_id = me.space_id and w.at = f.at and w.at between first and last
+                    and w.withdraws = f.id and w.pattern_id = f.pattern_id)
         union all
         select -1, e.pattern_id, e.project_id, e.kind, e.at, e.received_at, e.success, e.weight, e.count
             from unnest(fresh) f join ralphdeck.events e
-                on e.space_id = me.space_id and e.at = f.at and e.id = f.withdraws and e.pattern_id = f.pattern_id
+                on e.space_id = me.space_id and e.at = f.at and e.at between first and last
+                and e.id = f.withdraws and e.pattern_id = f.pattern_id
             where e.withdraws is null and e.id <> all (fresh_ids)
     ), valued as (
         select c.pattern_id, c.project_id, c.sign, c.sign * c.count as count, c.kind = 'injected' as is_injection,
@@ -140,17 +153,8 @@ begin
             successes = p.successes + excluded.successes,
             failures = p.failures + excluded.failures,
             uses = p.uses + excluded.uses;
-    return ralphdeck._added(me.space_id, sent, fresh_ids);
+    return json_build_object('new', fresh_ids, 'arrived', arrived);
 end $$;
 comment on function add_events is
     'Adds uses and withdrawals of uses (with the time and pattern of the use). Returns the IDs that were new, and when '
     'uses with a later time of their own arrived: they count as of then';
-
-create function _added(p_space_id integer, p_sent use[], p_fresh uuid[]) returns json
-    language sql stable set search_path = pg_catalog, pg_temp
-as $$
-    select json_build_object('new', p_fresh, 'arrived', coalesce(json_object_agg(e.id, e.received_at), '{}'))
-        from unnest(p_sent) u join ralphdeck.events e
-            on e.space_id = p_space_id and e.at = u.at and e.id = u.id and e.received_at < e.at
-        where u.withdraws is null and (u.at > now() or u.id <> all (p_fresh))
-$$;

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 from core.records.space import PatternText, TeamUse
 from core.team.server import Space
 
-AT: Final = datetime(2026, 11, 20, 12, tzinfo=UTC)
+AT: Final = datetime(2025, 3, 20, 12, tzinfo=UTC)  # before the clock of every server
 PATTERN: Final = "pat-error-timeout-001"
 
 

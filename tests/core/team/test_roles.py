@@ -256,11 +256,11 @@ def test_internal_functions_are_not_callable(psql: Psql, team: Team) -> None:
     for name, for_public, for_member, _, configuration in rows:
         assert not for_public
         assert for_member == (not name.startswith("_")), name
-        assert configuration == ["search_path=pg_catalog, pg_temp"], name
+        assert "search_path=pg_catalog, pg_temp" in configuration, name
 
 
 def test_partitions_are_not_readable_by_themselves(psql: Psql, team: Team, filled: UUID) -> None:
-    answers = psql("ada", "select count(*) from ralphdeck.events_2026_11", "select count(*) from ralphdeck.events")
+    answers = psql("ada", "select count(*) from ralphdeck.events_2025_03", "select count(*) from ralphdeck.events")
     assert DENIED in answers
     assert answers.endswith("1\n")
 
