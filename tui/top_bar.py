@@ -93,6 +93,7 @@ class TopBarApp(GlobalActionApp, inherit_bindings=False):
             )
             left = [Item(content, value) for content, value in frame.fitting_items(places, self.size.width)]
             together = top_text(self.team, self.project.now(), fit) if self.team is not None else Content("")
+            together = together.append("  ") if together and pulse else together
             right = [Item(together, "help")] * bool(together) + [Item(pulse, "findings")] * bool(pulse)
             if TopBar.cells(left + right) <= self.size.width:
                 break
