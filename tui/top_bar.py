@@ -92,8 +92,9 @@ class TopBarApp(GlobalActionApp, inherit_bindings=False):
                 as_of=view.snapshot.as_of if view is not None else None,
             )
             left = [Item(content, value) for content, value in frame.fitting_items(places, self.size.width)]
-            together = top_text(self.team, self.project.now(), fit) if self.team is not None else Content("")
-            together = together.append("  ") if together and pulse else together
+            together = top_text(self.team, self.project.now(), fit.team) if self.team is not None else Content("")
+            if together and pulse and fit.detail < frame.Detail.BRIEF:
+                together = together.append("  ")
             right = [Item(together, "help")] * bool(together) + [Item(pulse, "findings")] * bool(pulse)
             if TopBar.cells(left + right) <= self.size.width:
                 break

@@ -19,7 +19,7 @@ from core.team.follow import hide_question
 from tests.core.team.fake_space import NOW, FakeJoined, FakeSpace, offline
 from tests.tui.screens.review_steps import desk
 from tests.tui.user import User, open_dashboard
-from tui.present.frame import FITS, Detail
+from tui.present.frame import TeamDetail
 from tui.present.team import lease_text, offline_text, top_text
 
 MARKUP = "[bold]Ben[/] [@click=app.quit]x[/]\x1b[31m"
@@ -77,7 +77,7 @@ async def test_members_appear_in_the_top_bar_and_leave_it(sample: Path, home: Pa
         await user.until(lambda: "here" not in top(user), "all have left")
 
 
-@pytest.mark.parametrize(("size", "text"), [((80, 24), "offline"), ((160, 40), "offline since 21:00")])
+@pytest.mark.parametrize(("size", "text"), [((80, 24), "offline 21:00"), ((160, 40), "offline since 21:00")])
 async def test_an_unreachable_server_is_shown_and_the_dashboard_works(
     sample: Path, home: Path, space: FakeSpace, size: tuple[int, int], text: str
 ) -> None:
@@ -103,10 +103,11 @@ async def test_a_problem_that_a_person_must_solve_is_an_error(sample: Path, home
         await user.sees("ask the admin")
 
 
+@pytest.mark.parametrize("size", [(80, 24), (160, 40)])
 async def test_an_open_question_of_another_member_is_marked_and_skipped(
-    sample: Path, home: Path, space: FakeSpace
+    sample: Path, home: Path, space: FakeSpace, size: tuple[int, int]
 ) -> None:
-    async with joined(sample, home) as user:
+    async with joined(sample, home, size) as user:
         await user.go("review")
         first, second, third = desk(user).questions.items[:3]
         space.add("Ada", question=hidden(second), since=NOW - timedelta(minutes=2))
@@ -182,19 +183,19 @@ async def test_names_of_members_are_shown_as_text(sample: Path, home: Path, spac
 STATUS = TeamStatus(space="shop", client_id="me", member="Ana", is_online=True, since=NOW)
 
 
-@pytest.mark.parametrize("detail", Detail)
-def test_the_top_bar_gets_shorter_with_the_room(detail: Detail) -> None:
-    fit = next(fit for fit in FITS if fit.detail is detail)
+@pytest.mark.parametrize("detail", TeamDetail)
+def test_the_top_bar_gets_shorter_with_the_room(detail: TeamDetail) -> None:
     three = replace(STATUS, present=tuple(Presence(name, name) for name in ("Ada", "Ben", "Cleo")), differing=1)
     away = replace(STATUS, is_online=False, to_send=4, problem="x")
     expected = {
-        Detail.WORDS: ("team shop", "team shop: 4 here, 1 conflict", "offline since 12:03, 4 to send"),
-        Detail.SHORT: ("team shop", "team shop: 4 here, 1 conflict", "offline since 12:03, 4 to send"),
-        Detail.BRIEF: ("", "4 here, 1 conflict", "offline since 12:03, 4"),
-        Detail.SIGNS: ("", "4 here, 1 conflict", "offline"),
-        Detail.NOTHING: ("", "", ""),
+        TeamDetail.NAMES: ("team shop", "team shop: 4 here, 1 conflict", "offline since 12:03, 4 to send"),
+        TeamDetail.WORDS: ("team shop", "team shop: 4 here, 1 conflict", "offline since 12:03, 4 to send"),
+        TeamDetail.SHORT: ("", "4 here, 1 conflict", "offline since 12:03, 4 to send"),
+        TeamDetail.CLOCK: ("", "4 here, 1 conflict", "offline 12:03"),
+        TeamDetail.WORD: ("", "4 here, 1 conflict", "offline"),
+        TeamDetail.NOTHING: ("", "", ""),
     }
-    assert tuple(top_text(one, NOW, fit).plain for one in (STATUS, three, away)) == expected[detail]
+    assert tuple(top_text(one, NOW, detail).plain for one in (STATUS, three, away)) == expected[detail]
 
 
 def test_a_member_with_two_dashboards_is_named_once() -> None:
@@ -203,7 +204,7 @@ def test_a_member_with_two_dashboards_is_named_once() -> None:
 
 
 def test_nothing_is_shown_before_the_first_answer() -> None:
-    assert not top_text(replace(STATUS, is_online=False, since=None), NOW, FITS[0])
+    assert not top_text(replace(STATUS, is_online=False, since=None), NOW, TeamDetail.NAMES)
 
 
 def test_an_older_time_has_its_day() -> None:

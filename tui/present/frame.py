@@ -54,27 +54,39 @@ class Counts(NamedTuple):
     is_empty: bool = True  # there are no loops
 
 
+class TeamDetail(IntEnum):
+    """Level of detail of the team, from the names of its members to nothing."""
+
+    NAMES = 0
+    WORDS = 1
+    SHORT = 2
+    CLOCK = 3
+    WORD = 4
+    NOTHING = 5
+
+
 class Fit(NamedTuple):
-    """A layout of the top bar: `letters` per screen name, `project` per project name, `names` of the team's members."""
+    """A layout of the top bar: `letters` per screen name, `project` per project name."""
 
     letters: int
     pad: str
     project: int
     detail: Detail
-    names: bool = False
+    team: TeamDetail
 
 
 FITS: Final = (
-    Fit(20, " ", 24, Detail.WORDS, names=True),
-    Fit(20, " ", 24, Detail.WORDS),
-    Fit(20, "", 24, Detail.WORDS),
-    Fit(20, "", 12, Detail.SHORT),
-    Fit(4, "", 12, Detail.SHORT),
-    Fit(3, "", 12, Detail.SHORT),
-    Fit(3, "", 12, Detail.BRIEF),
-    Fit(3, "", 12, Detail.SIGNS),
-    Fit(3, "", 6, Detail.SIGNS),
-    Fit(3, "", 6, Detail.NOTHING),
+    Fit(20, " ", 24, Detail.WORDS, TeamDetail.NAMES),
+    Fit(20, " ", 24, Detail.WORDS, TeamDetail.WORDS),
+    Fit(20, "", 24, Detail.WORDS, TeamDetail.WORDS),
+    Fit(20, "", 12, Detail.SHORT, TeamDetail.WORDS),
+    Fit(4, "", 12, Detail.SHORT, TeamDetail.WORDS),
+    Fit(3, "", 12, Detail.SHORT, TeamDetail.WORDS),
+    Fit(3, "", 12, Detail.BRIEF, TeamDetail.SHORT),
+    Fit(3, "", 12, Detail.SIGNS, TeamDetail.CLOCK),
+    Fit(3, "", 6, Detail.SIGNS, TeamDetail.CLOCK),
+    Fit(3, "", 6, Detail.SIGNS, TeamDetail.WORD),
+    Fit(3, "", 6, Detail.NOTHING, TeamDetail.NOTHING),
 )
 """Layouts from the widest to the narrowest; the last one fits into 80 cells."""
 

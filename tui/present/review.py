@@ -68,14 +68,17 @@ class Desk:
     agent_files: Sequence[AgentFile] = ()  # those that agents load by themselves, for a lesson
 
 
-def head(item: ReviewItem, number: int, total: str, fresh: int = 0, id_cells: int = ID_CELLS) -> Content:
-    """Return number, text and ID of a question; the ID is cut to `id_cells` cells."""
+def head(
+    item: ReviewItem, number: int, total: str, fresh: int = 0, mark: str = "", id_cells: int = ID_CELLS
+) -> Content:
+    """Return number, mark, text and ID of a question; the ID is cut to `id_cells` cells."""
     name = f"  {visible_line(item.subject, ID_CELLS)}" if item.asks else ""
     if len(name) > id_cells + 2:
         name = f"{name[: id_cells + 1]}…"
     return Content.assemble(
         (f"{number:,} of {total}", "$quiet"),
         (f"  +{fresh:,} new" if fresh else "", "$accent"),
+        (f"  {mark}" if mark else "", "$warning bold"),
         "  ",
         (visible_line(item.asks or item.question, 100), "bold"),
         (name, "$secondary"),

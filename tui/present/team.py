@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from textual.content import Content
 
 from core.base.text import plural, visible_line
-from tui.present.frame import Detail, Fit
+from tui.present.frame import TeamDetail
 from tui.present.numbers import moment_text, to_local
 
 if TYPE_CHECKING:
@@ -19,33 +19,31 @@ MAX_NAMED: Final = 2  # other members that are named in the top bar
 _MINUTE: Final = timedelta(minutes=1)
 
 
-def top_text(status: TeamStatus, now: datetime, fit: Fit) -> Content:
+def top_text(status: TeamStatus, now: datetime, detail: TeamDetail) -> Content:
     """Return the team's part of the top bar: members here, or since when the project is offline."""
-    if fit.detail is Detail.NOTHING or (not status.is_online and status.since is None):
+    if detail is TeamDetail.NOTHING or (not status.is_online and status.since is None):
         return Content("")
     if status.offline_since is not None:
-        return Content.styled(offline_text(status, now, fit.detail), "$warning")
-    is_short = fit.detail >= Detail.BRIEF
-    space = "" if is_short else f"team {visible_line(status.space, NAME_CELLS)}"
+        return Content.styled(offline_text(status, now, detail), "$warning")
+    space = f"team {visible_line(status.space, NAME_CELLS)}" if detail < TeamDetail.SHORT else ""
     others = [visible_line(name, NAME_CELLS) for name in status.members_here]
     here = f"{len(others) + 1} here" if others else ""
-    if others and fit.names and len(others) <= MAX_NAMED:
+    if detail is TeamDetail.NAMES and 0 < len(others) <= MAX_NAMED:
         here = f"{' and '.join(others)} here"
-    texts = Content.styled(": ".join(filter(None, (space, here))), "$foreground" if others else "$quiet")
+    text = Content.styled(": ".join(filter(None, (space, here))), "$foreground" if others else "$quiet")
     if not status.differing:
-        return texts
-    gap = ", " if texts else ""
-    return Content.assemble(texts, (f"{gap}{plural(status.differing, 'conflict')}", "$warning"))
+        return text
+    return Content.assemble(text, (f"{', ' if text else ''}{plural(status.differing, 'conflict')}", "$warning"))
 
 
-def offline_text(status: TeamStatus, now: datetime, detail: Detail = Detail.WORDS) -> str:
+def offline_text(status: TeamStatus, now: datetime, detail: TeamDetail = TeamDetail.NAMES) -> str:
     """Return since when the project is offline, and how much has to be sent."""
-    if status.offline_since is None or detail >= Detail.SIGNS:
+    if status.offline_since is None or detail >= TeamDetail.WORD:
         return "offline"
-    since = f"offline since {clock_text(status.offline_since, now)}"
-    if not status.to_send:
-        return since
-    return f"{since}, {status.to_send:,} to send" if detail < Detail.BRIEF else f"{since}, {status.to_send:,}"
+    since = clock_text(status.offline_since, now)
+    if detail is TeamDetail.CLOCK:
+        return f"offline {since}"
+    return f"offline since {since}" + (f", {status.to_send:,} to send" if status.to_send else "")
 
 
 def clock_text(moment: datetime, now: datetime) -> str:

@@ -143,22 +143,22 @@ class ReviewScreen(ReviewPanes):
         total = f"{self.questions.total:,}"
         if self.services.is_counting:
             total = f"{max(self.questions.total, self.view.pending_count):,}+"
-        head = partial(present.head, item, self.questions.place, total, self.questions.fresh)
         now, offer, key = self.services.now(), self.offer(self.view), self.services.shown_key("minutes")
+        lease = self.services.lease_on(item.question_key)
+        mark = lease_text(lease, now) if lease is not None else ""
+        head = partial(present.head, item, self.questions.place, total, self.questions.fresh, mark)
         pace = [Item(pace_text(self.session))] * bool(self.session.decided)
-        fixed = [Item(Content.styled("read-only", "$warning bold"))] * self.services.project.is_readonly
-        if (lease := self.services.lease_on(item.question_key)) is not None:
-            fixed.append(Item(Content.styled(lease_text(lease, now), "$warning bold")))
+        readonly = [Item(Content.styled("read-only", "$warning bold"))] * self.services.project.is_readonly
         left, right = list[Item](), list[Item]()
         for short in (False, True):
             budget = Item(budget_text(self.session, offer, self.questions.items, now, key, short=short), "minutes")
-            left = [Item(head()), *fixed, *([budget, *pace] if short else [*pace, budget])]
+            left = [Item(head()), *readonly, *([budget, *pace] if short else [*pace, budget])]
             right = [Item(present.impact_bar(item, self.glyphs, short=short))]
             if ItemLine.cells(left + right) <= self.size.width:
                 break
         if self.size.width >= NAMES_IMPACT:
             room, least = 0, head(id_cells=SHORTEST_ID).cell_length
-            for others in (left[1:], left[1 : 2 + len(fixed)], left[1 : 1 + len(fixed)]):
+            for others in (left[1:], left[1 : 2 + len(readonly)], []):
                 room = self.size.width - ItemLine.cells([*others, *right]) - len(ItemLine.SEPARATOR)
                 if least <= room:
                     break
