@@ -212,6 +212,6 @@ def test_an_older_time_has_its_day() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0, "just now"), (-90, "just now"), (60, "1 min"), (7200, "120 min")])
-def test_a_lease_says_for_how_long(seconds: int, text: str) -> None:
+def test_a_lease_shows_for_how_long(seconds: int, text: str) -> None:
     lease = Lease("q", "c", "Ada", NOW - timedelta(seconds=seconds))
     assert lease_text(lease, NOW) == f"open at Ada, {text}"
