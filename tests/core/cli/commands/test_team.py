@@ -109,14 +109,14 @@ def test_a_password_on_the_command_line_is_refused(run: Run) -> None:
 
 def test_an_admin_manages_members_and_others_do_not(run: Run, team: Team) -> None:
     with closing(team.cluster.connect("postgres", "postgres")) as connection:
-        connection.execute("create role nora login")
+        connection.execute("create role cleo login")
     run("join", "--yes")
-    refused = run("member", "nora", "--level", "reviewer")
+    refused = run("member", "cleo", "--level", "reviewer")
     assert refused.code == 1 and "admin" in refused.err
-    assert run("member", "nora", "--level", "contributor", "--name", "Nora N", role="ada").code == 0
+    assert run("member", "cleo", "--level", "contributor", "--name", "Cleo N", role="ada").code == 0
     members = run("status", "--json").document["members"]
-    assert {"role": "nora", "name": "Nora N", "level": "contributor"} in members
-    assert run("member", "nora", "--remove", role="ada").code == 0
+    assert {"role": "cleo", "name": "Cleo N", "level": "contributor"} in members
+    assert run("member", "cleo", "--remove", role="ada").code == 0
     assert run("member", "nobody", "--remove", role="ada").code == 1
 
 
