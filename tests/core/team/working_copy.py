@@ -19,7 +19,7 @@ from core.project.project import Project
 from core.records.events import Event
 from core.sources.events import append_events
 from core.team.consent import Joined
-from core.team.joined import JoinedCopy
+from core.team.joined import JoinedCopy, forget
 from core.team.sync import Cycle, Prefer
 from tests.factories import NO_RETRY_SETTINGS
 from tests.team_server import HALF_LIFE_DAYS, Team
@@ -97,6 +97,10 @@ class WorkingCopy:
         joined = Joined(space="acme", source="env", id=self.id, name=self.paths.project.name)
         with closing(JoinedCopy(self.open(), joined, lambda _: self.team.space(self.role))) as copy:
             return copy.sync(copy.open_space(), prefer)
+
+    def forget_state(self) -> None:
+        """Lose what was sent and received, and the lock of an interrupted sync."""
+        forget(self.paths.project)
 
     def state_of_pattern(self, pattern_id: str) -> str:
         return self.open().view.board.assessment(pattern_id).shown
