@@ -7,6 +7,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from tests.tui.user import open_dashboard
 from tui.actions import PLACES
 
@@ -39,6 +41,7 @@ async def test_a_screen_that_was_left_frees_its_caches(sample: Path, home: Path)
         await user.until(lambda: "_forecaster" not in vars(review), "no cache")
 
 
+@pytest.mark.slow
 async def test_opening_all_screens_ten_times_leaves_no_objects(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
 

@@ -169,6 +169,7 @@ _NAMES = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(done=st.lists(st.tuples(_NAMES, st.integers(0, 5)), max_size=12))
 def test_undoing_everything_restores_the_initial_files(

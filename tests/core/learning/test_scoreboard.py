@@ -366,6 +366,7 @@ SUSPICIOUS = Settings(learning=LearningSettings(max_marks=1, burst_minutes=3 * 2
 """Thresholds under which what is drawn here holds bursts now and then."""
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(_snapshots(), st.integers(-40, 40), st.integers(0, 500))
 def test_rescored_equals_a_new_board_at_that_time(snapshot: Snapshot, first: int, second: int) -> None:
@@ -408,6 +409,7 @@ def test_saved_scores_that_do_not_fit_are_refused() -> None:
             Scoreboard.restore(msgspec.structs.replace(saved, **values), inputs_of(snapshot), NOW, SETTINGS)
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(_snapshots(), st.integers(-40, 500))
 def test_vectors_and_direct_sums_agree(snapshot: Snapshot, days: int) -> None:

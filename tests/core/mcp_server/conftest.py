@@ -6,20 +6,21 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from mcp import Client
-from mcp.types import CallToolResult, Implementation, TextContent
 
 from core.config.paths import project_at
 from core.config.settings import Settings
 from core.demo.sample import sample_anchor
-from core.mcp_server.server import create_server
 from core.mcp_server.session import Session
 from core.project.project import Project
 from core.storage.locks import release
 from tests.conftest import WriteSample
+
+if TYPE_CHECKING:  # slow to import, and every worker imports this file
+    from mcp import Client
+    from mcp.types import CallToolResult
 
 CLIENT = "Claude Code"
 LOOP = "ralph-add-rate-limiting-to-the-login-d97b384a"
@@ -48,6 +49,11 @@ class Server:
     @asynccontextmanager
     async def client(self, name: str = CLIENT, **options: Any) -> AsyncIterator[Agent]:
         """Connect a client."""
+        from mcp import Client
+        from mcp.types import Implementation
+
+        from core.mcp_server.server import create_server
+
         info = Implementation(name=name, version="1")
         async with Client(create_server(self.session), client_info=info, **options) as client:
             yield Agent(client, self)
@@ -62,6 +68,8 @@ class Agent:
 
     async def call(self, name: str, **arguments: Any) -> CallToolResult:
         self._server.seconds += 60  # far from the limit of calls
+        from mcp.types import CallToolResult
+
         found = await self.client.call_tool(name, arguments)
         assert isinstance(found, CallToolResult)
         return found
@@ -82,6 +90,8 @@ class Agent:
 
 
 def text_of(result: CallToolResult) -> str:
+    from mcp.types import TextContent
+
     (content,) = result.content
     assert isinstance(content, TextContent)
     return content.text

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from mcp.types import TextContent
 
 from core.mcp_server.texts import DATA, WITHHELD
 from core.retrieval.rendering import count_tokens
@@ -227,6 +226,8 @@ async def test_the_context_resource_has_the_context_of_the_only_active_loop(tmp_
 
 
 async def test_prompts_ask_for_a_report_and_leave_deleting_to_the_user(server: Server) -> None:
+    from mcp.types import TextContent
+
     async with server.client() as agent:
         texts = [
             (await agent.client.get_prompt(name, arguments)).messages[0].content

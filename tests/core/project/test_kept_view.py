@@ -278,6 +278,7 @@ def test_wrong_scores_are_shown_at_most_until_the_check(kept: Path, monkeypatch:
     assert [final.assessment(id) for id in ids] == [right.assessment(id) for id in ids]
 
 
+@pytest.mark.slow
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(at=st.integers(0, 1 << 20))
 def test_a_damaged_part_changes_nothing_that_was_checked(kept: Path, at: int) -> None:
@@ -351,6 +352,7 @@ def kill_while_saving(project: Path, blocks: int) -> None:
     assert ended.returncode == -signal.SIGKILL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blocks", [0, 1, 3, 1000])
 def test_a_process_that_is_killed_while_it_saves_leaves_the_older_view(kept: Path, blocks: int) -> None:
     states, _ = shown_while_loading(kept)

@@ -105,6 +105,7 @@ def test_the_child_ends_when_idle_and_starts_again_on_use() -> None:
     assert embedder._child is not child
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["", "os.kill(os.getpid(), signal.SIGKILL)"])
 def test_the_child_ends_with_its_parent(end: str) -> None:
     program = f"""

@@ -82,6 +82,7 @@ print(SimilarityIndex.build({pattern.id: pattern for pattern in made}).pairs(0.5
 """
 
 
+@pytest.mark.slow
 def test_pairs_do_not_depend_on_the_hash_seed() -> None:
     printed = {
         subprocess.run(

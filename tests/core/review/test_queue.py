@@ -430,6 +430,7 @@ def states(draw: st.DrawFn) -> tuple[dict[str, Pattern], list[Event], CurationSt
     return patterns, events, curation, LATER + timedelta(days=draw(st.sampled_from((0, 0, 100)))), found
 
 
+@pytest.mark.slow
 @given(st.lists(states(), min_size=2, max_size=4))
 def test_queue_with_known_questions_equals_a_new_one(
     projects: list[tuple[dict[str, Pattern], list[Event], CurationState, datetime, Found]],

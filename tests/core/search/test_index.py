@@ -120,6 +120,7 @@ TEXTS = st.text(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(texts=st.lists(TEXTS, max_size=8), query=TEXTS | st.text("abAB1 日本", min_size=1, max_size=4), edited=TEXTS)
 def test_any_text_is_found_as_by_a_scan(texts: list[str], query: str, edited: str) -> None:
@@ -338,6 +339,7 @@ def test_a_foreign_file_is_replaced(paths: ProjectPaths, tmp_path: Path, content
     assert same(paths, index, "oauth").total
 
 
+@pytest.mark.slow
 def test_damage_anywhere_changes_no_text(paths: ProjectPaths, index: SearchIndex, tmp_path: Path) -> None:
     with sqlite3.connect(index.file) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -33,6 +33,7 @@ def newest(user: User) -> Verb:
     return user.app.view.snapshot.decisions[-1].verb
 
 
+@pytest.mark.slow
 async def test_an_accepted_lesson_becomes_a_pattern_and_undo_asks_again(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, searches=True) as user:
         await user.searched()
@@ -64,6 +65,7 @@ async def test_an_accepted_lesson_becomes_a_pattern_and_undo_asks_again(sample: 
         assert OURS.id in waiting(user) and front(user) == OURS.id
 
 
+@pytest.mark.slow
 async def test_a_rejected_lesson_is_in_the_log_and_is_not_asked_about_again(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, searches=True) as user:
         await user.searched()

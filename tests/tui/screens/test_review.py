@@ -265,9 +265,16 @@ def _is_seen(place: object, name: str) -> bool:
 
 @pytest.mark.slow
 async def test_an_empty_queue_is_reported(sample: Path, home: Path) -> None:
+    opened = Project(ProjectPaths(sample), Settings(), by="ada", clock=lambda: NOW, cache=False)
+    opened.load()
+    first = {item.kind: item for item in reversed(opened.view.queue)}
+    for item in opened.view.queue:
+        if item is not first[item.kind]:
+            opened.decide(Dismiss(key=item.question_key, summary="not here"))
     async with open_dashboard(sample, home) as user:
         await user.go("review")
-        for _ in range(len(waiting(user))):
+        assert len(waiting(user)) == len(first) > 5
+        for _ in first:
             await user.decides("s")
         assert waiting(user) == []
         await user.sees("No open questions")

@@ -26,6 +26,7 @@ def exported(call: Call, project: Path, file: Path, *words: str) -> bytes:
     return file.read_bytes()
 
 
+@pytest.mark.slow
 def test_patterns_go_round_without_a_change(sample: Path, empty: Path, tmp_path: Path, call: Call) -> None:
     file = tmp_path / "team.json"
     data = exported(call, sample, file)
