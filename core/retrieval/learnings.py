@@ -251,7 +251,7 @@ class LearningIndex:
             yield
         all_work_words = yield from self._work_words.extend_in_steps(work_words)
         all_words = yield from self._words.extend_in_steps(words)
-        return LearningIndex(
+        made = LearningIndex(
             snapshot,
             works,
             tuple(work_keys),
@@ -263,6 +263,11 @@ class LearningIndex:
             work_rows,
             {**self._sources_of, **{key: frozenset(found) for key, found in sources_of.items()}},
         )
+        yield
+        _ = made._live_works
+        yield
+        _ = made._is_known
+        return made
 
     def find_matches(self, profile: TaskProfile, closeness: Closeness | None = None) -> tuple[LearningMatch, ...]:
         """Return the learnings that fit a task, best first; at most `MAX_MATCHES`.

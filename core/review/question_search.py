@@ -96,8 +96,12 @@ class QuestionSearch:
         return not self._imports.is_alive() and self._get_offers().prepare(view, seconds)
 
     def _import_extraction(self) -> None:
+        import rapidfuzz.process  # noqa: F401
+
+        from core.redaction.prefilter import may_contain_secret
         from core.scanning.engine import get_engine
 
         get_engine()
+        may_contain_secret("")  # compiles the expressions for secrets
         analyse_task("")  # compiles its expressions
         self._get_offers()

@@ -93,8 +93,11 @@ def may_change_context(
 
 
 def held_reflections_in_steps(state: ProjectState, task: str) -> Steps[tuple[ChosenReflection, ...]]:
-    """Find the held reflections that a task would get if approved, best first, in two steps."""
-    matches = _match_learnings(state, analyse_task(task))
+    """Find the held reflections that a task would get if approved, best first, in three steps."""
+    profile = analyse_task(task)
+    close = _learning_closeness(state, profile)
+    yield
+    matches = state.learnings.find_matches(profile, close)
     yield
     return _choose_reflections(state, matches, _effective(state, None)).held
 
@@ -111,9 +114,12 @@ def _with_strategies(
 
 
 def _match_learnings(state: ProjectState, profile: TaskProfile) -> tuple[LearningMatch, ...]:
+    return state.learnings.find_matches(profile, _learning_closeness(state, profile))
+
+
+def _learning_closeness(state: ProjectState, profile: TaskProfile) -> Closeness | None:
     index, embeddings = state.learnings, state.task_embeddings
-    close = embeddings.closeness(profile.text, index.work_keys, index.works) if embeddings is not None else None
-    return index.find_matches(profile, close)
+    return embeddings.closeness(profile.text, index.work_keys, index.works) if embeddings is not None else None
 
 
 def _choose_reflections(
