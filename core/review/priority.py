@@ -69,10 +69,10 @@ class ImpactEstimator:
         before, item = self.known.get(key, ((), None))
         if item is None or before != facts:
             item = make()
-        if item.impact != impact or propose is not None:
-            item = item.with_impact(impact, priority(impact, item.seconds, self.settings), propose)
-        self.asked[key] = self.known[key] = facts, item
-        return item
+        if item.impact != impact:
+            item = item.with_impact(impact, priority(impact, item.seconds, self.settings), None)
+        self.asked[key] = self.known[key] = facts, item  # without `propose`, which needs the board
+        return item if propose is None else item.with_impact(impact, item.priority, propose)
 
     @cached_property
     def _uses(self) -> Ints:
