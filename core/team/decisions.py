@@ -214,8 +214,7 @@ class Decisions:
 
     def head(self, space_id: UUID) -> ChainHead:
         """Return the last decision of the space that the project has received."""
-        seq, known = self.cursor, self._state.fact(_HASH)
-        return ChainHead(seq=seq, hash=bytes.fromhex(known)) if seq else first_head(space_id)
+        return received_head(self._state) or first_head(space_id)
 
     def _checked_head(self, space: Space) -> ChainHead:
         """Return the last decision that was received, if the space still has it; else start again from the first."""
@@ -245,6 +244,12 @@ class Decisions:
         return Receiver(
             project.project, project.settings, project.ledger, read, sent=sent, to_local=self._state.to_local
         )
+
+
+def received_head(state: LocalState) -> ChainHead | None:
+    """Return the last decision of its space that a project has received; None if there is none."""
+    seq = int(state.fact(_SEQ, "0"))
+    return ChainHead(seq=seq, hash=bytes.fromhex(state.fact(_HASH))) if seq else None
 
 
 class _Texts:

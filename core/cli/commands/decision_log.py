@@ -17,10 +17,12 @@ from core.cli.support.project import chosen_project, now, read_configuration, re
 from core.curation.decision_text import about_text, describe_change, verb_text
 from core.records.decisions import Decision, Verb
 from core.storage.atomic_write import export_file, write_file
+from core.storage.user_cache import team_file
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
     from core.ledger.verify import Head
+    from core.team.verification import SpaceVerification
 
 
 @click.command(cls=ReadingCommand)
@@ -50,7 +52,8 @@ def log(
     docs/safety.md#log.
 
     With --verify the exit code is 3 if a problem is found, and 1 if FILE has no head of this project. The decisions
-    stay in effect even if a problem is found.
+    stay in effect even if a problem is found. If the project has joined a team, the decisions of the team are verified
+    too; without a connection, the answer contains why not.
 
     \b
     Examples:
@@ -136,6 +139,15 @@ def _project_id(paths: ProjectPaths) -> str:
         return ""
 
 
+def _verify_team(paths: ProjectPaths) -> SpaceVerification | None:
+    """Verify the decisions of the team that the project has joined, if any."""
+    if not team_file().exists():
+        return None
+    from core.team.verification import verify_joined  # only a joined project needs it
+
+    return verify_joined(paths.project)
+
+
 def _verify(against: str | None) -> None:
     from core.curation.exchange.origins import known_origin  # only a head needs it
     from core.ledger.verify import MAX_HEADS_BYTES, check_project, read_heads, verify_ledger
@@ -147,6 +159,7 @@ def _verify(against: str | None) -> None:
         heads = read_heads(read_input(Path(against), MAX_HEADS_BYTES), name)
         check_project(heads, known_origin(paths), name)
     found = verify_ledger(paths, heads)
+    team = _verify_team(paths)
 
     def show() -> None:
         file = paths.relative(paths.ledger)
@@ -155,7 +168,9 @@ def _verify(against: str | None) -> None:
         line(f"{file}: {found.summary}")
         if against is None:
             remark("someone who recomputed all hashes is only detected with --against; see docs/safety.md#log")
+        if team is not None:
+            line(team.summary)
 
-    respond("LogVerification", show, None, found)
-    if found.problems:
+    respond("LogVerification", show, None, found, team=team)
+    if found.problems or (team is not None and team.problem):
         click.get_current_context().exit(STRICT_EXIT)

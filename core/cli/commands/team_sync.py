@@ -142,10 +142,11 @@ def status(verify: bool) -> None:
       ralphdeck team status --verify --json
     """
     from core.team.chain import first_head
-    from core.team.chain import verify as verify_chain
+    from core.team.decisions import received_head
     from core.team.errors import ChainBroken
     from core.team.joined import stored_status
     from core.team.sync import LAST_SYNC
+    from core.team.verification import verify_space
 
     joined, project = require_joined(), open_project()
     problem = broken = ""
@@ -160,10 +161,7 @@ def status(verify: bool) -> None:
             with closing(team.open_space()) as opened:
                 space, members, projects = opened.info, opened.members(), opened.projects()
                 if verify:
-                    head = first_head(space.id)
-                    while rows := opened.decisions(head.seq):
-                        head = verify_chain(head, rows)
-                    verified = head.seq
+                    verified = verify_space(opened, received_head(team.state) or first_head(space.id))
         except ChainBroken as error:
             broken = str(error)
         except RalphdeckError as error:

@@ -1,0 +1,126 @@
+"""Decisions in joined projects on the command line: conflicts, levels, dead servers, and the chain of the space."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from core.config.paths import ProjectPaths
+from tests.core.cli.conftest import Call, Result
+from tests.core.team.working_copy import make_record
+from tests.core.team.working_copy import write_patterns as write
+from tests.team_server import Team
+
+pytestmark = pytest.mark.slow
+A, B = "pat-error-a-001", "pat-error-b-001"
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, team: Team) -> Run:
+    """Call a command as a member, in the project of that member, which joins first."""
+    joined = set()
+
+    def run_as(role: str, *words: str) -> Result:
+        monkeypatch.setenv("RALPHDECK_TEAM_URL", team.url(role))
+        folder = tmp_path / role
+        if role not in joined:
+            joined.add(role)
+            write(ProjectPaths(folder), make_record(A), make_record(B))
+            assert call("team", "join", "--yes", "--project", folder).code == 0
+        monkeypatch.setenv("RALPHDECK_USER", role.capitalize())
+        return call(*words, "--project", folder)
+
+    return run_as
+
+
+def decisions(run: Run, role: str) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = run(role, "log", "--json").document["decisions"]
+    return found
+
+
+def test_the_second_reviewer_is_told_who_decided_when_and_what(run: Run) -> None:
+    assert run("rita", "team", "sync").code == 0
+    assert run("ada", "pattern", "promote", A, "--reason", "used daily").code == 0
+    refused = run("rita", "pattern", "deprecate", A, "--reason", "hides the cause")
+    assert refused.code == 1
+    assert "Ada decided" in refused.err
+    assert f"promote {A} (used daily); your decision was not made, review it again" in refused.err
+    (received,) = decisions(run, "rita")
+    assert (received["by"], received["verb"]) == ("Ada", "promote")
+
+
+def test_a_contributor_is_told_the_level_and_nothing_is_written(run: Run) -> None:
+    refused = run("carl", "pattern", "promote", A)
+    assert refused.code == 1
+    assert "your role in the space acme is contributor; promote needs reviewer" in refused.err
+    assert decisions(run, "carl") == []
+
+
+def test_without_a_server_the_decision_is_made_and_the_user_is_told(run: Run, team: Team) -> None:
+    run("rita", "team", "sync")
+    run("ada", "team", "sync")
+    team.cluster.stop()
+    try:
+        made = run("rita", "pattern", "deprecate", A, "--reason", "hides the cause")
+    finally:
+        team.cluster.start()
+    assert made.code == 0
+    assert "not sent to the team yet: cannot reach" in made.err
+    assert run("ada", "pattern", "promote", A).code == 0
+    late = run("rita", "team", "sync")
+    assert "Ada had decided on" in late.err
+    log = {one["verb"]: one for one in decisions(run, "rita")}
+    assert log.keys() == {"deprecate", "undo", "promote"}
+    assert log["undo"]["by"] == "ralphdeck team sync"
+    assert log["undo"]["reason"].startswith("Ada had decided on ")
+    assert log["promote"]["by"] == "Ada"
+
+
+def test_verify_checks_the_chain_of_the_space(run: Run, team: Team) -> None:
+    run("ada", "pattern", "promote", A)
+    run("rita", "team", "sync")
+    intact = run("rita", "log", "--verify")
+    assert intact.code == 0
+    assert "team acme: 1 decision: hash chain intact" in intact.out
+    with closing(team.cluster.connect("postgres", team.database)) as connection:
+        connection.execute("update ralphdeck.decisions set payload = replace(payload, 'promote', 'release')")
+    changed = run("rita", "log", "--verify", "--json")
+    assert changed.code == 3
+    assert changed.document["problems"] == []
+    assert "was changed after it was recorded" in changed.document["team"]["problem"]
+
+
+def test_verify_reports_that_the_space_could_not_be_verified(
+    run: Run, team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("rita", "team", "sync")
+    team.cluster.stop()
+    try:
+        found = run("rita", "log", "--verify")
+    finally:
+        team.cluster.start()
+    assert found.code == 0
+    assert "team acme: not verified: cannot reach" in found.out
+
+
+def test_replaced_decisions_are_found_by_what_was_received(run: Run, team: Team) -> None:
+    """Who owns the database can compute all hashes again, but not what members have received."""
+    run("ada", "pattern", "promote", A)
+    run("rita", "team", "sync")
+    with closing(team.cluster.connect("postgres", team.database)) as connection:
+        connection.execute("update ralphdeck.decisions set payload = replace(payload, 'promote', 'release')")
+        connection.execute(
+            "update ralphdeck.decisions d set hash = ralphdeck.link_hash(sha256(convert_to(s.id::text, 'UTF8')), d.seq,"
+            " d.recorded_at, d.member, d.payload) from ralphdeck.spaces s where s.space_id = d.space_id"
+        )
+        connection.execute(
+            "update ralphdeck.spaces s set head_hash = d.hash from ralphdeck.decisions d where s.space_id = d.space_id"
+        )
+    found = run("rita", "log", "--verify", "--json")
+    assert found.code == 3
+    assert "is not the one that this project received" in json.dumps(found.document["team"])
