@@ -43,7 +43,7 @@ def decisions(run: Run, role: str) -> list[dict[str, str]]:
     return found
 
 
-def test_the_second_reviewer_is_told_who_decided_when_and_what(run: Run) -> None:
+def test_the_second_reviewer_reads_who_decided_when_and_what(run: Run) -> None:
     assert run("rita", "team", "sync").code == 0
     assert run("ada", "pattern", "promote", A, "--reason", "used daily").code == 0
     refused = run("rita", "pattern", "deprecate", A, "--reason", "hides the cause")
@@ -54,14 +54,14 @@ def test_the_second_reviewer_is_told_who_decided_when_and_what(run: Run) -> None
     assert (received["by"], received["verb"]) == ("Ada", "promote")
 
 
-def test_a_contributor_is_told_the_level_and_nothing_is_written(run: Run) -> None:
+def test_a_contributor_reads_the_needed_level_and_nothing_is_written(run: Run) -> None:
     refused = run("carl", "pattern", "promote", A)
     assert refused.code == 1
     assert "your role in the space acme is contributor; promote needs reviewer" in refused.err
     assert decisions(run, "carl") == []
 
 
-def test_without_a_server_the_decision_is_made_and_the_user_is_told(run: Run, team: Team) -> None:
+def test_without_a_server_the_decision_is_made_with_a_warning(run: Run, team: Team) -> None:
     run("rita", "team", "sync")
     run("ada", "team", "sync")
     team.cluster.stop()
