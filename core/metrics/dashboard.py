@@ -26,6 +26,7 @@ from core.metrics.reviewer_accuracy import ReviewerAccuracy, measure_accuracy
 from core.metrics.usage import UsageGroup, daily_usage, group_usage, usage_day
 from core.records.decisions import TURNS, CurationState, Decision, Verb
 from core.records.patterns import Maturity, Pattern, PatternType
+from core.records.team_status import TeamStatus
 
 if TYPE_CHECKING:
     from core.learning.scoreboard import Scoreboard
@@ -309,12 +310,16 @@ class Dashboard(Struct, frozen=True, kw_only=True):
     accuracy: ReviewerAccuracy
     usage: tuple[UsageGroup, ...]  # tokens and cost by day, oldest first; the last day is today
     usage_sources: tuple[UsageGroup, ...]  # the same by source, that with most tokens first
+    team: TeamStatus | None = None  # with the uses of all projects; None without a team
 
 
-def build_dashboard(view: ProjectState, by: str, weeks: int = DEFAULT_WEEKS) -> Dashboard:
+def build_dashboard(
+    view: ProjectState, by: str, weeks: int = DEFAULT_WEEKS, team: TeamStatus | None = None
+) -> Dashboard:
     """Compute all metrics at the time of a project state.
 
     `by` is the name of the reviewer in the decision log. `weeks` is the number of weeks in both directions, at least 1.
+    `team` has the uses of all projects of the team, if any.
     """
     snapshot, board = view.snapshot, view.board
     registry = select_registered(board, snapshot.patterns)
@@ -343,6 +348,7 @@ def build_dashboard(view: ProjectState, by: str, weeks: int = DEFAULT_WEEKS) -> 
         accuracy=measure_accuracy(view, by),
         usage=days,
         usage_sources=group_usage((loop for loop in snapshot.loops.values() if usage_day(loop) in names), "source"),
+        team=team,
     )
 
 

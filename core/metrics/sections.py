@@ -21,6 +21,7 @@ from core.base.text import plural, visible_line
 from core.metrics.causes import ERROR, FAILURE_MODE, ROOT_CAUSE, Cause
 from core.metrics.dashboard import RANGES, Dashboard, StateChange, Week, count_changes
 from core.metrics.reviewer_accuracy import MIN_FOLLOWED, Share
+from core.metrics.team_uses import describe_team_uses
 from core.queries.pattern_filter import build_id_query
 from core.records.loops import Usage
 from core.records.patterns import Maturity, PatternType
@@ -123,6 +124,8 @@ def build_figures(found: Dashboard) -> tuple[Figure, ...]:
         words["undated"] = f" {plural(found.undated, 'further use')} recorded only as totals, without a date."
     figures = []
     for section in _load_texts().sections:
+        if section.id == "team" and (found.team is None or found.team.uses_at is None):
+            continue
         texts = ("takeaway", "about", "reach", "note", "missing")
         changes = {name: getattr(section, name).format(**words) for name in texts} | _SECTIONS[section.id](found)
         if changes.get("rows"):
@@ -331,6 +334,12 @@ def _usage(found: Dashboard) -> _Data:
     return {"takeaway": takeaway, "rows": tuple(rows)}
 
 
+def _team(found: Dashboard) -> _Data:
+    data = describe_team_uses(found.team, found.weeks) if found.team is not None else {}
+    rows = tuple(Row(label=label, values=values, count=count) for label, values, count in data.get("rows", ()))
+    return data | {"rows": rows}
+
+
 def _describe_cost(usage: Usage) -> str:
     return format_cost(usage.cost_usd) if usage.cost_usd is not None else ""
 
@@ -366,4 +375,5 @@ _SECTIONS: Final[dict[str, Callable[[Dashboard], _Data]]] = {
     "causes": _causes,
     "mirror": _accuracy,
     "usage": _usage,
+    "team": _team,
 }

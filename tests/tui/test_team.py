@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -11,12 +12,12 @@ import pytest
 from msgspec.structs import replace
 
 from core.project import team_feed
-from core.records.team_status import Lease, Presence, TeamStatus
+from core.records.team_status import Lease, Presence, ProjectUses, TeamStatus
 from core.state.review_items import ReviewItem
 from core.team import follow
 from core.team.errors import AccessDenied
 from core.team.follow import hide_question
-from tests.core.team.fake_space import NOW, FakeJoined, FakeSpace, offline
+from tests.core.team.fake_space import NOW, WAIT, FakeJoined, FakeSpace, offline
 from tests.tui.screens.review_steps import desk
 from tests.tui.user import User, open_dashboard
 from tui.present.frame import TeamDetail
@@ -141,6 +142,14 @@ async def test_a_question_is_open_here_while_it_is_in_front(sample: Path, home: 
         await user.press("escape")
         await user.go("patterns")
         await user.until(lambda: not space.leases, "none is open")
+
+
+async def test_the_end_of_the_dashboard_ends_presence(sample: Path, home: Path, space: FakeSpace) -> None:
+    async with joined(sample, home) as user:
+        await user.until(lambda: len(space.present) == 1, "presence")
+        follower = user.app.engine.team
+    assert follower is not None
+    await asyncio.to_thread(follower._thread.join, WAIT)
     assert not space.present
 
 
@@ -215,3 +224,12 @@ def test_an_older_time_has_its_day() -> None:
 def test_a_lease_shows_for_how_long(seconds: int, text: str) -> None:
     lease = Lease("q", "c", "Ada", NOW - timedelta(seconds=seconds))
     assert lease_text(lease, NOW) == f"open at Ada, {text}"
+
+
+async def test_metrics_show_the_projects_of_the_team(sample: Path, home: Path, space: FakeSpace) -> None:
+    space.uses = (ProjectUses("acme-api", {12: (31, 4, 44)}), ProjectUses(MARKUP, {12: (12, 3, 20)}))
+    async with joined(sample, home) as user:
+        await user.go("metrics")
+        await user.press("left_square_bracket")
+        await user.sees("64 uses in 2 of 2 projects in 12 weeks: 43 worked, 7 failed", "all projects", "acme-api")
+        await user.sees("[bold]Ben[/]")

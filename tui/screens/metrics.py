@@ -33,9 +33,12 @@ from tui.widgets.drawing import Drawing
 from tui.widgets.record_table import GUTTER, RecordTable
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from textual.app import ComposeResult
 
     from core.records.snapshot import Delta
+    from core.records.team_status import TeamStatus
     from core.state.project_state import ProjectState
     from tui.present.glyphs import Cells
 
@@ -101,8 +104,14 @@ class MetricsScreen(BaseScreen):
         if delta is None or delta.affects_scores or delta.debug_sessions:
             self._ask()
 
+    def team_changed(self) -> None:
+        super().team_changed()
+        if self._found is not None and _uses_at(self._found.team) != _uses_at(self.services.team):
+            self._ask()
+
     def _ask(self) -> None:
-        build = partial(build_dashboard, self.view, self.services.project.by, self._weeks)
+        team = self.services.team
+        build = partial(build_dashboard, self.view, self.services.project.by, self._weeks, team)
         self.run_in_thread("metrics", build, self._show_metrics)
 
     def _show_metrics(self, found: Dashboard) -> None:
@@ -280,3 +289,7 @@ class MetricsScreen(BaseScreen):
 
     def copy_text(self) -> str:
         return section_markdown(self.figure) if self.figure is not None else ""
+
+
+def _uses_at(team: TeamStatus | None) -> datetime | None:
+    return team.uses_at if team is not None else None

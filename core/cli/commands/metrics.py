@@ -13,6 +13,7 @@ from core.cli.json import objects
 from core.cli.render.output import Column, line, percent, print_table, respond
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import open_project
+from core.cli.support.team import last_team_status
 from core.metrics import DEFAULT_WEEKS
 from core.metrics.effectiveness import (
     Comparison,
@@ -74,7 +75,7 @@ def metrics(weeks: int, export: str | None, force: bool) -> None:
     of_reflections = compare_reflections(state.snapshot, settings)
     by_state = count_states(state.snapshot, state.board)
     differences = compare_metrics(read_recorded_metrics(project.project), found)
-    board = build_dashboard(state, project.by, weeks)
+    board = build_dashboard(state, project.by, weeks, last_team_status())
     target = _export(board, export, project.project, force=force) if export is not None else None
 
     def show() -> None:

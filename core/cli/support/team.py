@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from core.base.errors import ReadOnly, Refused
+from core.base.errors import RalphdeckError, ReadOnly, Refused
 from core.base.text import plural, visible_line
 from core.cli.render.output import line, remark, warn
 from core.cli.support.project import chosen_project, is_readonly
 
 if TYPE_CHECKING:
     from core.project.project import Project
+    from core.records.team_status import TeamStatus
     from core.team.consent import Joined
     from core.team.joined import JoinedCopy
     from core.team.sync import Cycle, Preview
@@ -38,6 +39,15 @@ def require_joined() -> Joined:
     if joined is None:
         raise Refused(_NOT_JOINED)
     return joined
+
+
+def last_team_status() -> TeamStatus | None:
+    """Return the state of the team when it was last reached, without the network; None without a team."""
+    from core.team.joined import read_status
+
+    with suppress(RalphdeckError):
+        return read_status(chosen_project().project) if find_joined_project() is not None else None
+    return None
 
 
 @contextmanager

@@ -1,0 +1,46 @@
+"""The uses of all projects of a team in the metrics."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from core.metrics.team_uses import count_team_uses, describe_team_uses
+from core.records.team_status import ProjectUses, TeamStatus
+
+AT = datetime(2026, 11, 23, 12, 3, tzinfo=UTC)
+STATUS = TeamStatus(
+    space="shop",
+    uses=(
+        ProjectUses("web", {4: (1, 2, 3), 12: (10, 2, 14), 52: (20, 2, 30)}),
+        ProjectUses("api\x1b[31m", {4: (0, 0, 0), 12: (30, 1, 31), 52: (30, 1, 31)}),
+        ProjectUses("unused", {4: (0, 0, 0), 12: (0, 0, 0), 52: (0, 0, 0)}),
+    ),
+    uses_at=AT,
+)
+
+
+def test_projects_with_most_uses_come_first_after_the_whole_team() -> None:
+    found = describe_team_uses(STATUS, 12)
+    assert found["takeaway"] == (
+        "45 uses in 2 of 3 projects in 12 weeks: 40 worked, 3 failed; as of 2026-11-23 12:03 UTC"
+    )
+    assert found["rows"] == [
+        ("all projects", (40, 3), 45),
+        ("api␛[31m", (30, 1), 31),
+        ("web", (10, 2), 14),
+    ]
+
+
+def test_another_range_is_counted_in_the_next_longer_known_one() -> None:
+    assert [count_team_uses(STATUS, weeks)[0] for weeks in (1, 4, 5, 52, 100)] == [4, 4, 12, 52, 52]
+
+
+def test_a_single_project_has_no_row_for_the_team() -> None:
+    assert [label for label, *_ in describe_team_uses(STATUS, 4)["rows"]] == ["web"]
+
+
+def test_a_team_without_uses_has_no_rows() -> None:
+    empty = TeamStatus(space="shop", uses=(ProjectUses("web", {4: (0, 0, 0)}),), uses_at=AT)
+    assert describe_team_uses(empty, 4) == {
+        "takeaway": "No use in 1 project of the team in 4 weeks; as of 2026-11-23 12:03 UTC"
+    }
