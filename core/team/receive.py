@@ -29,7 +29,7 @@ from core.records.decisions import TURNS, Decision, Verb
 from core.records.patterns import PatternType
 from core.sources.events import append_events
 from core.sources.pattern_text import LIST_OF
-from core.team.refusals import decisions_to_send, find_late, undo_refused
+from core.team.refusals import decisions_to_send, find_late, redo_accepted, undo_refused
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
@@ -81,7 +81,8 @@ class Receiver:
         self._sent.update(decision.id for decision in decisions)
         new = {decision.id: decision for decision in decisions if decision.id not in known}
         unsent = decisions_to_send(self._ledger.decisions(), self._sent)
-        received: list[Decision] = []
+        accepted = {decision.id for decision in decisions if decision.id in known}
+        received = [*redo_accepted(self._paths, self._settings, self._ledger, accepted, now)]
         if late := find_late(new.values(), unsent, known):
             received += undo_refused(self._paths, self._settings, self._ledger, late, sent=self._sent, now=now)
         for run in _runs(new.values(), self._ledger):

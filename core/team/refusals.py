@@ -124,22 +124,48 @@ def undo_refused(
     apply_pending(paths, settings, ledger)
     with ledger.exclusive():
         known = ledger.by_id()
-        now = now.astimezone(UTC)
-        act = f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03d}-{secrets.token_hex(4)}"
-        made = []
-        for number, (decision, why) in enumerate(reversed(_reasons(ledger, refusals, sent)), 1):
-            verb, subject = Verb.UNDO, decision
+        turns = []
+        for decision, why in reversed(_reasons(ledger, refusals, sent)):
             if decision.verb in TURNS:
-                verb, subject = _OPPOSITE[decision.verb], known[decision.subject]
-            draft = undo.reversal(verb, subject, SYNC)
-            shared = {
-                name: getattr(draft, name) for name in ("verb", "subject", "before", "after", "effects", "inverse")
-            }
-            made.append(Decision(id=f"{act}-{number:04d}", at=now, by=SYNC, reason=why, **shared))
+                turns.append((_OPPOSITE[decision.verb], known[decision.subject], why))
+            else:
+                turns.append((Verb.UNDO, decision, why))
+        made = _make_turns(turns, now)
         if made:
             ledger.append(*made)
     apply_pending(paths, settings, ledger)
-    return tuple(made)
+    return made
+
+
+def redo_accepted(
+    paths: ProjectPaths, settings: Settings, ledger: Ledger, accepted: Container[str], now: datetime
+) -> tuple[Decision, ...]:
+    """Redo decisions that the space has, but that `undo_refused` undid: a copy of the project has sent them later."""
+    with ledger.exclusive():
+        known = ledger.by_id()
+        last = {one.subject: one for one in ledger.decisions() if one.verb in TURNS}
+        refused = [known[key] for key, turn in last.items() if key in accepted and turn.by == SYNC]
+        why = "another copy of this project has sent it"
+        made = _make_turns(
+            [(Verb.REDO, one, why) for one in refused if last[one.id].verb is Verb.UNDO and one.verb not in TURNS], now
+        )
+        if made:
+            ledger.append(*made)
+    if made:
+        apply_pending(paths, settings, ledger)
+    return made
+
+
+def _make_turns(turns: Iterable[tuple[Verb, Decision, str]], now: datetime) -> tuple[Decision, ...]:
+    """Make undo and redo of decisions, each with its reason."""
+    now = now.astimezone(UTC)
+    act = f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03d}-{secrets.token_hex(4)}"
+    found = []
+    for number, (verb, subject, why) in enumerate(turns, 1):
+        draft = undo.reversal(verb, subject, SYNC)
+        shared = {name: getattr(draft, name) for name in ("verb", "subject", "before", "after", "effects", "inverse")}
+        found.append(Decision(id=f"{act}-{number:04d}", at=now, by=SYNC, reason=why, **shared))
+    return tuple(found)
 
 
 def _reasons(ledger: Ledger, refusals: Mapping[str, str], sent: Container[str]) -> list[tuple[Decision, str]]:
