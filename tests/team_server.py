@@ -198,7 +198,7 @@ class Cluster:
         self._process.wait(START_SECONDS)
         self._process = None
 
-    def remove(self) -> None:
+    def close(self) -> None:
         """Stop the server at once and delete its data."""
         if self._process is not None:
             self.kill()
@@ -308,7 +308,7 @@ def cluster() -> Iterator[Cluster]:
         cluster.prepare()
         yield cluster
     finally:
-        cluster.remove()
+        cluster.close()
 
 
 @pytest.fixture

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -36,10 +38,18 @@ FROM_ENVIRONMENT: Final = "env"
 SERVICE: Final = "service="
 FILE: Final = "file="
 _MAX_URL_BYTES: Final = 4096
+_REFUSALS: Final = (
+    *("password authentication failed", "no password supplied", "not permitted to log in", "permission denied"),
+    *("pg_hba.conf", "certificate", "SSL was required", "does not support SSL"),
+)
+"""Parts of messages about a refused connection."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """Seconds to wait for a connection (at least 2 for each host), for a statement, and for lost packets."""
+    """Seconds to wait for a connection (at least 2 for each host), for a statement, and for lost packets.
+
+    A call ends after `statement` on the server, and after `statement + lost` on this machine.
+    """
 
     connect: float = 5.0
     statement: float = 30.0
@@ -98,12 +108,10 @@ def connect(conninfo: str, limits: Limits | None = None, *, client_schema: int |
     keeps a lock. `client_schema` is the version of the schema that this program writes.
     """
     require_psycopg()
-    import psycopg
-
     limits = limits or Limits()
     lost = max(int(limits.lost), 1)
     with translate_errors(describe_server(conninfo)):
-        connection = psycopg.connect(
+        connection: Connection[Any] = _bounded_class().connect(
             conninfo,
             autocommit=True,
             connect_timeout=max(int(limits.connect), 1),
@@ -114,6 +122,7 @@ def connect(conninfo: str, limits: Limits | None = None, *, client_schema: int |
             tcp_user_timeout=lost * 1000,
             fallback_application_name="ralphdeck",
         )
+    connection.seconds = limits.statement + limits.lost  # type: ignore[attr-defined]
     try:
         with translate_errors(describe_server(conninfo)):
             _set_limits(connection, limits, "" if client_schema is None else str(client_schema))
@@ -121,6 +130,37 @@ def connect(conninfo: str, limits: Limits | None = None, *, client_schema: int |
         connection.close()
         raise
     return connection
+
+
+@cache
+def _bounded_class() -> Any:
+    """Return a class of connections that do not wait forever for a server that was cut off.
+
+    The limits of the server do not help if it never gets the statement, and those of TCP not if a proxy still answers.
+    """
+    import psycopg
+
+    class BoundedConnection(psycopg.Connection[Any]):
+        seconds = 60.0
+
+        def wait(self, gen: Any, *arguments: Any, **keys: Any) -> Any:
+            return super().wait(self._bounded(gen), *arguments, **keys)
+
+        def _bounded(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+            """Do what `gen` does; psycopg continues it ten times a second even if nothing happened."""
+            end = monotonic() + self.seconds
+            try:
+                state = next(gen)
+                while True:
+                    ready = yield state
+                    if monotonic() > end:
+                        self.close()
+                        raise psycopg.OperationalError(f"no answer within {self.seconds:.0f} seconds")
+                    state = gen.send(ready)
+            except StopIteration as result:
+                return result.value
+
+    return BoundedConnection
 
 
 def _set_limits(connection: Connection[Any], limits: Limits, client_schema: str) -> None:
@@ -167,7 +207,7 @@ def _translate(error: DatabaseError, server: str) -> TeamError:
     if code in ("53100", "25006") or code == "58030":
         return ServerFull(f"the team's server cannot write: {message}")
     if code.startswith("28") or code in ("3D000", "42501") or _is_login_failure(code, text):
-        return AccessDenied(f"the team's server refuses access: {message}")
+        return AccessDenied(f"the team's server refuses access: {message.rpartition('FATAL:')[2].strip()}")
     is_temporary = code[:2] in ("08", "40", "53", "55", "57", "58")
     if is_temporary or isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return Offline(f"cannot reach {server or 'the team server'}: {message}" if not code else message)
@@ -178,10 +218,9 @@ def _translate(error: DatabaseError, server: str) -> TeamError:
 
 def _is_login_failure(code: str, text: str) -> bool:
     """Whether libpq reports a refused login, for which it gives no code."""
-    phrases = ("password authentication failed", "no password supplied", "is not permitted to log in", "pg_hba.conf")
     missing = ('database "', 'role "')
     return not code and (
-        any(phrase in text for phrase in phrases)
+        any(phrase in text for phrase in _REFUSALS)
         or any(phrase in text and "does not exist" in text for phrase in missing)
     )
 
@@ -209,13 +248,15 @@ def _read_private(path: Path) -> str:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise BadInput(f"cannot read {path}: {error.strerror}") from None
-    with os.fdopen(handle, "rb") as file:
+    try:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise BadInput(f"{path} is not a file")
         if status.st_mode & 0o077 or status.st_uid != os.geteuid():
             raise BadInput(f"{path} must belong to you and be readable by you alone; run: chmod 600 {path}")
-        content = file.read(_MAX_URL_BYTES + 1)
+        content = os.read(handle, _MAX_URL_BYTES + 1)
+    finally:
+        os.close(handle)
     if len(content) > _MAX_URL_BYTES:
         raise BadInput(f"{path} is longer than a URL")
     try:

@@ -20,6 +20,7 @@ declare
 begin
     for sent in select t.* from json_populate_recordset(null::ralphdeck.pattern_text, p_patterns) t
                 order by t.pattern_id loop
+        sent.content_hash := coalesce(sent.content_hash, '');
         insert into ralphdeck.patterns (space_id, pattern_id, type, record, content_hash, changed_by)
             values (me.space_id, sent.pattern_id, sent.type, sent.record, sent.content_hash, me.display_name)
             on conflict do nothing;
@@ -161,7 +162,7 @@ begin
     end if;
 
     insert into ralphdeck.patterns as p (space_id, pattern_id, type, record, content_hash, changed_by)
-        select me.space_id, r.pattern_id, r.type, r.record, r.content_hash, me.display_name
+        select me.space_id, r.pattern_id, r.type, r.record, coalesce(r.content_hash, ''), me.display_name
             from json_populate_recordset(null::ralphdeck.pattern_text, p_records) r order by r.pattern_id
         on conflict (space_id, pattern_id) do update set type = excluded.type, record = excluded.record,
             content_hash = excluded.content_hash, changed_by = excluded.changed_by, changed_at = now(),
