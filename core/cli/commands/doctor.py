@@ -1,11 +1,10 @@
-"""`ralphdeck doctor`: check a project, the terminal and the file watcher."""
+"""`ralphdeck doctor`: check a project, its team, the terminal and the file watcher."""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,6 +20,8 @@ from core.cli.render.output import Column, end, line, print_table, remark, respo
 from core.cli.support.connection_checks import ERROR, NOTE, OK, WARNING, Found, check_connections
 from core.cli.support.options import ReadingCommand, invocation
 from core.cli.support.project import chosen_project, configured_decider, open_project, read_configuration
+from core.cli.support.team_checks import check_team
+from core.cli.support.terminal_checks import check_terminal
 from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, LoopStatus
 
@@ -51,7 +52,7 @@ class Check(NamedTuple):
 
 @click.command(cls=ReadingCommand)
 def doctor() -> None:
-    """Check the files of a project, connected agents, the terminal and the file watcher; print all paths and settings.
+    """Check the files of a project, connected agents, team, terminal and file watcher; print all paths and settings.
 
     The source of each setting is shown: aiwg.yml, .aiwg/config.yml or the default. Only the first of the two files that
     has settings is read. The dashboard reads the settings when it starts.
@@ -92,6 +93,7 @@ def doctor() -> None:
             ("curation", _curation(paths, view.snapshot, view.settings)),
             ("runners", _runners(reports, view.settings)),
             ("agents", check_connections(paths)),
+            ("team", check_team(project)),
             ("watch", _watch(paths)),
             ("settings", _settings(configuration)),
             ("files", [_file("cache", parse_cache_file(paths.project))]),
@@ -103,7 +105,7 @@ def doctor() -> None:
         missing = error
     files = (_file("state", state_file()), _file("log", log_file()), *_keymap(keymap_file()))
     checks += (Check("files", *one) for one in files)
-    checks += (Check("terminal", *one) for one in _terminal())
+    checks += (Check("terminal", *one) for one in check_terminal())
     checks.append(Check("versions", "ralphdeck", NOTE, f"{__version__}, {_versions()}"))
     everything = (*findings, *doubts)
 
@@ -359,35 +361,6 @@ def _shown(value: object) -> str:
     """Format a value as in a settings file."""
     whole = isinstance(value, float) and value.is_integer()
     return f"{value:.0f}" if whole else json.dumps(value, ensure_ascii=False)
-
-
-def _terminal() -> Iterator[Found]:
-    import shutil
-
-    term = os.environ.get("TERM", "")
-    yield "TERM", WARNING if term in {"", "dumb"} else OK, term or "not set"
-    depth = os.environ.get("COLORTERM") or ("256" if "256" in term else "few")
-    yield "colours", NOTE, "off (NO_COLOR)" if os.environ.get("NO_COLOR") else depth
-    encoding = (sys.stdout.encoding or "unknown").lower()
-    yield "encoding", OK if "utf" in encoding else WARNING, encoding
-    size = shutil.get_terminal_size()
-    yield "size", WARNING if size.columns < 80 or size.lines < 24 else OK, f"{size.columns} x {size.lines}"
-    if os.environ.get("TMUX"):
-        yield _tmux()
-
-
-def _tmux() -> Found:
-    import subprocess
-
-    command = ["tmux", "show-options", "-sv", "set-clipboard"]
-    try:
-        shown = subprocess.run(command, capture_output=True, text=True, timeout=2, check=False).stdout.strip()
-    except (OSError, subprocess.SubprocessError) as error:
-        return "tmux", NOTE, f"cannot be queried: {error}"
-    if shown == "on":
-        return "tmux", OK, "set-clipboard on: copying works"
-    hint = "to copy from the dashboard: tmux set -s set-clipboard on"
-    return "tmux", WARNING, f"set-clipboard {shown or 'unknown'}; {hint}"
 
 
 def _file(name: str, path: Path) -> Found:
