@@ -208,7 +208,7 @@ def _translate(error: DatabaseError, server: str) -> TeamError:
         return ServerFull(f"the team's server cannot write: {message}")
     if code.startswith("28") or code in ("3D000", "42501") or _is_login_failure(code, text):
         return AccessDenied(f"the team's server refuses access: {message.rpartition('FATAL:')[2].strip()}")
-    is_temporary = code[:2] in ("08", "40", "53", "55", "57", "58")
+    is_temporary = code[:2] in ("08", "40", "53", "55", "57", "58", "XX")
     if is_temporary or isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return Offline(f"cannot reach {server or 'the team server'}: {message}" if not code else message)
     if code in ("3F000", "42883", "42P01"):
