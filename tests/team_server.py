@@ -63,9 +63,13 @@ def find_program(name: str) -> str | None:
 
 
 def _program(name: str) -> str:
+    """Path of a program; without it, the test is skipped, or fails in CI, which installs it."""
     found = find_program(name)
     if found is None:
-        pytest.fail(f"{name} of PostgreSQL is not installed; on Debian: apt-get install postgresql")
+        reason = f"{name} of PostgreSQL is not installed; on Debian: apt-get install postgresql"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
     return found
 
 

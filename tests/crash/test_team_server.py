@@ -230,9 +230,7 @@ def test_full_disk_refuses_and_nothing_is_lost_or_doubled(server: Cluster, small
     sent: list[TeamUse] = []
 
     def send_next() -> None:
-        batch = [
-            TeamUse(id=UUID(int=len(sent) + i + 1), pattern_id=f"p{i}", kind="applied", at=AT) for i in range(2000)
-        ]
+        batch = [make_use(len(sent) + i, pattern_id=f"p{i}", success=None) for i in range(1, 2001)]
         sent.extend(batch)
         carl.add_events(project, batch)
 
