@@ -165,6 +165,7 @@ class Library:
                 elif prepare and done == listed < len(order) and parser.has_workers:
                     self._join(complete=False)
                     prepare(self._snapshot)
+            values.finish()
             self._join()
             if publish is None:
                 self.save()

@@ -31,7 +31,7 @@ from core.retrieval.learned_weights import LearnedWeights
 from core.retrieval.learnings import LazyLearnings
 from core.retrieval.past_tasks import LazyPastTasks
 from core.retrieval.similarity import LazySimilarity
-from core.sources.record_kinds import kind_of
+from core.sources.record_kinds import forget_kinds
 from core.state.project_state import ProjectState
 from core.storage.locks import protect
 
@@ -272,7 +272,7 @@ class ProjectReader:
 
     def release(self) -> bool:
         """Free what was made for a load, and vectors that were not used lately; return whether none are left."""
-        kind_of.cache_clear()
+        forget_kinds()
         left = [one for one in (self.embeddings, self.task_embeddings) if not one.release()]
         return not left
 

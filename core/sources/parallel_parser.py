@@ -25,7 +25,7 @@ from core.config.paths import ProjectPaths
 from core.scanning.engine import get_engine
 from core.sources.parsed_file import ParsedFile, condense_in_file, parse_file
 from core.sources.patterns import EarlierPatterns, PatternPart, PatternReader, join_parts
-from core.sources.record_kinds import PATTERN_COPIES, PATTERNS, Format, kind_of
+from core.sources.record_kinds import PATTERN_COPIES, PATTERNS, Format, encode_kinds, kind_of, remember_kinds
 from core.sources.sweep import Listing, scan
 from core.sources.worker_process import SWEEP, EarlySweep, WorkerProcess, count_cores, receive, send
 from core.storage.decoded import Problem
@@ -70,11 +70,12 @@ class Outcome(Struct, frozen=True, array_like=True):
 
 
 class Sweep(Struct, frozen=True, array_like=True):
-    """What `scan` found in a project."""
+    """What `scan` found in a project; `kinds` are those of the files in `stamps`, encoded."""
 
     stamps: dict[str, Stamp]
     unreadable: dict[str, Problem]
     listings: dict[str, Listing]
+    kinds: bytes
 
 
 class UnitParser:
@@ -377,13 +378,15 @@ def _sweep(project: str, send_count: Callable[[bytes], None]) -> Sweep:
     listings: dict[str, Listing] = {}
     found = scan(ProjectPaths(Path(project)), unreadable, listings, count)
     send_count(b"")
-    return Sweep(found, unreadable, listings)
+    return Sweep(found, unreadable, listings, encode_kinds(found))
 
 
 def take_sweep(early: EarlySweep, progress: Callable[[int], None] | None = None) -> Sweep | None:
     """Return the result of an early sweep; None if it gave none. `progress` gets the number of files found."""
     try:
-        return _sweep_decoder.decode(early.reply(_SWEEP_SECONDS, progress))
+        sweep = _sweep_decoder.decode(early.reply(_SWEEP_SECONDS, progress))
+        remember_kinds(sweep.stamps, sweep.kinds)
+        return sweep
     except _ERRORS:
         return None
 

@@ -8,9 +8,8 @@ kind, add a row to `record_kinds.yaml` and, for a new collection, its reader in 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import StrEnum
-from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -115,9 +114,40 @@ IGNORED_FOLDERS: Final = frozenset(
 """Names of folders that are not scanned, to save time; folders in `NAMED_BY_ID` may still contain such names."""
 
 
-@lru_cache(1 << 17)  # loading and each sweep ask for every file, and matching a path takes long
+_by_file: dict[str, RecordKind | None] = {}  # loading and each sweep ask for every file, and matching takes long
+_MAX_KNOWN: Final = 1 << 17
+_NUMBERS: Final = {kind.name: number for number, kind in enumerate(_ORDERED)}
+
+
 def kind_of(file: str) -> RecordKind | None:
     """Return the kind of a project-relative file; None if it is not read."""
+    try:
+        return _by_file[file]
+    except KeyError:  # not `in`: another thread may forget it
+        if len(_by_file) >= _MAX_KNOWN:
+            _by_file.clear()
+        kind = _by_file[file] = _find_kind(file)
+        return kind
+
+
+def encode_kinds(files: Iterable[str]) -> bytes:
+    """Return a byte for the kind of each file; ValueError if one has none."""
+    return bytes(_NUMBERS[kind.name] if (kind := kind_of(file)) is not None else -1 for file in files)
+
+
+def remember_kinds(files: Collection[str], encoded: bytes) -> None:
+    """Remember what `encode_kinds` found in another process; raises ValueError if it cannot be about these files."""
+    if len(files) != len(encoded) or max(encoded, default=0) >= len(_ORDERED):
+        raise ValueError("the kinds are not those of these files")
+    _by_file.update(zip(files, map(_ORDERED.__getitem__, encoded), strict=True))
+
+
+def forget_kinds() -> None:
+    """Free what is known about files."""
+    _by_file.clear()
+
+
+def _find_kind(file: str) -> RecordKind | None:
     match = _PATH.fullmatch(file)
     if match is None or match.lastindex is None or not is_text(file):
         return None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Mapping
+from itertools import repeat
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,34 +31,42 @@ _FIELDS: Final[Mapping[type[Struct], tuple[str, ...]]] = {
     Reflection: ("loop_id", "task_id", "file", "pointer", "shape", "kind", "effectiveness"),
 }
 """Fields whose values many records have: names, dates and counts, not texts."""
-_READERS: Final = {kind: attrgetter(*names) for kind, names in _FIELDS.items()}
+_TUPLES: Final = frozenset({"tags", "location_hints", "criteria"})
+"""Those of `_FIELDS` whose items are shared too."""
+_MAX_WAITING: Final = 256  # files whose records wait to be changed: many at once take half the time
 
 
 class SharedValues:
-    """Replaces equal values of new records by the first one; no one else may use the records yet."""
+    """Replaces equal values of new records by the first one; call `finish` at the end."""
 
     def __init__(self) -> None:
         self._known: dict[Any, Any] = {}
+        self._waiting: dict[type[Struct], list[Struct]] = {kind: [] for kind in _FIELDS}
+        self._files = 0
 
     def share(self, parsed: ParsedFile) -> ParsedFile:
-        """Change the records of a file, and return it."""
-        self._share_all(parsed.patterns)
-        self._share_all(parsed.loops)
-        self._share_all(parsed.reflections)
+        """Return the file; its records are changed now or later, to equal ones."""
+        waiting = self._waiting
+        waiting[Pattern] += parsed.patterns
+        waiting[LoopFact] += parsed.loops
+        waiting[Reflection] += parsed.reflections
         for pattern in parsed.patterns:
-            self._share_all(pattern.source_loops)
+            waiting[SourceLoop] += pattern.source_loops
         for loop in parsed.loops:
-            self._share_all(loop.injected)
+            waiting[InjectedUse] += loop.injected
+        self._files += 1
+        if self._files == _MAX_WAITING:
+            self.finish()
         return parsed
 
-    def _share_all(self, records: Iterable[Struct]) -> None:
+    def finish(self) -> None:
+        """Change the records that are waiting."""
         known = self._known.setdefault
-        for record in records:
-            kind = type(record)
-            for name, value in zip(_FIELDS[kind], _READERS[kind](record), strict=True):
-                if not value:
-                    continue
-                first = value if type(value) is not tuple else tuple(map(known, value, value))
-                first = known(first, first)
-                if first is not value:
-                    force_setattr(record, name, first)
+        for kind, records in self._waiting.items():
+            for name in _FIELDS[kind]:
+                values = list(map(attrgetter(name), records))
+                if name in _TUPLES:
+                    values = [value and tuple(map(known, value, value)) for value in values]
+                deque(map(force_setattr, records, repeat(name), map(known, values, values)), 0)
+            records.clear()
+        self._files = 0

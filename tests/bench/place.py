@@ -26,6 +26,7 @@ class Sizes(Struct, frozen=True):
     patterns: int = 10_000
     many_patterns: int = 100_000
     events: int = 1_000_000
+    team_events: int = 10_000_000
     tasks: int = 10_000
     attempts: int = 1_000
     loops_of_growth: tuple[int, ...] = (1_000, 3_000, 10_000, 30_000)

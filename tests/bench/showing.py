@@ -131,7 +131,7 @@ def idle(place: Place, seconds: float = 130) -> Measured:
     """Processor share of the idle dashboard, with at least one regular sweep."""
     with Screen(place.loops) as screen:
         screen.show_loops()
-        screen.calm()
+        screen.calm(300, times=15)  # searches and savings that follow the opening have ended
         share = screen.processor_share(seconds)
         return Measured(share * 100, "%", note=f"{screen.resident_mb():.0f} MB")
 

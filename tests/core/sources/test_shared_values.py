@@ -37,6 +37,7 @@ def test_equal_values_of_several_files_are_one_object_and_nothing_changes() -> N
     encoded = msgspec.msgpack.encode(parsed)
     values = SharedValues()
     one, other = (values.share(msgspec.msgpack.decode(encoded, type=ParsedFile)) for _ in range(2))
+    values.finish()
     assert one == other == parsed
     first, second = one.patterns[0], other.patterns[0]
     assert first is not second

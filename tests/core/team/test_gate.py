@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -209,6 +211,33 @@ def test_without_a_server_decisions_are_made_here_and_sent_later(ada: Reviewer, 
     assert [id for _, id in in_space(team)][1:] == [one.id for one in made]
     assert_same(ada, rita)
     assert A not in rita.project.view.snapshot.patterns
+
+
+def test_a_connection_that_the_server_closed_is_opened_again(ada: Reviewer, team: Team) -> None:
+    ada.decide(Promote(A))
+    team.cluster.restart()
+    ada.decide(Promote(B))
+    assert len(in_space(team)) == 2
+
+
+def test_a_connection_that_is_half_open_delays_one_decision_only(
+    ada: Reviewer, team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada.decide(Promote(A))
+    monkeypatch.setattr(gate, "SECONDS", 0.6)
+    assert ada.gate._space is not None
+    server = ada.gate._space.connection.info.backend_pid
+    os.kill(server, signal.SIGSTOP)
+    try:
+        began = monotonic()
+        late = ada.decide(Promote(B))
+        assert monotonic() - began < 5
+    finally:
+        os.kill(server, signal.SIGCONT)  # it records the decision now, when no one waits for it
+    ada.decide(Note(A, text="known offline"))
+    assert ada.sync().refused == ()
+    assert [one for _, one in in_space(team)].count(late.id) == 1
+    assert len(in_space(team)) == 3
 
 
 def test_a_late_decision_is_undone_with_the_reason(ada: Reviewer, rita: Reviewer) -> None:
