@@ -9,49 +9,58 @@ from typing import TYPE_CHECKING
 from core.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
-    from core.project.watch_loop import WatchLoop
+    from core.project.project import Project
     from core.records.snapshot import Delta
+    from core.records.team_status import TeamStatus
     from core.state.project_state import ProjectState
     from core.team.follow import Follower, JoinedProject
 
+    ReadNow = Callable[[Iterable[Path] | None], tuple[ProjectState, Delta]]
 
-def open_follower(loop: WatchLoop) -> Follower | None:
-    """Return the thread for the project of a loop; None if it is read-only or belongs to no team."""
-    if loop.project.is_readonly or (open_project := find_joined(loop)) is None:
+
+def open_follower(
+    project: Project,
+    read_now: ReadNow,
+    changed: Callable[[TeamStatus], None],
+    notice: Callable[[str], None],
+    place: str,
+) -> Follower | None:
+    """Return the thread for a project; None if it is read-only or belongs to no team.
+
+    `read_now` reads changed files into the project; the others are arguments of `Follower`.
+    """
+    if project.is_readonly or (open_project := find_joined(project, read_now)) is None:
         return None
     from core.team.follow import Follower
 
-    return Follower(open_project, loop.team_changed, loop.team_noticed, place=loop.place, now=loop.project.now)
+    return Follower(open_project, changed, notice, place=place, now=project.now)
 
 
-def find_joined(loop: WatchLoop) -> Callable[[], JoinedProject] | None:
-    """Return what opens the project of a loop for its team; None if it belongs to no team."""
+def find_joined(project: Project, read_now: ReadNow) -> Callable[[], JoinedProject] | None:
+    """Return what opens a project for its team; None if it belongs to no team."""
     from core.team import consent
 
-    joined = consent.find_joined(loop.project.project.project)
+    joined = consent.find_joined(project.project.project)
     if joined is None:
         return None
 
     def open_project() -> JoinedProject:
         from core.team.joined import JoinedCopy
 
-        return JoinedCopy(WatchedProject(loop), joined)
+        return JoinedCopy(_WatchedProject(project, read_now), joined)
 
     return open_project
 
 
-class WatchedProject:
-    """The project of a loop as another thread uses it: the loop reads what the thread has written."""
+class _WatchedProject:
+    """A project as another thread than that of its loop uses it: the loop reads what the thread has written."""
 
-    def __init__(self, loop: WatchLoop) -> None:
-        project = loop.project
-        self._loop = loop
+    def __init__(self, project: Project, read_now: ReadNow) -> None:
+        self._project = project
+        self.apply = read_now
         self.project, self.settings, self.by, self.now = project.project, project.settings, project.by, project.now
         self.ledger = Ledger(project.project)  # one object is for one thread
 
     @property
     def view(self) -> ProjectState:
-        return self._loop.project.view
-
-    def apply(self, changed: Iterable[Path] | None) -> tuple[ProjectState, Delta]:
-        return self._loop.read_now(changed)
+        return self._project.view

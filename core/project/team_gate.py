@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from core.storage.user_cache import team_file
 
 if TYPE_CHECKING:
-    from core.project.decisions import DecidingProject
     from core.records.decisions import Decision
     from core.team.gate import TeamGate
+    from core.team.sync import OpenProject
 
 
 class JoinedGate:
@@ -19,7 +19,7 @@ class JoinedGate:
     Nothing of `core.team` is imported if the user has joined no project.
     """
 
-    def __init__(self, project: DecidingProject) -> None:
+    def __init__(self, project: OpenProject) -> None:
         self._project = project
         self._gate: TeamGate | None = None
         self._stamp: tuple[int, int] | None = None  # of the file with the joined projects

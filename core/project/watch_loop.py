@@ -235,7 +235,8 @@ class WatchLoop:
         from core.project.team_feed import open_follower
 
         try:
-            self.team = open_follower(self)
+            changed, notice = self.team_changed, self.team_noticed
+            self.team = open_follower(self.project, self.read_now, changed, notice, self.place)
         except RalphdeckError as error:
             self._note_failure(error)
         return self.team or nullcontext()

@@ -32,7 +32,7 @@ def space(monkeypatch: pytest.MonkeyPatch) -> FakeSpace:
     for name in ("CYCLE_SECONDS", "LOCAL_SECONDS", "HINT_SECONDS", "FIRST_PAUSE"):
         monkeypatch.setattr(follow, name, 0.02)
     found = FakeSpace()
-    monkeypatch.setattr(team_feed, "find_joined", lambda loop: lambda: FakeJoined(found))
+    monkeypatch.setattr(team_feed, "find_joined", lambda project, read_now: lambda: FakeJoined(found))
     return found
 
 
