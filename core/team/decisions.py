@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from core.curation.conflicts import conflict_keys
 from core.curation.merge import as_read
 from core.curation.pattern_registry import Registry
-from core.records.decisions import TURNS, Decision, Effect, Verb
+from core.records.decisions import SYNC, TURNS, Decision, Effect, Verb
 from core.records.patterns import PatternType
 from core.records.space import ChainHead, PatternText, SpaceConflict
 from core.sources.pattern_text import LIST_OF
@@ -84,11 +84,14 @@ class Decisions:
         self._state = state
         self._project_id = project_id
         self._sharing = sharing
+        self._early: tuple[int, tuple[str, ...]] = 0, ()  # received before decisions were sent
 
     # To the space
 
     def send(self, space: Space) -> tuple[int, tuple[str, ...]]:
         """Send local decisions; return their number, and why others were refused and undone."""
+        if not self.cursor:  # what the project had seen when it decided is not known, as after a loss of the state
+            self._early = self._pull(space)
         count = 0
         refused: list[str] = []
         for decision in self.unsent():
@@ -187,30 +190,50 @@ class Decisions:
         """Number of the last decision up to which the project has received all."""
         return int(self._state.fact(_SEQ, "0"))
 
-    def receive(self, space: Space) -> int:
-        """Write decisions of the space into the project; return their number.
+    def receive(self, space: Space) -> tuple[int, tuple[str, ...]]:
+        """Write decisions of the space into the project; return their number, and why own ones were undone.
 
         Raises ChainBroken if they do not continue those that were received before.
         """
+        (early, reasons), self._early = self._early, (0, ())
+        count, more = self._pull(space)
+        return early + count, (*reasons, *more)
+
+    def _pull(self, space: Space) -> tuple[int, tuple[str, ...]]:
         head = self._checked_head(space)
-        count = 0
+        received: list[Decision] = []
         while rows := space.decisions(head.seq, _PAGE):
             head, new = self.take(space, head, rows)
-            count += new
-        return count
+            received += new
+        reasons = tuple(decision.reason for decision in received if decision.by == SYNC)
+        return len(received) - len(reasons), reasons
 
-    def take(self, space: Space, head: ChainHead, rows: Sequence[SpaceDecision]) -> tuple[ChainHead, int]:
-        """Write the decisions that follow `head` into the project; return the new head and their number."""
+    def take(
+        self, space: Space, head: ChainHead, rows: Sequence[SpaceDecision]
+    ) -> tuple[ChainHead, tuple[Decision, ...]]:
+        """Write the decisions that follow `head` into the project; return the new head and what was written."""
         head = verify(head, rows)
         decisions = [one for row in rows if (one := _decode(row.payload)) is not None and one.id == row.id]
         new = self._receiver().receive(decisions, self._project.now())
         with self._state.transaction():
             self._state.add_decisions((row.id, row.seq) for row in rows)
+            self._state.set_texts(self._inserted_texts(new))
             self._state.set_facts(**{_SEQ: head.seq, _HASH: head.hash.hex(), _SERVER: space.server})
         if new:
             project = self._project.project
             self._project.apply((project.ledger, project.patterns, project.events))
-        return head, len(new)
+        return head, new
+
+    def _inserted_texts(self, received: Sequence[Decision]) -> dict[str, TextBase]:
+        """Return the texts that received decisions have inserted: if the space has others, they are newer."""
+        known = self._state.text_bases()
+        found = {}
+        for effect in (effect for decision in received for effect in decision.effects):
+            base = known.get(effect.pattern_id)
+            if effect.insert is not None and not effect.beside and (base is None or not base.local):
+                local = as_read(effect.insert, PatternType(effect.type)).content_hash
+                found[effect.pattern_id] = TextBase(local, self._state.to_shared(local))
+        return found
 
     def head(self, space_id: UUID) -> ChainHead:
         """Return the last decision of the space that the project has received."""
@@ -223,14 +246,20 @@ class Decisions:
             return head
         rows = space.decisions(head.seq - 1, 1)
         if rows and (rows[0].seq, rows[0].hash) == (head.seq, head.hash):
+            self._state.set_facts(**{_SERVER: space.server})
             return head
         if self._state.fact(_SERVER) == space.server:
             raise ChainBroken(
                 f"decision {head.seq} of the space {space.info.name} is not the one that this project received: "
                 "the decisions were replaced; ask an admin, and see: ralphdeck log --verify"
             )
-        self._state.forget_decisions()  # the server was restored from a backup: what it lost is sent again
-        self._state.set_facts(**{_SEQ: 0, _HASH: ""})
+        # The server was restored from a backup. Each project sends again what it had decided itself.
+        by_id, own = self._project.ledger.by_id(), self._project.by
+        received = [key for key in self._state.known_decisions() if key in by_id and by_id[key].by != own]
+        with self._state.transaction():
+            self._state.forget_decisions()
+            self._state.add_decisions((key, None) for key in received)
+            self._state.set_facts(**{_SEQ: 0, _HASH: ""})
         return first_head(space.info.id)
 
     def _receiver(self) -> Receiver:

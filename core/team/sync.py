@@ -99,8 +99,8 @@ class DecisionExchange(Protocol):
         """Send local decisions; return their number, and why others were refused and undone."""
         ...
 
-    def receive(self, space: Space) -> int:
-        """Write decisions of the space into the project; return their number."""
+    def receive(self, space: Space) -> tuple[int, tuple[str, ...]]:
+        """Write decisions of the space into the project; return their number, and why own ones were undone."""
         ...
 
     def payloads(self) -> tuple[str, ...]:
@@ -118,8 +118,8 @@ class NoDecisions:
     def send(self, space: Space) -> tuple[int, tuple[str, ...]]:
         return 0, ()
 
-    def receive(self, space: Space) -> int:
-        return 0
+    def receive(self, space: Space) -> tuple[int, tuple[str, ...]]:
+        return 0, ()
 
     def payloads(self) -> tuple[str, ...]:
         return ()
@@ -160,7 +160,7 @@ class Synchronizer:
             texts, decisions = self._texts(), self._decisions
             may_send = space.info.level.allows(Level.CONTRIBUTOR)
             sent_decisions, refused = decisions.send(space) if may_send else (0, ())
-            received_decisions = decisions.receive(space)
+            received_decisions, late = decisions.receive(space)
             received_texts = self._receive_texts(space, texts, prefer)
             sent_texts = self._send_texts(space, texts) if may_send else 0
             sent, withdrawn = self._send_uses(space) if may_send else (0, 0)
@@ -175,7 +175,7 @@ class Synchronizer:
                 received_decisions=received_decisions,
                 changed_sums=changed_sums,
                 conflicts=tuple(texts.conflicts),
-                refused=refused,
+                refused=(*refused, *late),
             )
 
     def preview(self) -> Preview:

@@ -102,6 +102,7 @@ class Texts:
         if not rows:
             return 0
         archived = self._archived_ids({row.pattern_id for row in rows})
+        curation = self._project.ledger.state()
         by_type: dict[str, dict[str, dict[str, Any]]] = {}
         held: dict[str, list[SpacePattern]] = {}
         for row in rows:
@@ -110,7 +111,8 @@ class Texts:
                 continue
             by_type.setdefault(row.type, {})[row.pattern_id] = record
             level = levels.get(row.changed_by)
-            if level is None or not level.allows(Level.REVIEWER):
+            is_approved = curation.approves(row.pattern_id, as_read(record, PatternType(row.type)).content_hash)
+            if not is_approved and (level is None or not level.allows(Level.REVIEWER)):
                 held.setdefault(row.changed_by, []).append(row)
         if held:  # first, so that no agent is given a text before it is held
             self._append(*(self._holding(by, found, by_type) for by, found in held.items()))

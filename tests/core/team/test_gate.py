@@ -309,3 +309,36 @@ def test_a_server_that_does_not_answer_delays_one_decision_only(ada: Reviewer, m
         ada.decide(Note(A, text="decided without the server"))
         assert len(connections) == 1
     assert ada.sync().sent_decisions == 3
+
+
+def test_after_a_loss_of_the_state_nothing_is_undone_or_doubled(ada: Reviewer, rita: Reviewer, team: Team) -> None:
+    ada.decide(Promote(A))
+    rita.sync()
+    rita.decide(Deprecate(A, reason="hides the cause"))
+    ada.sync()
+    ada.connect = lambda: Space.connect("host=127.0.0.1 port=1 user=ada", "acme")
+    late = ada.decide(Archive(A, reason="odd"))
+    for reviewer in (ada, rita):
+        reviewer.state.clear()
+    cycle = ada.sync()
+    assert cycle.refused == ()
+    assert [id for _, id in in_space(team)].count(late.id) == 1
+    assert len(in_space(team)) == 3
+    assert_same(ada, rita)
+
+
+def test_a_new_project_gets_patterns_with_their_newest_text_and_state(
+    ada: Reviewer, tmp_path: Path, team: Team, clock: Clock
+) -> None:
+    anti_id = ada.decide(AcceptInversion(C)).after["anti_id"]
+    file = ada.paths.pattern_file("anti")
+    file.write_text(file.read_text().replace("AVOID", "Avoid"))
+    ada.project.apply((file,))
+    ada.decide(Promote(A))
+    ada.sync()
+    rita = Reviewer(tmp_path / "new", team, "rita", clock)
+    found = rita.sync()
+    assert found.conflicts == ()
+    assert rita.project.view.pattern(anti_id).content_hash == ada.project.view.pattern(anti_id).content_hash
+    assert rita.overrides().keys() == ada.overrides().keys()
+    rita.close()
