@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
+from core.review.beta_probability import beta_probability
+
 if TYPE_CHECKING:
     from core.config.settings import Settings
     from core.learning.scoreboard import Scoreboard
@@ -102,13 +104,11 @@ def beta_losses(good: Floats, bad: Floats, threshold: float) -> tuple[Floats, Fl
     These are E[max(0, t - p)], E[max(0, p - t)] and P(p < t), each 0..1. The parameters are > 0 and of equal length;
     their sum is limited to `LEAST_RESULTS`..`MOST_RESULTS`, and their mean does not change.
     """
-    from scipy.special import betainc  # 0.1 s to import; most commands never need a loss
-
     mean = good / (good + bad)
     total = np.clip(good + bad, LEAST_RESULTS, MOST_RESULTS)
     good, bad = total * mean, total * (1.0 - mean)
-    chance = betainc(good, bad, threshold)
-    below = np.maximum(threshold * chance - mean * betainc(good + 1.0, bad, threshold), 0.0)
+    chance = beta_probability(good, bad, threshold)
+    below = np.maximum(threshold * chance - mean * beta_probability(good + 1.0, bad, threshold), 0.0)
     above = np.maximum(below + mean - threshold, 0.0)
     return below, above, chance
 

@@ -110,7 +110,7 @@ def _contradicted(scales: ImpactEstimator, pattern_id: str, pin: Pin) -> ReviewI
 def borderline(scales: ImpactEstimator, asked: Set[str]) -> Iterator[ReviewItem]:
     """Ask about unpinned states, not `asked` yet, that may change or be wrong."""
     if not scales.patterns:
-        return  # scipy takes a while to load, which would delay the first frame
+        return
     board, settings, stakes = scales.board, scales.settings, scales.stakes
     maturity, now = settings.maturity, board.computed_codes
     later = board.rescored(board.now + timedelta(days=settings.review.soon_days))
