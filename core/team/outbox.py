@@ -102,16 +102,22 @@ def make_use(observation: Observation) -> Use:
     return Use(
         observation.pattern_id,
         INJECTED if observation.kind == "injected" else APPLIED,
-        None if at is None else _microseconds(at),
+        None if at is None else microseconds(at),
         observation.success,
         observation.weight,
         min(observation.count, MAX_COUNT),
     )
 
 
-def _microseconds(at: datetime) -> int:
+def microseconds(at: datetime) -> int:
     since = at - _EPOCH
     return (since.days * 86_400 + since.seconds) * _MICROSECOND + since.microseconds
+
+
+def recovered_use(id: bytes, use: Use, *, is_withdrawn: bool) -> StoredUse:
+    """Return a use of this project that was found on the server."""
+    status = Status.WITHDRAWN if is_withdrawn else Status.TO_SEND
+    return StoredUse(id, use.pattern_id, id, 0, status, msgspec.msgpack.encode(use))
 
 
 def find_slots(observations: Iterable[Observation], salt: bytes) -> list[Slot]:
@@ -144,19 +150,28 @@ def withdrawal_id(use: bytes) -> bytes:
 
 
 def compare(pattern_id: str, slots: Iterable[Slot], stored: Iterable[StoredUse]) -> Difference:
-    """Compare the observed uses of a pattern with those that were sent."""
+    """Compare the observed uses of a pattern with those that were sent.
+
+    A use that was found on the server has its ID as slot, because the slot cannot be computed from it.
+    """
     live: dict[bytes, StoredUse] = {}
     generations: dict[bytes, int] = {}
-    for one in stored:
+    by_id = {one.id: one for one in stored}
+    for one in by_id.values():
         generations[one.slot] = max(one.generation, generations.get(one.slot, 0))
         if one.status in (Status.TO_SEND, Status.SENT):
             live[one.slot] = one
     add = []
     for slot in slots:
-        if live.pop(slot.key, None) is None:
-            generation = generations[slot.key] + 1 if slot.key in generations else 0
-            fields = msgspec.msgpack.encode(slot.use)
+        if live.pop(slot.key, None) is not None:
+            continue
+        generation = generations.get(slot.key, -1) + 1
+        name = use_id(slot.key, generation)
+        while name in by_id and live.pop(name, None) is None:  # it was withdrawn
+            generation += 1
             name = use_id(slot.key, generation)
+        if name not in by_id:
+            fields = msgspec.msgpack.encode(slot.use)
             add.append(StoredUse(name, pattern_id, slot.key, generation, Status.TO_SEND, fields))
     return Difference(tuple(add), tuple(live.values()))
 

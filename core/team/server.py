@@ -261,6 +261,23 @@ class Space:
             found.setdefault(number, (name, {}))[1][length] = (sums[0], sums[1], sums[2])
         return tuple(ProjectUses(name, lengths) for name, lengths in found.values())
 
+    def uses_of(self, project: UUID) -> tuple[tuple[TeamUse, bool], ...]:
+        """Return the uses that a project has sent, each with whether it was withdrawn; reads all uses of the space."""
+        found = self._rows(
+            f"select project_id from ralphdeck.projects where {_OF_SPACE} and id = %s", (self.info.id, project)
+        )
+        if not found:
+            return ()
+        rows = self._rows(
+            "select e.id, e.pattern_id, e.kind, nullif(e.at, '-infinity'), e.success, e.weight, e.count,"
+            " exists (select from ralphdeck.events w"
+            " where w.space_id = e.space_id and w.at = e.at and w.withdraws = e.id)"
+            f" from ralphdeck.events e where e.{_OF_SPACE} and e.project_id = %s and e.withdraws is null",
+            (self.info.id, found[0][0]),
+        )
+        names = TeamUse.__struct_fields__
+        return tuple((TeamUse(**dict(zip(names, row[:-1], strict=False))), row[-1]) for row in rows)
+
     def projects(self) -> tuple[TeamProject, ...]:
         """Return all projects with the sums of their uses, by name."""
         rows = self._rows(

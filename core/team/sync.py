@@ -23,7 +23,16 @@ from core.records.space import Level, PatternText, TeamUse
 from core.records.team import TeamSums
 from core.sources.team_evidence import TeamEvidenceWriter
 from core.team.local_state import SUMS, LocalState, Status, StoredUse, Sums
-from core.team.outbox import MAX_COUNT, Changes, Outbox, decode_use, withdrawal_id
+from core.team.outbox import (
+    MAX_COUNT,
+    Changes,
+    Outbox,
+    Use,
+    decode_use,
+    microseconds,
+    recovered_use,
+    withdrawal_id,
+)
 from core.team.sharing import Sharing
 from core.team.texts import OpenTexts, Texts
 
@@ -211,8 +220,11 @@ class Synchronizer:
                 state.forget_sums()
                 state.set_facts(**described, **{_SUMS: "0"})
         if info.level.allows(Level.CONTRIBUTOR) and not state.fact("joined"):
+            found = space.uses_of(self._project_id)  # none, unless the state of a joined project was lost
             space.join_project(self._project_id, self._name)
-            state.set_facts(joined="1")
+            with state.transaction():
+                state.add_uses(_recovered(use, is_withdrawn=is_withdrawn) for use, is_withdrawn in found)
+                state.set_facts(joined="1")
 
     def count_unsent(self) -> int:
         """Return the number of texts, decisions and uses that the space does not have; needs no server."""
@@ -345,6 +357,12 @@ def _team_use(stored: StoredUse) -> TeamUse:
         weight=use.weight,
         count=use.count,
     )
+
+
+def _recovered(sent: TeamUse, *, is_withdrawn: bool) -> StoredUse:
+    at = None if sent.at is None else microseconds(sent.at)
+    use = Use(sent.pattern_id, sent.kind, at, sent.success, sent.weight, sent.count)
+    return recovered_use(sent.id.bytes, use, is_withdrawn=is_withdrawn)
 
 
 def _sums(sums: TeamSums) -> Sums:

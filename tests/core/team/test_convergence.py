@@ -23,7 +23,7 @@ from tests.team_server import Team
 
 IDS: Final = tuple(f"pat-error-p-{number:03}" for number in range(1, 6))
 SEEDS: Final = int(os.environ.get("RALPHDECK_TEAM_SEEDS", "12"))
-"""Number of histories; to search for others: RALPHDECK_TEAM_SEEDS=500. Number 119 once failed."""
+"""Number of histories; to search for others: RALPHDECK_TEAM_SEEDS=500. Numbers 58 and 119 found errors."""
 SECRET: Final = "ghp_" + "a1B2c3D4" * 5
 ROLES: Final = ("ada", "rita", "ada", "rita")
 
@@ -131,7 +131,7 @@ def states(project: Project) -> dict[str, tuple[str, str]]:
     }
 
 
-@pytest.mark.parametrize("seed", sorted({*range(SEEDS), 119}))
+@pytest.mark.parametrize("seed", sorted({*range(SEEDS), 58, 119}))
 def test_all_projects_end_with_the_same_patterns_states_and_scores(seed: int, team: Team, tmp_path: Path) -> None:
     story = Story(seed, tmp_path, team)
     for _ in range(story.numbers.randint(12, 30)):

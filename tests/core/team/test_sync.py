@@ -170,3 +170,18 @@ def test_ten_thousand_uses_made_offline_are_sent_in_one_sync(ada: WorkingCopy, r
     assert ada.sync().sent_uses == 10_000
     rita.sync()
     assert sum(one["successes"] for one in rita.sums(rita.records()).values()) == 10_000
+
+
+def test_a_use_that_changed_while_the_state_was_lost_counts_once(ada: WorkingCopy, rita: WorkingCopy) -> None:
+    ada.write(make_record(A))
+    ada.log(make_use_event(1, A, "loop-1", None, kind="injected"), make_use_event(2, A, "loop-2"))
+    ada.sync()
+    ada.log(make_use_event(3, A, "loop-1", kind="outcome"))
+    ada.forget_state()
+    ada.sync()
+    rita.sync()
+    assert (rita.sums([A])[A]["uses"], rita.sums([A])[A]["injected_only"]) == (2, 0)
+    ada.forget_state()
+    assert ada.sync().withdrawn_uses == 0
+    rita.sync()
+    assert (rita.sums([A])[A]["uses"], rita.sums([A])[A]["injected_only"]) == (2, 0)
