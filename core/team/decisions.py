@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from core.curation.conflicts import conflict_keys
+from core.curation.decision_text import about_text
 from core.curation.merge import as_read
 from core.curation.pattern_registry import Registry
 from core.records.decisions import SYNC, TURNS, Decision, Effect, Verb
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from core.team.sharing import Sharing
     from core.team.sync import OpenProject
 
+_TURNED: Final = {Verb.UNDO: "undone", Verb.REDO: "redone"}
 _PAGE: Final = 1_000  # decisions read at once
 _SEQ: Final = "decisions_seq"
 _HASH: Final = "decisions_hash"
@@ -171,6 +173,7 @@ class Decisions:
         return self._sharing().pattern(pattern.type, found[pattern_id]).record if pattern and found else {}
 
     def _undo(self, decision: Decision, why: str) -> Iterator[str]:
+        """Undo a decision that the space refused; yields what was undone, and why."""
         project = self._project
         made = undo_refused(
             project.project,
@@ -181,7 +184,8 @@ class Decisions:
             now=project.now(),
         )
         project.apply((project.project.ledger, project.project.patterns))
-        return (one.reason for one in made)
+        known = project.ledger.by_id()
+        return (f"{_TURNED[one.verb]}: {about_text(one, known)}; {one.reason}" for one in made)
 
     # From the space
 

@@ -193,7 +193,8 @@ def test_what_a_contributor_decided_offline_is_undone(tmp_path: Path, team: Team
     carl = Reviewer(tmp_path / "carl", team, "carl", clock)
     carl.connect = lambda: Space.connect("host=127.0.0.1 port=1 user=carl", "acme")
     carl.decide(Promote(A))
-    assert carl.sync().refused == ("your role in the space acme is contributor; promote needs reviewer",)
+    why = "your role in the space acme is contributor; promote needs reviewer"
+    assert carl.sync().refused == (f"undone: promote {A}; {why}",)
     assert carl.overrides() == {}
     assert carl.log[-1].by == SYNC
     carl.close()
@@ -244,7 +245,9 @@ def test_a_late_decision_is_undone_with_the_reason(ada: Reviewer, rita: Reviewer
     rita.connect = lambda: Space.connect("host=127.0.0.1 port=1 user=rita", "acme")
     late = rita.decide(Deprecate(A, reason="hides the cause"))
     ada.decide(Promote(A, reason="used daily"))
-    (reason,) = rita.sync().refused
+    (text,) = rita.sync().refused
+    what, _, reason = text.partition("; ")
+    assert what == f"undone: deprecate {A}"
     assert reason.startswith("Ada had decided on ")
     assert reason.endswith(f"promote {A} (used daily)")
     assert rita.log[-1].reason == reason or rita.log[-2].reason == reason
