@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -21,6 +22,7 @@ from core.team import gate
 from core.team.connection import Limits
 from core.team.consent import Joined
 from core.team.decisions import Decisions
+from core.team.errors import ChainBroken
 from core.team.gate import TeamGate
 from core.team.local_state import LocalState
 from core.team.server import Space
@@ -345,3 +347,34 @@ def test_a_new_project_gets_patterns_with_their_newest_text_and_state(
     assert rita.project.view.pattern(anti_id).content_hash == ada.project.view.pattern(anti_id).content_hash
     assert rita.overrides().keys() == ada.overrides().keys()
     rita.close()
+
+
+def lose_last_decision(team: Team) -> None:
+    """Bring the server to the state before its last decision, as a restore from a backup does."""
+    with closing(team.cluster.connect("postgres", team.database)) as connection:
+        connection.execute("delete from ralphdeck.decisions where seq = 2")
+        connection.execute(
+            "update ralphdeck.spaces s set head_seq = 1, head_hash = d.hash from ralphdeck.decisions d"
+            " where s.space_id = d.space_id"
+        )
+
+
+def test_what_a_restored_server_has_lost_is_sent_again_by_its_author(ada: Reviewer, rita: Reviewer, team: Team) -> None:
+    made = [ada.decide(Promote(A)).id, ada.decide(Deprecate(B, reason="hides the cause")).id]
+    ada.sync()
+    rita.sync()
+    lose_last_decision(team)
+    for reviewer in (rita, ada):
+        reviewer.state.set_facts(decisions_server="another cluster")
+    assert_same(rita, ada)
+    assert in_space(team) == [("Ada", made[0]), ("Ada", made[1])]
+    assert rita.overrides() == {A: "proven", B: "deprecated"}
+
+
+def test_a_server_that_replaces_its_decisions_is_reported(ada: Reviewer, rita: Reviewer, team: Team) -> None:
+    ada.decide(Promote(A))
+    ada.decide(Deprecate(B, reason="hides the cause"))
+    rita.sync()
+    lose_last_decision(team)
+    with pytest.raises(ChainBroken, match=r"decision 2 of the space acme is not the one .* log --verify"):
+        rita.sync()

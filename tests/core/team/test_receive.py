@@ -32,8 +32,11 @@ from core.curation.commands import (
     Undo,
     bulk,
 )
+from core.project.notifications import NotificationKind, find_notifications
 from core.records.decisions import SYNC, Verb
+from core.records.findings import Severity
 from core.records.patterns import Maturity
+from core.records.snapshot import Delta
 from tests.core.team.exchange import IDS, Clock, Member, MemorySpace, comparable
 
 A, B, C = IDS
@@ -183,6 +186,20 @@ def test_what_was_decided_offline_is_undone_if_another_member_was_first(pair: tu
     assert late.id not in ana.ledger
     with pytest.raises(Refused, match="nothing to redo"):
         ben.project.decide(Redo())
+
+
+def test_a_refused_decision_is_a_notification(pair: tuple[Member, Member]) -> None:
+    ana, ben = pair
+    ben.is_online = False
+    ben.project.decide(Deprecate(A, reason="hides the cause"))
+    ana.project.decide(Promote(A))
+    before, ben.is_online = ben.project.view, True
+    ben.sync()
+    found = find_notifications(before, ben.project.view, Delta(decisions=True))
+    (refused,) = (one for one in found if one.what is NotificationKind.REFUSED)
+    assert refused.severity is Severity.WARNING
+    assert refused.text.startswith(f"Undone: deprecate {A}. ana had decided on 20 November 2026 at ")
+    assert any(one.text == f"ana: promote {A}" for one in found)
 
 
 def test_what_depends_on_a_refused_decision_is_undone_with_it(pair: tuple[Member, Member]) -> None:
