@@ -227,6 +227,14 @@ class LocalState:
             self._db.execute("DELETE FROM sums")
             self._db.execute(f"UPDATE uses SET status = {int(Status.TO_SEND)} WHERE status = {int(Status.SENT)}")
 
+    def send_uses_again(self) -> None:
+        """Forget what the server has confirmed; what it still has is not added twice."""
+        self.forget_sums()
+        with self.transaction():
+            self._db.execute(
+                f"UPDATE uses SET status = {int(Status.TO_WITHDRAW)} WHERE status = {int(Status.WITHDRAWN)}"
+            )
+
     def others(self, *, only_changed: bool = True) -> Iterator[tuple[str, Sums]]:
         """Yield what other projects have added to the sums of patterns, in order of the IDs."""
         own = ", ".join(f"total(o.{name})" for name in SUMS)

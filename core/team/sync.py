@@ -214,8 +214,10 @@ class Synchronizer:
             if state.fact("space") != str(info.id):
                 state.clear()
                 state.set_facts(space=info.id, **described)
-            if state.fact(_SERVER) != space.server:  # a cursor is a number of a transaction of that server
-                state.set_facts(**{_SERVER: space.server, _PATTERNS: "0", _SUMS: "0"})
+            if (known := state.fact(_SERVER)) != space.server:  # a cursor is a number of a transaction of that server
+                if known:  # it may be a standby or a restored backup, which has lost something
+                    state.send_uses_again()
+                state.set_facts(**{_SERVER: space.server, _PATTERNS: "0", _SUMS: "0"}, joined="")
             if {name: state.fact(name) for name in described} != described:
                 state.forget_sums()
                 state.set_facts(**described, **{_SUMS: "0"})
@@ -260,7 +262,10 @@ class Synchronizer:
         return Texts(needed, self._state, self._sharing)
 
     def _receive_texts(self, space: Space, texts: Texts, prefer: Prefer | None) -> int:
-        found = space.patterns(self._state.fact(_PATTERNS, "0"))
+        cursor = self._state.fact(_PATTERNS, "0")
+        found = space.patterns(cursor)
+        if cursor == "0":  # these are all: other texts were lost, and are sent again
+            self._state.forget_texts(self._state.text_bases().keys() - {row.pattern_id for row in found.patterns})
         levels = {member.name: member.level for member in space.members()} if found.patterns else {}
         count = texts.receive(found.patterns, levels)
         if prefer is not None and texts.conflicts:

@@ -185,3 +185,26 @@ def test_a_use_that_changed_while_the_state_was_lost_counts_once(ada: WorkingCop
     assert ada.sync().withdrawn_uses == 0
     rita.sync()
     assert (rita.sums([A])[A]["uses"], rita.sums([A])[A]["injected_only"]) == (2, 0)
+
+
+def test_what_a_restored_server_has_lost_is_sent_again(ada: WorkingCopy, rita: WorkingCopy, team: Team) -> None:
+    ada.write(make_record(A), make_record(B))
+    ada.log(make_use_event(1, A, "loop-1"))
+    ada.sync()
+    administrator = team.connect("postgres")
+    backup = administrator.execute("select pattern_id, uses from ralphdeck.sums").fetchall()
+    ada.log(make_use_event(1, A, "loop-1"), make_use_event(2, A, "loop-2"), make_use_event(3, B, "loop-2", False))
+    ada.sync()
+    with administrator.transaction():
+        for table in ("events", "sums", "project_sums", "projects"):
+            administrator.execute(f"delete from ralphdeck.{table}".encode())
+        administrator.execute("delete from ralphdeck.patterns where pattern_id = %s", (B,))
+        administrator.execute(
+            "create or replace function ralphdeck.server_identity() returns text language sql as $$ select 'other' $$"
+        )
+    assert backup == [(A, 1)]
+    again = ada.sync()
+    assert (again.sent_uses, again.sent_texts) == (3, 1)
+    assert rita.sync().received_texts == 2
+    assert {id: sums["uses"] for id, sums in rita.sums([A, B]).items()} == {A: 2, B: 1}
+    assert ada.sync().is_empty
