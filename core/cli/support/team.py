@@ -52,10 +52,8 @@ def last_team_status() -> TeamStatus | None:
 
 @contextmanager
 def open_team(project: Project, joined: Joined, file: Path | None = None) -> Iterator[JoinedCopy]:
-    from core.team.connection import require_psycopg
     from core.team.joined import JoinedCopy
 
-    require_psycopg()
     with closing(JoinedCopy(project, joined, file=file)) as team:
         yield team
 

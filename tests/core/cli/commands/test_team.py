@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from core.config.paths import ProjectPaths
-from core.team.consent import consent_file
+from core.sources.events import append_events
+from core.team.consent import Joined, consent_file, save_joined
 from core.team.local_state import state_file
-from tests.core.cli.conftest import Call, Result
+from tests.core.cli.conftest import ROOT, Call, Result
 from tests.core.team.working_copy import make_record, make_use_event
 from tests.core.team.working_copy import write_patterns as write
 from tests.team_server import Team
@@ -150,8 +156,35 @@ def test_read_only_nothing_is_sent(run: Run, project: Path, monkeypatch: pytest.
 
 
 def test_uses_are_part_of_the_dry_run(run: Run, project: Path) -> None:
-    from core.sources.events import append_events
-
     append_events(ProjectPaths(project), make_use_event(1, A, "loop-1"))
     (use,) = run("sync", "--dry-run", "--json").document["uses"]
     assert (use["pattern"], use["success"], use["count"]) == (A, True, 1) and "loop-1" not in str(use)
+
+
+@pytest.mark.parametrize("command", [["join", "--yes"], ["init"], ["sync"]], ids=lambda words: words[0])
+def test_without_the_extra_the_command_explains_how_to_install_it(
+    command: list[str], run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_joined(project, Joined(space="acme", source="env", id=uuid4(), name="shop") if command == ["sync"] else None)
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "psycopg", None)
+        result = run(*command)
+        assert result.code == 1 and "pip install 'ralphdeck[team]'" in result.err
+        assert run("sync", "--dry-run").code == 0
+
+
+def test_following_sends_what_changes_until_it_is_stopped(run: Run, project: Path, team: Team) -> None:
+    run("join", "--yes")
+    environment = {**os.environ, "RALPHDECK_TEAM_URL": team.url("rita")}
+    command = [sys.executable, "-m", "core.cli", "team", "sync", "--follow", "--project", str(project)]
+    process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None and process.stdout.readline()
+        append_events(ProjectPaths(project), make_use_event(1, A, "loop-1"))
+        with closing(team.connect("rita")) as connection:
+            connection.execute("listen follow")
+            while not connection.execute("select 1 from ralphdeck.events").fetchall():
+                list(connection.notifies(timeout=0.2))
+    finally:
+        process.terminate()
+        assert process.wait(30) == 128 + signal.SIGTERM
