@@ -99,12 +99,6 @@ class Engine(WatchLoop):
         """The state of the team has changed; see `Engine.team`."""
 
     @dataclass(eq=False)
-    class TeamNoticed(Message):
-        """The team refused a decision that was made offline; the text is displayable."""
-
-        text: str
-
-    @dataclass(eq=False)
     class Failed(Message):
         """A step of the engine failed; the text is displayable."""
 
@@ -198,9 +192,6 @@ class Engine(WatchLoop):
 
     def team_changed(self, status: TeamStatus) -> None:
         self._target.post_message(self.TeamChanged())
-
-    def team_noticed(self, text: str) -> None:
-        self._target.post_message(self.TeamNoticed(text))
 
     def reading(self, done: int, total: int) -> None:
         self._target.post_message(self.Reading(done, total))

@@ -43,13 +43,6 @@ class TeamApp(DecisionApp, inherit_bindings=False):
         if place := self._front():
             place.team_changed()
 
-    @on(Engine.TeamNoticed)
-    def _team_noticed(self, message: Engine.TeamNoticed) -> None:
-        from core.project.notifications import team_notification
-
-        self.say(message.text, severity="warning")
-        self._bell.note([team_notification(message.text)])
-
     def hold_question(self, question: str) -> None:
         """Show the members of the team that a question is open here; "" for none."""
         self._question = question

@@ -13,7 +13,7 @@ from core.base.errors import RalphdeckError
 from core.base.text import visible_line
 from core.curation.commands import PrunePatterns
 from core.curation.record_changes import PRUNE
-from core.project.notifications import NotificationKind, find_notifications, team_notification
+from core.project.notifications import NotificationKind, find_notifications
 from core.project.watch_loop import WatchLoop
 from core.records.decisions import Verb
 from core.records.findings import Severity
@@ -92,11 +92,6 @@ class Daemon(WatchLoop):
             text = f"online: team {status.space}" if status.is_online else f"offline: {status.problem}"
             severity = Severity.INFO if status.is_online else Severity.WARNING
             self.submit(lambda: self._emit("team", status.space, visible_line(text, 400), severity))
-
-    def team_noticed(self, text: str) -> None:
-        """Report that the team refused a decision that was made offline."""
-        one = team_notification(text)
-        self.submit(lambda: self._emit(one.what.value, one.subject, one.text, one.severity))
 
     def failed(self, error: Exception) -> None:
         """Report a problem with a file; reraise any other error, which ends the loop."""

@@ -95,12 +95,8 @@ def find_notifications(
     return sorted(found, key=lambda notification: notification.severity is not Severity.ERROR)
 
 
-def team_notification(text: str) -> Notification:
-    """Return the notification that the team refused a decision that was made offline."""
-    return Notification(NotificationKind.REFUSED, "", text, Severity.WARNING)
-
-
 def _decided(decision: Decision, after: ProjectState) -> Notification:
+    """Return the notification of a decision, or that the team refused one that was made offline."""
     if decision.by == SYNC and decision.verb in TURNS:
         by_id = {one.id: one for one in after.snapshot.decisions}
         what = "Undone" if decision.verb is Verb.UNDO else "Made again"

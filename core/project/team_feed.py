@@ -22,7 +22,6 @@ def open_follower(
     project: Project,
     read_now: ReadNow,
     changed: Callable[[TeamStatus], None],
-    notice: Callable[[str], None],
     place: str,
 ) -> Follower | None:
     """Return the thread for a project; None if it is read-only or belongs to no team.
@@ -33,7 +32,7 @@ def open_follower(
         return None
     from core.team.follow import Follower
 
-    return Follower(open_project, changed, notice, place=place, now=project.now)
+    return Follower(open_project, changed, place=place, now=project.now)
 
 
 def find_joined(project: Project, read_now: ReadNow) -> Callable[[], JoinedProject] | None:

@@ -228,15 +228,11 @@ class WatchLoop:
     def team_changed(self, status: TeamStatus) -> None:
         """Handle a new state of the team, such as offline. In any thread."""
 
-    def team_noticed(self, text: str) -> None:
-        """Handle a displayable text about a decision that the team refused. In any thread."""
-
     def _follow_team(self) -> AbstractContextManager[object]:
         from core.project.team_feed import open_follower
 
         try:
-            changed, notice = self.team_changed, self.team_noticed
-            self.team = open_follower(self.project, self.read_now, changed, notice, self.place)
+            self.team = open_follower(self.project, self.read_now, self.team_changed, self.place)
         except RalphdeckError as error:
             self._note_failure(error)
         return self.team or nullcontext()

@@ -41,12 +41,11 @@ LEASES: Final = "leases"  # a hint that only who is online has changed
 
 
 class Report(Struct, frozen=True):
-    """Result of a sync. `notices` are displayable texts, each about a decision that was undone or refused."""
+    """Result of a sync."""
 
     member: str = ""
     level: str = ""
     differing: int = 0
-    notices: tuple[str, ...] = ()
 
 
 class Online(Struct, frozen=True):
@@ -111,15 +110,14 @@ def utc_now() -> datetime:
 class Follower:
     """Follows the space of a project in a thread of its own.
 
-    `open_project` is called in that thread. `changed` is called there with each new status, and `notice` with texts
-    about decisions that were undone or refused; both must not block. `place` names this kind of program to the members.
+    `open_project` is called in that thread. `changed` is called there with each new status and must not block. `place`
+    names this kind of program to the members.
     """
 
     def __init__(
         self,
         open_project: Callable[[], JoinedProject],
         changed: Callable[[TeamStatus], None],
-        notice: Callable[[str], None],
         *,
         place: str = DASHBOARD,
         space: str = "",
@@ -127,7 +125,7 @@ class Follower:
         clock: Callable[[], float] = monotonic,
         jitter: Callable[[], float] = random,
     ) -> None:
-        self._open, self._changed, self._notice = open_project, changed, notice
+        self._open, self._changed = open_project, changed
         self._place, self._now, self._clock, self._jitter = place, now, clock, jitter
         self.status = TeamStatus(space=space, client_id=str(uuid.uuid4()))
         """The newest status; may be read in any thread."""
@@ -282,8 +280,6 @@ class Follower:
         )
         if is_news:
             project.save_status(self.status)
-        for text in report.notices:
-            self._notice(text)
 
     def _fail(self, error: Exception) -> None:
         """Show that the project is offline, and why."""

@@ -167,13 +167,6 @@ async def test_a_question_is_free_again_when_the_user_is_away(
         await user.until(lambda: bool(space.leases), "it is open here")
 
 
-async def test_a_decision_that_was_undone_later_is_reported(sample: Path, home: Path, space: FakeSpace) -> None:
-    async with joined(sample, home) as user:
-        space.notices.append("your promotion of pat-a was undone: Ada decided first")
-        space.hint("decisions")
-        await user.until(lambda: "your promotion of pat-a was undone: Ada decided first" in user.toasts(), "the toast")
-
-
 async def test_names_of_members_are_shown_as_text(sample: Path, home: Path, space: FakeSpace) -> None:
     async with joined(sample, home, (200, 40)) as user:
         space.add(MARKUP, project=MARKUP)

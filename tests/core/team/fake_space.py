@@ -27,7 +27,6 @@ class FakeSpace:
         self.present: dict[str, Presence] = {}
         self.leases: dict[str, Lease] = {}
         self.uses: tuple[ProjectUses, ...] = ()
-        self.notices: list[str] = []
         self.connections: list[FakeConnection] = []
         self.attempts = 0
 
@@ -84,8 +83,7 @@ class FakeConnection:
         self.project.sent += self.project.pending
         self.project.pending = 0
         self.project.syncs += 1
-        notices, self.space.notices = tuple(self.space.notices), []
-        return Report(member=self.project.member, level="reviewer", notices=notices)
+        return Report(member=self.project.member, level="reviewer")
 
     def beat(self, place: str, question: str, seconds: int) -> Online:
         self._check()
@@ -169,17 +167,11 @@ class Watched:
 
     def __init__(self) -> None:
         self.statuses: list[TeamStatus] = []
-        self.notices: list[str] = []
         self._condition = threading.Condition()
 
     def changed(self, status: TeamStatus) -> None:
         with self._condition:
             self.statuses.append(status)
-            self._condition.notify_all()
-
-    def notice(self, text: str) -> None:
-        with self._condition:
-            self.notices.append(text)
             self._condition.notify_all()
 
     def wait_for(self, is_reached: Callable[[TeamStatus], object]) -> TeamStatus:
@@ -189,7 +181,7 @@ class Watched:
             return self.statuses[-1]
 
     def follow(self, joined: FakeJoined) -> Follower:
-        return Follower(lambda: joined, self.changed, self.notice, now=lambda: NOW, jitter=lambda: 0.0)
+        return Follower(lambda: joined, self.changed, now=lambda: NOW, jitter=lambda: 0.0)
 
 
 def offline() -> Offline:

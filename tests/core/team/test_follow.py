@@ -75,7 +75,7 @@ def test_other_members_and_their_questions_are_shown(follower: Follower, watched
 
 def test_a_program_without_a_person_is_not_counted_as_a_member(watched: Watched, space: FakeSpace) -> None:
     other = FakeJoined(space, "ben")
-    daemon = Follower(lambda: other, lambda status: None, lambda text: None, place="watch")
+    daemon = Follower(lambda: other, lambda status: None, place="watch")
     with daemon, watched.follow(FakeJoined(space)):
         status = watched.wait_for(lambda status: len(status.present) > 1)
     assert status.members_here == ()
@@ -165,7 +165,7 @@ def test_pauses_grow_up_to_a_limit(joined: FakeJoined, space: FakeSpace, monkeyp
     space.error = offline()
     at = 0.0
     times: list[float] = []
-    follower = Follower(lambda: joined, lambda status: None, lambda text: None, clock=lambda: at, jitter=lambda: 1.0)
+    follower = Follower(lambda: joined, lambda status: None, clock=lambda: at, jitter=lambda: 1.0)
 
     def select(seconds: float, *, hints: bool = True) -> bool:
         nonlocal at
@@ -180,16 +180,6 @@ def test_pauses_grow_up_to_a_limit(joined: FakeJoined, space: FakeSpace, monkeyp
     follower._thread.join(WAIT)
     assert times == [1, 2, 4, 8, 16, 30, 30]
     assert space.attempts == 7
-
-
-def test_a_text_about_an_undone_decision_is_reported_once(
-    follower: Follower, watched: Watched, space: FakeSpace, joined: FakeJoined
-) -> None:
-    space.notices.append("your promotion of pat-a was undone: ben decided first")
-    wait_for(lambda: watched.notices)
-    before = joined.syncs
-    wait_for(lambda: joined.syncs > before + 2)
-    assert watched.notices == ["your promotion of pat-a was undone: ben decided first"]
 
 
 def test_leaving_ends_presence_and_lease(joined: FakeJoined, watched: Watched, space: FakeSpace) -> None:
@@ -234,7 +224,7 @@ def test_a_project_that_cannot_be_opened_is_reported(watched: Watched) -> None:
     def fail() -> FakeJoined:
         raise AccessDenied("the file team.json is readable by others; see: chmod 600")
 
-    with Follower(fail, watched.changed, watched.notice, now=lambda: NOW):
+    with Follower(fail, watched.changed, now=lambda: NOW):
         status = watched.wait_for(lambda status: status.problem)
     assert status.needs_person
     assert status.offline_since == NOW
