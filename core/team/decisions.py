@@ -250,7 +250,10 @@ class Decisions:
             return head
         rows = space.decisions(head.seq - 1, 1)
         if rows and (rows[0].seq, rows[0].hash) == (head.seq, head.hash):
-            self._state.set_facts(**{_SERVER: space.server})
+            if self._state.fact(_SERVER) != space.server:
+                with self._state.transaction():
+                    self._state.forget_decisions(after=head.seq)  # it may have lost them
+                    self._state.set_facts(**{_SERVER: space.server})
             return head
         if self._state.fact(_SERVER) == space.server:
             raise ChainBroken(

@@ -311,9 +311,10 @@ class LocalState:
         """Return the numbers of the decisions in the space by ID; None for one that stays in this project."""
         return dict(self._db.execute("SELECT id, seq FROM decisions"))
 
-    def forget_decisions(self) -> None:
+    def forget_decisions(self, after: int = -1) -> None:
+        """Forget which decisions the space has: all, or those with a number above `after`."""
         with self.transaction():
-            self._db.execute("DELETE FROM decisions")
+            self._db.execute("DELETE FROM decisions WHERE ? < 0 OR seq > ?", (after, after))
 
     def add_decisions(self, decisions: Iterable[tuple[str, int | None]]) -> None:
         """Record decisions of the space: ID and sequence number."""

@@ -371,6 +371,16 @@ def test_what_a_restored_server_has_lost_is_sent_again_by_its_author(ada: Review
     assert rita.overrides() == {A: "proven", B: "deprecated"}
 
 
+def test_an_own_decision_that_was_not_received_back_is_sent_again(ada: Reviewer, rita: Reviewer, team: Team) -> None:
+    made = [ada.decide(Promote(A)).id]
+    rita.sync()
+    made.append(rita.decide(Deprecate(B, reason="hides the cause")).id)
+    lose_last_decision(team)
+    rita.state.set_facts(decisions_server="another cluster")
+    assert_same(rita, ada)
+    assert in_space(team) == [("Ada", made[0]), ("Rita", made[1])]
+
+
 def test_a_server_that_replaces_its_decisions_is_reported(ada: Reviewer, rita: Reviewer, team: Team) -> None:
     ada.decide(Promote(A))
     ada.decide(Deprecate(B, reason="hides the cause"))
