@@ -23,6 +23,7 @@ from core.cli.support.team import (
     show_conflicts,
     show_cycle,
 )
+from core.records.times import parse_time
 
 if TYPE_CHECKING:
     from core.project.project import Project
@@ -177,7 +178,8 @@ def status(verify: bool) -> None:
                 + (f" since {since:%Y-%m-%d %H:%M} UTC" if since else "")
             )
             warn(visible_line(problem, 300))
-        line(f"Last sync  {last_sync or 'never'}")
+        synced = parse_time(last_sync or None)
+        line(f"Last sync  {synced:%Y-%m-%d %H:%M} UTC" if synced is not None else "Last sync  never")
         line(f"To send    {plural(to_send, 'change')}" if to_send else "To send    nothing")
         if verified is not None:
             line(f"Decisions  {verified:,}, in the order and with the content in which the server recorded them")
