@@ -38,6 +38,7 @@ FROM_ENVIRONMENT: Final = "env"
 SERVICE: Final = "service="
 FILE: Final = "file="
 _MAX_URL_BYTES: Final = 4096
+_OLDEST_SERVER: Final = 140_000
 _REFUSALS: Final = (
     *("password authentication failed", "no password supplied", "not permitted to log in", "permission denied"),
     *("pg_hba.conf", "certificate", "SSL was required", "does not support SSL"),
@@ -122,6 +123,9 @@ def connect(conninfo: str, limits: Limits | None = None, *, client_schema: int |
             tcp_user_timeout=lost * 1000,
             fallback_application_name="ralphdeck",
         )
+    if connection.info.server_version < _OLDEST_SERVER:
+        connection.close()
+        raise AccessDenied("the team's server is too old; it must be PostgreSQL 14 or newer")
     connection.seconds = limits.statement + limits.lost  # type: ignore[attr-defined]
     try:
         with translate_errors(describe_server(conninfo)):

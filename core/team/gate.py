@@ -14,7 +14,7 @@ from core.curation.conflicts import conflict_keys
 from core.records.decisions import SYNC, TURNS, Decision
 from core.records.times import parse_time
 from core.team.conflict_texts import describe_conflict
-from core.team.connection import Limits, translate_errors
+from core.team.connection import Limits
 from core.team.decisions import DecisionCall, Decisions
 from core.team.errors import AccessDenied, NotMember, Offline, SchemaMismatch, TeamError
 from core.team.local_state import LocalState
@@ -151,7 +151,7 @@ class TeamGate:
         from psycopg import Rollback
 
         receipts = {}
-        with translate_errors(), space.connection.transaction():
+        with space.transaction():
             for identifier, call in calls.items():
                 receipts[identifier] = call.send(space, self._project_id)
             if is_whole and any(receipt.conflicts for receipt in receipts.values()):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
@@ -28,13 +29,14 @@ from core.records.space import (
 from core.records.team import TeamSums
 from core.records.team_status import ProjectUses
 from core.team.connection import Limits, connect, translate_errors
-from core.team.errors import InvalidCall, NotMember, ServerFull
+from core.team.errors import InvalidCall, NotMember, Offline, ServerFull
 from core.team.follow import Online
 from core.team.migrations import check_version, latest_version, schema_version
 
 if TYPE_CHECKING:
     from psycopg import Connection
     from psycopg.abc import Params
+    from psycopg.errors import Diagnostic
 
 NO_CURSOR: Final = "0"
 """Cursor that reads all rows."""
@@ -101,6 +103,8 @@ class Space:
         self.info = info
         self.server = server
         """Identity of cluster, database and timeline; with another one, cursors are not valid any more."""
+        self._warnings: list[str] = []
+        connection.add_notice_handler(self._note)
 
     @classmethod
     def connect(cls, conninfo: str, name: str = "", limits: Limits | None = None) -> Space:
@@ -133,6 +137,23 @@ class Space:
 
     def close(self) -> None:
         self.connection.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make several calls one transaction."""
+        with translate_errors(), self.connection.transaction():
+            yield
+        self._check_confirmed()
+
+    def _check_confirmed(self) -> None:
+        """Raise Offline if the wait for a synchronous standby was canceled: a crash now would lose what was written."""
+        if self._warnings:
+            raise Offline(f"the team's server did not confirm: {self._warnings[0]}")
+
+    def _note(self, notice: Diagnostic) -> None:
+        """Collect warnings; functions of the schema make none."""
+        if notice.severity_nonlocalized == "WARNING":
+            self._warnings.append(visible_line(notice.message_primary or ""))
 
     @property
     def channel(self) -> str:
@@ -301,10 +322,12 @@ class Space:
     def _call(self, function: str, *arguments: object) -> Any:
         """Call a function of the server with the space as first argument."""
         marks = ", ".join(["%s"] * (len(arguments) + 1))
+        self._warnings.clear()
         with translate_errors():
             row = self.connection.execute(
                 f"select ralphdeck.{function}({marks})".encode(), (self.info.id, *arguments)
             ).fetchone()
+        self._check_confirmed()
         if row is None:
             raise InvalidCall(f"the team's server did not answer {function}")
         return row[0]

@@ -190,6 +190,36 @@ def test_standby_that_replaces_the_primary_has_everything_acknowledged(server: C
             check_space(space, clients)
 
 
+def test_write_that_the_standby_did_not_confirm_is_not_acknowledged(server: Cluster) -> None:
+    """An administrator cancels the wait for a standby that is gone: the commit exists on the primary alone."""
+    team = Team(server, server.create_database("template_team", KEEPER))
+    carl = team.space("carl")
+    project = uuid4()
+    carl.join_project(project, "web")
+    with closing(server.connect("postgres", "postgres")) as administrator:
+        administrator.execute("alter system set synchronous_standby_names = 'missing'")
+        administrator.execute("select pg_reload_conf()")
+        waiting = "select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'"
+        for _ in range(2):
+            errors: list[Exception] = []
+
+            def send(errors: list[Exception] = errors) -> None:
+                try:
+                    carl.add_events(project, [make_use()])
+                except Exception as error:
+                    errors.append(error)
+
+            thread = threading.Thread(target=send, daemon=True)
+            thread.start()
+            wait_until(lambda: bool(administrator.execute(waiting.encode()).fetchall()), [])
+            thread.join(SECONDS)
+            assert isinstance(errors[0], Offline) and "did not confirm" in str(errors[0])
+        administrator.execute("alter system reset synchronous_standby_names")
+        administrator.execute("select pg_reload_conf()")
+    assert carl.add_events(project, [make_use()]).new == frozenset()
+    assert carl.sums().sums["pat-error-timeout-001"].uses == 1
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of a few MiB in memory, which only root can mount."""
