@@ -30,6 +30,7 @@ from core.records.patterns import PatternType
 from core.sources.events import append_events
 from core.sources.pattern_text import LIST_OF
 from core.team.refusals import decisions_to_send, find_late, redo_accepted, undo_refused
+from core.team.sharing import keep_shared_keys
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
@@ -231,7 +232,7 @@ class _Plan:
             kind, pattern_id = PatternType(effect.type), effect.pattern_id
             known = self._patterns.get(pattern_id)
             file = known.file if known is not None else self._file_of(kind)
-            record = record_changes.with_id(kind, pattern_id, _plain_record(effect.insert))
+            record = record_changes.with_id(kind, pattern_id, keep_shared_keys(kind, effect.insert))
             if pattern_id in pins:
                 record[OVERRIDE] = override_of(pins[pattern_id])
             changes = record_changes.Changes()
@@ -243,10 +244,12 @@ class _Plan:
         """Return the changes of texts of known records."""
         changes = record_changes.Changes()
         for effect in decision.effects:
-            keys = {key: value for key, value in effect.set.items() if key not in (OVERRIDE, ARCHIVED)}
-            removed = tuple(key for key in effect.unset if key not in (OVERRIDE, ARCHIVED))
             pattern = self._patterns.get(effect.pattern_id)
-            if (keys or removed) and pattern is not None:
+            if pattern is None:
+                continue
+            keys = keep_shared_keys(pattern.type, effect.set)
+            removed = tuple(keep_shared_keys(pattern.type, dict.fromkeys(effect.unset)))
+            if keys or removed:
                 stored = self._unit.registry.record(pattern)
                 changes.set(stored, pattern.type, pattern.id, keys, removed)
         return [changes.draft_fields()]
@@ -298,7 +301,3 @@ def _pins(decision: Decision) -> Mapping[str, Pin]:
 
 def _fields(draft: Draft) -> dict[str, Any]:
     return {"effects": draft.effects, "inverse": draft.inverse}
-
-
-def _plain_record(record: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in record.items() if key not in (OVERRIDE, ARCHIVED)}

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from uuid import uuid4
 
+import msgspec
 import pytest
 
+from core.records.decisions import Decision, Effect, Verb
 from core.team.sync import Prefer
 from tests.core.team.working_copy import START, Clock, WorkingCopy, make_record, make_use_event
 from tests.team_server import Team
@@ -208,3 +211,22 @@ def test_what_a_restored_server_has_lost_is_sent_again(ada: WorkingCopy, rita: W
     assert rita.sync().received_texts == 2
     assert {id: sums["uses"] for id, sums in rita.sums([A, B]).items()} == {A: 2, B: 1}
     assert ada.sync().is_empty
+
+
+def test_counts_in_a_decision_of_the_space_are_not_taken(team: Team, rita: WorkingCopy) -> None:
+    space, project = team.space("carl"), uuid4()
+    space.join_project(project, "loops")
+    record = make_record(A, usage_count=1000, success_rate=1.0, successful_applications=1000)
+    decision = Decision(
+        id="d1",
+        at=START,
+        by="Carl",
+        verb=Verb.EXTRACT,
+        subject="loop-1",
+        after={"patterns": [A], "hashes": {A: "h"}, "joined": [], "found": {}},
+        effects=(Effect(file="error-patterns.json", type="error", pattern_id=A, insert=record),),
+    )
+    assert space.decide(project, msgspec.json.encode(decision).decode(), [A], seen=0).seq == 1
+    rita.sync()
+    assert rita.records()[A].keys() == make_record(A).keys()
+    assert rita.sums([A])[A]["uses"] == 0
