@@ -184,8 +184,11 @@ class Decisions:
             now=project.now(),
         )
         project.apply((project.project.ledger, project.project.patterns))
-        known = project.ledger.by_id()
-        return (f"{_TURNED[one.verb]}: {about_text(one, known)}; {one.reason}" for one in made)
+        return map(self._describe, made)
+
+    def _describe(self, turn: Decision) -> str:
+        """Describe an undo of the sync to the author of what it undid."""
+        return f"{_TURNED[turn.verb]}: {about_text(turn, self._project.ledger.by_id())}; {turn.reason}"
 
     # From the space
 
@@ -209,7 +212,7 @@ class Decisions:
         while rows := space.decisions(head.seq, _PAGE):
             head, new = self.take(space, head, rows)
             received += new
-        reasons = tuple(decision.reason for decision in received if decision.by == SYNC)
+        reasons = tuple(map(self._describe, (decision for decision in received if decision.by == SYNC)))
         return len(received) - len(reasons), reasons
 
     def take(
