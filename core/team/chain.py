@@ -36,7 +36,7 @@ def verify(head: ChainHead, decisions: Iterable[SpaceDecision]) -> ChainHead:
         if decision.seq != head.seq + 1:
             raise ChainBroken(f"decision {head.seq + 1} is missing in the space; the next one is {decision.seq}")
         expected = link_hash(head.hash, decision.seq, decision.recorded_at, decision.member, decision.payload)
-        if expected != decision.hash or _id_of(decision.payload) != decision.id:
+        if expected != decision.hash or _id_of(decision.payload) not in (None, decision.id):
             raise ChainBroken(
                 f"decision {decision.seq} of the space, or one before it, was changed after it was recorded"
             )
@@ -44,8 +44,9 @@ def verify(head: ChainHead, decisions: Iterable[SpaceDecision]) -> ChainHead:
     return head
 
 
-def _id_of(payload: str) -> str:
+def _id_of(payload: str) -> str | None:
+    """Return the ID in a payload; None if it cannot be read, as a member can send any JSON."""
     try:
         return msgspec.json.decode(payload, type=_Identified).id
-    except msgspec.DecodeError:
-        return ""
+    except (msgspec.DecodeError, RecursionError):
+        return None

@@ -15,9 +15,11 @@ from core.curation.merge import as_read
 from core.curation.pattern_registry import Registry
 from core.records.decisions import SYNC, TURNS, Decision, Effect, Verb
 from core.records.patterns import PatternType
-from core.records.space import ChainHead, PatternText, SpaceConflict
+from core.records.space import ChainHead, Level, PatternText, SpaceConflict
+from core.records.times import parse_time
 from core.sources.pattern_text import LIST_OF
 from core.storage.json_editor import BadJson, parse_value
+from core.storage.json_reader import is_nested_deeper
 from core.team.chain import first_head, verify
 from core.team.conflict_texts import describe_late
 from core.team.errors import ChainBroken, InvalidCall, LevelTooLow
@@ -221,7 +223,7 @@ class Decisions:
         """Write the decisions that follow `head` into the project; return the new head and what was written."""
         head = verify(head, rows)
         decisions = [one for row in rows if (one := _decode(row.payload)) is not None and one.id == row.id]
-        new = self._receiver().receive(decisions, self._project.now())
+        new = self._receiver().receive(decisions, self._project.now(), proposed_by=_proposals(space, rows, decisions))
         with self._state.transaction():
             self._state.add_decisions((row.id, row.seq) for row in rows)
             self._state.set_texts(self._inserted_texts(new))
@@ -373,8 +375,21 @@ def _changed(record: Mapping[str, Any], effect: Effect) -> dict[str, Any]:
 
 
 def _decode(payload: str) -> Decision | None:
-    """Return a decision of the space; None if this version of ralphdeck cannot read it."""
+    """Return a decision of the space; None if this version of ralphdeck cannot read it, or not store it."""
+    if is_nested_deeper(payload.encode("utf-8", "replace")):
+        return None
     try:
-        return msgspec.json.decode(payload, type=Decision)
+        decision = msgspec.json.decode(payload, type=Decision)
     except (msgspec.MsgspecError, RecursionError):
         return None
+    at = parse_time(decision.at)
+    return replace(decision, at=at) if at is not None else None
+
+
+def _proposals(space: Space, rows: Sequence[SpaceDecision], decisions: Sequence[Decision]) -> dict[str, str]:
+    """Return the members by the IDs of their extractions, of those who may only propose."""
+    extractions = {decision.id for decision in decisions if decision.verb is Verb.EXTRACT}
+    if not extractions:
+        return {}
+    deciding = {one.name for one in space.members() if one.level is not None and one.level.allows(Level.REVIEWER)}
+    return {row.id: row.member for row in rows if row.id in extractions and row.member not in deciding}

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -19,6 +20,7 @@ from core.config.paths import is_safe_id
 from core.curation import record_changes, undo
 from core.curation.apply import apply_pending
 from core.curation.case import DECIDED_TEXT, Draft
+from core.curation.merge import as_read
 from core.curation.pattern_registry import UnitOfWork
 from core.curation.record_changes import ARCHIVED, Batch
 from core.curation.rules import OVERRIDE, override_changes, override_of
@@ -46,6 +48,7 @@ Read = Callable[[], tuple["Snapshot", "Scoreboard"]]
 _HASH_KEYS: Final = ("content_hash", "anti_hash")
 _PINS: Final = frozenset({Verb.PROMOTE, Verb.DEPRECATE, Verb.RESET, Verb.ACCEPT_INVERSION})
 _EMPTY: Final[dict[str, Any]] = {"effects": (), "inverse": ()}
+_ID_KEYS: Final = frozenset({"id", "pattern_id", "template_id"})
 
 
 class Receiver:
@@ -72,11 +75,14 @@ class Receiver:
         self._sent = sent
         self._to_local = to_local
 
-    def receive(self, decisions: Sequence[Decision], now: datetime) -> tuple[Decision, ...]:
+    def receive(
+        self, decisions: Sequence[Decision], now: datetime, *, proposed_by: Mapping[str, str] = MappingProxyType({})
+    ) -> tuple[Decision, ...]:
         """Append the decisions that the log lacks, in the order of the space, and apply them.
 
         Own decisions that were not sent and have a common subject with a new one are undone first. Returns all that
         was appended. Raises `Unwritable` if the log cannot be written. Effects that a file does not take stay pending.
+        `proposed_by` are members by the IDs of extractions whose patterns are held until a person releases them.
         """
         known = self._ledger.by_id()
         self._sent.update(decision.id for decision in decisions)
@@ -90,7 +96,7 @@ class Receiver:
             self._apply()
             snapshot, _ = self._read()
             with self._ledger.exclusive():
-                plan = _Plan(self._paths, self._ledger, snapshot.patterns, self._to_local)
+                plan = _Plan(self._paths, self._ledger, snapshot.patterns, self._to_local, proposed_by)
                 local = [plan.decision(decision) for decision in run if decision.id not in self._ledger]
                 if local:
                     self._ledger.append(*local)
@@ -138,12 +144,18 @@ class _Plan:
     """Plans the effects of received decisions for the present records; used while the log is locked."""
 
     def __init__(
-        self, paths: ProjectPaths, ledger: Ledger, patterns: Mapping[str, Pattern], to_local: Callable[[str], str]
+        self,
+        paths: ProjectPaths,
+        ledger: Ledger,
+        patterns: Mapping[str, Pattern],
+        to_local: Callable[[str], str],
+        proposed_by: Mapping[str, str],
     ) -> None:
         self._paths = paths
         self._ledger = ledger
         self._patterns = patterns
         self._to_local = to_local
+        self._proposed_by = proposed_by
         self._unit = UnitOfWork(paths, ledger)
         self._made: dict[str, Decision] = {}
         self._touched: set[str] = set()
@@ -155,9 +167,18 @@ class _Plan:
         else:
             local = self._with_local_texts(shared)
             local = replace(local, **self._effects(local))
+            if (member := self._proposed_by.get(local.id)) is not None:
+                local = self._held(local, member)
         self._made[local.id] = local
         self._touched |= affected_ids(local)
         return local
+
+    def _held(self, decision: Decision, member: str) -> Decision:
+        """Return an extraction as a proposal of the member; which texts it holds is computed here, not received."""
+        new = [one for one in decision.effects if one.insert is not None and one.pattern_id not in self._patterns]
+        hashes = {one.pattern_id: as_read(one.insert or {}, PatternType(one.type)).content_hash for one in new}
+        after = {**decision.after, "patterns": [*hashes], "joined": [], "hashes": hashes, "proposed": True}
+        return replace(decision, by=member, after=after)
 
     def _turned(self, shared: Decision) -> Decision:
         original = self._made.get(shared.subject) or self._ledger.by_id().get(shared.subject)
@@ -247,11 +268,13 @@ class _Plan:
             pattern = self._patterns.get(effect.pattern_id)
             if pattern is None:
                 continue
-            keys = keep_shared_keys(pattern.type, effect.set)
-            removed = tuple(keep_shared_keys(pattern.type, dict.fromkeys(effect.unset)))
+            keys, removed = (
+                {key: value for key, value in keep_shared_keys(pattern.type, one).items() if key not in _ID_KEYS}
+                for one in (effect.set, dict.fromkeys(effect.unset))
+            )
             if keys or removed:
                 stored = self._unit.registry.record(pattern)
-                changes.set(stored, pattern.type, pattern.id, keys, removed)
+                changes.set(stored, pattern.type, pattern.id, keys, tuple(removed))
         return [changes.draft_fields()]
 
     def _archived(self, decision: Decision) -> dict[str, Any]:

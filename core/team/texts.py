@@ -322,7 +322,10 @@ def make_text(pattern: Pattern, record: Mapping[str, Any], shared_hash: str, exp
 
 
 def _decode(row: SpacePattern) -> dict[str, Any] | None:
-    """Return the record of a pattern of the space, without anything that only a project knows; None if invalid."""
+    """Return the record of a pattern of the space, without anything that only a project knows; None if invalid.
+
+    A text must have its content hash: approvals of one text must not count for another.
+    """
     if row.record is None or len(row.record) > _MAX_RECORD_BYTES:
         return None
     try:
@@ -330,4 +333,5 @@ def _decode(row: SpacePattern) -> dict[str, Any] | None:
     except (msgspec.MsgspecError, RecursionError):
         return None
     kind = PatternType(row.type)
-    return with_id(kind, row.pattern_id, keep_shared_keys(kind, record))
+    found = with_id(kind, row.pattern_id, keep_shared_keys(kind, record))
+    return found if as_read(found, kind).content_hash == row.content_hash else None

@@ -156,7 +156,8 @@ declare
 begin
     insert into ralphdeck.projects as p (space_id, id, name, joined_by)
         values (me.space_id, p_project, p_name, me.member_id)
-        on conflict (space_id, id) do update set name = excluded.name where p.name <> excluded.name;
+        on conflict (space_id, id) do update set name = excluded.name
+            where p.name <> excluded.name and (p.joined_by = me.member_id or me.level >= 'reviewer');
 end $$;
 
 create function _project(p_space_id integer, p_project uuid) returns integer

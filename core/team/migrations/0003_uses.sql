@@ -54,6 +54,9 @@ begin
                          coalesce(u.weight, 1), coalesce(u.count, 1), u.withdraws)::ralphdeck.use)
         into sent from json_populate_recordset(null::ralphdeck.use, p_events) u;
     select min(u.at), max(u.at) into first, last from unnest(sent) u;
+    if exists (select from unnest(sent) u where u.at > '-infinity' and u.at < '0001-01-01 00:00:00+00') then
+        raise exception using errcode = 'RD004', message = 'a use has a time before the year 1';  -- no client reads it
+    end if;
     for month in select distinct date_trunc('month', u.at at time zone 'UTC') from unnest(sent) u
                  where u.at >= '2020-01-01 00:00:00+00' and u.at < '2100-01-01 00:00:00+00' order by 1 loop
         perform ralphdeck._make_partition(month);

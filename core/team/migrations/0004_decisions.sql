@@ -118,6 +118,11 @@ declare
     conflicts json[];
     link bytea;
 begin
+    if json_typeof(payload) is distinct from 'object' or json_typeof(payload -> 'id') is distinct from 'string'
+        or json_typeof(payload -> 'by') is distinct from 'string' or decision_id !~ '^[!-~]+$'
+        or exists (select from json_object_keys(payload) k group by k having count(*) > 1) then
+        raise exception using errcode = 'RD004', message = 'a decision needs one ID and one author, and each key once';
+    end if;
     select * into space from ralphdeck.spaces s where s.space_id = me.space_id for no key update;
     select * into earlier from ralphdeck.decisions d where d.space_id = me.space_id and d.id = decision_id;
     if found then

@@ -1,0 +1,133 @@
+"""A member who calls the server's functions with odd values harms no other member."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from core.team.errors import InvalidCall, LevelTooLow
+from core.team.local_state import LocalState
+from tests.core.team.calls import join, make_candidate, make_text
+from tests.core.team.working_copy import WorkingCopy, make_record
+from tests.team_server import Team
+
+A: Final = "pat-error-a-001"
+COUNTS: Final = {"usage_count": 900, "success_rate": 1.0, "successful_applications": 900}
+
+
+@pytest.fixture
+def rita(team: Team, tmp_path: Path) -> WorkingCopy:
+    return WorkingCopy(tmp_path / "rita", team)
+
+
+def candidate(number: int = 1, **changes: Any) -> dict[str, Any]:
+    found = json.loads(make_candidate(number, A))
+    found["effects"][0]["insert"] = make_record(A, **COUNTS)
+    return {**found, "at": "2026-11-20T12:00:00Z", **changes}
+
+
+def send(team: Team, payload: str) -> None:
+    carl = team.space("carl")
+    carl.decide(join(carl), payload, ["loop-1"], seen=9)
+
+
+def with_more(text: str) -> str:
+    return json.dumps(candidate())[:-1] + f", {text}}}"
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        json.dumps(candidate(id=5)),
+        json.dumps(candidate(id="line\nbreak")),
+        json.dumps(candidate(by=5)),
+        json.dumps([candidate()]),
+        with_more('"id": "other"'),
+        with_more('"\\u0069d": "other"'),
+        with_more('"effects": []'),
+        with_more('"reason": "\\ud800"'),
+    ],
+)
+def test_a_decision_that_programs_read_differently_is_refused(team: Team, payload: str) -> None:
+    with pytest.raises((InvalidCall, LevelTooLow)):
+        send(team, payload)
+    assert team.space("rita").head().seq == 0
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        with_more('"more": ' + "[" * 3000 + "]" * 3000),
+        with_more('"before": ' + '{"a":' * 200 + "1" + "}" * 200),
+        with_more('"reason": 1e400'),
+        with_more('"group": 5'),
+        json.dumps(candidate(at=None)),
+        json.dumps(candidate(effects=[{**candidate()["effects"][0], "file": 1}])),
+    ],
+    ids=["deep", "deep details", "number", "group", "time", "file"],
+)
+def test_a_decision_that_no_client_can_read_stops_no_sync(team: Team, rita: WorkingCopy, payload: str) -> None:
+    send(team, payload)
+    send(team, json.dumps(candidate(2)))
+    assert rita.sync().received_decisions == 1
+    log = rita.open().ledger.log
+    assert [*log.by_id] == ["d2"]
+    assert log.findings == ()
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        {"proposed": True},
+        {"hashes": {}},
+        {"hashes": {A: "x"}},
+        {"hashes": {}, "joined": [A], "patterns": []},
+    ],
+    ids=str,
+)
+def test_a_candidate_of_a_contributor_is_always_held(team: Team, rita: WorkingCopy, after: dict[str, Any]) -> None:
+    send(team, json.dumps(candidate(by="Rita\u200b", after=after)))
+    rita.sync()
+    assert rita.records()[A] == make_record(A)
+    assert rita.state_of_pattern(A) == "quarantine"
+    (decision,) = rita.open().ledger.decisions()
+    assert decision.by == "Carl"
+    assert decision.is_proposal
+
+
+def test_a_candidate_of_a_contributor_does_not_hold_a_pattern_of_this_project(team: Team, rita: WorkingCopy) -> None:
+    send(team, json.dumps(candidate()))
+    rita.write(make_record(A, "Retry"))
+    rita.sync()
+    assert rita.records()[A] == make_record(A, "Retry")
+    assert rita.state_of_pattern(A) == "candidate"
+
+
+def test_a_text_with_the_hash_of_another_text_is_not_taken(team: Team, rita: WorkingCopy) -> None:
+    carl = team.space("carl")
+    carl.put_patterns([make_text(A, "f" * 64, record=json.dumps(make_record(A)))])
+    rita.sync()
+    assert rita.records() == {}
+    assert LocalState(rita.paths.project).to_local("f" * 64) == "f" * 64
+
+
+def test_a_time_that_no_client_can_read_is_refused(team: Team, rita: WorkingCopy) -> None:
+    carl = team.space("carl")
+    project = join(carl)
+    use = {"id": str(project), "pattern_id": A, "kind": "applied", "success": True}
+    with pytest.raises(InvalidCall, match="a time before the year 1"):
+        carl._call("add_events", project, json.dumps([{**use, "at": "0044-03-15 BC"}]))
+    for number, at in enumerate(("0001-01-01", "infinity", "12000-01-01")):
+        id = f"00000000-0000-0000-0000-00000000000{number}"
+        carl._call("add_events", project, json.dumps([{**use, "id": id, "at": at}]))
+    assert rita.sync().changed_sums > 1  # the header is one of them
+
+
+def test_a_contributor_does_not_rename_the_project_of_another_member(team: Team) -> None:
+    rita, carl = team.space("rita"), team.space("carl")
+    project = join(rita, "web")
+    carl.join_project(project, "other")
+    assert [one.name for one in rita.projects()] == ["web"]
