@@ -75,6 +75,7 @@ class Texts:
         """
         patterns = self._view().snapshot.patterns
         bases, same, new, changed = self._state.text_bases(), {}, [], []
+        self._drop_settled(patterns, bases)
         for row in rows:
             self.conflicts.pop(row.pattern_id, None)
             local = patterns.get(row.pattern_id)
@@ -90,6 +91,18 @@ class Texts:
                 self.conflicts[row.pattern_id] = TextBase(local.content_hash, row.content_hash)
         self._state.set_texts(same)
         return self._insert(new, levels) + self._change(changed)
+
+    def _drop_settled(self, patterns: Mapping[str, Pattern], bases: Mapping[str, TextBase]) -> None:
+        """Drop the conflicts that a person has resolved by changing the local text."""
+        for pattern_id, conflict in list(self.conflicts.items()):
+            local, base = patterns.get(pattern_id), bases.get(pattern_id)
+            if local is None or local.content_hash == conflict.local:
+                continue
+            if base is not None and base == TextBase(local.content_hash, conflict.shared):
+                del self.conflicts[pattern_id]
+            elif self._is_same(local, conflict.shared):
+                self._state.set_texts({pattern_id: TextBase(local.content_hash, conflict.shared)})
+                del self.conflicts[pattern_id]
 
     def _is_same(self, local: Pattern, shared_hash: str) -> bool:
         if shared_hash in (local.content_hash, self._state.to_shared(local.content_hash)):

@@ -137,6 +137,22 @@ def test_a_contributor_cannot_change_a_text(ada: WorkingCopy, carl: WorkingCopy)
     assert ada.sync().is_empty
 
 
+def test_a_conflict_ends_when_the_local_text_is_that_of_the_team(ada: WorkingCopy, carl: WorkingCopy) -> None:
+    ada.write(make_record(A))
+    ada.sync()
+    carl.sync()
+    carl.write(make_record(A, "Ignore the error"))
+    assert carl.sync().conflicts == (A,)
+    carl.write(make_record(A))
+    assert carl.sync().conflicts == ()
+    carl.write(make_record(A, "Restart"))
+    ada.write(make_record(A, "Check for undefined"))
+    ada.sync()
+    assert carl.sync().conflicts == (A,)
+    carl.write(make_record(A, "Check for undefined"))
+    assert carl.sync().conflicts == () == carl.sync().conflicts
+
+
 def test_a_reader_receives_and_sends_nothing(ada: WorkingCopy, team: Team, tmp_path: Path) -> None:
     rolf = WorkingCopy(tmp_path / "rolf", team, "rolf")
     ada.write(make_record(A))
