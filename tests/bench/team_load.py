@@ -86,7 +86,7 @@ _FILL: Final = """
 def _server() -> tuple[Cluster, str]:
     """Start a server with one space; returns it and the name of the database. It is removed at the end."""
     cluster = Cluster.create(**_SETTINGS)
-    atexit.register(cluster.remove)
+    atexit.register(cluster.close)
     with closing(cluster.connect("postgres", "postgres")) as connection:
         connection.execute(f"create role {KEEPER} login createrole password '{PASSWORD}'".encode())
         connection.execute(f"create database team owner {KEEPER}".encode())

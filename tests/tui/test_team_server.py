@@ -72,7 +72,11 @@ async def test_two_members_see_each_other_decide(
             await user.until(lambda: user.app.lease_on(second.question_key) is not None, "the lease")
             await user.press("n")
             assert desk(user).item != second
-            ada.submit(lambda: ada.project.decide(Promote(ESTABLISHED, reason="used daily")) and None)
+
+            def promote() -> None:
+                ada.project.decide(Promote(ESTABLISHED, reason="used daily"))
+
+            ada.submit(promote)
             await user.until(
                 lambda: any(one.by == "Ada" for one in user.app.view.snapshot.decisions), "the decision of Ada"
             )
