@@ -15,7 +15,7 @@ from contextlib import closing, suppress
 from datetime import UTC, datetime
 from hashlib import sha256
 from random import random
-from time import monotonic
+from time import monotonic, thread_time
 from typing import Final, Protocol, Self
 
 from msgspec import Struct
@@ -28,6 +28,7 @@ from core.team.errors import Offline, TeamError
 
 CYCLE_SECONDS: Final = 5.0  # between two syncs without a hint
 LOCAL_SECONDS: Final = 1.0  # least time between two syncs because of local changes
+SHARE: Final = 20  # counting what has to be sent takes at most one in this number of parts of the time
 HINT_SECONDS: Final = 0.1  # least time between two syncs because of hints
 HEARTBEAT_SECONDS: Final = 15.0
 LEASE_SECONDS: Final = 60  # time after which a question of a dead client is free
@@ -142,7 +143,7 @@ class Follower:
         self._connection: TeamConnection | None = None
         self._failures = 0
         self._offline_before: datetime | None = None  # since when the last run was offline
-        self._synced_at = self._beat_at = self._collected_at = self._uses_at = _LONG_AGO
+        self._synced_at = self._beat_at = self._uses_at = self._collect_due = _LONG_AGO
 
     # Called from any thread; never block.
 
@@ -228,10 +229,16 @@ class Follower:
         self._wait(project)
 
     def _collect(self, project: JoinedProject) -> None:
-        if self._has_news:
+        if self._has_news and self._clock() >= self._collect_due:
             self._has_news = False
-            self._collected_at = self._clock()
-            self._update(replace(self.status, to_send=project.collect()))
+            self._update(replace(self.status, to_send=self._count(project)))
+
+    def _count(self, project: JoinedProject) -> int:
+        """Return how much has to be sent; the more work that is, the later it is done again."""
+        begun = thread_time()
+        count = project.collect()
+        self._collect_due = self._clock() + max(LOCAL_SECONDS, SHARE * (thread_time() - begun))
+        return count
 
     def _exchange(self, project: JoinedProject) -> None:
         connection = self._connection
@@ -275,7 +282,7 @@ class Follower:
                 problem="",
                 needs_person=False,
                 last_sync=now,
-                to_send=project.collect(),
+                to_send=self._count(project),
             )
         )
         if is_news:
@@ -311,14 +318,15 @@ class Follower:
             pause = min(FIRST_PAUSE * 2 ** min(self._failures - 1, 10), MAX_PAUSE) * (0.5 + self._jitter() / 2)
             end = self._clock() + pause
             while not self._stopped and (left := end - self._clock()) > 0:
-                self._select(left)
+                due = self._collect_due - self._clock() if self._has_news else left
+                self._select(min(left, max(due, 0.0)))
                 self._collect(project)
             return
-        last = max(self._synced_at, self._beat_at, self._collected_at)
+        last = max(self._synced_at, self._beat_at)
         end = min(self._synced_at + CYCLE_SECONDS, self._beat_at + HEARTBEAT_SECONDS)
         is_hinted = False
         while not self._stopped and self._question == self._held:
-            until = min(end, last + HINT_SECONDS if is_hinted else end, last + LOCAL_SECONDS if self._has_news else end)
+            until = min(end, last + HINT_SECONDS if is_hinted else end, self._collect_due if self._has_news else end)
             if (left := until - self._clock()) <= 0:
                 return
             is_hinted |= self._select(left, hints=not is_hinted)

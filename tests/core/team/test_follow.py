@@ -182,6 +182,36 @@ def test_pauses_grow_up_to_a_limit(joined: FakeJoined, space: FakeSpace, monkeyp
     assert space.attempts == 7
 
 
+def test_the_more_work_it_is_to_count_the_later_it_is_done_again(
+    joined: FakeJoined, space: FakeSpace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = worked = 0.0
+    counted: list[float] = []
+
+    def collect() -> int:
+        nonlocal worked
+        worked += 0.5
+        counted.append(at)
+        return 10_000
+
+    def select(seconds: float, *, hints: bool = True) -> bool:
+        nonlocal at
+        at += min(seconds, 0.25) or 0.01
+        program._has_news = True
+        program._stopped = at > 25
+        return False
+
+    space.error = offline()
+    monkeypatch.setattr(follow, "thread_time", lambda: worked)
+    monkeypatch.setattr(joined, "collect", collect)
+    program = Follower(lambda: joined, lambda status: None, clock=lambda: at)
+    monkeypatch.setattr(program, "_select", select)
+    program.start()
+    program._thread.join(WAIT)
+    assert len(counted) == 3
+    assert counted[1] - counted[0] >= 10
+
+
 def test_leaving_ends_presence_and_lease(joined: FakeJoined, watched: Watched, space: FakeSpace) -> None:
     with watched.follow(joined) as follower:
         follower.hold("one")
