@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.ledger.ledger import Ledger
+from core.storage.user_cache import team_file
 
 if TYPE_CHECKING:
     from core.project.project import Project
@@ -37,6 +38,8 @@ def open_follower(
 
 def find_joined(project: Project, read_now: ReadNow) -> Callable[[], JoinedProject] | None:
     """Return what opens a project for its team; None if it belongs to no team."""
+    if not team_file().exists():  # so that nothing of a team is imported
+        return None
     from core.team import consent
 
     joined = consent.find_joined(project.project.project)
