@@ -15,7 +15,7 @@ from tests.core.team.working_copy import WorkingCopy, make_record
 from tests.team_server import Team
 
 A: Final = "pat-error-a-001"
-COUNTS: Final = {"usage_count": 900, "success_rate": 1.0, "successful_applications": 900}
+COUNTS: Final[dict[str, Any]] = {"usage_count": 900, "success_rate": 1.0, "successful_applications": 900}
 
 
 @pytest.fixture
