@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -65,6 +66,13 @@ class TeamGate:
 
     def admit(self, decisions: Sequence[Decision], *, is_whole: bool) -> Mapping[str, str]:
         self.note = ""
+        try:
+            return self._admit(decisions, is_whole=is_whole)
+        except sqlite3.Error as error:  # the space recognises what the next sync sends again
+            self.note = f"not sent to the team yet: cannot use {self._state.file}: {error}"
+            return {}
+
+    def _admit(self, decisions: Sequence[Decision], *, is_whole: bool) -> Mapping[str, str]:
         asked = [decision for decision in decisions if self._is_asked(decision)]
         if not asked or not self._state.fact("joined") or self._has_queued(asked) or self._is_known_offline():
             return {}
@@ -82,9 +90,10 @@ class TeamGate:
             return {}
         conflicts = {key: receipt.conflicts[0] for key, receipt in receipts.items() if receipt.conflicts}
         if not (conflicts and is_whole):
-            for decision in asked:
-                if (seq := receipts[decision.id].seq) is not None:
-                    self._exchange.accepted(decision, calls[decision.id], seq)
+            with suppress(sqlite3.Error):  # they are sent again, and recognised
+                for decision in asked:
+                    if (seq := receipts[decision.id].seq) is not None:
+                        self._exchange.accepted(decision, calls[decision.id], seq)
         known, now = self._project.ledger.by_id(), self._project.now()
         own = self._exchange.own_record
         return {key: describe_conflict(conflict, known, own, now) for key, conflict in conflicts.items()}

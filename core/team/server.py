@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from psycopg.abc import Params
     from psycopg.errors import Diagnostic
 
+_T = TypeVar("_T")
 NO_CURSOR: Final = "0"
 """Cursor that reads all rows."""
 
@@ -70,7 +71,8 @@ def list_spaces(connection: Connection[Any]) -> tuple[SpaceInfo, ...]:
     with translate_errors():
         check_version(schema_version(connection))
         row = connection.execute("select ralphdeck.my_spaces()::text").fetchone()
-    return msgspec.json.decode(row[0], type=tuple[SpaceInfo, ...]) if row else ()
+    with _understood():
+        return msgspec.json.decode(row[0], type=tuple[SpaceInfo, ...]) if row else ()
 
 
 def create_space(connection: Connection[Any], name: str, half_life_days: float, display_name: str) -> UUID:
@@ -168,11 +170,11 @@ class Space:
 
     def add_events(self, project: UUID, uses: Iterable[TeamUse]) -> AddedUses:
         """Add uses and withdrawals of uses; all of them are recorded afterwards, each once."""
-        return msgspec.convert(self._call("add_events", project, _json(uses)), AddedUses)
+        return _convert(self._call("add_events", project, _json(uses)), AddedUses)
 
     def put_patterns(self, patterns: Iterable[PatternText]) -> tuple[SpaceConflict, ...]:
         """Add patterns; a reviewer also changes texts. Returns those that were not changed, with the current text."""
-        return msgspec.convert(self._call("put_patterns", _json(patterns)), tuple[SpaceConflict, ...])
+        return _convert(self._call("put_patterns", _json(patterns)), tuple[SpaceConflict, ...])
 
     def decide(
         self,
@@ -192,7 +194,7 @@ class Space:
         `records` the texts that the decision adds, changes or removes.
         """
         arguments = (project, payload, list(subjects), seen, list(known), _json(texts or {}), _json(records))
-        return msgspec.convert(self._call("decide", *arguments), DecisionReceipt)
+        return _convert(self._call("decide", *arguments), DecisionReceipt)
 
     def set_member(self, role: str, name: str, level: Level | None) -> None:
         """Add or change a member, or remove it (None); its role must exist."""
@@ -202,8 +204,7 @@ class Space:
         self, client: UUID, project: UUID | None = None, place: str = "", question: str = "", seconds: int = 60
     ) -> Online:
         """Report that a client is online, and lease the question that it has open; returns who else is."""
-        answer = self._call("heartbeat", client, project, place, question, seconds)
-        return msgspec.convert(answer, Online)
+        return _convert(self._call("heartbeat", client, project, place, question, seconds), Online)
 
     def go_offline(self, client: UUID) -> None:
         """Release what a client has open."""
@@ -231,7 +232,9 @@ class Space:
             f" where d.{_OF_SPACE} and d.seq > %s order by d.seq limit %s",
             (self.info.id, after, limit),
         )
-        return tuple(SpaceDecision(**dict(zip(SpaceDecision.__struct_fields__, row, strict=True))) for row in rows)
+        return _convert(
+            [dict(zip(SpaceDecision.__struct_fields__, row, strict=True)) for row in rows], tuple[SpaceDecision, ...]
+        )
 
     def patterns(self, cursor: str = NO_CURSOR) -> ChangedPatterns:
         """Return the patterns that changed since a cursor of this server."""
@@ -241,8 +244,8 @@ class Space:
             f"select {', '.join(fields)} from ralphdeck.patterns where {_CHANGED}",
             {"space": self.info.id, "cursor": cursor},
         )
-        found = (SpacePattern(**dict(zip(fields, row, strict=True))) for row in rows)
-        return ChangedPatterns(tuple(found), following)
+        found = [dict(zip(fields, row, strict=True)) for row in rows]
+        return ChangedPatterns(_convert(found, tuple[SpacePattern, ...]), following)
 
     def sums(self, cursor: str = NO_CURSOR) -> ChangedSums:
         """Return the sums that changed since a cursor of this server."""
@@ -316,14 +319,14 @@ class Space:
         return str(self._rows("select pg_snapshot_xmin(pg_current_snapshot())::text", ())[0][0])
 
     def _rows(self, query: str, values: Params) -> list[tuple[Any, ...]]:
-        with translate_errors(), self.connection.cursor(binary=True) as cursor:
+        with translate_errors(), _understood(), self.connection.cursor(binary=True) as cursor:
             return cursor.execute(query.encode(), values).fetchall()
 
     def _call(self, function: str, *arguments: object) -> Any:
         """Call a function of the server with the space as first argument."""
         marks = ", ".join(["%s"] * (len(arguments) + 1))
         self._warnings.clear()
-        with translate_errors():
+        with translate_errors(), _understood():
             row = self.connection.execute(
                 f"select ralphdeck.{function}({marks})".encode(), (self.info.id, *arguments)
             ).fetchone()
@@ -331,6 +334,20 @@ class Space:
         if row is None:
             raise InvalidCall(f"the team's server did not answer {function}")
         return row[0]
+
+
+@contextmanager
+def _understood() -> Iterator[None]:
+    """Raise Offline for an answer that is not one of this schema; it may come from a damaged server or a proxy."""
+    try:
+        yield
+    except (msgspec.MsgspecError, ValueError, TypeError, OverflowError) as error:
+        raise Offline(visible_line(f"the team's server gave an answer that is not valid: {error}", 300)) from error
+
+
+def _convert(answer: object, kind: type[_T]) -> _T:
+    with _understood():
+        return msgspec.convert(answer, kind)
 
 
 def _json(values: object) -> str:
