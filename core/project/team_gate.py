@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from core.base.errors import RalphdeckError
 from core.storage.user_cache import team_file
 
 if TYPE_CHECKING:
@@ -23,10 +24,11 @@ class JoinedGate:
         self._project = project
         self._gate: TeamGate | None = None
         self._stamp: tuple[int, int] | None = None  # of the file with the joined projects
+        self._problem = ""  # why the gate of a team cannot be opened
 
     @property
     def note(self) -> str:
-        return self._gate.note if self._gate is not None else ""
+        return self._gate.note if self._gate is not None else self._problem
 
     def admit(self, decisions: Sequence[Decision], *, is_whole: bool) -> Mapping[str, str]:
         gate = self._find_gate()
@@ -48,7 +50,12 @@ class JoinedGate:
             self._stamp = stamp
             if self._gate is not None:
                 self._gate.close()
-            self._gate = self._open_gate() if stamp is not None else None
+            self._gate, self._problem = None, ""
+            try:
+                self._gate = self._open_gate() if stamp is not None else None
+            except RalphdeckError as error:  # it is sent by the next sync that can use these files
+                self._problem = f"not sent to the team: {error}"
+                self._stamp = None  # the next decision tries again
         return self._gate
 
     def _open_gate(self) -> TeamGate | None:

@@ -214,10 +214,13 @@ class TeamEvidenceWriter:
             raise Unwritable(f"cannot write {self._path}: {error.strerror}") from None
 
     def remove(self) -> None:
-        """Delete the file, for a project that left its space; raises Unwritable."""
+        """Delete the file, for a project that left its space; raises Unwritable, also if a link leads to it."""
         try:
+            self._paths.unlinked(self._paths.relative(self._path.parent))
             with self._file.locked():
                 self._path.unlink(missing_ok=True)
+        except BadInput as error:
+            raise Unwritable(str(error)) from None
         except OSError as error:
             raise Unwritable(f"cannot delete {self._path}: {error.strerror}") from None
 

@@ -196,8 +196,8 @@ def leave() -> None:
     check_writable()
     joined, project = require_joined(), chosen_project()
     save_joined(project.project, None)
-    TeamEvidenceWriter(project).remove()
     forget(project.project)
+    TeamEvidenceWriter(project).remove()
 
     def show() -> None:
         line(f"Left the space {visible_line(joined.space)}")

@@ -13,10 +13,11 @@ import pytest
 import core.team.gate
 from core.base.errors import Conflict
 from core.config.paths import ProjectPaths
-from core.curation.commands import Promote
+from core.curation.commands import Note, Promote
 from core.project.project import Project
 from core.records.decisions import Decision
-from core.team.consent import Joined, save_joined
+from core.team.consent import Joined, consent_file, save_joined
+from core.team.local_state import state_file
 from tests.factories import CURATION_NOW, NO_RETRY_SETTINGS, make_project
 
 A = "pat-error-a-001"
@@ -25,7 +26,7 @@ import sys
 from pathlib import Path
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.curation.commands import Promote
+from core.curation.commands import Note, Promote
 from core.project.project import Project
 from core.cli.support.project import now
 project = Project(ProjectPaths(Path(sys.argv[1])), Settings(), by="ana", clock=now, cache=False)
@@ -81,3 +82,31 @@ def test_joining_and_leaving_take_effect_in_an_open_project(
     assert Gate.news == 1
     save_joined(paths.project, None)
     assert project.decide(Promote(A)).decision.subject == A
+
+
+@pytest.mark.parametrize("content", [b"{", b'{"projects": {"x": {"space": 5}}}', b"\xff", b"[" * 100_000])
+def test_decisions_are_made_here_while_the_list_of_joined_projects_is_damaged(
+    paths: ProjectPaths, content: bytes
+) -> None:
+    save_joined(paths.project, Joined(space="acme", source="env", id=uuid4(), name="shop"))
+    consent_file().write_bytes(content)
+    project = Project(paths, NO_RETRY_SETTINGS, by="ana", clock=lambda: CURATION_NOW, cache=False, asks=False)
+    project.load()
+    for command in (Promote(A), Note(A, text="again")):
+        project.decide(command)
+        assert "team.json is damaged" in project.curator.gate.note
+    assert len(project.ledger.decisions()) == 2
+
+
+def test_decisions_are_made_here_while_the_state_folder_is_not_usable(paths: ProjectPaths) -> None:
+    save_joined(paths.project, Joined(space="acme", source="env", id=uuid4(), name="shop"))
+    folder = state_file(paths.project).parent
+    folder.parent.mkdir(parents=True)
+    folder.write_text("")
+    project = Project(paths, NO_RETRY_SETTINGS, by="ana", clock=lambda: CURATION_NOW, cache=False, asks=False)
+    project.load()
+    project.decide(Promote(A))
+    assert project.curator.gate.note.startswith("not sent to the team: cannot open")
+    folder.unlink()
+    project.decide(Note(A, text="again"))
+    assert project.curator.gate.note == ""

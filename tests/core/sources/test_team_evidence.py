@@ -238,3 +238,14 @@ def test_what_is_left_after_subtracting_all_uses_is_nothing() -> None:
     left = one - TeamSums(pattern_id="p", successes=2, uses=2, helpful=0.3, undecayed=2, injections=0.1)
     assert left == TeamSums(pattern_id="p", last_used=USED) and left.is_empty
     assert (one + one) - one == one
+
+
+def test_nothing_outside_of_the_project_is_removed(paths: ProjectPaths, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / paths.team_evidence.name).write_text("precious")
+    paths.team_evidence.parent.parent.mkdir(parents=True, exist_ok=True)
+    paths.team_evidence.parent.symlink_to(outside)
+    with pytest.raises(Unwritable):
+        TeamEvidenceWriter(paths).remove()
+    assert [one.name for one in outside.iterdir()] == [paths.team_evidence.name]
