@@ -21,7 +21,7 @@ from core.team.errors import AccessDenied, NotMember, Offline, SchemaMismatch, T
 from core.team.local_state import LocalState
 from core.team.server import Space
 from core.team.sharing import is_shared
-from core.team.sync import LAST_SYNC, Synchronizer
+from core.team.sync import LAST_SYNC, Synchronizer, check_space
 
 if TYPE_CHECKING:
     from core.records.space import DecisionReceipt
@@ -148,7 +148,8 @@ class TeamGate:
     def _open(self, until: float) -> Space:
         if self._space is None or self._space.connection.closed:
             try:
-                self._space = _run(self._connect, until)
+                self._space = space = _run(self._connect, until)
+                check_space(self._state, space.info)
             except (NotMember, Offline, SchemaMismatch):
                 raise
             except (BadInput, TeamError) as error:  # no address, or no driver

@@ -17,11 +17,13 @@ from uuid import UUID
 from msgspec import Struct
 
 from core.base.errors import Unwritable
+from core.base.text import visible_line
 from core.curation.exchange.origins import project_origin
 from core.curation.exchange.redaction import Masked
-from core.records.space import Level, PatternText, TeamUse
+from core.records.space import Level, PatternText, SpaceInfo, TeamUse
 from core.records.team import TeamSums
 from core.sources.team_evidence import TeamEvidenceWriter
+from core.team.errors import AccessDenied
 from core.team.local_state import SUMS, LocalState, Status, StoredUse, Sums
 from core.team.outbox import (
     MAX_COUNT,
@@ -210,8 +212,9 @@ class Synchronizer:
         """Forget what is not true of this space or server any more."""
         info, state = space.info, self._state
         described = {"epoch": info.epoch.isoformat(), "half_life_days": str(info.half_life_days)}
+        check_space(state, info)
         with state.transaction():
-            if state.fact("space") != str(info.id):
+            if not state.fact("space"):
                 state.clear()
                 state.set_facts(space=info.id, **described)
             if (known := state.fact(_SERVER)) != space.server:  # a cursor is a number of a transaction of that server
@@ -338,6 +341,15 @@ class Synchronizer:
         if written:
             self._project.apply((self._project.project.team_evidence,))
         return written
+
+
+def check_space(state: LocalState, info: SpaceInfo) -> None:
+    """Raise AccessDenied if another space has the name of the one that the project has joined: it gets nothing."""
+    if state.fact("space") not in ("", str(info.id)):
+        raise AccessDenied(
+            f"the space {visible_line(info.name)} of this server is not the one that this project has joined; "
+            "to join it instead: ralphdeck team leave, then ralphdeck team join"
+        )
 
 
 @contextmanager

@@ -15,6 +15,11 @@ declare
         and p.client_id = p_client and p.seen_at > moment - interval '1 minute');
     released integer;
 begin
+    if length(p_question) > 200 or (is_new and (select count(*) from ralphdeck.presence p
+            where p.space_id = me.space_id and p.member_id = me.member_id
+            and p.seen_at > moment - interval '1 minute') >= 500) then
+        raise exception using errcode = 'RD004', message = 'a question has at most 200 characters, a member 500 clients';
+    end if;
     insert into ralphdeck.presence as p (space_id, client_id, member_id, project_id, place, seen_at)
         select me.space_id, p_client, me.member_id,
             (select j.project_id from ralphdeck.projects j where j.space_id = me.space_id and j.id = p_project),

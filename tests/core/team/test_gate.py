@@ -44,7 +44,7 @@ class Reviewer:
         self.project = Project(self.paths, NO_RETRY_SETTINGS, by=by, clock=clock, cache=False, asks=False)
         self.project.load()
         self.state = LocalState(folder)
-        joined = Joined(space="acme", source="env", id=uuid4(), name=folder.name)
+        self.joined = joined = Joined(space="acme", source="env", id=uuid4(), name=folder.name)
         self.synchronizer = Synchronizer(
             self.project, self.state, joined.id, lambda sharing: Decisions(self.project, self.state, joined.id, sharing)
         )

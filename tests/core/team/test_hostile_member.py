@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any, Final
+from uuid import UUID
 
 import pytest
 
@@ -131,3 +132,15 @@ def test_a_contributor_does_not_rename_the_project_of_another_member(team: Team)
     project = join(rita, "web")
     carl.join_project(project, "other")
     assert [one.name for one in rita.projects()] == ["web"]
+
+
+def test_presence_and_questions_are_bounded(team: Team) -> None:
+    rolf = team.space("rolf")
+    with pytest.raises(InvalidCall, match="at most 200 characters"):
+        rolf.heartbeat(UUID(int=0), question="x" * 201)
+    for number in range(500):
+        rolf.heartbeat(UUID(int=number))
+    with pytest.raises(InvalidCall, match="a member 500 clients"):
+        rolf.heartbeat(UUID(int=1001))
+    rolf.heartbeat(UUID(int=1))
+    team.space("rita").heartbeat(UUID(int=1001))

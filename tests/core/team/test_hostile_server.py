@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from core.curation.commands import Promote
+from core.records.space import Level
 from core.team.connection import Limits
-from core.team.errors import Offline, TeamError
+from core.team.errors import AccessDenied, Offline, TeamError
+from core.team.gate import TeamGate
 from core.team.server import Space
 from tests.core.team.exchange import Clock
 from tests.core.team.test_gate import A, Reviewer
@@ -57,6 +59,22 @@ def test_an_answer_that_makes_no_sense_is_an_error_of_the_team(team: Team, resul
     assert "\x1b" not in str(error.value)
     with pytest.raises(TeamError):
         Space.connect(team.url("rita"), "", Limits(connect=2))
+
+
+def test_another_space_of_the_same_name_gets_nothing(team: Team, rita: Reviewer) -> None:
+    keeper = team.space("keeper", "other")
+    keeper.set_member("rita", "Rita", Level.REVIEWER)
+    with team.cluster.connect("postgres", team.database) as connection:
+        connection.execute("update ralphdeck.spaces set name = 'old' where name = 'acme'")
+        connection.execute("update ralphdeck.spaces set name = 'acme' where name = 'other'")
+    with pytest.raises(AccessDenied, match="not the one that this project has joined"):
+        rita.sync()
+    rita.gate.close()
+    rita.gate = rita.project.curator.gate = TeamGate(rita.project, rita.joined, lambda: rita.connect())
+    rita.decide(Promote(A))
+    assert "not the one that this project has joined" in rita.gate.note
+    assert keeper.head().seq == 0
+    assert keeper.patterns().patterns == ()
 
 
 def test_a_decision_is_made_here_if_the_state_of_the_sync_is_damaged(rita: Reviewer) -> None:
