@@ -82,7 +82,7 @@ create table events (
     pattern_id text not null check (pattern_id <> '' and length(pattern_id) <= 300),
     project_id integer not null,
     member_id integer not null,
-    count bigint not null check (count between 0 and 1000000000000000),
+    count bigint not null check (count between 0 and 2147483647),
     weight double precision not null check (weight between 0 and 1),
     success boolean,
     kind text not null check (length(kind) <= 40),

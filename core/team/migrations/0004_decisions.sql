@@ -64,7 +64,7 @@ as $$
 $$;
 
 -- What a contributor may decide: add new candidates, and nothing that a later undo would turn into more.
-create function _check_candidates(p_space_id integer, p_payload json, p_records json) returns void
+create function _check_candidates(p_space_id integer, p_payload json, p_subjects text[], p_records json) returns void
     language plpgsql stable set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -93,7 +93,9 @@ begin
             select from json_object_keys(coalesce(p_payload -> 'after' -> 'hashes', '{}')) k where k <> all (added))
         or exists (
             select from json_array_elements_text(coalesce(p_payload -> 'after' -> 'patterns', '[]')) n
-            where n <> all (added)) then
+            where n <> all (added))
+        or exists (
+            select from ralphdeck.patterns p where p.space_id = p_space_id and p.pattern_id = any (p_subjects)) then
         raise exception using errcode = 'RD001',
             message = 'a contributor can add new candidates only; changes of patterns need reviewer';
     end if;
@@ -148,7 +150,7 @@ begin
             or p.pattern_id in (select r.pattern_id from json_populate_recordset(null::ralphdeck.pattern_text, p_records) r))
         order by p.pattern_id for no key update;
     if me.level < 'reviewer' then
-        perform ralphdeck._check_candidates(me.space_id, payload, p_records);
+        perform ralphdeck._check_candidates(me.space_id, payload, p_subjects, p_records);
     end if;
     conflicts := array(
         select json_build_object('kind', 'decision', 'subject', array_to_string(array(

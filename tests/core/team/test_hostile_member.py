@@ -144,3 +144,21 @@ def test_presence_and_questions_are_bounded(team: Team) -> None:
         rolf.heartbeat(UUID(int=1001))
     rolf.heartbeat(UUID(int=1))
     team.space("rita").heartbeat(UUID(int=1001))
+
+
+def test_a_candidate_does_not_stop_the_decisions_of_reviewers(team: Team) -> None:
+    rita, carl = team.space("rita"), team.space("carl")
+    project = join(carl)
+    rita.put_patterns([make_text("known")])
+    with pytest.raises(LevelTooLow, match="new candidates only"):
+        carl.decide(project, json.dumps(candidate()), [A, "known"], seen=0)
+
+
+def test_one_use_does_not_outweigh_all_others(team: Team) -> None:
+    carl = team.space("carl")
+    project = join(carl)
+    for changes in ({"count": 2**31}, {"weight": "NaN"}, {"weight": "Infinity"}, {"weight": -1}, {"count": -1}):
+        use = {"id": str(project), "pattern_id": A, "kind": "applied", "at": "2025-03-20", "success": True}
+        with pytest.raises(InvalidCall):
+            carl._call("add_events", project, json.dumps([{**use, **changes}]))
+    assert carl.sums().sums == {}
