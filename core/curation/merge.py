@@ -20,6 +20,7 @@ from core.sources.normalize import texts
 from core.sources.pattern_text import id_key
 from core.sources.patterns import read_patterns
 from core.sources.schema import CLAIMED_RATE
+from core.sources.usual_patterns import usual_hash
 
 ORIGINS: Final = "origins"  # Key of a record: its counts by the project that they come from.
 _ID_KEYS: Final = ("pattern_id", "template_id", "id")
@@ -115,6 +116,11 @@ def as_read(record: Mapping[str, Any], pattern_type: PatternType) -> Pattern:
     data = json.dumps({"patterns": [named]}).encode()
     found = read_patterns(f"{pattern_type.value}-patterns.json", data).patterns
     return found[0] if found else Pattern(id="", type=pattern_type, title="")
+
+
+def text_hash(record: Mapping[str, Any], pattern_type: PatternType) -> str:
+    """Return the content hash of a record: that of `as_read`, but several times faster for usual records."""
+    return usual_hash(json.dumps(record).encode(), pattern_type) or as_read(record, pattern_type).content_hash
 
 
 def count_changes(

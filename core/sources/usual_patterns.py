@@ -35,6 +35,9 @@ class _Unusual(Exception):
     """A value that only the tolerant reader accepts or reports."""
 
 
+_UNUSUAL: Final = (_Unusual, msgspec.MsgspecError, ValueError, OverflowError, RecursionError)
+
+
 @cache
 def _decoder(kind: PatternType) -> Any:
     return msgspec.json.Decoder(compile_rule(PATTERNS[kind], is_usual=True))
@@ -45,21 +48,39 @@ def read_usual_pattern(file: str, item: PatternItem, copy_folder: str) -> Patter
     kind, node = item.type, item.node
     if kind is None or item.key or not isinstance(node, Raw):
         return None
-    data = bytes(node)
     try:
-        record = _decoder(kind).decode(data)
-        if count_quotes(_encoder.encode(record)) < count_quotes(data):
-            return None  # a key occurs twice
-        return _read(file, item, copy_folder, kind, record)
-    except (_Unusual, msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
+        return _read(file, item, copy_folder, kind, _decode(kind, bytes(node)))
+    except _UNUSUAL:
         return None
+
+
+def usual_hash(data: bytes, kind: PatternType) -> str | None:
+    """Return the content hash of a record; None if it must be read tolerantly."""
+    try:
+        record = _decode(kind, data)
+        text = _TEXT_READERS[kind](record)
+        return content_hash(kind, make_title(_id_of(kind, record), kind, "", text), text)
+    except _UNUSUAL:
+        return None
+
+
+def _decode(kind: PatternType, data: bytes) -> Any:
+    record = _decoder(kind).decode(data)
+    if count_quotes(_encoder.encode(record)) < count_quotes(data):
+        raise _Unusual  # a key occurs twice
+    return record
+
+
+def _id_of(kind: PatternType, record: Any) -> str:
+    pattern_id: str = record.template_id if kind is PatternType.TEMPLATE else record.pattern_id
+    if not is_safe_id(pattern_id):
+        raise _Unusual
+    return pattern_id
 
 
 def _read(file: str, item: PatternItem, copy_folder: str, kind: PatternType, record: Any) -> Pattern:
     """Convert a record; it has no name, and its ID begins as those of its type do."""
-    pattern_id = record.template_id if kind is PatternType.TEMPLATE else record.pattern_id
-    if not is_safe_id(pattern_id):
-        raise _Unusual
+    pattern_id = _id_of(kind, record)
     text = _TEXT_READERS[kind](record)
     title = make_title(pattern_id, kind, "", text)
     if kind is PatternType.ANTI:

@@ -6,12 +6,13 @@ Losing the file is safe: everything is sent again, where it arrives once by its 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import msgspec
 import platformdirs
 
 from core.base.errors import Unwritable
@@ -161,9 +162,13 @@ class LocalState:
 
     # Uses
 
-    def digests(self) -> dict[str, bytes]:
-        """Return the digest of the uses of each pattern as last compared."""
-        return dict(self._db.execute("SELECT pattern_id, digest FROM compared"))
+    def digests(self, pattern_ids: Collection[str] | None = None) -> dict[str, bytes]:
+        """Return the digests of the uses of these patterns as last compared; None for all patterns."""
+        query = "SELECT pattern_id, digest FROM compared"
+        if pattern_ids is None:
+            return dict(self._db.execute(query))
+        chosen = msgspec.json.encode(list(pattern_ids))
+        return dict(self._db.execute(f"{query} WHERE pattern_id IN (SELECT value FROM json_each(?))", (chosen,)))
 
     def set_digests(self, digests: Mapping[str, bytes]) -> None:
         self._db.executemany("INSERT OR REPLACE INTO compared VALUES (?, ?)", digests.items())

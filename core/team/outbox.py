@@ -200,14 +200,13 @@ class Outbox:
         changed = self._changed_patterns(board)
         if changed is not None and not changed:
             return Changes()
-        digests, new = self._state.digests(), {}
+        digests, new = self._state.digests(changed), {}
         add: list[StoredUse] = []
         withdraw: list[StoredUse] = []
         merged: set[str] = set()
-        for pattern_id, pattern in patterns.items():
-            if not pattern.is_registered or (changed is not None and pattern_id not in changed):
-                continue
-            if pattern_id in skipped:
+        for pattern_id in patterns if changed is None else changed & patterns.keys():
+            pattern = patterns[pattern_id]
+            if not pattern.is_registered or pattern_id in skipped:
                 continue
             merged.update(pattern.aliases)
             slots = find_slots(board.observations(pattern_id), self._salt)
@@ -218,7 +217,7 @@ class Outbox:
             add += found.add
             withdraw += found.withdraw
             new[pattern_id] = digest
-        for pattern_id in merged - patterns.keys() & digests.keys():
+        for pattern_id in self._state.digests(merged - patterns.keys()):
             found = compare(pattern_id, (), self._state.uses_of(pattern_id))
             withdraw += found.withdraw
         if not withdraws:

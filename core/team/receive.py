@@ -32,7 +32,7 @@ from core.records.patterns import PatternType
 from core.sources.events import append_events
 from core.sources.pattern_text import LIST_OF
 from core.team.refusals import decisions_to_send, find_late, redo_accepted, undo_refused
-from core.team.sharing import keep_shared_keys
+from core.team.sharing import keep_shared_keys, new_record
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
@@ -253,7 +253,7 @@ class _Plan:
             kind, pattern_id = PatternType(effect.type), effect.pattern_id
             known = self._patterns.get(pattern_id)
             file = known.file if known is not None else self._file_of(kind)
-            record = record_changes.with_id(kind, pattern_id, keep_shared_keys(kind, effect.insert))
+            record = new_record(kind, pattern_id, effect.insert)
             if pattern_id in pins:
                 record[OVERRIDE] = override_of(pins[pattern_id])
             changes = record_changes.Changes()

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from core.base.text import ELLIPSIS
 from core.curation.exchange.export import LOCAL_KEYS, MAX_SHARED_CHARS, OTHER_KEYS, plain
 from core.curation.exchange.redaction import LoopNames, Masked, Masker, is_role, kinds_of
-from core.curation.merge import ORIGINS, as_read
+from core.curation.merge import ORIGINS, text_hash
+from core.curation.record_changes import with_id
 from core.records.decisions import SYNC, TEXT_HASH, Decision, Effect, Verb
 from core.records.patterns import PatternType
 from core.sources.pattern_text import LIST_OF, id_key
@@ -34,6 +35,10 @@ COUNTERS: Final = frozenset(
 )
 """Keys of a record that stay: its evidence is sent as uses."""
 _KEPT_HERE: Final = COUNTERS | {*LOCAL_KEYS}
+_NO_USES: Final = {
+    kind: {name: 0 for name, rule in PATTERNS[kind].keys.items() if rule.required and name in COUNTERS}
+    for kind in PatternType
+}
 _LOOP_KEYS: Final = frozenset({"loop_id", "source_loop", "loop"})
 _HASH_KEYS: Final = frozenset({"content_hash", "anti_hash", TEXT_HASH})
 _NOT_SHARED: Final = frozenset({Verb.REVOKE, Verb.CONFIRM})
@@ -80,12 +85,13 @@ class Sharing:
         self.masked += (Masked(*place, kind) for kind in kinds_of(before, after))
         return after
 
-    def pattern(self, kind: PatternType, record: Mapping[str, Any]) -> SharedText:
-        """Return a pattern as others get it."""
+    def pattern(self, kind: PatternType, record: Mapping[str, Any], local_hash: str = "") -> SharedText:
+        """Return a pattern as others get it; `local_hash` is the content hash of the record, if known."""
         shared = self._record(kind.value, record)
-        hashes = as_read(record, kind).content_hash, as_read(shared, kind).content_hash
-        self._to_shared[hashes[0]] = hashes[1]
-        return SharedText(shared, *hashes)
+        local_hash = local_hash or text_hash(record, kind)
+        shared_hash = text_hash({**shared, **_NO_USES[kind]}, kind)
+        self._to_shared[local_hash] = shared_hash
+        return SharedText(shared, local_hash, shared_hash)
 
     def _record(self, kind: str, record: Mapping[str, Any]) -> dict[str, Any]:
         """Return the keys of the schema, masked, without what stays here."""
@@ -182,7 +188,7 @@ class Sharing:
         """Return a record of an effect; an archived one keeps its note."""
         shared = self._record(kind, record)
         if kind in LIST_OF:
-            hashes = (as_read(one, PatternType(kind)).content_hash for one in (record, shared))
+            hashes = (text_hash(one, PatternType(kind)) for one in (record, shared))
             self._to_shared[next(hashes)] = next(hashes)
         if isinstance(note := record.get("archived"), Mapping):
             shared["archived"] = self._value(note, (str(record.get(id_key(record), "")), "/archived"), "archived")
@@ -197,6 +203,11 @@ def keep_shared_keys(kind: PatternType, record: Mapping[str, Any]) -> dict[str, 
         for name, value in record.items()
         if (name in known or name in OTHER_KEYS) and name not in _KEPT_HERE
     }
+
+
+def new_record(kind: PatternType, pattern_id: str, record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record of the space for a project that does not have it: without uses."""
+    return {**with_id(kind, pattern_id, keep_shared_keys(kind, record)), **_NO_USES[kind]}
 
 
 def is_shared(decision: Decision) -> bool:

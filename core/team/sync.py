@@ -159,7 +159,8 @@ class Synchronizer:
         self._decisions = decisions(self._sharing)
         self._shared: tuple[Snapshot | None, Sharing] = None, Sharing("")
         self._outboxes: dict[str, Outbox] = {}
-        self._compared: tuple[object, ...] = ()
+        self._unsent_texts: tuple[tuple[object, ...], int] = (), 0
+        """How many texts the space does not have, and of what this was counted."""
 
     def run(self, space: Space, prefer: Prefer | None = None) -> Cycle:
         """Send and receive everything once; raises TeamError, and Unwritable if a file cannot be written.
@@ -236,7 +237,18 @@ class Synchronizer:
         with _translated(self._state):
             found = self._find_uses()
             uses = len(self._state.unsent(MAX_COUNT)) + len(found.add) + len(found.withdraw)
-            return uses + self._texts().count_changed() + self._decisions.count_unsent()
+            return uses + self._count_texts() + self._decisions.count_unsent()
+
+    def _count_texts(self) -> int:
+        texts = self._texts()
+        if self._unsent_texts[0] != (compared := self._compared(texts)):
+            self._unsent_texts = compared, texts.count_changed()
+        return self._unsent_texts[1]
+
+    def _compared(self, texts: Texts) -> tuple[object, ...]:
+        """Return what decides which texts the space does not have."""
+        snapshot = self._snapshot
+        return snapshot.patterns, snapshot.curation, dict(texts.conflicts)
 
     def _sharing(self) -> Sharing:
         """Return what masks texts; the same object until a record changes."""
@@ -282,12 +294,11 @@ class Synchronizer:
         return count
 
     def _send_texts(self, space: Space, texts: Texts) -> int:
-        snapshot = self._snapshot
-        if self._compared == (compared := (snapshot.patterns, snapshot.curation, texts.conflicts)):
+        if self._unsent_texts == (self._compared(texts), 0):
             return 0
         count = texts.send(space, texts.find_changed(space.info.level))
         self._state.set_conflicts(texts.conflicts)
-        self._compared = compared
+        self._unsent_texts = self._compared(texts), 0
         return count
 
     def _outbox(self) -> Outbox:

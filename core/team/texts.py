@@ -13,7 +13,7 @@ import msgspec
 from core.base.text import visible_line
 from core.config.paths import is_safe_id
 from core.curation.apply import apply_pending
-from core.curation.merge import as_read
+from core.curation.merge import text_hash
 from core.curation.pattern_registry import Registry, UnitOfWork
 from core.curation.record_changes import Changes, with_id
 from core.records.decisions import SYNC, Decision, Verb
@@ -23,7 +23,7 @@ from core.sources.key_style import RecordText
 from core.sources.pattern_text import LIST_OF, empty_file, insert_all, merge_records, records
 from core.storage.atomic_write import curation_lock, rewrite
 from core.team.local_state import LocalState, TextBase
-from core.team.sharing import Sharing, keep_shared_keys
+from core.team.sharing import Sharing, keep_shared_keys, new_record
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
@@ -73,9 +73,12 @@ class Texts:
         `levels` are those of the members by name: a text from a contributor is held until a person has released it. A
         text that was changed on both sides becomes a conflict, and nothing is overwritten.
         """
-        patterns = self._view().snapshot.patterns
+        rows = tuple(rows)
+        if not rows and not self.conflicts:
+            return 0
+        patterns, registry = self._view().snapshot.patterns, Registry(self._project.paths)
         bases, same, new, changed = self._state.text_bases(), {}, [], []
-        self._drop_settled(patterns, bases)
+        self._drop_settled(registry, patterns, bases)
         for row in rows:
             self.conflicts.pop(row.pattern_id, None)
             local = patterns.get(row.pattern_id)
@@ -83,7 +86,7 @@ class Texts:
                 same[row.pattern_id] = TextBase("", row.content_hash)  # removed: the decision about it does the rest
             elif local is None or not local.is_registered:
                 new.append(row)
-            elif self._is_same(local, row.content_hash):
+            elif self._is_same(registry, local, row.content_hash):
                 same[row.pattern_id] = TextBase(local.content_hash, row.content_hash)
             elif (base := bases.get(row.pattern_id)) is not None and base.local == local.content_hash:
                 changed.append(row)
@@ -92,7 +95,7 @@ class Texts:
         self._state.set_texts(same)
         return self._insert(new, levels) + self._change(changed)
 
-    def _drop_settled(self, patterns: Mapping[str, Pattern], bases: Mapping[str, TextBase]) -> None:
+    def _drop_settled(self, registry: Registry, patterns: Mapping[str, Pattern], bases: Mapping[str, TextBase]) -> None:
         """Drop the conflicts that a person has resolved by changing the local text."""
         for pattern_id, conflict in list(self.conflicts.items()):
             local, base = patterns.get(pattern_id), bases.get(pattern_id)
@@ -100,15 +103,17 @@ class Texts:
                 continue
             if base is not None and base == TextBase(local.content_hash, conflict.shared):
                 del self.conflicts[pattern_id]
-            elif self._is_same(local, conflict.shared):
+            elif self._is_same(registry, local, conflict.shared):
                 self._state.set_texts({pattern_id: TextBase(local.content_hash, conflict.shared)})
                 del self.conflicts[pattern_id]
 
-    def _is_same(self, local: Pattern, shared_hash: str) -> bool:
-        if shared_hash in (local.content_hash, self._state.to_shared(local.content_hash)):
+    def _is_same(self, registry: Registry, local: Pattern, shared_hash: str) -> bool:
+        if shared_hash == local.content_hash or shared_hash == self._state.to_shared(local.content_hash):
             return True
-        record = Registry(self._project.paths).records([local]).get(local.id)
-        return record is not None and self._sharing().pattern(local.type, record).shared_hash == shared_hash
+        record = registry.records([local]).get(local.id)
+        if record is None:
+            return False
+        return self._sharing().pattern(local.type, record, local.content_hash).shared_hash == shared_hash
 
     def _insert(self, rows: Sequence[SpacePattern], levels: Mapping[str, Level | None]) -> int:
         """Add patterns that the project does not have, unless it has archived them."""
@@ -124,8 +129,9 @@ class Texts:
                 continue
             by_type.setdefault(row.type, {})[row.pattern_id] = record
             level = levels.get(row.changed_by)
-            is_approved = curation.approves(row.pattern_id, as_read(record, PatternType(row.type)).content_hash)
-            if not is_approved and (level is None or not level.allows(Level.REVIEWER)):
+            if level is not None and level.allows(Level.REVIEWER):
+                continue
+            if not curation.approves(row.pattern_id, text_hash(record, PatternType(row.type))):
                 held.setdefault(row.changed_by, []).append(row)
         if held:  # first, so that no agent is given a text before it is held
             self._append(*(self._holding(by, found, by_type) for by, found in held.items()))
@@ -147,22 +153,19 @@ class Texts:
         self, by: str, rows: Sequence[SpacePattern], records: Mapping[str, Mapping[str, dict[str, Any]]]
     ) -> Decision:
         """Make a decision that holds new texts of a contributor until a person releases them."""
-        hashes = {
-            row.pattern_id: as_read(records[row.type][row.pattern_id], PatternType(row.type)).content_hash
-            for row in rows
-        }
+        hashes = {row.pattern_id: text_hash(records[row.type][row.pattern_id], PatternType(row.type)) for row in rows}
         after = {"patterns": [*hashes], "joined": [], "found": {}, "hashes": hashes, "proposed": True}
         return self._decision(visible_line(f"{by} in the team"), f"added by {visible_line(by)} to the team", after)
 
     def _write(self, kind: str, new: Mapping[str, dict[str, Any]]) -> None:
         """Add records to the file of their type; those that it has meanwhile stay as they are."""
-        paths, wanted = self._project.paths, PatternType(kind)
+        paths = self._project.paths
         path = paths.pattern_file(kind)
 
         def change(data: bytes | None) -> bytes:
             document = empty_file(kind) if data is None else RecordText(data)
             present = {record.id for record in records(document)}
-            insert_all(document, kind, [with_id(wanted, id, one) for id, one in new.items() if id not in present])
+            insert_all(document, kind, [record for id, record in new.items() if id not in present])
             return document.encode()
 
         with curation_lock(paths):
@@ -181,7 +184,11 @@ class Texts:
                 continue
             stored = unit.registry.record(local)
             shared = keep_shared_keys(local.type, stored.value)
-            texts = {key: value for key, value in record.items() if stored.value.get(key) != value}
+            texts = {
+                key: value
+                for key, value in keep_shared_keys(local.type, record).items()
+                if stored.value.get(key) != value
+            }
             removed = tuple(key for key in shared if key not in record)
             changes.set(stored, local.type, local.id, texts, removed)
             names.append(row)
@@ -214,17 +221,19 @@ class Texts:
             else:
                 wanted.append(pattern)
         found = Registry(self._project.paths).records(wanted)
-        texts = []
+        texts, same = [], {}
         for pattern in wanted:
             if pattern.id not in found:
                 continue
-            shared = self._sharing().pattern(pattern.type, found[pattern.id])
+            shared = self._sharing().pattern(pattern.type, found[pattern.id], pattern.content_hash)
             base = bases.get(pattern.id)
             expected = base.shared if base is not None else ""
             if shared.shared_hash == expected:
-                self._state.set_texts({pattern.id: TextBase(pattern.content_hash, expected)})
+                same[pattern.id] = TextBase(pattern.content_hash, expected)
             else:
                 texts.append(make_text(pattern, shared.record, shared.shared_hash, expected))
+        if same:
+            self._state.set_texts(same)
         return texts
 
     def count_changed(self) -> int:
@@ -346,5 +355,5 @@ def _decode(row: SpacePattern) -> dict[str, Any] | None:
     except (msgspec.MsgspecError, RecursionError):
         return None
     kind = PatternType(row.type)
-    found = with_id(kind, row.pattern_id, keep_shared_keys(kind, record))
-    return found if as_read(found, kind).content_hash == row.content_hash else None
+    found = new_record(kind, row.pattern_id, record)
+    return found if text_hash(found, kind) == row.content_hash else None
