@@ -164,11 +164,13 @@ class LocalState:
 
     def digests(self, pattern_ids: Collection[str] | None = None) -> dict[str, bytes]:
         """Return the digests of the uses of these patterns as last compared; None for all patterns."""
-        query = "SELECT pattern_id, digest FROM compared"
+        return dict(self._rows_of("SELECT pattern_id, digest FROM compared", pattern_ids))
+
+    def _rows_of(self, query: str, pattern_ids: Collection[str] | None) -> sqlite3.Cursor:
         if pattern_ids is None:
-            return dict(self._db.execute(query))
-        chosen = msgspec.json.encode(list(pattern_ids))
-        return dict(self._db.execute(f"{query} WHERE pattern_id IN (SELECT value FROM json_each(?))", (chosen,)))
+            return self._db.execute(query)
+        chosen = msgspec.json.encode(list(pattern_ids)).decode()
+        return self._db.execute(f"{query} WHERE pattern_id IN (SELECT value FROM json_each(?))", (chosen,))
 
     def set_digests(self, digests: Mapping[str, bytes]) -> None:
         self._db.executemany("INSERT OR REPLACE INTO compared VALUES (?, ?)", digests.items())
@@ -260,8 +262,10 @@ class LocalState:
 
     # Texts and hashes
 
-    def text_bases(self) -> dict[str, TextBase]:
-        return {row[0]: TextBase(*row[1:]) for row in self._db.execute("SELECT pattern_id, local, shared FROM texts")}
+    def text_bases(self, pattern_ids: Collection[str] | None = None) -> dict[str, TextBase]:
+        """Return the last common texts of these patterns; None for all patterns."""
+        rows = self._rows_of("SELECT pattern_id, local, shared FROM texts", pattern_ids)
+        return {pattern_id: TextBase(*base) for pattern_id, *base in rows}
 
     def set_texts(self, texts: Mapping[str, TextBase]) -> None:
         """Record texts that are now the same here and in the space; local is "" if it was removed from the space."""

@@ -222,6 +222,8 @@ class Outbox:
             withdraw += found.withdraw
         if not withdraws:
             return Changes(tuple(add))
+        if not (new or withdraw or skipped):
+            self._compared = board
         return Changes(tuple(add), tuple(withdraw), new, None if skipped else board)
 
     def _changed_patterns(self, board: Scoreboard) -> set[str] | None:

@@ -77,7 +77,10 @@ class Texts:
         if not rows and not self.conflicts:
             return 0
         patterns, registry = self._view().snapshot.patterns, Registry(self._project.paths)
-        bases, same, new, changed = self._state.text_bases(), {}, [], []
+        bases = self._state.text_bases({*self.conflicts, *(row.pattern_id for row in rows)})
+        same: dict[str, TextBase] = {}
+        new: list[SpacePattern] = []
+        changed: list[SpacePattern] = []
         self._drop_settled(registry, patterns, bases)
         for row in rows:
             self.conflicts.pop(row.pattern_id, None)
