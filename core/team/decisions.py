@@ -223,6 +223,8 @@ class Decisions:
         """Write the decisions that follow `head` into the project; return the new head and what was written."""
         head = verify(head, rows)
         decisions = [one for row in rows if (one := _decode(row.payload)) is not None and one.id == row.id]
+        own = {key for key, one in self._project.ledger.by_id().items() if not is_shared(one)}
+        decisions = [one for one in decisions if one.verb not in TURNS or one.subject not in own]
         new = self._receiver().receive(decisions, self._project.now(), proposed_by=_proposals(space, rows, decisions))
         with self._state.transaction():
             self._state.add_decisions((row.id, row.seq) for row in rows)
@@ -375,7 +377,7 @@ def _changed(record: Mapping[str, Any], effect: Effect) -> dict[str, Any]:
 
 
 def _decode(payload: str) -> Decision | None:
-    """Return a decision of the space; None if this version of ralphdeck cannot read it, or not store it."""
+    """Return a decision of the space; None if this version of ralphdeck cannot read, store or share it."""
     if is_nested_deeper(payload.encode("utf-8", "replace")):
         return None
     try:
@@ -383,7 +385,7 @@ def _decode(payload: str) -> Decision | None:
     except (msgspec.MsgspecError, RecursionError):
         return None
     at = parse_time(decision.at)
-    return replace(decision, at=at) if at is not None else None
+    return replace(decision, at=at) if at is not None and is_shared(decision) else None
 
 
 def _proposals(space: Space, rows: Sequence[SpaceDecision], decisions: Sequence[Decision]) -> dict[str, str]:

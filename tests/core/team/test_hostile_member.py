@@ -9,10 +9,11 @@ from uuid import UUID
 
 import pytest
 
+from core.records.decisions import TEXT_HASH, Decision, Verb
 from core.team.errors import InvalidCall, LevelTooLow
 from core.team.local_state import LocalState
 from tests.core.team.calls import join, make_candidate, make_text
-from tests.core.team.working_copy import WorkingCopy, make_record
+from tests.core.team.working_copy import START, WorkingCopy, make_record
 from tests.team_server import Team
 
 A: Final = "pat-error-a-001"
@@ -162,3 +163,25 @@ def test_one_use_does_not_outweigh_all_others(team: Team) -> None:
         with pytest.raises(InvalidCall):
             carl._call("add_events", project, json.dumps([{**use, **changes}]))
     assert carl.sums().sums == {}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"verb": "release", "subject": "lesson-1", "after": {TEXT_HASH: "a" * 64}},
+        {"verb": "revoke", "subject": "loop-1"},
+        {"verb": "dismiss", "subject": "escalation of session-1"},
+        {"verb": "undo", "subject": "own"},
+    ],
+    ids=lambda changes: changes["verb"],
+)
+def test_what_a_project_decides_for_itself_is_not_received(
+    team: Team, rita: WorkingCopy, changes: dict[str, Any]
+) -> None:
+    approval = Decision(id="own", at=START, by="Rita", verb=Verb.RELEASE, subject="lesson", after={TEXT_HASH: "b" * 64})
+    rita.open().ledger.append(approval)
+    ada = team.space("ada")
+    decision = {"id": "d1", "at": "2026-11-20T12:00:00Z", "by": "Ada", **changes}
+    ada.decide(join(ada), json.dumps(decision), ["x"], seen=0)
+    assert rita.sync().received_decisions == 0
+    assert rita.open().ledger.state().approved_texts == {"b" * 64}
