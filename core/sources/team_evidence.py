@@ -202,10 +202,11 @@ class TeamEvidenceWriter:
                 new = {id: sums for id, sums in newest.items() if _differs(sums, before.get(id))}
                 if is_same and not new:
                     return 0
-                after = {id: sums for id, sums in {**before, **new}.items() if not sums.is_empty}
-                if is_same and self._log.lines + len(new) <= 2 * (len(after) + 1) + _SPARE_LINES:
+                size = len(before) + sum((not sums.is_empty) - (id in before) for id, sums in new.items())
+                if is_same and self._log.lines + len(new) <= 2 * (size + 1) + _SPARE_LINES:
                     self._file.append([msgspec.json.encode(sums) for sums in new.values()])
                     return len(new)
+                after = {id: sums for id, sums in {**before, **new}.items() if not sums.is_empty}
                 put(self._path, b"".join(encode_evidence(replace(wanted, sums=after))))
                 return len(after) + 1
         except BadInput as error:

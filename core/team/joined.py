@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from core.team.consent import Joined
     from core.team.sync import OpenProject
+    from core.team.texts import Progress
 
 WEEKS: Final = (4, 12, 52)
 """Lengths of the time ranges for which the activity of projects is read."""
@@ -43,13 +44,19 @@ class JoinedCopy:
         joined: Joined,
         connect: Callable[[Joined], Space] | None = None,
         file: Path | None = None,
+        progress: Progress = lambda what, done, total: None,
     ) -> None:
         self.space = joined.space
         self._joined = joined
         self._connect = connect or (lambda joined: Space.connect(joined.conninfo, joined.space))
         self.state = state = LocalState(project.project.project, file)
         self._synchronizer = Synchronizer(
-            project, state, joined.id, lambda sharing: Decisions(project, state, joined.id, sharing), name=joined.name
+            project,
+            state,
+            joined.id,
+            lambda sharing: Decisions(project, state, joined.id, sharing),
+            name=joined.name,
+            progress=progress,
         )
 
     def open_space(self) -> Space:

@@ -197,6 +197,11 @@ class LocalState:
         )
         return [_stored(*row) for row in rows]
 
+    def count_unsent(self) -> int:
+        """Return the number of uses to send or to withdraw."""
+        (count,) = self._db.execute(f"SELECT count(*) FROM uses WHERE {_UNSENT}").fetchone()
+        return int(count)
+
     def confirm(self, added: Mapping[bytes, Sums], withdrawn: Iterable[bytes]) -> None:
         """Record what the server has confirmed, with what each use added to the sums."""
         assignments = ", ".join(f"{name} = ?" for name in SUMS)

@@ -12,10 +12,12 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, NamedTuple
+from uuid import UUID
 
 import msgspec
 from msgspec import Struct
 
+from core.records.space import TeamUse
 from core.team.local_state import LocalState, Status, StoredUse, Sums
 
 if TYPE_CHECKING:
@@ -114,10 +116,29 @@ def microseconds(at: datetime) -> int:
     return (since.days * 86_400 + since.seconds) * _MICROSECOND + since.microseconds
 
 
-def recovered_use(id: bytes, use: Use, *, is_withdrawn: bool) -> StoredUse:
+def recovered_use(sent: TeamUse, *, is_withdrawn: bool) -> StoredUse:
     """Return a use of this project that was found on the server."""
+    at = None if sent.at is None else microseconds(sent.at)
+    use = Use(sent.pattern_id, sent.kind, at, sent.success, sent.weight, sent.count)
     status = Status.WITHDRAWN if is_withdrawn else Status.TO_SEND
-    return StoredUse(id, use.pattern_id, id, 0, status, msgspec.msgpack.encode(use))
+    return StoredUse(sent.id.bytes, use.pattern_id, sent.id.bytes, 0, status, msgspec.msgpack.encode(use))
+
+
+def team_use(stored: StoredUse) -> TeamUse:
+    """Return what is sent of a use, or of its withdrawal."""
+    use, id = decode_use(stored), UUID(bytes=stored.id)
+    if stored.status is Status.TO_WITHDRAW:
+        ended = UUID(bytes=withdrawal_id(stored.id))
+        return TeamUse(id=ended, pattern_id=use.pattern_id, kind=use.kind, at=use.time, withdraws=id)
+    return TeamUse(
+        id=id,
+        pattern_id=use.pattern_id,
+        kind=use.kind,
+        at=use.time,
+        success=use.success,
+        weight=use.weight,
+        count=use.count,
+    )
 
 
 def find_slots(observations: Iterable[Observation], salt: bytes) -> list[Slot]:
@@ -183,6 +204,7 @@ class Outbox:
         self._state = state
         self._salt = salt
         self._compared: Scoreboard | None = None  # whose uses are those of the last `store`
+        self._skipped: frozenset[str] = frozenset()  # patterns that were then not compared
 
     def find(
         self,
@@ -198,13 +220,13 @@ class Outbox:
         `withdraws`, as long as files cannot be read, nothing is withdrawn.
         """
         changed = self._changed_patterns(board)
-        if changed is not None and not changed:
+        if changed is not None and not (changed := changed - set(skipped)):
             return Changes()
         digests, new = self._state.digests(changed), {}
         add: list[StoredUse] = []
         withdraw: list[StoredUse] = []
         merged: set[str] = set()
-        for pattern_id in patterns if changed is None else changed & patterns.keys():
+        for pattern_id in patterns if changed is None else sorted(changed & patterns.keys()):
             pattern = patterns[pattern_id]
             if not pattern.is_registered or pattern_id in skipped:
                 continue
@@ -222,16 +244,18 @@ class Outbox:
             withdraw += found.withdraw
         if not withdraws:
             return Changes(tuple(add))
-        if not (new or withdraw or skipped):
-            self._compared = board
-        return Changes(tuple(add), tuple(withdraw), new, None if skipped else board)
+        changes = Changes(tuple(add), tuple(withdraw), new, board, frozenset(skipped))
+        if not (new or withdraw):
+            self._note(changes)
+        return changes
 
     def _changed_patterns(self, board: Scoreboard) -> set[str] | None:
         """Return the patterns whose uses may differ from those last compared; None if unknown."""
         before = self._compared
         if before is None or before.now > board.now:
             return None
-        return board.changed_patterns(before.rescored(board.now))
+        changed = board.changed_patterns(before.rescored(board.now))
+        return None if changed is None else changed | self._skipped
 
     def store(self, changes: Changes) -> None:
         """Record what is going to be sent."""
@@ -239,14 +263,18 @@ class Outbox:
             self._state.add_uses(changes.add)
             self._state.set_status((use.id for use in changes.withdraw), Status.TO_WITHDRAW)
             self._state.set_digests(changes.digests)
+        self._note(changes)
+
+    def _note(self, changes: Changes) -> None:
         if changes.board is not None:
-            self._compared = changes.board
+            self._compared, self._skipped = changes.board, changes.skipped
 
 
 class Changes(NamedTuple):
-    """Uses to send and to withdraw, the digests of the compared patterns, and the board if all were compared."""
+    """Uses to send and to withdraw, digests of compared patterns, and the board if all but `skipped` were compared."""
 
     add: tuple[StoredUse, ...] = ()
     withdraw: tuple[StoredUse, ...] = ()
     digests: Mapping[str, bytes] = {}
     board: Scoreboard | None = None
+    skipped: frozenset[str] = frozenset()

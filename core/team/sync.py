@@ -24,19 +24,10 @@ from core.records.space import Level, PatternText, SpaceInfo, TeamUse
 from core.records.team import TeamSums
 from core.sources.team_evidence import TeamEvidenceWriter
 from core.team.errors import AccessDenied
-from core.team.local_state import SUMS, LocalState, Status, StoredUse, Sums
-from core.team.outbox import (
-    MAX_COUNT,
-    Changes,
-    Outbox,
-    Use,
-    decode_use,
-    microseconds,
-    recovered_use,
-    withdrawal_id,
-)
+from core.team.local_state import SUMS, LocalState, Status, Sums
+from core.team.outbox import MAX_COUNT, Changes, Outbox, decode_use, recovered_use, team_use
 from core.team.sharing import Sharing
-from core.team.texts import OpenTexts, Texts
+from core.team.texts import OpenTexts, Progress, Texts
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
@@ -150,10 +141,12 @@ class Synchronizer:
         decisions: Callable[[Callable[[], Sharing]], DecisionExchange] = lambda sharing: NoDecisions(),
         *,
         name: str = "",
+        progress: Progress = lambda what, done, total: None,
     ) -> None:
         self._project = project
         self._state = state
         self._project_id = project_id
+        self._progress = progress
         self._name = name or project.project.project.name or "project"
         self._evidence = TeamEvidenceWriter(project.project)
         self._decisions = decisions(self._sharing)
@@ -198,7 +191,7 @@ class Synchronizer:
             found = self._find_uses()
             stored = (*self._state.unsent(MAX_COUNT), *found.add)
             withdrawn = (use._replace(status=Status.TO_WITHDRAW) for use in found.withdraw)
-            uses = tuple(_team_use(use) for use in (*stored, *withdrawn))
+            uses = tuple(team_use(use) for use in (*stored, *withdrawn))
             return Preview(patterns=tuple(patterns), decisions=payloads, uses=uses, masked=tuple(sharing.masked))
 
     @property
@@ -229,7 +222,7 @@ class Synchronizer:
             found = space.uses_of(self._project_id)  # none, unless the state of a joined project was lost
             space.join_project(self._project_id, self._name)
             with state.transaction():
-                state.add_uses(_recovered(use, is_withdrawn=is_withdrawn) for use, is_withdrawn in found)
+                state.add_uses(recovered_use(use, is_withdrawn=is_withdrawn) for use, is_withdrawn in found)
                 state.set_facts(joined="1")
 
     def count_unsent(self) -> int:
@@ -273,7 +266,9 @@ class Synchronizer:
         def read(changed: Sequence[Path]) -> ProjectState:
             return project.apply(changed)[0] if changed else project.view
 
-        needed = OpenTexts(project.project, project.settings, project.ledger, read, project.now, project.by)
+        needed = OpenTexts(
+            project.project, project.settings, project.ledger, read, project.now, project.by, self._progress
+        )
         return Texts(needed, self._state, self._sharing)
 
     def _receive_texts(self, space: Space, texts: Texts, prefer: Prefer | None) -> int:
@@ -322,13 +317,16 @@ class Synchronizer:
         return self._outbox().find(self._view.board, snapshot.patterns, skipped=skipped, withdraws=is_whole)
 
     def _send_stored(self, space: Space) -> tuple[int, int]:
-        sent = withdrawn = 0
+        sent = withdrawn = total = 0
         while batch := self._state.unsent(_USES):
+            if len(batch) == _USES:
+                total = total or self._state.count_unsent()
+                self._progress("Sending uses", sent + withdrawn, total)
             added = [use for use in batch if use.status is Status.TO_SEND]
             ended = [use for use in batch if use.status is Status.TO_WITHDRAW]
-            arrived = space.add_events(self._project_id, map(_team_use, added)).arrived if added else {}
+            arrived = space.add_events(self._project_id, map(team_use, added)).arrived if added else {}
             if ended:
-                space.add_events(self._project_id, map(_team_use, ended))
+                space.add_events(self._project_id, map(team_use, ended))
             info = space.info
             sums = {
                 use.id: decode_use(use).sums(info.epoch, info.half_life_days, arrived.get(UUID(bytes=use.id)))
@@ -369,28 +367,6 @@ def _translated(state: LocalState) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise Unwritable(f"cannot use {state.file}: {error}") from None
-
-
-def _team_use(stored: StoredUse) -> TeamUse:
-    use, id = decode_use(stored), UUID(bytes=stored.id)
-    if stored.status is Status.TO_WITHDRAW:
-        ended = UUID(bytes=withdrawal_id(stored.id))
-        return TeamUse(id=ended, pattern_id=use.pattern_id, kind=use.kind, at=use.time, withdraws=id)
-    return TeamUse(
-        id=id,
-        pattern_id=use.pattern_id,
-        kind=use.kind,
-        at=use.time,
-        success=use.success,
-        weight=use.weight,
-        count=use.count,
-    )
-
-
-def _recovered(sent: TeamUse, *, is_withdrawn: bool) -> StoredUse:
-    at = None if sent.at is None else microseconds(sent.at)
-    use = Use(sent.pattern_id, sent.kind, at, sent.success, sent.weight, sent.count)
-    return recovered_use(sent.id.bytes, use, is_withdrawn=is_withdrawn)
 
 
 def _sums(sums: TeamSums) -> Sums:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from core.team.server import Space
 
 _BATCH: Final = 500  # texts in one call of the server
+Progress = Callable[[str, int, int], object]
+"""A function that gets the name of a step, how much of it is done, and how much there is."""
 _MAX_RECORD_BYTES: Final = 256 << 10
 
 
@@ -46,6 +48,7 @@ class OpenTexts(NamedTuple):
     read: Callable[[Sequence[Path]], ProjectState]
     now: Callable[[], datetime]
     by: str
+    progress: Progress
 
 
 class TextConflict(NamedTuple):
@@ -138,7 +141,8 @@ class Texts:
                 held.setdefault(row.changed_by, []).append(row)
         if held:  # first, so that no agent is given a text before it is held
             self._append(*(self._holding(by, found, by_type) for by, found in held.items()))
-        for kind, found in by_type.items():
+        for number, (kind, found) in enumerate(by_type.items()):
+            self._project.progress("Writing files of patterns", number, len(by_type))
             self._write(kind, found)
         patterns = self._read().snapshot.patterns
         hashes = {row.pattern_id: row.content_hash for row in rows if row.pattern_id in patterns}
@@ -225,7 +229,9 @@ class Texts:
                 wanted.append(pattern)
         found = Registry(self._project.paths).records(wanted)
         texts, same = [], {}
-        for pattern in wanted:
+        for number, pattern in enumerate(wanted):
+            if number % _BATCH == 0:
+                self._project.progress("Masking patterns", number, len(wanted))
             if pattern.id not in found:
                 continue
             shared = self._sharing().pattern(pattern.type, found[pattern.id], pattern.content_hash)
@@ -257,6 +263,7 @@ class Texts:
         """Send texts; those that another member has changed become conflicts. Return how many were accepted."""
         patterns, count = self._view().snapshot.patterns, 0
         for start in range(0, len(texts), _BATCH):
+            self._project.progress("Sending patterns", start, len(texts))
             batch = texts[start : start + _BATCH]
             refused = {conflict.subject: conflict for conflict in space.put_patterns(batch)}
             accepted = [text for text in batch if text.pattern_id not in refused]

@@ -16,7 +16,7 @@ from core.records.patterns import PatternType
 from core.sources import patterns
 from core.sources.pattern_text import PatternItem
 from core.sources.patterns import PatternFile, read_patterns
-from core.sources.usual_patterns import read_usual_pattern
+from core.sources.usual_patterns import read_usual_pattern, usual_hash
 from core.storage.json_editor import JsonText
 
 FOLDER = ".aiwg/ralph/shared/patterns"
@@ -176,6 +176,13 @@ def test_any_record_gives_the_same_pattern_and_findings(
 ) -> None:
     options: dict[str, Any] = {"with_schema": with_schema, "copy_folder": copy_folder}
     assert read(*changed, **options) == read_tolerantly(*changed, **options)
+
+
+@given(changed_records())
+def test_the_hash_of_a_usual_record_is_that_of_its_pattern(changed: tuple[PatternType, bytes]) -> None:
+    kind, data = changed
+    found = usual_hash(data, kind)
+    assert found == (read(kind, data).patterns[0].content_hash if is_usual(kind, data) else None)
 
 
 @pytest.mark.parametrize("kind", RECORDS)

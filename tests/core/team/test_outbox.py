@@ -171,3 +171,11 @@ def test_nothing_is_withdrawn_while_files_cannot_be_read(state: LocalState) -> N
     send_all(state)
     assert outbox.find(make_board(PATTERN), patterns(PATTERN), withdraws=False) == Changes()
     assert len(outbox.find(make_board(PATTERN), patterns(PATTERN)).withdraw) == 1
+
+
+def test_uses_of_a_skipped_pattern_are_found_once_it_is_not_skipped(state: LocalState) -> None:
+    board, outbox = make_board(PATTERN, events=events_of(ID)), Outbox(state, SALT)
+    for _ in range(2):
+        outbox.store(found := outbox.find(board, patterns(PATTERN), skipped={ID}))
+        assert not found.add
+    assert len(outbox.find(board, patterns(PATTERN)).add) == 1
