@@ -39,6 +39,8 @@ _NO_USES: Final = {
     kind: {name: 0 for name, rule in PATTERNS[kind].keys.items() if rule.required and name in COUNTERS}
     for kind in PatternType
 }
+_SHORT: Final = 40  # characters
+_MAX_UNMASKED: Final = 10_000
 _LOOP_KEYS: Final = frozenset({"loop_id", "source_loop", "loop"})
 _HASH_KEYS: Final = frozenset({"content_hash", "anti_hash", TEXT_HASH})
 _NOT_SHARED: Final = frozenset({Verb.REVOKE, Verb.CONFIRM})
@@ -65,6 +67,7 @@ class Sharing:
         self._loops = LoopNames(origin, loops)
         self._masker = Masker(name for name in persons if not is_role(name))
         self._to_shared: dict[str, str] = {}
+        self._unmasked: set[str] = set()  # short texts such as keys and tags, which many records have
         self.masked: list[Masked] = []
 
     @property
@@ -78,11 +81,15 @@ class Sharing:
 
     def text(self, text: str, place: tuple[str, str] = ("", "")) -> str:
         """Return a text as others get it."""
+        if text in self._unmasked:
+            return text
         before = self._loops.without(plain(text))
         if len(before) > MAX_SHARED_CHARS:
             before = before[:MAX_SHARED_CHARS] + ELLIPSIS
         after = self._masker.mask(before)
         self.masked += (Masked(*place, kind) for kind in kinds_of(before, after))
+        if after == text and len(text) <= _SHORT and len(self._unmasked) < _MAX_UNMASKED:
+            self._unmasked.add(text)
         return after
 
     def pattern(self, kind: PatternType, record: Mapping[str, Any], local_hash: str = "") -> SharedText:
