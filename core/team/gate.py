@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from core.base.errors import BadInput, RalphdeckError, Unwritable
 from core.curation.conflicts import conflict_keys
 from core.records.decisions import SYNC, TURNS, Decision
+from core.records.space import Level
 from core.records.times import parse_time
 from core.team.conflict_texts import describe_conflict
 from core.team.connection import Limits
@@ -74,10 +75,13 @@ class TeamGate:
 
     def _admit(self, decisions: Sequence[Decision], *, is_whole: bool) -> Mapping[str, str]:
         asked = [decision for decision in decisions if self._is_asked(decision)]
-        if not asked or not self._state.fact("joined") or self._has_queued(asked) or self._is_known_offline():
+        has_joined, has_synced = bool(self._state.fact("joined")), bool(self._state.fact(LAST_SYNC))
+        if not asked or not (has_joined or has_synced) or self._has_queued(asked) or self._is_known_offline():
             return {}
         began = monotonic()
         try:
+            if not has_joined and self._open(began + SECONDS).info.level.allows(Level.CONTRIBUTOR):
+                return {}  # not a reader any more: the next sync adds this project to the space first
             calls, receipts = self._ask(asked, is_whole, began + SECONDS)
         except (Offline, AccessDenied) as error:
             self._drop(error)

@@ -80,7 +80,8 @@ begin
     if p_level is not null then
         if not exists (select from pg_roles r where r.rolname = p_role) then
             raise exception using errcode = 'RD004', message = format(
-                'the role %s does not exist in the database; create it first: create role %I login', p_role, p_role);
+                'the role %s does not exist in the database; create it with --create-login, or: create role %I login',
+                p_role, p_role);
         end if;
         if lower(p_display_name) = 'ralphdeck' then
             raise exception using errcode = 'RD004', message = 'the name ralphdeck is reserved';

@@ -108,8 +108,8 @@ create function decide(
     language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
-    me ralphdeck.access := ralphdeck._require(p_space, 'contributor', 'a decision');
-    project integer := ralphdeck._project(me.space_id, p_project);
+    me ralphdeck.access := ralphdeck._require(p_space, 'reader', 'a decision');
+    project integer;
     payload json := p_payload::json;
     decision_id text := payload ->> 'id';
     is_unattended boolean := coalesce(payload ->> 'verb' = 'extract' and (
@@ -125,6 +125,11 @@ begin
         or exists (select from json_object_keys(payload) k group by k having count(*) > 1) then
         raise exception using errcode = 'RD004', message = 'a decision needs one ID and one author, and each key once';
     end if;
+    if me.level < 'contributor' then
+        perform ralphdeck._require(p_space, case when is_unattended then 'contributor' else 'reviewer' end::ralphdeck.level,
+            coalesce(payload ->> 'verb', 'a decision'));
+    end if;
+    project := ralphdeck._project(me.space_id, p_project);
     select * into space from ralphdeck.spaces s where s.space_id = me.space_id for no key update;
     select * into earlier from ralphdeck.decisions d where d.space_id = me.space_id and d.id = decision_id;
     if found then

@@ -18,6 +18,7 @@ from core.base.errors import Conflict, Refused
 from core.curation.commands import AcceptInversion, Archive, Command, Deprecate, Note, Promote, Restore, Undo, bulk
 from core.project.project import Project
 from core.records.decisions import SYNC, Decision, Verb
+from core.records.space import Level
 from core.team import gate
 from core.team.connection import Limits
 from core.team.consent import Joined
@@ -189,6 +190,24 @@ def test_a_contributor_is_refused_and_nothing_is_written(tmp_path: Path, team: T
     assert carl.log == ()
     assert carl.paths.pattern_file("error").read_bytes() == before
     carl.close()
+
+
+def test_a_reader_is_refused_and_nothing_is_written(tmp_path: Path, team: Team, clock: Clock) -> None:
+    rolf = Reviewer(tmp_path / "rolf", team, "rolf", clock)
+    with pytest.raises(Refused, match="your role in the space acme is reader; promote needs reviewer"):
+        rolf.decide(Promote(A))
+    assert rolf.log == ()
+    rolf.close()
+
+
+def test_a_reader_who_became_a_reviewer_decides_and_sends_it_with_the_next_sync(
+    tmp_path: Path, team: Team, clock: Clock
+) -> None:
+    rolf = Reviewer(tmp_path / "rolf", team, "rolf", clock)
+    team.space("ada").set_member("rolf", "Rolf", Level.REVIEWER)
+    rolf.decide(Promote(A))
+    assert rolf.sync().sent_decisions == 1
+    rolf.close()
 
 
 def test_what_a_contributor_decided_offline_is_undone(tmp_path: Path, team: Team, clock: Clock) -> None:

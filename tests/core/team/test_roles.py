@@ -162,6 +162,8 @@ def test_reader_only_reads(psql: Psql, team: Team, filled: UUID) -> None:
         call(filled, "set_member", "rolf", "Rolf", "admin"),
     ).splitlines()
     assert len([line for line in answers if "your role in the space acme is reader" in line]) == len(answers) == 5
+    promote = psql("rolf", decide(filled, some, make_decision(by="Rolf")))
+    assert "your role in the space acme is reader; promote needs reviewer" in promote
     assert team.space("rolf").decisions(0)
     assert team.space("rolf").sums().sums
 
@@ -283,7 +285,7 @@ def test_name_of_a_removed_member_is_not_reused(team: Team) -> None:
 
 def test_admin_adds_a_login_that_exists_without_rights_on_roles(team: Team) -> None:
     ada = team.space("ada")
-    with pytest.raises(InvalidCall, match="the role eve does not exist in the database; create it first"):
+    with pytest.raises(InvalidCall, match="the role eve does not exist in the database; create it with --create-login"):
         ada.set_member("eve", "Eve", Level.READER)
     ada.set_member("nora", "Nora", Level.CONTRIBUTOR)
     assert team.space("nora").info.level is Level.CONTRIBUTOR
