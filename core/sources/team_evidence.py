@@ -184,10 +184,10 @@ class TeamEvidenceWriter:
         reference = TeamEvidence(space, epoch, half_life_days)
         return self.read().has_same_reference(reference) and not self._log.findings
 
-    def update(self, space: str, epoch: datetime, half_life_days: float, changed: Iterable[TeamSums]) -> int:
-        """Write changed sums durably, and return how many lines were written; sums without a use are removed.
+    def update(self, space: str, epoch: datetime, half_life_days: float, changed: Iterable[TeamSums]) -> int | None:
+        """Write changed sums durably; return of how many patterns, or None if the file needed no change.
 
-        The file keeps its other sums only if it `is_whole`.
+        Sums without a use are removed. The file keeps its other sums only if it `is_whole`.
         New lines are appended; the file is replaced if most of its lines would be outdated. Raises Unwritable if disk,
         permissions or lock prevent it; the file is then unchanged.
         """
@@ -201,14 +201,14 @@ class TeamEvidenceWriter:
                 newest = {sums.pattern_id: sums for sums in changed}
                 new = {id: sums for id, sums in newest.items() if _differs(sums, before.get(id))}
                 if is_same and not new:
-                    return 0
+                    return None
                 size = len(before) + sum((not sums.is_empty) - (id in before) for id, sums in new.items())
                 if is_same and self._log.lines + len(new) <= 2 * (size + 1) + _SPARE_LINES:
                     self._file.append([msgspec.json.encode(sums) for sums in new.values()])
                     return len(new)
                 after = {id: sums for id, sums in {**before, **new}.items() if not sums.is_empty}
                 put(self._path, b"".join(encode_evidence(replace(wanted, sums=after))))
-                return len(after) + 1
+                return len(new)
         except BadInput as error:
             raise Unwritable(str(error)) from None
         except OSError as error:

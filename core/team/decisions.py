@@ -88,6 +88,7 @@ class Decisions:
         self._state = state
         self._project_id = project_id
         self._sharing = sharing
+        self.sent_texts = 0
         self._early: tuple[int, tuple[str, ...]] = 0, ()  # received before decisions were sent
 
     # To the space
@@ -158,6 +159,7 @@ class Decisions:
         with self._state.transaction():
             self._state.add_decisions([(decision.id, seq)])
             self._state.set_texts(call.bases)
+        self.sent_texts += len(call.records)
 
     def _records(self, decision: Decision, patterns: Mapping[str, Pattern]) -> Mapping[str, dict[str, Any]]:
         """Return the records of the patterns that a decision is about."""

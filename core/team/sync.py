@@ -95,7 +95,9 @@ class Preview(Struct, frozen=True, kw_only=True):
 
 
 class DecisionExchange(Protocol):
-    """Sends and receives decisions; see `core.team.gate`."""
+    """Sends and receives decisions; see `core.team.gate`. `sent_texts` counts the texts that went with decisions."""
+
+    sent_texts: int
 
     def send(self, space: Space) -> tuple[int, tuple[str, ...]]:
         """Send local decisions; return their number, and why others were refused and undone."""
@@ -116,6 +118,8 @@ class DecisionExchange(Protocol):
 
 class NoDecisions:
     """Exchanges nothing."""
+
+    sent_texts = 0
 
     def send(self, space: Space) -> tuple[int, tuple[str, ...]]:
         return 0, ()
@@ -163,6 +167,7 @@ class Synchronizer:
         with self._state.exclusive(), _translated(self._state):
             self._begin(space)
             texts, decisions = self._texts(), self._decisions
+            sent_before = decisions.sent_texts
             may_send = space.info.level.allows(Level.CONTRIBUTOR)
             sent_decisions, refused = decisions.send(space) if may_send else (0, ())
             received_decisions, late = decisions.receive(space)
@@ -174,7 +179,7 @@ class Synchronizer:
             return Cycle(
                 sent_uses=sent,
                 withdrawn_uses=withdrawn,
-                sent_texts=sent_texts,
+                sent_texts=sent_texts + decisions.sent_texts - sent_before,
                 sent_decisions=sent_decisions,
                 received_texts=received_texts,
                 received_decisions=received_decisions,
@@ -337,7 +342,7 @@ class Synchronizer:
         return sent, withdrawn
 
     def _receive_sums(self, space: Space) -> int:
-        """Write what other projects have added to the sums into the project; return how many lines were written."""
+        """Write what other projects have added to the sums into the project; return of how many patterns."""
         found = space.sums(self._state.fact(_SUMS, "0"))
         with self._state.transaction():
             self._state.set_sums((id, _sums(one)) for id, one in found.sums.items())
@@ -347,9 +352,9 @@ class Synchronizer:
         others = (_team_sums(pattern_id, sums) for pattern_id, sums in self._state.others(only_changed=is_whole))
         written = self._evidence.update(info.name, info.epoch, info.half_life_days, others)
         self._state.forget_changed()
-        if written:
+        if written is not None:
             self._project.apply((self._project.project.team_evidence,))
-        return written
+        return written or 0
 
 
 def check_space(state: LocalState, info: SpaceInfo) -> None:

@@ -70,7 +70,8 @@ def uses(view: ProjectState, pattern: Pattern) -> Iterable[Line]:
     if len(ordered) > MAX_USES:
         yield line((f"and {plural(len(ordered) - MAX_USES, 'more use')}: see Patterns", "quiet"))
     if not observations:
-        yield line(("No use of this pattern is recorded.", "quiet"))
+        where = " in this project" if view.board.team_sums(pattern.id) is not None else ""
+        yield line((f"No use of this pattern is recorded{where}.", "quiet"))
     for aside in view.board.ignored_reports(pattern.id):
         reason = f"  not counted: {set_aside_reason(aside.revoked)}"
         yield line(result_sign(False), (f" {aside.source}", "quiet"), (reason, "warning"))

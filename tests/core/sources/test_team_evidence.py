@@ -47,7 +47,7 @@ def make_sums(number: int, successes: int = 1) -> TeamSums:
     )
 
 
-def write(writer: TeamEvidenceWriter, *sums: TeamSums) -> int:
+def write(writer: TeamEvidenceWriter, *sums: TeamSums) -> int | None:
     return writer.update(*SPACE, sums)
 
 
@@ -168,8 +168,8 @@ def paths(tmp_path: Path) -> ProjectPaths:
 
 def test_only_changed_sums_are_appended(paths: ProjectPaths) -> None:
     writer = TeamEvidenceWriter(paths)
-    assert write(writer, make_sums(1), make_sums(2)) == 3
-    assert write(writer, make_sums(1), make_sums(2)) == 0
+    assert write(writer, make_sums(1), make_sums(2)) == 2
+    assert write(writer, make_sums(1), make_sums(2)) is None
     assert write(writer, make_sums(1), make_sums(2, 7), make_sums(3, 0)) == 1
     assert len(paths.team_evidence.read_bytes().splitlines()) == 4
     assert TeamEvidenceWriter(paths).read() == writer.read()

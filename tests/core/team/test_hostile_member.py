@@ -93,7 +93,7 @@ def test_a_decision_that_no_client_can_read_stops_no_sync(team: Team, rita: Work
 def test_a_candidate_of_a_contributor_is_always_held(team: Team, rita: WorkingCopy, after: dict[str, Any]) -> None:
     send(team, json.dumps(candidate(by="Rita\u200b", after=after)))
     rita.sync()
-    assert rita.records()[A] == make_record(A)
+    assert rita.records()[A] == make_record(A, usage_count=0, success_rate=0)
     assert rita.state_of_pattern(A) == "quarantine"
     (decision,) = rita.open().ledger.decisions()
     assert decision.by == "Carl"
@@ -125,7 +125,7 @@ def test_a_time_that_no_client_can_read_is_refused(team: Team, rita: WorkingCopy
     for number, at in enumerate(("0001-01-01", "infinity", "12000-01-01")):
         id = f"00000000-0000-0000-0000-00000000000{number}"
         carl._call("add_events", project, json.dumps([{**use, "id": id, "at": at}]))
-    assert rita.sync().changed_sums > 1  # the header is one of them
+    assert rita.sync().changed_sums > 0
 
 
 def test_a_contributor_does_not_rename_the_project_of_another_member(team: Team) -> None:
