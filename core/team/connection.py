@@ -38,12 +38,18 @@ FROM_ENVIRONMENT: Final = "env"
 SERVICE: Final = "service="
 FILE: Final = "file="
 _MAX_URL_BYTES: Final = 4096
-_OLDEST_SERVER: Final = 140_000
+_OLDEST_SERVER: Final = 150_000
 _REFUSALS: Final = (
     *("password authentication failed", "no password supplied", "not permitted to log in", "permission denied"),
     *("pg_hba.conf", "certificate", "SSL was required", "does not support SSL"),
 )
 """Parts of messages about a refused connection."""
+_NEXT_STEPS: Final = (
+    ("password", "check the password in ~/.pgpass, PGPASSWORD or the file with the URL"),
+    ('database "', "check the name of the database in the URL"),
+    ("definition of service", "define it in ~/.pg_service.conf"),
+)
+"""What to do about messages with such a part."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -125,7 +131,7 @@ def connect(conninfo: str, limits: Limits | None = None, *, client_schema: int |
         )
     if connection.info.server_version < _OLDEST_SERVER:
         connection.close()
-        raise AccessDenied("the team's server is too old; it must be PostgreSQL 14 or newer")
+        raise AccessDenied("the team's server is too old; it must be PostgreSQL 15 or newer")
     connection.seconds = limits.statement + limits.lost  # type: ignore[attr-defined]
     try:
         with translate_errors(describe_server(conninfo)):
@@ -199,7 +205,8 @@ def _translate(error: DatabaseError, server: str) -> TeamError:
 
     code = error.sqlstate or ""
     text = error.diag.message_primary or str(error).strip() or type(error).__name__
-    message = visible_line(text.replace("\n", "; "))
+    message = visible_line("; ".join(part.strip() for part in text.splitlines()))
+    message = message.removeprefix("connection failed: ").removeprefix("connection is bad: ")
     own: dict[str, type[TeamError]] = {
         "RD001": LevelTooLow,
         "RD002": NotMember,
@@ -211,13 +218,19 @@ def _translate(error: DatabaseError, server: str) -> TeamError:
     if code in ("53100", "25006") or code == "58030":
         return ServerFull(f"the team's server cannot write: {message}")
     if code.startswith("28") or code in ("3D000", "42501") or _is_login_failure(code, text):
-        return AccessDenied(f"the team's server refuses access: {message.rpartition('FATAL:')[2].strip()}")
+        reason = message.rpartition("FATAL:")[2].strip()
+        return AccessDenied(f"the team's server refuses access: {reason}{_next_step(reason)}")
     is_temporary = code[:2] in ("08", "40", "53", "55", "57", "58", "XX")
     if is_temporary or isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return Offline(f"cannot reach {server or 'the team server'}: {message}" if not code else message)
+        described = f"cannot reach {server or 'the team server'}: {message}{_next_step(message)}"
+        return Offline(described if not code else message)
     if code in ("3F000", "42883", "42P01"):
         return SchemaMismatch(f"the team's database has no ralphdeck schema of this version: {message}")
     return InvalidCall(f"the team's server refused a value: {message}")
+
+
+def _next_step(message: str) -> str:
+    return next((f"; {step}" for part, step in _NEXT_STEPS if part in message), "")
 
 
 def _is_login_failure(code: str, text: str) -> bool:
@@ -237,7 +250,7 @@ def _checked(url: str, name: str, *, allow_password: bool = True) -> str:
     try:
         values = conninfo_to_dict(url)
     except ProgrammingError:  # its message would contain the password
-        raise BadInput(f"{name} is not a URL such as postgresql://user@host/database") from None
+        raise BadInput(f"{name} is invalid; use one such as postgresql://user@host/database") from None
     if not allow_password and (values.get("password") or values.get("sslpassword")):
         raise BadInput(
             "a password on the command line is visible to other users of this machine; "

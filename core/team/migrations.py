@@ -66,7 +66,7 @@ def check_version(version: int) -> None:
             f"the team's database has schema {version}, but this ralphdeck knows only {latest}; upgrade ralphdeck"
         )
     if not version:
-        raise SchemaMismatch("the database is not one of a team; an administrator must run: ralphdeck team init")
+        raise SchemaMismatch("the database is not prepared for a team; an administrator must run: ralphdeck team init")
     if version < latest:
         raise SchemaMismatch(
             f"the team's database has schema {version}, but this ralphdeck needs {latest}; "

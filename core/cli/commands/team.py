@@ -80,8 +80,8 @@ def init_team(
 ) -> None:
     """Prepare a PostgreSQL database for a team, and create a space in it.
 
-    URL is that of the database, without a password: libpq takes that from ~/.pgpass, PGPASSWORD or a service. The
-    role must be able to create roles and schemas. Can be repeated: an older schema is upgraded, and a space that
+    URL is that of the database, without a password: libpq reads the password from ~/.pgpass, PGPASSWORD or a service.
+    The role must be able to create roles and schemas. Can be repeated: an older schema is upgraded, and a space that
     exists stays as it is. You become the first admin of a new space.
 
     \b
@@ -111,7 +111,8 @@ def init_team(
 
     def show() -> None:
         if applied:
-            line(f"Upgraded {describe_server(conninfo)} to schema {applied[-1].version}")
+            done = "Created the schema in" if applied[0].version == 1 else "Upgraded the schema in"
+            line(f"{done} {describe_server(conninfo)}: version {applied[-1].version}")
         made = "Created" if is_new else "Found"
         line(f"{made} the space {visible_line(space)}; you are {visible_line(found.member)}, {found.level}")
         line("Next, in a project: ralphdeck team join URL; for others: ralphdeck team member ROLE --level reviewer")
@@ -182,7 +183,7 @@ def _confirm(info: SpaceInfo, preview: Preview) -> bool:
 def leave() -> None:
     """Leave the team: nothing is sent or received any more.
 
-    All files of the project stay. What was sent stays in the space, because others have built on it; an admin of the
+    All files of the project stay. What was sent stays in the space, because others have built on it; the owner of the
     database can delete the space.
 
     \b

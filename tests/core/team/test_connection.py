@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from collections.abc import Iterator
@@ -42,7 +43,7 @@ def test_url_with_a_password_is_refused_on_the_command_line() -> None:
 
 
 def test_invalid_url_is_not_repeated_in_the_error() -> None:
-    with pytest.raises(BadInput, match="the URL is not a URL such as postgresql://user@host/database") as refusal:
+    with pytest.raises(BadInput, match="the URL is invalid; use one such as postgresql://") as refusal:
         check_argument(f"postgresql//ada:{SECRET}@host/base")
     assert SECRET not in str(refusal.value)
 
@@ -106,6 +107,14 @@ def test_server_that_is_not_there_is_offline() -> None:
         connect(f"postgresql://ada@127.0.0.1:{free_port()}/base", SHORT)
 
 
+def test_missing_service_and_database_are_named_with_what_to_do(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGSERVICEFILE", os.devnull)
+    with pytest.raises(Offline, match=r'cannot reach the service shop: .*"shop" not found; define it in ~/'):
+        connect("service=shop", SHORT)
+    with pytest.raises(AccessDenied, match='"nothing" does not exist; check the name of the database in the URL'):
+        connect(team.url("nora").replace(team.database, "nothing"), SHORT)
+
+
 def test_connection_that_gets_no_answer_ends_in_time() -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as silent:
         started = time.monotonic()
@@ -135,7 +144,7 @@ def test_call_does_not_wait_longer_for_a_lock(team: Team) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("alter role nora password 'other'", "password authentication failed"),
+        ("alter role nora password 'other'", "password authentication failed.*; check the password in ~/.pgpass"),
         ("alter role nora nologin", "not permitted to log in"),
         ("revoke connect on database {} from nora", "permission denied for database"),
     ],

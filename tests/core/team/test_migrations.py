@@ -114,7 +114,7 @@ def test_newer_program_asks_for_an_upgrade(team: Team) -> None:
 
 
 def test_database_of_something_else_is_reported(empty: Team) -> None:
-    with pytest.raises(SchemaMismatch, match="the database is not one of a team"):
+    with pytest.raises(SchemaMismatch, match="the database is not prepared for a team"):
         empty.space(KEEPER)
 
 
