@@ -23,7 +23,7 @@ from core.storage.json_reader import is_nested_deeper
 from core.team.chain import first_head, verify
 from core.team.conflict_texts import describe_late
 from core.team.errors import ChainBroken, InvalidCall, LevelTooLow
-from core.team.local_state import TextBase
+from core.team.local_state import LAST_SYNC, TextBase
 from core.team.receive import Receiver
 from core.team.refusals import Seen, decisions_to_send, seen_before, undo_refused
 from core.team.sharing import is_shared
@@ -94,9 +94,13 @@ class Decisions:
     # To the space
 
     def send(self, space: Space) -> tuple[int, tuple[str, ...]]:
-        """Send local decisions; return their number, and why others were refused and undone."""
+        """Send local decisions; return their number, and why others were refused and undone.
+
+        What was decided before the project joined stays, even if the member may not decide.
+        """
         if not self.cursor:  # what the project had seen when it decided is not known, as after a loss of the state
             self._early = self._pull(space)
+        is_first = not self._state.fact(LAST_SYNC)
         count = 0
         refused: list[str] = []
         for decision in self.unsent():
@@ -106,20 +110,17 @@ class Decisions:
             try:
                 receipt = call.send(space, self._project_id)
             except (LevelTooLow, InvalidCall) as error:
-                why = str(error)
-                if isinstance(error, InvalidCall) or decision.is_unattended:
-                    self._state.add_decisions([(decision.id, None)])  # it stays a decision of this project alone
-                    continue
+                stays, why = is_first or isinstance(error, InvalidCall), str(error)
             else:
                 if receipt.seq is not None:
                     self.accepted(decision, call, receipt.seq)
                     count += 1
                     continue
-                why = self._late_reason(receipt.conflicts)
-                if decision.is_unattended:
-                    self._state.add_decisions([(decision.id, None)])
-                    continue
-            refused += self._undo(decision, why)
+                stays, why = False, self._late_reason(receipt.conflicts)
+            if stays or decision.is_unattended:
+                self._state.add_decisions([(decision.id, None)])  # it stays a decision of this project alone
+            else:
+                refused += self._undo(decision, why)
         return count, tuple(refused)
 
     def unsent(self) -> list[Decision]:

@@ -19,10 +19,10 @@ from core.team.conflict_texts import describe_conflict
 from core.team.connection import Limits
 from core.team.decisions import DecisionCall, Decisions
 from core.team.errors import AccessDenied, NotMember, Offline, SchemaMismatch, TeamError
-from core.team.local_state import LocalState
+from core.team.local_state import LAST_SYNC, LocalState
 from core.team.server import Space
 from core.team.sharing import is_shared
-from core.team.sync import LAST_SYNC, Synchronizer, check_space
+from core.team.sync import Synchronizer, check_space
 
 if TYPE_CHECKING:
     from core.records.space import DecisionReceipt

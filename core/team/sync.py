@@ -24,7 +24,7 @@ from core.records.space import Level, PatternText, SpaceInfo, TeamUse
 from core.records.team import TeamSums
 from core.sources.team_evidence import TeamEvidenceWriter
 from core.team.errors import AccessDenied
-from core.team.local_state import SUMS, LocalState, Status, Sums
+from core.team.local_state import LAST_SYNC, SUMS, LocalState, Status, Sums
 from core.team.outbox import MAX_COUNT, Changes, Outbox, decode_use, recovered_use, team_use
 from core.team.sharing import Sharing
 from core.team.texts import OpenTexts, Progress, Texts
@@ -41,7 +41,6 @@ _USES: Final = 2_000  # uses in one call of the server
 _SERVER: Final = "server"
 _PATTERNS: Final = "patterns_cursor"
 _SUMS: Final = "sums_cursor"
-LAST_SYNC: Final = "last_sync"
 
 
 class OpenProject(Protocol):

@@ -146,7 +146,7 @@ def status(verify: bool) -> None:
     from core.team.decisions import received_head
     from core.team.errors import ChainBroken
     from core.team.joined import stored_status
-    from core.team.sync import LAST_SYNC
+    from core.team.local_state import LAST_SYNC
     from core.team.verification import verify_space
 
     joined, project = require_joined(), open_project()

@@ -9,6 +9,7 @@ from uuid import uuid4
 import msgspec
 import pytest
 
+from core.curation.commands import Promote
 from core.records.decisions import Decision, Effect, Verb
 from core.team.sync import Prefer
 from tests.core.team.working_copy import START, Clock, WorkingCopy, make_record, make_use_event
@@ -128,6 +129,16 @@ def test_the_text_of_a_contributor_is_held_until_a_person_releases_it(carl: Work
     rita.sync()
     assert rita.state_of_pattern(A) == "quarantine"
     assert carl.state_of_pattern(A) == "candidate"
+
+
+def test_decisions_before_joining_as_a_contributor_stay_in_the_project(carl: WorkingCopy, rita: WorkingCopy) -> None:
+    carl.write(make_record(A))
+    carl.open().decide(Promote(A))
+    assert carl.sync().refused == ()
+    assert carl.state_of_pattern(A) == "proven"
+    assert carl.sync().is_empty
+    rita.sync()
+    assert rita.state_of_pattern(A) == "quarantine"
 
 
 def test_a_contributor_cannot_change_a_text(ada: WorkingCopy, carl: WorkingCopy) -> None:
