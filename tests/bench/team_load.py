@@ -43,8 +43,9 @@ from tests.bench.trees import NOW
 from tests.team_server import KEEPER, PASSWORD, SPACE, Cluster
 
 CLIENTS: Final = 50
-BATCH: Final = 100
+BATCH: Final = 20
 """Uses in one transaction, about what a loop sends after a session."""
+PATTERNS: Final = 100_000
 SECONDS: Final = 10.0
 _SETTINGS: Final = {
     "fsync": "on",
@@ -52,6 +53,7 @@ _SETTINGS: Final = {
     "shared_buffers": "512MB",
     "max_wal_size": "4GB",
     "max_connections": "250",
+    "autovacuum_naptime": "1min",
 }
 _PLAIN: Final = """
     create table plain (space_id integer, at timestamptz, id uuid, pattern_id text, kind text, success boolean,
@@ -132,6 +134,9 @@ def _plain_client() -> Callable[[list[TeamUse]], object]:
 def _rate(make_client: Callable[[], Callable[[list[TeamUse]], object]]) -> float:
     """Let all clients send batches for some seconds; returns the rows per second."""
     counts, go, clients = [0] * CLIENTS, threading.Event(), [make_client() for _ in range(CLIENTS)]
+    for number, client in enumerate(clients):
+        client(list(_uses(np.random.default_rng(CLIENTS + number))))
+    _analyze()
 
     def work(number: int) -> None:
         source = np.random.default_rng(number)
@@ -151,9 +156,16 @@ def _rate(make_client: Callable[[], Callable[[list[TeamUse]], object]]) -> float
     return sum(counts) / (time.perf_counter() - begin)
 
 
+def _analyze() -> None:
+    """Collect the statistics that the planner needs, as a server does by itself every minute."""
+    cluster, database = _server()
+    with closing(cluster.connect("postgres", database)) as connection:
+        connection.execute(b"analyze")
+
+
 def _uses(source: np.random.Generator) -> Iterator[TeamUse]:
     now = datetime.now(NOW.tzinfo)
-    for number in source.integers(0, 10_000, BATCH).tolist():
+    for number in source.integers(0, PATTERNS, BATCH).tolist():
         at = now - timedelta(seconds=int(source.integers(0, 86_400)))
         id = UUID(bytes=source.bytes(16), version=4)
         yield TeamUse(id=id, pattern_id=f"pat-error-{number:05d}-001", kind="applied", at=at, success=number % 6 > 0)
@@ -178,7 +190,8 @@ def open_again(place: Place) -> Measured:
 def decision_to_other(place: Place) -> Measured:
     """Time from a decision of one of 20 reviewers to the state of another member's dashboard, with 100 loops at work.
 
-    The state is what the screen draws; drawing it takes as long as in the row of a written file.
+    The state is what the screen draws; drawing it takes as long as in the row of a written file. The dashboard is a
+    process of its own, and all others are threads of this one.
     """
     project = _copy(place, "team-watching", None)
     cluster, database = _server()
@@ -186,24 +199,32 @@ def decision_to_other(place: Place) -> Measured:
     url_file.write_text(cluster.url(KEEPER, database))
     url_file.chmod(0o600)
     save_joined(project, Joined(space=SPACE, source=f"file={url_file}", id=uuid4(), name="watching"))
+    arguments = [sys.executable, "-m", "tests.bench.team_load", "watch", str(project)]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # it is online
+        _analyze()
+        made = _decide_and_log()
+        time.sleep(10)
+        seen: dict[str, float] = json.loads(process.communicate("end\n")[0])
+    missing = len(made.keys() - seen.keys())
+    found = spread([(seen[id] - at) * 1000 for id, at in made.items() if id in seen], 0.99)
+    return Measured(found.value, note=f"{found.note}, {len(made)} decisions, {missing} did not arrive")
+
+
+def _watch(folder: Path) -> None:
+    """Follow a joined project until a line is read; prints when each decision was in its state."""
     seen: dict[str, float] = {}
-    watching = _Watching(open_and_load(project), seen)
+    watching = _Watching(open_and_load(folder), seen)
     thread = threading.Thread(target=watching.run)
     thread.start()
-    try:
-        while watching.team is None or not watching.team.status.is_online:
-            time.sleep(0.1)
-        made = _decide_and_log()
-        deadline = time.perf_counter() + 30
-        while made.keys() - seen.keys() and time.perf_counter() < deadline:
-            time.sleep(0.05)
-    finally:
-        watching.stop()
-        thread.join()
-    missing = len(made.keys() - seen.keys())
-    taken = [(seen[id] - at) * 1000 for id, at in made.items() if id in seen]
-    found = spread(taken, 0.99)
-    return Measured(found.value, note=f"{found.note}, {len(made)} decisions, {missing} did not arrive")
+    while watching.team is None or not watching.team.status.is_online:
+        time.sleep(0.1)
+    print("online", flush=True)
+    sys.stdin.readline()
+    watching.stop()
+    thread.join()
+    print(json.dumps(seen))
 
 
 class _Watching(Daemon):
@@ -329,7 +350,8 @@ def _fill(place: Place, count: int) -> None:
 def _in_process(project: Path, *, lost: bool = False) -> Measured:
     """Sync a project once in a fresh process, with the memory of that process."""
     cluster, database = _server()
-    arguments = [sys.executable, "-m", "tests.bench.team_load", str(project), cluster.url(KEEPER, database), str(lost)]
+    url = cluster.url(KEEPER, database)
+    arguments = [sys.executable, "-m", "tests.bench.team_load", "sync", str(project), url, str(lost)]
     done = subprocess.run(arguments, check=True, stdout=subprocess.PIPE, text=True)
     found = json.loads(done.stdout)
     with closing(cluster.connect("postgres", database)) as connection:
@@ -363,4 +385,7 @@ def _sync_once(folder: Path, url: str, *, lost: bool) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(_sync_once(Path(sys.argv[1]), sys.argv[2], lost=sys.argv[3] == "True")))
+    if sys.argv[1] == "watch":
+        _watch(Path(sys.argv[2]))
+    else:
+        print(json.dumps(_sync_once(Path(sys.argv[2]), sys.argv[3], lost=sys.argv[4] == "True")))
