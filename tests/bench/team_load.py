@@ -68,8 +68,8 @@ _FILL: Final = """
         insert into ralphdeck.events
             (space_id, at, id, pattern_id, project_id, member_id, count, weight, success, kind)
         select %(space)s, %(now)s::timestamptz - make_interval(secs => n * 3), gen_random_uuid(),
-            (%(ids)s::text[])[1 + n %% %(patterns)s], %(project)s, 1, 1, 1, n %% 6 <> 0, 'applied'
-        from generate_series(%(first)s::bigint, %(last)s::bigint) n
+            i.pattern_id, %(project)s, 1, 1, 1, n %% 6 <> 0, 'applied'
+        from generate_series(%(first)s::bigint, %(last)s::bigint) n join filled i on i.number = n %% %(patterns)s
         returning pattern_id, success, at)
     insert into ralphdeck.sums as s (space_id, pattern_id, successes, failures, uses, helpful, harmful, injections,
         undecayed, last_used)
@@ -321,7 +321,10 @@ def _fill(place: Place, count: int) -> None:
         number, epoch = connection.execute(
             "select space_id, epoch from ralphdeck.spaces where id = %s", (space.info.id,)
         ).fetchone() or (0, NOW)
-        ids = [row[0] for row in connection.execute("select pattern_id from ralphdeck.patterns order by 1")]
+        patterns = connection.execute(
+            "create temp table filled as select row_number() over () - 1 as number, pattern_id from ralphdeck.patterns"
+        ).rowcount
+        connection.execute(b"analyze filled")
         project = connection.execute("select min(project_id) from ralphdeck.projects").fetchone()
         known = connection.execute("select count(*) from ralphdeck.events").fetchone()
         months = connection.execute(
@@ -336,8 +339,7 @@ def _fill(place: Place, count: int) -> None:
             fields: dict[str, Any] = {
                 "space": number,
                 "now": NOW,
-                "ids": ids,
-                "patterns": len(ids),
+                "patterns": patterns,
                 "project": project[0],
                 "epoch": epoch,
                 "first": first,
