@@ -100,7 +100,7 @@ class JoinedProject(Protocol):
 
 
 def hide_question(space: str, question: str) -> str:
-    """Return what stands for a question on the server, so that no ID or name of the project leaves the machine."""
+    """Return the hash that names a question on the server, so that no ID or name of the project leaves the machine."""
     return sha256(f"{space}\n{question}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 

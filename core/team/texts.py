@@ -51,14 +51,6 @@ class OpenTexts(NamedTuple):
     progress: Progress
 
 
-class TextConflict(NamedTuple):
-    """A pattern whose text was changed here and in the space, or that both had under the same ID when joining."""
-
-    pattern_id: str
-    by: str
-    """Who changed it last in the space; "" if unknown."""
-
-
 class Texts:
     """Compares the patterns of one project with those of its space."""
 

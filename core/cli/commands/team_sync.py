@@ -102,10 +102,8 @@ def _preview() -> None:
 
 def _follow(project: Project, joined: Joined) -> None:
     """Watch the project and its space until interrupted; prints each change of the connection."""
-    import signal
-    from types import FrameType
-
     from core.cli.json import objects
+    from core.cli.support.daemon import run_until_signal
     from core.project.daemon import Daemon, WatchEvent
 
     as_json = invocation().as_json
@@ -117,17 +115,7 @@ def _follow(project: Project, joined: Joined) -> None:
             line(f"{event.at:%H:%M:%S}  {event.text}")
 
     daemon = Daemon(project, report, extract=False, prune=False)
-    caught: list[int] = []
-
-    def stop(number: int, _frame: FrameType | None) -> None:
-        caught.append(number)
-        daemon.stop()
-
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        signal.signal(number, stop)
-    daemon.run()
-    if caught:
-        click.get_current_context().exit(128 + caught[0])
+    run_until_signal(daemon)
 
 
 @click.command("status", cls=Command)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import signal
-from types import FrameType
-
 import click
 
 from core.cli.json import objects
 from core.cli.render.output import line, print_json, warn
+from core.cli.support.daemon import run_until_signal
 from core.cli.support.options import DecidingCommand, invocation
 from core.cli.support.project import open_project, read_configuration
 from core.records.findings import Severity
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: ""}
-_TERMINATED = 128
 
 
 @click.command(cls=DecidingCommand)
@@ -72,14 +69,4 @@ def watch(extracts: bool | None, prunes: bool | None) -> None:
     daemon = Daemon(
         project, report, extract=is_allowed and extracts is not False, prune=prunes and settings.pruning.auto_prune
     )
-    caught: list[int] = []
-
-    def stop(number: int, _frame: FrameType | None) -> None:
-        caught.append(number)
-        daemon.stop()
-
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        signal.signal(number, stop)
-    daemon.run()
-    if caught:
-        click.get_current_context().exit(_TERMINATED + caught[0])
+    run_until_signal(daemon)
