@@ -42,12 +42,7 @@ def bare_frame(_place: Place) -> Measured:
 
 def first_frame(place: Place) -> Measured:
     """Time from the start of the process to the first frame."""
-    taken, cpu = [], []
-    for _ in range(5):
-        with Screen(place.loops) as screen:
-            taken.append((screen.wait_for("Loops") - screen.begun) * 1000)
-            cpu.append(screen.processor_seconds() * 1000)
-    return Measured(median(taken), cpu=median(cpu))
+    return _opened(place.loops, lambda screen: screen.wait_for("Loops"))
 
 
 def stat_sweep(place: Place) -> Measured:
@@ -68,28 +63,28 @@ def stat_sweep(place: Place) -> Measured:
 
 
 def loops_from_nothing(place: Place) -> Measured:
-    """Time from the start of the process to the first rows of loops, with nothing cached."""
-    _forget()
-    with Screen(place.loops) as screen:
-        return Measured((screen.show_loops() - screen.begun) * 1000)
+    """Time from the start of the process to the first rows of loops."""
+    return _from_nothing(place.loops, Screen.show_loops)
 
 
 def all_from_nothing(place: Place) -> Measured:
-    return _checked_from_nothing(place.loops)
+    return _from_nothing(place.loops, Screen.wait_until_loaded)
 
 
 def all_of_many_from_nothing(place: Place) -> Measured:
-    return _checked_from_nothing(place.many)
+    return _from_nothing(place.many, Screen.wait_until_loaded)
 
 
 def loops_reopened(place: Place) -> Measured:
     """Time from the start of the process to the first rows of loops."""
-    return _reopened(place, Screen.show_loops)
+    _fill_cache(place.loops)
+    return _opened(place.loops, Screen.show_loops)
 
 
 def patterns_reopened(place: Place) -> Measured:
     """Time from the start of the process to the first rows of patterns."""
-    return _reopened(place, Screen.show_patterns)
+    _fill_cache(place.loops)
+    return _opened(place.loops, Screen.show_patterns)
 
 
 def write_to_row(place: Place, writes: int = 100) -> Measured:
@@ -159,20 +154,25 @@ def _memory(place: Place, keys: str) -> Measured:
         return screen.own_memory()
 
 
-def _reopened(place: Place, show: Callable[[Screen], float]) -> Measured:
-    _fill_cache(place.loops)
+def _from_nothing(project: Path, show: Callable[[Screen], float]) -> Measured:
+    """Open a project of which the program has cached nothing, while its files are in memory."""
+    for path in project.joinpath(".aiwg").rglob("*"):
+        if path.is_file():
+            path.read_bytes()
+    return _opened(project, show, before=_forget, times=3)
+
+
+def _opened(
+    project: Path, show: Callable[[Screen], float], *, before: Callable[[], object] = tuple, times: int = 5
+) -> Measured:
+    """Median time from the start of the process until `show` returns, and its processor time."""
     taken, cpu = [], []
-    for _ in range(5):
-        with Screen(place.loops) as screen:
+    for _ in range(times):
+        before()
+        with Screen(project) as screen:
             taken.append((show(screen) - screen.begun) * 1000)
             cpu.append(screen.processor_seconds() * 1000)
     return Measured(median(taken), cpu=median(cpu))
-
-
-def _checked_from_nothing(project: Path) -> Measured:
-    _forget()
-    with Screen(project) as screen:
-        return Measured((screen.wait_until_loaded() - screen.begun) * 1000, cpu=screen.processor_seconds() * 1000)
 
 
 def _fill_cache(project: Path) -> None:
