@@ -2,7 +2,8 @@
 
 RE2 first searches for the literal parts of all patterns at once. Then it matches the patterns with these parts, with
 the bounds of their repeats removed, and last the patterns themselves. Most texts need only two steps, and most patterns
-are never compiled with their bounds, which is slow. Patterns without literal parts are matched as written, all at once.
+are never compiled with their bounds, which is slow. Patterns without literal parts are matched all at once, first
+without upper bounds, which would need many states.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from typing import Any, Final
 
 from core.scanning.rules import HIDING, Rule, load_rules
 
-_TOKEN: Final = re.compile(r"\\[xpP]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(?P<least>\d+)(?:,\d*)?\}\??", re.DOTALL)
+_TOKEN: Final = re.compile(
+    r"\\[xpP]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(?P<least>\d+)(?P<most>,\d*)?\}\??", re.DOTALL
+)
 """A token of a pattern: an escape, a class, or the bounds of a repeat."""
 _WIDE: Final = re.compile(r"\\[xpPC]|[^\x00-\x7f]-|-[^\x00-\x7f]")  # non-ASCII by code or range
 _CODES: Final = (*range(0x01, 0x09), *range(0x0E, 0x20))  # bytes for signs in patterns, such as the Chinese full stop
-_SET_MEMORY: Final = 16 << 20  # bytes for the automaton of the short patterns; half of it makes common texts slower
+_SET_MEMORY: Final = 4 << 20  # bytes for the automaton of the short patterns
 _OTHER: Final = 0x7F  # byte for other characters beyond ASCII; not a letter, digit or space
 
 
@@ -92,7 +95,7 @@ def get_engine() -> Engine:
 
 
 class _Sieve:
-    """Filter for the patterns of one encoding; the bounds of repeats are removed, unless a pattern is short."""
+    """Filter for the patterns of one encoding; the bounds of repeats are removed, of short patterns the upper ones."""
 
     def __init__(self, patterns: Mapping[int, bytes], short: Collection[int], narrow: bool) -> None:
         import re2
@@ -100,14 +103,14 @@ class _Sieve:
         self._filter = re2.Filter()
         self._set = re2.Set.SearchSet(_options(narrow, _SET_MEMORY))
         self._patterns: list[tuple[int, bool]] = []
-        self._short: list[int] = []
+        self._short: list[tuple[int, bool]] = []
         self._certain: dict[bytes, int] = {}
         for number, pattern in patterns.items():
+            loose = remove_bounds(pattern.decode("latin-1"), keep_least=number in short).encode("latin-1")
             if number in short:
-                self._set.Add(pattern)
-                self._short.append(number)
+                self._set.Add(loose)
+                self._short.append((number, pattern == loose))
                 continue
-            loose = remove_bounds(pattern.decode("latin-1")).encode("latin-1")
             place = self._filter.Add(loose, _options(narrow))
             self._patterns.append((number, pattern == loose))
             if pattern == loose:
@@ -126,7 +129,7 @@ class _Sieve:
         for place in (self._filter.Match(text) if self._patterns else None) or ():
             yield self._patterns[place]
         for place in (self._set.Match(text) if self._short else None) or ():
-            yield self._short[place], True
+            yield self._short[place]
 
 
 class _Bytes:
@@ -172,8 +175,13 @@ def _options(narrow: bool, memory: int = 64 << 20) -> Any:
     return options
 
 
-def remove_bounds(pattern: str) -> str:
-    """Replace bounds of repeats by `*` or `+`, so that an RE2 pattern matches more."""
-    return _TOKEN.sub(
-        lambda token: token[0] if token["least"] is None else "+" if int(token["least"]) else "*", pattern
-    )
+def remove_bounds(pattern: str, *, keep_least: bool = False) -> str:
+    """Replace bounds of repeats by `*` or `+`, so that an RE2 pattern matches more; `keep_least` only upper bounds."""
+
+    def loosen(token: re.Match[str]) -> str:
+        if token["least"] is None or (keep_least and not token["most"]):
+            return token[0]
+        least = int(token["least"])
+        return f"{{{least},}}" if keep_least and least > 1 else "+" if least else "*"
+
+    return _TOKEN.sub(loosen, pattern)

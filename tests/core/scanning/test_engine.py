@@ -33,6 +33,10 @@ def test_remove_bounds_changes_only_bounds(pattern: str, loose: str) -> None:
     assert remove_bounds(pattern) == loose
 
 
+def test_lower_bounds_are_kept_on_request() -> None:
+    assert remove_bounds(r"a{2,5}b{0,3}?c{0}d{4}e{1,9}[{2,3}]", keep_least=True) == r"a{2,}b*c{0}d{4}e+[{2,3}]"
+
+
 def test_the_engine_finds_what_each_pattern_finds() -> None:
     options = re2.Options()
     options.case_sensitive = False
