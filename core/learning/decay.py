@@ -24,7 +24,12 @@ def decayed_value(timestamp: str | datetime, now: str | datetime, half_life_days
     finite number above 0.
     """
     check_half_life(half_life_days)
-    age = (parse_moment(now, "now") - parse_moment(timestamp, "timestamp")).total_seconds()
+    age = parse_moment(now, "now") - parse_moment(timestamp, "timestamp")
+    return decay_factor(age.total_seconds(), half_life_days)
+
+
+def decay_factor(age: float, half_life_days: float) -> float:
+    """Return `decayed_value` of an age in seconds, without checks."""
     return float(0.5 ** (max(age, 0.0) / SECONDS_PER_DAY / half_life_days))
 
 

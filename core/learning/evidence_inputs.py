@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from core.learning.bursts import (
     Burst,
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from core.records.patterns import Pattern
     from core.records.snapshot import Delta, Snapshot
 
+_MOST_LATEST: Final = 16  # patterns, more than most changes affect
+
 
 class IgnoredReport(NamedTuple):
     """A harmful report that is revoked, or held until a person decides."""
@@ -47,6 +49,8 @@ class EvidenceInputs(EvidenceIndex):
 
     ignored: Mapping[str, IgnoredPeriods] = field(default_factory=dict)  # sources with reports that do not count
     changed_work: frozenset[str] | None = None  # work whose uses the last change may affect; None: any
+    _latest: dict[str, tuple[Pattern, tuple[Observation, ...]]] = field(default_factory=dict, repr=False, compare=False)
+    """The evidence that was collected last: one change asks for that on the same patterns several times."""
 
     @classmethod
     def of(cls, snapshot: Snapshot, settings: LearningSettings) -> EvidenceInputs:
@@ -54,7 +58,7 @@ class EvidenceInputs(EvidenceIndex):
 
     def with_settings(self, settings: LearningSettings) -> EvidenceInputs:
         """Return the same records with other thresholds."""
-        made = replace(self, settings=settings, ignored={}, changed_work=None, _verdicts={})
+        made = replace(self, settings=settings, ignored={}, changed_work=None, _verdicts={}, _latest={})
         reports = Counter({loop.id: len(loop.injected) for loop in self.snapshot.loops.values()})
         of_works: tuple[Mapping[str, Sized], ...] = self.harmful_events, self.unresolved
         for found in of_works:
@@ -74,7 +78,7 @@ class EvidenceInputs(EvidenceIndex):
         """
         affected = {*delta.patterns, *delta.team}
         sources = {*delta.loops, *delta.attempts}
-        after = replace(self, snapshot=snapshot, names=names, _verdicts={})
+        after = replace(self, snapshot=snapshot, names=names, _verdicts={}, _latest={})
         if delta.events:
             after, patterns, named = after._with_events(self.snapshot.events)
             affected |= patterns
@@ -106,6 +110,7 @@ class EvidenceInputs(EvidenceIndex):
         after = replace(after, inverted=inverted, heirs=heirs, ignored=ignored, changed_work=frozenset(sources))
         for id in tuple(affected):
             affected |= self.heirs.get(id, frozenset()) | after.heirs.get(id, frozenset())
+        after._latest.update((id, found) for id, found in self._latest.copy().items() if id not in affected)
         return after, affected
 
     def outcome_success(self, work_id: str) -> bool | None:
@@ -199,6 +204,15 @@ class EvidenceInputs(EvidenceIndex):
 
     def observations(self, pattern: Pattern) -> tuple[Observation, ...]:
         """Return the evidence of this project on one pattern; see `collect_observations`."""
+        known, found = self._latest.get(pattern.id, (None, ()))
+        if known is not pattern:
+            found = self._collect(pattern)
+            if len(self._latest) >= _MOST_LATEST:
+                self._latest.clear()
+            self._latest[pattern.id] = pattern, found
+        return found
+
+    def _collect(self, pattern: Pattern) -> tuple[Observation, ...]:
         uses: Sequence[tuple[Loop, InjectedUse]] = self.uses.get(pattern.id, ())
         events: Sequence[Event] = self.events.get(pattern.id, ())
         for alias in dict.fromkeys(pattern.aliases):

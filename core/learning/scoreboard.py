@@ -352,7 +352,7 @@ class Scoreboard(Scores):
     def results_since_pin(self, pattern_id: str) -> tuple[int, int]:
         """Return successes and failures since the pin; zeros without a pin."""
         row = self.row(pattern_id)
-        return int(self._columns.good_since_pin[row]), int(self._columns.bad_since_pin[row])
+        return int(self.good_since_pin[row]), int(self.bad_since_pin[row])
 
     def stops_orders(self, pattern_id: str) -> bool:
         """Return whether the scan policy keeps the pattern's text out of contexts."""

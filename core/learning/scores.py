@@ -247,6 +247,8 @@ class Scores:
     rate = _Column[Floats]()  # displayed success rates, 0..1; NaN without any result
     last_used = _Column[Floats]()  # time of the newest use
     pin_stale = _Column[Flags]()  # whether the text changed since the pin was set
+    good_since_pin = _Column[Ints]()  # successes since the pin
+    bad_since_pin = _Column[Ints]()  # failures since the pin
     team_uses = _Column[Ints]()  # the part of `uses` that is of the team's other projects
     quarantined = _Column[Flags]()  # kept out of contexts until a person decides about the text
     held = _Column[Flags]()  # quarantined only because the text gives orders that no person has approved

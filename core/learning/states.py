@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from core.base.grouping import group_pairs
 from core.base.validation import check_choice
 from core.config.settings import MaturitySettings
-from core.learning.decay import SECONDS_PER_DAY, decayed_value, parse_moment
+from core.learning.decay import SECONDS_PER_DAY, decay_factor, parse_moment
 from core.records.patterns import Maturity
 
 if TYPE_CHECKING:
@@ -138,7 +138,8 @@ def decayed_counts(
             continue
         value = event.weight * event.count
         if (at := event.at) is not None:
-            value *= decayed_value(at, now, settings.half_life_days)
+            age = now - parse_moment(at, "timestamp")
+            value *= decay_factor(age.total_seconds(), settings.half_life_days)
         (helpful if event.success else harmful).append(value)
     # fsum rounds once, so that the order of the events does not matter.
     return math.fsum(helpful), math.fsum(harmful)

@@ -199,7 +199,7 @@ class LearningIndex:
     def build_in_steps(cls, snapshot: Snapshot) -> Steps[LearningIndex]:
         """Do `build` step by step."""
         sources = [*snapshot.reflections, *map(memory_source, snapshot.memory_tasks)]
-        return cls()._replace_in_steps(snapshot, sources)
+        return (yield from cls()._replace_in_steps(snapshot, sources))
 
     def updated(self, snapshot: Snapshot) -> LearningIndex:
         """Return an index of a newer snapshot; shares `learnings` if none changed."""
