@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
-from core.review.beta_probability import beta_probability
+from core.review.beta_probability import beta_probabilities
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from core.config.settings import Settings
     from core.learning.scoreboard import Scoreboard
     from core.learning.scores import Flags, Floats, Ints
@@ -49,14 +51,16 @@ class PatternImpacts:
     """The cost of leaving patterns unreviewed; one row per pattern of the board.
 
     `uses` are those expected in a week if it may be injected. `below`, `above` and `chance` are E[max(0, t - p)],
-    E[max(0, p - t)] and P(p < t), each 0..1. `is_withheld` is whether it is not injected. A text without evidence has
-    `unjudged`, a pair `(below, above)`, and the Beta parameters `prior`. `threshold` is t.
+    E[max(0, p - t)] and P(p < t), each 0..1; `since_pin` has them by row for contradicted pins, from the results since
+    the pin alone. `is_withheld` is whether it is not injected. A text without evidence has `unjudged`, a pair
+    `(below, above)`, and the Beta parameters `prior`. `threshold` is t.
     """
 
     uses: Floats
     below: Floats
     above: Floats
     chance: Floats
+    since_pin: Mapping[int, tuple[float, float, float]]
     is_withheld: Flags
     unjudged: tuple[float, float]
     threshold: float
@@ -72,16 +76,20 @@ class PatternImpacts:
         threshold = good_enough(settings)
         # Most patterns share their counts with others.
         first, inverse = _distinct(board.successes, board.failures)
-        losses = beta_losses(helpful[first] + good, harmful[first] + bad, threshold)
-        below, above, chance = (loss[inverse] for loss in losses)
-        unjudged = beta_losses(np.array([good]), np.array([bad]), threshold)
+        pins = np.flatnonzero(board.contradicted)
+        successes = np.concatenate((helpful[first], board.good_since_pin[pins], [0.0]))
+        failures = np.concatenate((harmful[first], board.bad_since_pin[pins], [0.0]))
+        losses = np.array(beta_losses(successes + good, failures + bad, threshold))
+        below, above, chance = losses[:, inverse]
+        since_pin = (tuple(found) for found in losses[:, len(first) : -1].T.tolist())
         return cls(
             uses=weekly(board.injections + UNSEEN_USES * counted, settings.maturity.half_life_days),
             below=below,
             above=above,
             chance=chance,
+            since_pin=dict(zip(pins.tolist(), since_pin, strict=True)),
             is_withheld=is_withheld,
-            unjudged=(float(unjudged[0][0]), float(unjudged[1][0])),
+            unjudged=(float(losses[0, -1]), float(losses[1, -1])),
             threshold=threshold,
             prior=(good, bad),
         )
@@ -107,8 +115,8 @@ def beta_losses(good: Floats, bad: Floats, threshold: float) -> tuple[Floats, Fl
     mean = good / (good + bad)
     total = np.clip(good + bad, LEAST_RESULTS, MOST_RESULTS)
     good, bad = total * mean, total * (1.0 - mean)
-    chance = beta_probability(good, bad, threshold)
-    below = np.maximum(threshold * chance - mean * beta_probability(good + 1.0, bad, threshold), 0.0)
+    chance, chance_after_success = beta_probabilities(good, bad, threshold)
+    below = np.maximum(threshold * chance - mean * chance_after_success, 0.0)
     above = np.maximum(below + mean - threshold, 0.0)
     return below, above, chance
 

@@ -12,7 +12,7 @@ import numpy as np
 from core.base.formatting import shorten_id
 from core.base.text import plural
 from core.records.patterns import Pattern, PatternType
-from core.review.impact import WARNED_SHARE, PatternImpacts, beta_losses, good_enough, priority, weekly
+from core.review.impact import WARNED_SHARE, PatternImpacts, good_enough, priority, weekly
 from core.state import review_items as kinds
 from core.state.review_items import ReviewItem
 
@@ -185,14 +185,12 @@ class ImpactEstimator:
         pattern = self.patterns.get(pattern_id)
         return pattern is not None and pattern.type is PatternType.ANTI
 
-    def since(self, pattern_id: str, good: int, bad: int, *, is_withheld: bool) -> tuple[float, str]:
-        """Return impact and position by the results since a decision alone."""
-        row, stakes = self.board.row(pattern_id), self.stakes
-        likely, unlikely = stakes.prior
-        below, above, worse = beta_losses(np.array([good + likely]), np.array([bad + unlikely]), stakes.threshold)
-        loss = above if is_withheld else below
-        place = f"{self.given(pattern_id)}; {self._chance(pattern_id, float(worse[0]), is_withheld)}"
-        return float(stakes.uses[row] * loss[0]), place
+    def since(self, pattern_id: str, *, is_withheld: bool) -> tuple[float, str]:
+        """Return impact and position of a contradicted pin by the results since it alone."""
+        row = self.board.row(pattern_id)
+        below, above, worse = self.stakes.since_pin[row]
+        place = f"{self.given(pattern_id)}; {self._chance(pattern_id, worse, is_withheld)}"
+        return float(self.stakes.uses[row]) * (above if is_withheld else below), place
 
 
 def chars_of(pattern: Pattern) -> int:

@@ -64,18 +64,17 @@ def pins(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewIte
         if pattern_id not in board or pattern_id not in scales.patterns:
             continue
         row = board.row(pattern_id)
+        is_deprecated = pin.state is Maturity.DEPRECATED
         if board.pin_stale[row]:
-            yield scales.item(
-                kinds.STALE_PIN,
-                pattern_id,
-                question=f"Keep {{}} {pin.verb} with its new text?"
-                if pin.state in _NOUNS
-                else "Reset {}? Its text has changed since it was accepted.",
-                reason=f"{_decided(pin)}; its text has changed since",
-                impact=scales.unseen(pattern_id, is_withheld=pin.state is Maturity.DEPRECATED),
+            impact = scales.unseen(pattern_id, is_withheld=is_deprecated)
+            yield scales.ask(
+                kinds.STALE_PIN, pattern_id, partial(_stale_pin, scales, pattern_id, pin), pin, impact=impact
             )
         elif board.contradicted[row]:
-            yield _contradicted(scales, pattern_id, pin)
+            impact, place = scales.since(pattern_id, is_withheld=is_deprecated)
+            facts = pin, scales.board.results_since_pin(pattern_id), place
+            make = partial(_contradicted, scales, pattern_id, *facts)
+            yield scales.ask(kinds.CONTRADICTED, pattern_id, make, *facts, impact=impact)
 
 
 _NOUNS: Final = {Maturity.PROVEN: "promotion", Maturity.DEPRECATED: "deprecation"}
@@ -86,14 +85,26 @@ def _decided(pin: Pin) -> str:
     return f"{pin.verb} by {visible_line(pin.by, 40)} on {format_day(pin.at)}"
 
 
-def _contradicted(scales: ImpactEstimator, pattern_id: str, pin: Pin) -> ReviewItem:
-    good, bad = scales.board.results_since_pin(pattern_id)
+def _stale_pin(scales: ImpactEstimator, pattern_id: str, pin: Pin) -> ReviewItem:
+    return scales.item(
+        kinds.STALE_PIN,
+        pattern_id,
+        question=f"Keep {{}} {pin.verb} with its new text?"
+        if pin.state in _NOUNS
+        else "Reset {}? Its text has changed since it was accepted.",
+        reason=f"{_decided(pin)}; its text has changed since",
+    )
+
+
+def _contradicted(
+    scales: ImpactEstimator, pattern_id: str, pin: Pin, results: tuple[int, int], place: str
+) -> ReviewItem:
+    good, bad = results
     is_warning, is_deprecated = scales.is_warning(pattern_id), pin.state is Maturity.DEPRECATED
     words = ("right", "wrong") if is_warning else ("succeeded", "failed")
     against, word = (good, words[0]) if is_deprecated else (bad, words[1])
     uses = f"{against} of {plural(good + bad, 'use')} {word}"
     since = f"the warning was {word} in {against} of {good + bad}" if is_warning else uses
-    impact, place = scales.since(pattern_id, good, bad, is_withheld=is_deprecated)
     noun = _NOUNS.get(pin.state, "decision")
     return scales.item(
         kinds.CONTRADICTED,
@@ -103,7 +114,6 @@ def _contradicted(scales: ImpactEstimator, pattern_id: str, pin: Pin) -> ReviewI
         this=f"this {noun}",
         reason=f"{_decided(pin)}; since then {since}",
         place=place,
-        impact=impact,
     )
 
 

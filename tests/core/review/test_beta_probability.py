@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.review.beta_probability import beta_probability
+from core.review.beta_probability import beta_probabilities, beta_probability
 
 PARAMETER = st.floats(0.01, 10_000)
 
@@ -18,6 +18,13 @@ def test_the_probability_is_the_incomplete_beta_function(pairs: list[tuple[float
 
     good, bad = (np.array([pair[side] for pair in pairs]) for side in (0, 1))
     np.testing.assert_allclose(beta_probability(good, bad, threshold), betainc(good, bad, threshold), atol=1e-10)
+
+
+@given(st.lists(st.tuples(PARAMETER, PARAMETER), max_size=20), st.floats(0, 1))
+def test_the_probability_after_one_more_success(pairs: list[tuple[float, float]], threshold: float) -> None:
+    good, bad = (np.array([pair[side] for pair in pairs]) for side in (0, 1))
+    _, after = beta_probabilities(good, bad, threshold)
+    np.testing.assert_allclose(after, beta_probability(good + 1.0, bad, threshold), atol=1e-10)
 
 
 @pytest.mark.parametrize("threshold", [-1.0, 0.0, 1.0, 2.0])
