@@ -24,12 +24,13 @@ from core.records.event_log import EventView
 from core.records.findings import Finding, Severity
 from core.records.snapshot import Delta, Snapshot
 from core.records.team import NO_TEAM
+from core.sources.finding_groups import FileFindings
 from core.sources.liveness import Processes, system_processes
 from core.sources.loop_details import read_loop_details
 from core.sources.loop_facts import loop_directory
 from core.sources.parallel_parser import ParallelParser, take_sweep
 from core.sources.parse_cache import CachedFile, ParseCache, decode_cached
-from core.sources.parsed_file import EarlierParse, ParsedFile, condense, kind_across_files, parse_file, parse_folder
+from core.sources.parsed_file import EarlierParse, ParsedFile, parse_file, parse_folder
 from core.sources.record_collections import ProjectRecords
 from core.sources.record_kinds import FOLDER, LEDGER, LISTED, kind_of, load_order_of
 from core.sources.shared_values import SharedValues
@@ -105,8 +106,7 @@ class Library:
         self._events = EventView.of(())
         self._decisions: tuple[Decision, ...] = ()
         self._team = NO_TEAM
-        self._findings: dict[str, tuple[Finding, ...]] = {}
-        self._of_files: tuple[Finding, ...] | None = None
+        self._findings = FileFindings()
         self._unsorted_findings: list[Finding] = []
         self._of_settings = findings
         self._of_adapters: tuple[Finding, ...] = ()
@@ -341,11 +341,7 @@ class Library:
         """Replace the records that `file` contributed before."""
         self._records.replace(file, before, after)
         if before.findings != after.findings:
-            self._of_files = None
-        if after.findings:
-            self._findings[file] = after.findings
-        else:
-            self._findings.pop(file, None)
+            self._findings.replace(file, after.findings)
         if before.events != after.events:
             self._events = EventView.of(after.events)
         if before.decisions != after.decisions:
@@ -360,7 +356,9 @@ class Library:
             now, self._settings.watch, self._processes, force_liveness=anew, with_reflections=complete
         )
         unreadable = {file: since for file, (since, _) in self._torn.items() if now - since > UNREADABLE_AFTER}
-        found = [*self._all_findings(unreadable), *(self._ledger_findings() if complete or before.complete else ())]
+        found = self._all_findings(unreadable)
+        if complete or before.complete:
+            found += self._ledger_findings()
         if found == self._unsorted_findings:
             findings = before.findings
         else:
@@ -405,15 +403,8 @@ class Library:
         else:
             yield from end_findings(self._paths, None, (), is_chained=False)
 
-    def _all_findings(self, unreadable: Iterable[str]) -> Iterator[Finding]:
-        yield from self._of_settings
-        yield from self._of_adapters
-        if self._of_files is None:
-            every = (finding for file in sorted(self._findings) for finding in self._findings[file])
-            self._of_files = condense(every, kind_across_files)
-        yield from self._of_files
-        yield from self._records.findings()
-        for file in unreadable:
-            yield self._torn[file][1].finding(file)
-        for folder, problem in self._closed.items():
-            yield problem.finding(folder)
+    def _all_findings(self, unreadable: Iterable[str]) -> list[Finding]:
+        found = [*self._of_settings, *self._of_adapters, *self._findings.condensed(), *self._records.findings()]
+        found += (self._torn[file][1].finding(file) for file in unreadable)
+        found += (problem.finding(folder) for folder, problem in self._closed.items())
+        return found

@@ -112,8 +112,12 @@ class LoopCollection:
         self._dirty.clear()
         if not changed:
             return frozenset()
-        same_order = (_order_of(before[key]) == _order_of(self._joined.get(key, _EMPTY)) for key in changed)
-        return self._replace_in_place(changed) if all(same_order) else self._rebuild()
+        pairs = [(before[key], self._joined.get(key, _EMPTY)) for key in changed]
+        if any(_order_of(old) != _order_of(new) for old, new in pairs):
+            return self._rebuild()
+        if any(old[1] != new[1] for old, new in pairs):
+            self._collect_findings()
+        return self._replace_in_place(changed)
 
     def _group_external(self) -> None:
         """Group the external facts by loop; changed groups will be joined again."""
@@ -151,7 +155,6 @@ class LoopCollection:
             for id, loop in zip(self._ids.get(key, ()), self._joined.get(key, _EMPTY)[0], strict=True)
         }
         before, self.records = self.records, {**self.records, **loops}
-        self._collect_findings()
         return frozenset(id for id, loop in loops.items() if before[id] != loop)
 
     def _collect_findings(self) -> None:

@@ -5,16 +5,13 @@ The result depends only on the file's name, bytes and stamp, so that it can be c
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.base.grouping import group_pairs
-from core.base.text import visible_line
 from core.ledger.decision_log import DecisionLog
 from core.records.debug_sessions import DebugSession, Escalation
 from core.records.decisions import Decision
@@ -28,6 +25,7 @@ from core.sources.cross_task_memory import read_memory
 from core.sources.debug_sessions import read_escalation, read_sessions
 from core.sources.episodes import ActionTally, parse_attempts, parse_tasks
 from core.sources.events import EventLog
+from core.sources.finding_groups import MAX_UNGROUPED, condense
 from core.sources.loop_facts import LoopFact, directory_fact
 from core.sources.loops import read_crash_log, read_loops
 from core.sources.patterns import EarlierPatterns, read_patterns
@@ -42,12 +40,6 @@ from core.storage.hash_chain import Place
 
 if TYPE_CHECKING:
     from core.storage.append_log import IncrementalLines
-
-MAX_UNGROUPED: Final = 5  # Maximum number of similar findings that are listed separately.
-_MAX_EXAMPLES: Final = 3
-_MAX_EXAMPLE_CHARS: Final = 80
-_PLACES: Final = re.compile(r"(?<=/)\d+(?=/|$)|(?<=line )\d+")
-_VALUES: Final = re.compile(r"'[^']*'|\d+")
 
 MAX_FINDINGS: Final = 200  # Maximum findings of one file, so that it does not hide those of other files.
 
@@ -118,7 +110,7 @@ def condense_in_file(file: str, parsed: ParsedFile) -> ParsedFile:
     """Condense the findings of one file, and limit their number."""
     if len(parsed.findings) <= MAX_UNGROUPED:
         return parsed
-    findings = condense(parsed.findings, kind_in_file)
+    findings = condense(parsed.findings)
     if len(findings) > MAX_FINDINGS:
         message = f"{len(findings) - MAX_FINDINGS:,} more findings of this file are not listed"
         findings = (*findings[:MAX_FINDINGS], Finding(file, "", Severity.INFO, "more-findings", message))
@@ -183,38 +175,3 @@ def _parse_document(file: str, kind: RecordKind, raw: RawFile) -> ParsedFile | P
     if value is not decoded.value:
         findings = restore_key_style(findings, decoded.value)
     return ParsedFile(**collections, findings=findings)  # type: ignore[arg-type]
-
-
-def condense(findings: Iterable[Finding], kind: Callable[[Finding], Hashable]) -> tuple[Finding, ...]:
-    """Replace each group of more than `MAX_UNGROUPED` similar findings by one.
-
-    It is the first finding of the group, with a count and examples. `kind` returns the group key, which is equal for
-    findings that differ only in place and value.
-    """
-    found: list[Finding] = []
-    for group in group_pairs((kind(finding), finding) for finding in findings).values():
-        found += group if len(group) <= MAX_UNGROUPED else [_condense_group(group)]
-    return tuple(found)
-
-
-def kind_in_file(finding: Finding) -> Hashable:
-    """Group key within one file: ignores indexes, line numbers and values."""
-    place = _PLACES.sub("*", finding.pointer)
-    return finding.code, finding.severity, place, _VALUES.sub("*", finding.message)
-
-
-def kind_across_files(finding: Finding) -> Hashable:
-    """Group key for files with one name; findings on whole files are not grouped."""
-    if not finding.pointer.startswith("/"):
-        return finding
-    return kind_in_file(finding), finding.file.rpartition("/")[2]
-
-
-def _condense_group(group: Sequence[Finding]) -> Finding:
-    first, *others = group
-    count = sum(finding.count for finding in group)
-    is_one_file = all(finding.file == first.file for finding in others)
-    places = [finding.pointer if is_one_file else finding.file for finding in others[:_MAX_EXAMPLES]]
-    examples = ", ".join(visible_line(place, _MAX_EXAMPLE_CHARS) for place in places)
-    message = f"{first.message} (and {count - 1:,} more like it, for example {examples})"
-    return Finding(first.file, first.pointer, first.severity, first.code, message, count)

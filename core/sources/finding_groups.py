@@ -1,0 +1,79 @@
+"""Groups of similar findings, of which each is reported once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import count
+from typing import Final
+
+from core.base.grouping import group_pairs
+from core.base.text import visible_line
+from core.records.findings import Finding
+
+MAX_UNGROUPED: Final = 5  # Maximum number of similar findings that are listed separately.
+_MAX_EXAMPLES: Final = 3
+_MAX_EXAMPLE_CHARS: Final = 80
+_PLACES: Final = re.compile(r"(?<=/)\d+(?=/|$)|(?<=line )\d+")
+_VALUES: Final = re.compile(r"'[^']*'|\d+")
+
+
+def condense(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Replace each group of more than `MAX_UNGROUPED` similar findings of one file by one.
+
+    It is the first finding of the group, with a count and examples.
+    """
+    return _condense_groups((_kind(finding), finding) for finding in findings)
+
+
+class FileFindings:
+    """The findings of all files, updated file by file."""
+
+    def __init__(self) -> None:
+        self._of_files: dict[str, list[tuple[int, Finding]]] = {}  # with the number of the group
+        self._groups: dict[Hashable, int] = {}
+        self._numbers = count()
+        self._condensed: tuple[Finding, ...] | None = ()
+
+    def replace(self, file: str, findings: Sequence[Finding]) -> None:
+        self._condensed = None
+        self._of_files.pop(file, None)
+        if findings:
+            self._of_files[file] = [(self._group_of(finding), finding) for finding in findings]
+
+    def condensed(self) -> tuple[Finding, ...]:
+        """Return all findings by file; those of files with one name are condensed as in `condense`."""
+        if self._condensed is None:
+            self._condensed = _condense_groups(pair for file in sorted(self._of_files) for pair in self._of_files[file])
+        return self._condensed
+
+    def _group_of(self, finding: Finding) -> int:
+        """Return the number of a group; findings on whole files are not grouped."""
+        number = next(self._numbers)
+        if not finding.pointer.startswith("/"):
+            return number
+        return self._groups.setdefault((_kind(finding), finding.file.rpartition("/")[2]), number)
+
+
+def _kind(finding: Finding) -> Hashable:
+    """Group key, equal for findings of one file that differ only in index, line number and values."""
+    place = _PLACES.sub("*", finding.pointer)
+    return finding.code, finding.severity, place, _VALUES.sub("*", finding.message)
+
+
+def _condense_groups(pairs: Iterable[tuple[Hashable, Finding]]) -> tuple[Finding, ...]:
+    """Condense findings with the key of their group."""
+    found: list[Finding] = []
+    for group in group_pairs(pairs).values():
+        found += group if len(group) <= MAX_UNGROUPED else [_condense_group(group)]
+    return tuple(found)
+
+
+def _condense_group(group: Sequence[Finding]) -> Finding:
+    first, *others = group
+    count = sum(finding.count for finding in group)
+    is_one_file = all(finding.file == first.file for finding in others)
+    places = [finding.pointer if is_one_file else finding.file for finding in others[:_MAX_EXAMPLES]]
+    examples = ", ".join(visible_line(place, _MAX_EXAMPLE_CHARS) for place in places)
+    message = f"{first.message} (and {count - 1:,} more like it, for example {examples})"
+    return Finding(first.file, first.pointer, first.severity, first.code, message, count)
