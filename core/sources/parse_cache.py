@@ -10,12 +10,14 @@ import contextlib
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from zlib import crc32
 
 import msgspec
+from msgspec.structs import replace
 
 from core.sources.parsed_file import ParsedFile
 from core.storage import cache_database
@@ -29,9 +31,12 @@ _PACKAGES: Final = ("records", "base", "redaction", "scanning", "storage", "sour
 """Packages that affect parsing; after a change in them, all files are parsed again."""
 _TABLES: Final = ("CREATE TABLE contribution (path TEXT PRIMARY KEY, stamp BLOB, value BLOB, checksum INTEGER)",)
 
+_PART: Final = 1000  # patterns of a file that are decoded before their values are shared with those of others
+
 _Result = TypeVar("_Result")
 
-_decoder: Final = msgspec.msgpack.Decoder(ParsedFile)
+_decoder: Final = msgspec.msgpack.Decoder(ParsedFile | list[msgspec.Raw])
+_part_decoder: Final = msgspec.msgpack.Decoder(ParsedFile)
 _encoder: Final = msgspec.msgpack.Encoder(enc_hook=attrgetter("in_log_order"))
 
 
@@ -45,15 +50,24 @@ class CachedFile(NamedTuple):
 def decode_cached(value: bytes, values: SharedValues) -> ParsedFile | None:
     """Decode one value of `ParseCache.load`; None if it is damaged."""
     try:
-        return values.share(_decoder.decode(value))
+        found = _decoder.decode(value)
+        if isinstance(found, ParsedFile):
+            return values.share(found)
+        parts = [values.share(_part_decoder.decode(part)) for part in found]
+        patterns = tuple(chain.from_iterable(part.patterns for part in parts))
+        return replace(parts[0], patterns=patterns) if parts else None
     except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError):
         return None
 
 
 def _encode(parsed: ParsedFile) -> bytes | None:
-    """Encode a parsed file; None if MessagePack cannot (as with 30-digit integers)."""
+    """Encode a parsed file, one with many patterns in parts; None if MessagePack cannot (as with 30-digit integers)."""
     try:
-        return _encoder.encode(parsed)
+        if len(parsed.patterns) <= _PART:
+            return _encoder.encode(parsed)
+        several = [parsed.patterns[start : start + _PART] for start in range(0, len(parsed.patterns), _PART)]
+        parts = [replace(parsed, patterns=several[0]), *(ParsedFile(patterns=part) for part in several[1:])]
+        return _encoder.encode([msgspec.Raw(_encoder.encode(part)) for part in parts])
     except (msgspec.MsgspecError, AttributeError, TypeError, ValueError, OverflowError, RecursionError):
         return None
 

@@ -33,7 +33,7 @@ _FIELDS: Final[Mapping[type[Struct], tuple[str, ...]]] = {
 """Fields whose values many records have: names, dates and counts, not texts."""
 _TUPLES: Final = frozenset({"tags", "location_hints", "criteria"})
 """Those of `_FIELDS` whose items are shared too."""
-_MAX_WAITING: Final = 256  # files whose records wait to be changed: many at once take half the time
+_MAX_WAITING: Final = 1000  # records that wait to be changed: many at once take half the time
 
 
 class SharedValues:
@@ -42,7 +42,7 @@ class SharedValues:
     def __init__(self) -> None:
         self._known: dict[Any, Any] = {}
         self._waiting: dict[type[Struct], list[Struct]] = {kind: [] for kind in _FIELDS}
-        self._files = 0
+        self._count = 0
 
     def share(self, parsed: ParsedFile) -> ParsedFile:
         """Return the file; its records are changed now or later, to equal ones."""
@@ -54,8 +54,8 @@ class SharedValues:
             waiting[SourceLoop] += pattern.source_loops
         for loop in parsed.loops:
             waiting[InjectedUse] += loop.injected
-        self._files += 1
-        if self._files == _MAX_WAITING:
+        self._count += len(parsed.patterns) + len(parsed.loops) + len(parsed.reflections)
+        if self._count >= _MAX_WAITING:
             self.finish()
         return parsed
 
@@ -69,4 +69,4 @@ class SharedValues:
                     values = [value and tuple(map(known, value, value)) for value in values]
                 deque(map(force_setattr, records, repeat(name), map(known, values, values)), 0)
             records.clear()
-        self._files = 0
+        self._count = 0

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from core.records.decisions import Decision, Verb
 from core.records.events import Event
@@ -60,6 +61,13 @@ def load_all(cache: ParseCache, stamps: dict[str, Stamp]) -> dict[str, CachedFil
 def test_cached_files_are_loaded_back(file: Path) -> None:
     ParseCache(file).save({"a": CachedFile(STAMP, PARSED)}, ())
     assert load_all(ParseCache(file), {"a": STAMP}) == {"a": CachedFile(STAMP, PARSED)}
+
+
+def test_a_file_with_many_patterns_is_loaded_back(file: Path) -> None:
+    patterns = tuple(replace(PARSED.patterns[0], id=f"p{number}") for number in range(2_500))
+    saved = {"a": CachedFile(STAMP, replace(PARSED, patterns=patterns))}
+    ParseCache(file).save(saved, ())
+    assert load_all(ParseCache(file), {"a": STAMP}) == saved
 
 
 def test_a_changed_file_is_not_loaded(file: Path) -> None:
