@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from core.base.text import visible_line
@@ -32,6 +33,7 @@ _NUMBER_OR_LABEL: Final = re.compile(
 _BEFORE_QUOTE: Final = re.compile(r'(\\*)("|\Z)')
 
 
+@lru_cache(2048)  # forecasts render the same texts many times
 def escape_inline(text: str, limit: int) -> str:
     """Escape `text` as one line of about `limit` characters, for use after a label."""
     line = visible_line(text.strip(), limit).strip()

@@ -41,9 +41,8 @@ def find_combined_harm(context: str, patterns: Iterable[Pattern], *, orders: boo
     The scan or a person judged the text of each pattern before. `orders` is whether rules of severity `held` count, by
     the policy for these texts.
     """
-    plain = _without_layout(context)
-    readings = "\n".join(list_readings(plain))
-    if is_clean(readings):
+    plain, readings = _read(context)
+    if not readings:
         return ""
     own: Counter[Rule] = Counter()
     for pattern in patterns:
@@ -53,6 +52,14 @@ def find_combined_harm(context: str, patterns: Iterable[Pattern], *, orders: boo
         if count > own[rule] and rule.id != _LAYOUT_RULE and _counts(rule.severity, orders):
             return rule.meaning
     return ""
+
+
+@lru_cache(512)  # forecasts compare many contexts, most of them equal
+def _read(context: str) -> tuple[str, str]:
+    """Return a context without layout, and its readings, "" if no rule matches them."""
+    plain = _without_layout(context)
+    readings = "\n".join(list_readings(plain))
+    return plain, "" if is_clean(readings) else readings
 
 
 def _counts(severity: Severity, orders: bool) -> bool:
@@ -99,6 +106,7 @@ def withhold_combined_harm(text: str, before: str = "", *, orders: bool = True) 
     return "\n".join(lines)
 
 
+@lru_cache(512)
 def find_completed_harm(context: str, before: str, *, orders: bool = True) -> str:
     """Describe harm that only a context with the text before it does; "" if none."""
     return _find_across(_without_layout(before)[-_SPAN:], _without_layout(context)[:_SPAN], orders)
