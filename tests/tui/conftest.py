@@ -11,10 +11,13 @@ from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 
 from core.demo.sample import copy_sample
+from core.review.context_recipients import MAX_TASKS
 from tests.copying import copy_folder
 from tests.factories import RunningProcesses
 from tests.tui.user import NOW, set_times
 
+COMPARED_TASKS = 2
+"""Past tasks whose contexts forecasts compare, which takes most of the time of stories about Review."""
 IDLE_SECONDS = 0.005
 """Time almost without work after which a key has acted; Textual waits for 0.02, twice for each key."""
 
@@ -30,6 +33,17 @@ def _same_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.delenv("TMUX", raising=False)
     time.tzset()
+
+
+@pytest.fixture(autouse=True)
+def _few_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.review.context_recipients.MAX_TASKS", COMPARED_TASKS)
+
+
+@pytest.fixture
+def all_tasks(monkeypatch: pytest.MonkeyPatch, _few_tasks: None) -> None:
+    """Compare the contexts of as many past tasks as the product."""
+    monkeypatch.setattr("core.review.context_recipients.MAX_TASKS", MAX_TASKS)
 
 
 @pytest.fixture(scope="session", autouse=True)

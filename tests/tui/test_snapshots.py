@@ -36,7 +36,7 @@ Accept = Callable[[str], None]
 
 
 @pytest.fixture(autouse=True)
-def _still(monkeypatch: pytest.MonkeyPatch) -> None:
+def _still(monkeypatch: pytest.MonkeyPatch, all_tasks: None) -> None:
     """Switch off blinking, toasts and clocks."""
     monkeypatch.setattr(Input, "cursor_blink", False)
     monkeypatch.setattr(RalphdeckApp, "_tick", lambda self: None)

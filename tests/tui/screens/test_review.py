@@ -203,6 +203,7 @@ async def test_every_review_action_works_with_the_mouse(sample: Path, home: Path
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("all_tasks")
 async def test_the_cursor_shows_the_effect_of_each_answer_and_decides_nothing(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await at_question(user, INVERSION)
@@ -307,6 +308,7 @@ async def test_an_escalation_of_another_process_is_reported_and_first_in_memory(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("all_tasks")
 async def test_forecasts_without_embeddings_are_marked_until_these_exist(
     sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
