@@ -256,13 +256,14 @@ class ParallelParser:
             yield outcome
 
     def _claim(self, *, is_own: bool = False) -> int | None:
-        """Return the next batch to parse; this process parses patterns last, workers first: their scan is compiled."""
+        """Return the next batch to parse; workers parse patterns first: their scan is compiled."""
         with self._condition:
-            for batches in self._unclaimed if is_own else reversed(self._unclaimed):
-                while batches:
-                    number = batches.popleft()
-                    if self._batches[number][0].file not in self._failed:
-                        return number
+            while any(self._unclaimed):
+                records, patterns = self._unclaimed
+                is_pattern = bool(patterns) and not (is_own and records and records[0] < patterns[0])
+                number = self._unclaimed[is_pattern].popleft()
+                if self._batches[number][0].file not in self._failed:
+                    return number
         return None
 
     def _release(self, batches: Iterable[int]) -> None:

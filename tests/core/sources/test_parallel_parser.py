@@ -531,19 +531,19 @@ def test_a_parser_is_freed_without_the_garbage_collector(tmp_path: Path) -> None
         gc.enable()
 
 
-def test_workers_parse_patterns_first_and_this_process_last(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_parse_patterns_first_and_this_process_in_order(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_workers(monkeypatch)
     parser = ParallelParser(project, scan(ProjectPaths(project)), SharedValues())  # its threads are not started
 
-    def claim_all(*, is_own: bool) -> list[bool]:
-        numbers = iter(lambda: parser._claim(is_own=is_own), None)
-        return ["/patterns/" in parser._batches[number][0].file for number in numbers]
+    def claim_all(*, is_own: bool) -> list[int]:
+        return [*iter(lambda: parser._claim(is_own=is_own), None)]
 
     own = claim_all(is_own=True)
-    assert own == sorted(own)
-    assert len(set(own)) == 2
-    parser._release(range(len(own)))
-    assert claim_all(is_own=False) == sorted(own, reverse=True)
+    assert own == [*range(len(own))]
+    parser._release(own)
+    patterns = ["/patterns/" in parser._batches[number][0].file for number in claim_all(is_own=False)]
+    assert patterns == sorted(patterns, reverse=True)
+    assert len(set(patterns)) == 2
 
 
 def count_open_files() -> int:
