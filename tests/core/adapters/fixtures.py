@@ -3,7 +3,7 @@
 A case is a folder `tests/adapters_data/<adapter>/<case>/`. Each of its folders is copied beside the others: `project/`,
 `home/`, and others such as `worktree/`, which are working trees of the project. In the names and texts of files,
 `@PROJECT@` is the absolute path of `project/`, and `@PROJECT_SLUG@` the same with `-` for all but letters and digits,
-as Claude Code names its folders; so for the others. `x.sqlite.sql` becomes the database `x.sqlite`.
+as Claude Code names its folders; so for the others. `x.sqlite.sql` becomes the database `x.sqlite`, `x.db.sql` `x.db`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterator
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -62,6 +62,12 @@ class Case:
     def forget(self) -> None:
         """Start with an empty cache, as after the start of the program."""
         self.files = RunnerFiles(self.folders, self.adapter.name)
+
+    def anew(self) -> Case:
+        """Return the same case as a program that has read nothing sees it."""
+        case = Case(type(self.adapter)(), self.root, self.now)
+        case.processes = self.processes
+        return case
 
     def loops(self) -> dict[str, Loop]:
         """Look until all files are read, or looking changes nothing any more; the loops by ID."""
@@ -132,7 +138,7 @@ def open_case(adapter: Adapter, case: str, to: Path, *, now: datetime = NOW, mod
         target = to / filled(path.relative_to(source).as_posix())
         target.parent.mkdir(parents=True, exist_ok=True)
         data = filled(path.read_bytes().decode("utf-8", "surrogateescape"))
-        if target.name.endswith(".sqlite.sql"):
+        if target.suffix == ".sql":
             target = target.with_suffix("")
             with closing(sqlite3.connect(target)) as database:
                 database.executescript(data)
@@ -175,11 +181,60 @@ ANY_JSON: Final = st.recursive(
 REPLACEMENTS: Final = ("nothing", "folder", "fifo", "link outside", "link to itself", "dangling link", "unreadable")
 
 
-def damage_file(path: Path, damage: str) -> bytes:
-    """Damage the contents of a file as one of `DAMAGES`; return what it contains then."""
-    data = DAMAGES[damage](path.read_bytes())
-    path.write_bytes(data)
-    return data
+MAX_LESSON: Final = 4_000  # characters
+
+
+def check_damages(case: Case, *paths: Path, found: Collection[str] = ()) -> None:
+    """Damage files in each way: no method of the adapter raises or writes.
+
+    Args:
+        found: IDs of loops that are found nevertheless.
+    """
+    good = {path: path.read_bytes() for path in paths}
+    for damage, change in DAMAGES.items():
+        damaged = {path: change(data) for path, data in good.items()}
+        for path, data in damaged.items():
+            path.write_bytes(data)
+        with _named(damage):
+            loops, lessons = case.anew().use()
+            assert loops.keys() >= set(found)
+            assert all(0 < len(lesson.text) <= MAX_LESSON for lesson in lessons)
+            assert {path: path.read_bytes() for path in paths} == damaged
+
+
+def check_replacements(case: Case, *paths: Path) -> None:
+    """Replace files by what is not a file of the runner: no method raises, and nothing of it is read."""
+    good = {path: path.read_bytes() for path in paths}
+    found = {"good": _summary(case)}
+    for by in REPLACEMENTS:
+        for path in paths:
+            replace_file(case, path, by)
+        with _named(by):
+            case.use()
+            found[by] = _summary(case.anew())
+            same = "good" if by == "unreadable" and os.geteuid() == 0 else "nothing"
+            assert found[by] == found[same]
+        for path, data in good.items():
+            if path.is_dir() and not path.is_symlink():
+                path.rmdir()
+            path.unlink(missing_ok=True)
+            path.write_bytes(data)
+    assert found["good"] != ({}, []), "the case has nothing to read"
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Add a name to an error."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(name)
+        raise
+
+
+def _summary(case: Case) -> tuple[dict[str, tuple[object, ...]], list[str]]:
+    loops, lessons = case.use()
+    return {id: (loop.status, loop.task, loop.iteration) for id, loop in loops.items()}, [one.id for one in lessons]
 
 
 def replace_file(case: Case, path: Path, by: str) -> None:
@@ -192,7 +247,7 @@ def replace_file(case: Case, path: Path, by: str) -> None:
         case "fifo":
             os.mkfifo(path)
         case "link outside":
-            outside = case.root.parent / f"outside-{case.root.name}"
+            outside = case.root.parent / f"outside-{case.root.name}-{path.name}"
             outside.write_bytes(data)
             path.symlink_to(outside)
         case "link to itself":

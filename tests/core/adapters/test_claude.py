@@ -14,7 +14,7 @@ from core.adapters.claude import ClaudeAdapter
 from core.adapters.claude_records import Session
 from core.adapters.claude_transcript import STOP_BLOCK_CAP, SessionFold
 from core.records.loops import Liveness, Loop, LoopStatus, Outcome
-from tests.core.adapters.fixtures import DAMAGES, DATA, NOW, REPLACEMENTS, Case, damage_file, open_case, replace_file
+from tests.core.adapters.fixtures import DATA, NOW, Case, open_case, replace_file
 from tests.e2e.play_claude import FAILURE, SESSION, Records, goal_session, lines, play, slug
 
 STARTED = datetime(2026, 11, 20, 9, tzinfo=UTC)
@@ -566,24 +566,6 @@ def test_times_in_the_future_do_not_keep_a_session_alive(tmp_path: Path) -> None
 
 def cases() -> list[str]:
     return sorted(one.name for one in (DATA / "claude").iterdir())
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("name", ["goal-met", "loop-cron", "subagent", "job-blocked", "permission-prompt"])
-def test_damaged_files_never_raise(name: str, damage: str, tmp_path: Path) -> None:
-    case = opened(name, tmp_path, pids=(PID,))
-    for path in [one for one in case.home.rglob("*") if one.is_file()]:
-        damage_file(path, damage)
-    case.use()
-
-
-@pytest.mark.parametrize("by", REPLACEMENTS)
-@pytest.mark.parametrize("name", ["goal-met", "subagent", "job-blocked", "permission-prompt"])
-def test_files_that_are_not_files_never_raise(name: str, by: str, tmp_path: Path) -> None:
-    case = opened(name, tmp_path, pids=(PID,))
-    for path in [one for one in case.home.rglob("*") if one.is_file()]:
-        replace_file(case, path, by)
-    case.use()
 
 
 def test_a_symbolic_link_that_leads_out_is_not_followed(tmp_path: Path) -> None:

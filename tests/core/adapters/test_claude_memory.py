@@ -10,7 +10,7 @@ import pytest
 
 from core.adapters.claude import ClaudeAdapter
 from core.records.lessons import Lesson, LessonKind
-from tests.core.adapters.fixtures import DAMAGES, NOW, REPLACEMENTS, Case, damage_file, open_case, replace_file
+from tests.core.adapters.fixtures import NOW, Case, open_case
 from tests.e2e.play_claude import slug
 
 
@@ -150,25 +150,6 @@ def test_no_memories_are_read_without_the_home_folder(tmp_path: Path) -> None:
     case = opened("old-frontmatter", tmp_path)
     case.set_folders(home=None)
     assert case.lessons() == []
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("name", ["new-frontmatter", "old-frontmatter", "no-frontmatter"])
-def test_damaged_memories_never_raise(name: str, damage: str, tmp_path: Path) -> None:
-    case = opened(name, tmp_path)
-    for path in folder_of(case).iterdir():
-        damage_file(path, damage)
-    for lesson in case.use()[1]:
-        assert lesson.text
-        assert len(lesson.text) <= 4_000
-
-
-@pytest.mark.parametrize("by", REPLACEMENTS)
-def test_memories_that_are_not_files_never_raise(by: str, tmp_path: Path) -> None:
-    case = opened("new-frontmatter", tmp_path)
-    for path in list(folder_of(case).iterdir()):
-        replace_file(case, path, by)
-    case.use()
 
 
 def test_a_memory_that_is_rewritten_gives_the_new_text(tmp_path: Path) -> None:

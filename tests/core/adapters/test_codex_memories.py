@@ -14,7 +14,7 @@ from core.adapters.codex import CodexAdapter
 from core.adapters.codex_memories import parse_outcome
 from core.records.lessons import Lesson, LessonKind
 from core.records.loops import Outcome
-from tests.core.adapters.fixtures import DAMAGES, REPLACEMENTS, Case, damage_file, open_case, replace_file
+from tests.core.adapters.fixtures import Case, open_case
 
 ID = "codex:019fa000-0000-7000-8000-000000000001"
 OTHER_ID = "codex:019fa000-0000-7000-8000-000000000002"
@@ -132,28 +132,3 @@ def test_memories_that_did_not_change_are_parsed_once(open_memories: Open) -> No
 )
 def test_the_words_for_outcomes_are_known(text: str, outcome: Outcome) -> None:
     assert parse_outcome(text) is outcome
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("file", ["MEMORY.md", "rollout_summaries/2026-11-20T10-00-00-aB31-fix_cart_rounding.md"])
-def test_a_damaged_memory_does_not_raise(open_memories: Open, file: str, damage: str) -> None:
-    case = open_memories("no-raw")
-    path = case.home / ".codex/memories" / file
-    damage_file(path, damage)
-    case.use()
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_damaged_raw_memories_do_not_raise(open_memories: Open, damage: str) -> None:
-    case = open_memories("ascending")
-    path = case.home / ".codex/memories/raw_memories.md"
-    damage_file(path, damage)
-    case.use()
-
-
-@pytest.mark.parametrize("by", REPLACEMENTS)
-def test_what_is_not_a_memory_does_not_raise(open_memories: Open, by: str) -> None:
-    case = open_memories("ascending")
-    replace_file(case, case.home / ".codex/memories/raw_memories.md", by)
-    replace_file(case, case.home / ".codex/memories_1.sqlite", by)
-    case.use()

@@ -17,13 +17,9 @@ from core.adapters.frankbria import FrankbriaAdapter
 from core.records.loops import Liveness, LoopStatus, Outcome, StateSource
 from tests.core.adapters.fixtures import (
     ANY_JSON,
-    DAMAGES,
     NOW,
-    REPLACEMENTS,
     Case,
-    damage_file,
     open_case,
-    replace_file,
 )
 
 INFERRED, REPORTED = StateSource.INFERRED, StateSource.REPORTED
@@ -289,25 +285,6 @@ def test_only_the_newest_calls_may_be_written_over_several_lines(tmp_path: Path)
             '{\n"type": "result",\n"total_cost_usd": 1}'
         )
     assert case.loop().usage.cost_usd == 20
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("name", [*FILES, "logs/claude_output_2026-11-20_11-30-08.log"])
-def test_damaged_files_never_raise(tmp_path: Path, name: str, damage: str) -> None:
-    case = open_("running", tmp_path)
-    path = ralph(case, name)
-    damage_file(path, damage)
-    case.use()
-
-
-@pytest.mark.parametrize("by", REPLACEMENTS)
-@pytest.mark.parametrize("name", FILES)
-def test_what_is_not_a_file_is_not_read(tmp_path: Path, name: str, by: str) -> None:
-    case = open_("running", tmp_path)
-    replace_file(case, ralph(case, name), by)
-    loops, _ = case.use()
-    if name == "status.json":
-        assert len(loops) == (2 if by == "unreadable" and os.geteuid() == 0 else 0)
 
 
 STATUS = st.fixed_dictionaries(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from core.adapters.guardrails import NO_OP, GuardrailsAdapter
 from core.records.lessons import LessonKind
 from core.records.loops import Liveness, LoopStatus, Outcome, StateSource
-from tests.core.adapters.fixtures import DAMAGES, NOW, REPLACEMENTS, Case, damage_file, open_case, replace_file
+from tests.core.adapters.fixtures import NOW, Case, open_case
 
 INFERRED, REPORTED = StateSource.INFERRED, StateSource.REPORTED
 CONTEXT = (
@@ -193,27 +193,6 @@ def test_approved_anti_patterns_are_delivered_as_signs(tmp_path: Path) -> None:
     assert len(case.lessons()) == 3, "it is not read back"
     assert case.adapter.deliver(loop, CONTEXT, case.files) is None, "it is there already"
     assert case.adapter.deliver(loop, "### Success Patterns\n\n1. **x** (1 use)\n", case.files) is None
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("file", FILES)
-@pytest.mark.parametrize("case", ["iannuttall", "agrimsingh"])
-def test_damaged_files_never_raise(tmp_path: Path, case: str, file: str, damage: str) -> None:
-    opened = open_(case, tmp_path)
-    path = opened.project / ".ralph" / file
-    damage_file(path, damage)
-    opened.use()
-
-
-@pytest.mark.parametrize("by", REPLACEMENTS)
-@pytest.mark.parametrize("file", FILES)
-def test_what_is_not_a_file_is_not_read(tmp_path: Path, file: str, by: str) -> None:
-    case = open_("agrimsingh", tmp_path)
-    replace_file(case, case.project / ".ralph" / file, by)
-    loops, lessons = case.use()
-    if by == "link outside":
-        assert lessons == [] if file == "guardrails.md" else len(lessons) == 1
-        assert loops == {} if file == "progress.md" else len(loops) == 2
 
 
 JSON = st.none() | st.booleans() | st.integers() | st.text(max_size=9) | st.lists(st.integers(), max_size=2)

@@ -16,13 +16,9 @@ from core.adapters.open_ralph import OpenRalphAdapter
 from core.records.loops import Liveness, LoopStatus, Outcome, StateSource
 from tests.core.adapters.fixtures import (
     ANY_JSON,
-    DAMAGES,
     NOW,
-    REPLACEMENTS,
     Case,
-    damage_file,
     open_case,
-    replace_file,
 )
 
 INFERRED, REPORTED = StateSource.INFERRED, StateSource.REPORTED
@@ -199,24 +195,6 @@ def test_the_fingerprint_is_its_state_or_history(tmp_path: Path) -> None:
 def test_files_of_loops_are_watched(tmp_path: Path) -> None:
     case = open_("running", tmp_path)
     assert {case.project / file for file in case.loop().files} <= set(case.adapter.places(case.folders).watched)
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("name", ["ralph-loop.state.json", "ralph-history.json", "ralph-tasks.md"])
-def test_damaged_files_never_raise(tmp_path: Path, name: str, damage: str) -> None:
-    case = open_("running", tmp_path)
-    path = ralph(case, name)
-    damage_file(path, damage)
-    case.use()
-
-
-@pytest.mark.parametrize("by", REPLACEMENTS)
-@pytest.mark.parametrize("name", ["ralph-loop.state.json", "ralph-history.json"])
-def test_what_is_not_a_file_is_not_read(tmp_path: Path, name: str, by: str) -> None:
-    case = open_("running", tmp_path)
-    replace_file(case, ralph(case, name), by)
-    loops, _ = case.use()
-    assert len(loops) == 1
 
 
 STATE = st.fixed_dictionaries(

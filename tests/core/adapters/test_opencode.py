@@ -14,7 +14,7 @@ import pytest
 
 from core.adapters.opencode import OpencodeAdapter
 from core.records.loops import Liveness, LoopStatus, Outcome, StateSource, Usage
-from tests.core.adapters.fixtures import DAMAGES, REPLACEMENTS, Case, damage_file, open_case, replace_file
+from tests.core.adapters.fixtures import DAMAGES, Case, open_case
 
 LOOP_ID = "opencode:ses_01"
 START = datetime(2026, 11, 20, 10, tzinfo=UTC)
@@ -24,12 +24,7 @@ Open = Callable[[str], Case]
 
 @pytest.fixture
 def open_opencode(tmp_path: Path) -> Open:
-    def opened(name: str) -> Case:
-        case = open_case(OpencodeAdapter(), f"opencode/{name}", tmp_path)
-        database(case).with_suffix(".sqlite").rename(database(case))
-        return case
-
-    return opened
+    return lambda name: open_case(OpencodeAdapter(), f"opencode/{name}", tmp_path)
 
 
 def database(case: Case) -> Path:
@@ -198,46 +193,30 @@ def test_an_end_that_is_not_known_is_not_a_success(open_opencode: Open) -> None:
 # Damage
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("table", ["message", "part", "session_message"])
-def test_damaged_data_does_not_raise(open_opencode: Open, table: str, damage: str) -> None:
+def test_damaged_data_does_not_raise(open_opencode: Open, table: str) -> None:
     case = open_opencode("v2")
     with closing(sqlite3.connect(database(case))) as connection:
-        for id, data in connection.execute(f"SELECT id, data FROM {table}").fetchall():
-            damaged = DAMAGES[damage](data.encode() + b"\n")[:100_000]
-            connection.execute(f"UPDATE {table} SET data = ? WHERE id = ?", (damaged, id))
-        connection.commit()
-    if table != "session_message":
-        with closing(sqlite3.connect(database(case))) as connection:
+        if table != "session_message":
             connection.execute("DROP TABLE session_v2")
+        good = connection.execute(f"SELECT id, data FROM {table}").fetchall()
+        for name, damage in DAMAGES.items():
+            damaged = [(damage(data.encode() + b"\n")[:100_000], id) for id, data in good]
+            connection.executemany(f"UPDATE {table} SET data = ? WHERE id = ?", damaged)
             connection.commit()
-    case.use()
-    assert not case.files.findings
+            anew = case.anew()
+            anew.use()
+            assert not anew.files.findings, name
 
 
-@pytest.mark.parametrize("value", [None, "x", -1, 1e300, b"\xff", "[" * 5000])
 @pytest.mark.parametrize("column", ["parent_id", "title", "model", "cost", "tokens_input", "time_created", "agent"])
-def test_values_of_any_type_in_any_column_do_not_raise(open_opencode: Open, column: str, value: object) -> None:
+def test_values_of_any_type_in_any_column_do_not_raise(open_opencode: Open, column: str) -> None:
     case = open_opencode("db")
     with closing(sqlite3.connect(database(case))) as connection:
         connection.execute("CREATE TABLE other AS SELECT * FROM session")
-        connection.execute(f"UPDATE other SET {column} = ?", (value,))
         connection.execute("DROP TABLE session")
         connection.execute("ALTER TABLE other RENAME TO session")
-        connection.commit()
-    loops, _ = case.use()
-    assert len(loops) == 2
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_database_does_not_raise(open_opencode: Open, damage: str) -> None:
-    case = open_opencode("db")
-    damage_file(database(case), damage)
-    case.use()
-
-
-@pytest.mark.parametrize("by", REPLACEMENTS)
-def test_what_is_not_a_database_does_not_raise(open_opencode: Open, by: str) -> None:
-    case = open_opencode("db")
-    replace_file(case, database(case), by)
-    case.use()
+        for value in (None, "x", -1, 1e300, b"\xff", "[" * 5000):
+            connection.execute(f"UPDATE session SET {column} = ?", (value,))
+            connection.commit()
+            assert len(case.anew().use()[0]) == 2, value

@@ -16,7 +16,7 @@ from core.adapters.orchestrator import OrchestratorAdapter
 from core.records.lessons import LessonKind
 from core.records.loops import Liveness, Loop, LoopStatus, Outcome, StateSource
 from core.records.waits import waits_for
-from tests.core.adapters.fixtures import DAMAGES, NOW, REPLACEMENTS, Case, damage_file, open_case, replace_file
+from tests.core.adapters.fixtures import NOW, Case, open_case
 
 FOLDER = ".ralph"
 EVENTS = f"{FOLDER}/events-20261120-110000.jsonl"
@@ -214,29 +214,6 @@ FILES = (
     *(f"{FOLDER}/agent/{name}" for name in ("memories.md", "tasks.jsonl")),
     "ralph.yml",
 )
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("name", FILES)
-def test_damaged_files_never_raise(tmp_path: Path, name: str, damage: str) -> None:
-    case = open_("one", tmp_path)
-    path = case.project / name
-    data = damage_file(path, damage)
-    case.use()
-    case.forget()
-    case.use()
-    assert path.read_bytes() == data
-
-
-@pytest.mark.parametrize("by", REPLACEMENTS)
-@pytest.mark.parametrize("name", FILES)
-def test_other_things_than_files_never_raise(tmp_path: Path, name: str, by: str) -> None:
-    case = open_("one", tmp_path)
-    case.use()
-    replace_file(case, case.project / name, by)
-    case.use()
-    case.forget()
-    case.use()
 
 
 _ANY = st.recursive(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from core.adapters.ralph_loop import CAPPED, ENDLESS, TWO_SESSIONS, RalphLoopAdapter
 from core.records.loops import Liveness, LoopStatus, StateSource
-from tests.core.adapters.fixtures import DAMAGES, NOW, REPLACEMENTS, Case, damage_file, open_case, replace_file
+from tests.core.adapters.fixtures import NOW, Case, open_case
 
 INFERRED, REPORTED = StateSource.INFERRED, StateSource.REPORTED
 SESSION = "5b1d0c7e-0000-4000-8000-000000000001"
@@ -180,22 +180,6 @@ def test_contexts_come_by_the_hook_of_the_session(tmp_path: Path) -> None:
     case = open_("active", tmp_path)
     assert case.adapter.deliver(case.loop(), "Use the clock.", case.files) is None
     assert case.details().notes == (("Prompt", case.loop().task),)
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_damaged_files_never_raise(tmp_path: Path, damage: str) -> None:
-    case = open_("active", tmp_path)
-    for path in (state_file(case), transcript(case)):
-        damage_file(path, damage)
-    case.use()
-
-
-@pytest.mark.parametrize("by", REPLACEMENTS)
-def test_what_is_not_a_file_is_not_read(tmp_path: Path, by: str) -> None:
-    case = open_("active", tmp_path)
-    replace_file(case, state_file(case), by)
-    loops, _ = case.use()
-    assert len(loops) == (1 if by == "unreadable" and os.geteuid() == 0 else 0)
 
 
 FIELDS = ["active", "iteration", "session_id", "max_iterations", "completion_promise", "started_at", "stuck_count"]

@@ -21,13 +21,9 @@ from core.records.lessons import LessonKind
 from core.records.loops import Liveness, Loop, LoopStatus, Outcome, StateSource, Usage
 from tests.core.adapters.fixtures import (
     ANY_JSON,
-    DAMAGES,
     NOW,
-    REPLACEMENTS,
     Case,
-    damage_file,
     open_case,
-    replace_file,
 )
 from tests.e2e.play_ralph_tui import LEARNINGS, RalphTui
 
@@ -320,31 +316,6 @@ FILES = (
     "project/prd.json",
     f"project/{FOLDER}/iterations/9c0f4a7e_2026-11-20_11-20-01_US-001.log",
 )
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("name", [*FILES, "home/.config/ralph-tui/sessions.json"])
-def test_damaged_files_never_raise_and_stay_as_they_were_if_they_were_good(
-    tmp_path: Path, name: str, damage: str
-) -> None:
-    case = open_("registry" if name.startswith("home") else "running", tmp_path)
-    path = case.root / name
-    data = damage_file(path, damage)
-    case.use()
-    case.forget()
-    case.use()
-    assert path.read_bytes() == data
-
-
-@pytest.mark.parametrize("by", REPLACEMENTS)
-@pytest.mark.parametrize("name", FILES)
-def test_other_things_than_files_never_raise(tmp_path: Path, name: str, by: str) -> None:
-    case = open_("running", tmp_path)
-    case.use()
-    replace_file(case, case.root / name, by)
-    case.use()
-    case.forget()
-    case.use()
 
 
 _SESSION: dict[str, Any] = json.loads(

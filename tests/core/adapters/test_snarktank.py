@@ -18,7 +18,7 @@ from core.adapters.snarktank import SnarktankAdapter
 from core.adapters.values import MAX_PLANS
 from core.records.lessons import LessonKind
 from core.records.loops import Liveness, LoopStatus, Outcome, StateSource
-from tests.core.adapters.fixtures import ANY_JSON, DAMAGES, REPLACEMENTS, Case, damage_file, open_case, replace_file
+from tests.core.adapters.fixtures import ANY_JSON, Case, open_case
 
 CONTEXT = (
     "## Cross-Loop Learning Context\n\nPatterns from previous loops that may help with this task:\n\n"
@@ -266,27 +266,6 @@ def test_nothing_is_delivered_to_an_archived_run(tmp_path: Path) -> None:
     case = open_("archive", tmp_path)
     loop = case.loops()["snarktank:scripts/ralph/archive/2026-11-18-search"]
     assert case.adapter.deliver(loop, CONTEXT, case.files) is None
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("file", ["prd.json", "progress.txt"])
-def test_damaged_files_never_raise(tmp_path: Path, file: str, damage: str) -> None:
-    case = open_("complete", tmp_path)
-    path = case.project / file
-    damage_file(path, damage)
-    case.use()
-
-
-@pytest.mark.parametrize("by", REPLACEMENTS)
-@pytest.mark.parametrize("file", ["prd.json", "progress.txt"])
-def test_what_is_not_a_file_is_not_read(tmp_path: Path, file: str, by: str) -> None:
-    case = open_("complete", tmp_path)
-    replace_file(case, case.project / file, by)
-    loops, lessons = case.use()
-    if file == "prd.json" and by != "unreadable":
-        assert (loops, lessons) == ({}, [])
-    elif by == "link outside":
-        assert lessons == []
 
 
 STORY = st.dictionaries(st.sampled_from(["id", "title", "passes", "notes", "priority"]), ANY_JSON)

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from core import demo
-from core.base.errors import BadInput, RalphdeckError
+from core.base.errors import BadInput, Conflict, RalphdeckError
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.demo import check
@@ -87,8 +87,11 @@ def test_the_demo_ends_and_every_question_can_be_answered() -> None:
             assert asked < 300, [(item.kind, item.subject) for item in view.queue]
             item = view.queue[0]
             given = next(one for one in answers(item, view) if not one.why_not)
-            project.decide(given.with_text("seen in the demo" if given.needs_reason else ""))
-            view = project.search_all()
+            try:
+                view = project.decide(given.with_text("seen in the demo" if given.needs_reason else "")).view
+            except Conflict:  # the question is older than another answer
+                view = project.search_all()
+            view = view if view.queue else project.search_all()
         assert asked > 20
 
 
