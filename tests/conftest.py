@@ -31,6 +31,8 @@ LONGEST_ID = 200
 """Characters of a parameter that become part of the name of a test, which workers send to each other many times."""
 FOLDER_MARKERS = {"e2e": ("e2e", "slow"), "crash": ("crash", "slow"), "hostile": ("slow",)}
 """Markers of all tests below a folder of `tests/`."""
+SERVER_FIXTURES = {"team", "cluster"}
+"""Tests that need one of them are slow."""
 
 
 WriteSample = Callable[[Path, datetime], None]
@@ -65,7 +67,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 # The same examples in every run; to search for others: pytest --hypothesis-profile=default
-settings.register_profile("same", derandomize=True, database=None, deadline=None)
+settings.register_profile("same", derandomize=True, database=None, deadline=None, max_examples=50)
 settings.load_profile("same")
 
 
@@ -98,12 +100,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         folder = str(item.path).removeprefix(root).partition(os.sep)[0]
         for marker in FOLDER_MARKERS.get(folder, ()):
             item.add_marker(marker)
+        if SERVER_FIXTURES.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker("slow")
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 
 def pytest_collection_finish() -> None:
     """Exclude everything imported and collected from garbage collection."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE_THRESHOLD, *gc.get_threshold()[1:])
     gc.enable()

@@ -57,7 +57,7 @@ from tui.present.review_texts import exact_text, pattern_origin, words_changed
 
 T = TypeVar("T")
 WIDTH, TALL = 60, 40
-PATTERNS, STORIES, TASKS, FORECASTS = 300, 60, 40, 2
+PATTERNS, STORIES, TASKS, FORECASTS = 120, 30, 20, 2
 """Number of records that are rendered where rendering is slow."""
 
 

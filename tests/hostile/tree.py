@@ -525,6 +525,8 @@ WRONG: Final[tuple[Any, ...]] = (
     {"": ""},
 )
 """Values that replace every value in turn."""
+SKIPPED: Final = 5
+"""One of this number of pairs of field and value is written; each field meets five of the values."""
 
 
 def _broken(value: Any, wrong: Any, path: tuple[str, ...] = ()) -> Iterator[Any]:
@@ -539,19 +541,25 @@ def _broken(value: Any, wrong: Any, path: tuple[str, ...] = ()) -> Iterator[Any]
             yield [copy, *value[1:]]
 
 
+def _copies(document: Any) -> Iterator[tuple[str, Any]]:
+    """Copies of a document with one wrong value each, and a name for each; each field meets several wrong values."""
+    for w, wrong in enumerate(WRONG):
+        for n, copy in enumerate(_broken(_tame(document), wrong)):
+            if (n + w) % SKIPPED == 0:
+                yield f"{w}-{n}", copy
+
+
 def write_types(project: Path) -> None:
     """Write the project in which one value at a time has a wrong type, for every kind of record."""
     tree = Tree(project)
     makers = {"error": error_pattern, "success": success_pattern, "anti": anti_pattern, "template": template}
     for kind, make in makers.items():
         records: list[Any] = []
-        for w, wrong in enumerate(WRONG):
-            for n, record in enumerate(_broken(_tame(make(0)), wrong)):
-                if isinstance(record, dict):
-                    key = "template_id" if kind == "template" else "pattern_id"
-                    if isinstance(record.get(key), str):
-                        record = {**record, key: f"{record[key]}-{w}-{n}"}
-                records.append(record)
+        for name, record in _copies(make(0)):
+            key = "template_id" if kind == "template" else "pattern_id"
+            if isinstance(record, dict) and isinstance(record.get(key), str):
+                record = {**record, key: f"{record[key]}-{name}"}
+            records.append(record)
         tree.json(f"ralph/shared/patterns/{kind}-patterns.json", records)
     files: dict[str, dict[str, Any]] = {
         "ralph/loops/{}/state.json": loop_state(0),
@@ -571,22 +579,19 @@ def write_types(project: Path) -> None:
         "ralph/tasks/{}/attempts/001/outcome.json": memory.outcome(0),
         "ralph/debug-memory/sessions/{}.json": memory.debug_session(0),
     }
-    for w, wrong in enumerate(WRONG):
-        for form, document in files.items():
-            for n, copy in enumerate(_broken(_tame(document), wrong)):
-                if (n + w) % 3 == 0:  # a third of all pairs of field and value: each field meets several values
-                    tree.json(form.replace("{}", f"w{w}-{n}"), copy)
-    tree.lines("ralph/shared/curation/ledger.jsonl", [c for wrong in WRONG for c in _broken(_tame(decision(0)), wrong)])
-    tree.lines("ralph/shared/curation/events.jsonl", [c for wrong in WRONG for c in _broken(_tame(event(0)), wrong)])
-    sums = [c for wrong in WRONG for c in _broken(_tame(team_sums(0)), wrong)]
-    tree.lines("ralph/shared/team/evidence.jsonl", [_tame(space(0)), *sums])
-    for name, lines in (
-        ("attempts/001/actions", memory.actions(0)[:1]),
-        ("reflections", [reflection(0, "episodic")]),
-    ):
-        copies = [copy for wrong in WRONG for line in lines for copy in _broken(_tame(line), wrong)]
-        tree.lines(f"ralph/tasks/task-lines/{name}.jsonl", copies)
-    entries = [c for wrong in WRONG for c in _broken(_tame(registry_entry(0)), wrong)]
+    for form, document in files.items():
+        for name, copy in _copies(document):
+            tree.json(form.replace("{}", f"w{name}"), copy)
+
+    def lines(document: Any) -> list[Any]:
+        return [copy for _, copy in _copies(document)]
+
+    tree.lines("ralph/shared/curation/ledger.jsonl", lines(decision(0)))
+    tree.lines("ralph/shared/curation/events.jsonl", lines(event(0)))
+    tree.lines("ralph/shared/team/evidence.jsonl", [_tame(space(0)), *lines(team_sums(0))])
+    tree.lines("ralph/tasks/task-lines/attempts/001/actions.jsonl", lines(memory.actions(0)[0]))
+    tree.lines("ralph/tasks/task-lines/reflections.jsonl", lines(reflection(0, "episodic")))
+    entries = lines(registry_entry(0))
     tree.json("ralph/registry.json", {"active_loops": entries})
     tree.json("ralph-external/launcher-registry.json", {"loops": {str(n): entry for n, entry in enumerate(entries)}})
     _write_raw(tree)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.adapters.frankbria import FrankbriaAdapter
@@ -294,7 +294,6 @@ STATUS = st.fixed_dictionaries(
 METRIC = st.dictionaries(st.sampled_from(["timestamp", "loop", "duration", "success", "calls"]), ANY_JSON)
 
 
-@settings(max_examples=80, deadline=None)
 @given(status=STATUS, other=ANY_JSON, metric=METRIC | ANY_JSON)
 def test_fields_of_wrong_types_never_raise(
     tmp_path_factory: pytest.TempPathFactory, status: dict[str, Any], other: Any, metric: Any

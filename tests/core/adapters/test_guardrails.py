@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.adapters.guardrails import NO_OP, GuardrailsAdapter
@@ -199,7 +199,6 @@ JSON = st.none() | st.booleans() | st.integers() | st.text(max_size=9) | st.list
 STORY = st.dictionaries(st.sampled_from(["id", "title", "status", "dependsOn", "startedAt"]), JSON)
 
 
-@settings(max_examples=50, deadline=None)
 @given(stories=st.lists(STORY | JSON, max_size=4) | JSON, project=JSON)
 def test_fields_of_wrong_types_never_raise(
     tmp_path_factory: pytest.TempPathFactory, stories: Any, project: Any
@@ -210,7 +209,6 @@ def test_fields_of_wrong_types_never_raise(
     assert len(case.use()[0]) == 2
 
 
-@settings(max_examples=50, deadline=None)
 @given(numbers=st.lists(st.integers(0, 10**12), min_size=4, max_size=4), word=st.text(max_size=10))
 def test_lines_with_any_numbers_can_be_read(
     tmp_path_factory: pytest.TempPathFactory, numbers: list[int], word: str

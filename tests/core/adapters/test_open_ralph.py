@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.adapters.claims import CONTRADICTED, check_claim
@@ -205,7 +205,6 @@ NAMES = ["iteration", "startedAt", "endedAt", "durationMs", "agent", "model", "t
 ENTRY = st.dictionaries(st.sampled_from([*NAMES, "exitCode", "completionDetected"]), ANY_JSON)
 
 
-@settings(max_examples=80, deadline=None)
 @given(state=STATE, entries=st.lists(ENTRY | ANY_JSON, max_size=3) | ANY_JSON, questions=ANY_JSON)
 def test_fields_of_wrong_types_never_raise(
     tmp_path_factory: pytest.TempPathFactory, state: dict[str, Any], entries: Any, questions: Any

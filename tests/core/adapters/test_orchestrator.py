@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.adapters.join import join_loops
@@ -223,7 +223,6 @@ _ANY = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(field=st.sampled_from(("ts", "iteration", "hat", "topic", "payload", "type")), value=_ANY)
 def test_a_wrong_type_in_any_field_never_raises(
     tmp_path_factory: pytest.TempPathFactory, field: str, value: Any

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.adapters.ralph_loop import CAPPED, ENDLESS, TWO_SESSIONS, RalphLoopAdapter
@@ -185,7 +185,6 @@ def test_contexts_come_by_the_hook_of_the_session(tmp_path: Path) -> None:
 FIELDS = ["active", "iteration", "session_id", "max_iterations", "completion_promise", "started_at", "stuck_count"]
 
 
-@settings(max_examples=80, deadline=None)
 @given(
     fields=st.dictionaries(st.sampled_from(FIELDS), st.text(max_size=15) | st.integers().map(str)),
     prompt=st.text(max_size=40),

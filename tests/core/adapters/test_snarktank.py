@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.adapters.claims import CONTRADICTED, check_claim
@@ -275,7 +275,6 @@ PLAN = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(plan=PLAN)
 def test_fields_of_wrong_types_never_raise(tmp_path_factory: pytest.TempPathFactory, plan: dict[str, Any]) -> None:
     case = open_("complete", tmp_path_factory.mktemp("types"))
@@ -284,7 +283,6 @@ def test_fields_of_wrong_types_never_raise(tmp_path_factory: pytest.TempPathFact
     assert len(loops) <= 1
 
 
-@settings(max_examples=60, deadline=None)
 @given(log=st.text(alphabet=st.sampled_from("#- \n*:UuS0129T[]Learnings"), max_size=200))
 def test_any_progress_log_can_be_read(tmp_path_factory: pytest.TempPathFactory, log: str) -> None:
     case = open_("complete", tmp_path_factory.mktemp("log"))

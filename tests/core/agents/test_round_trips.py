@@ -262,7 +262,7 @@ SETTINGS = st.fixed_dictionaries(
 
 
 @pytest.mark.slow
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=SETTINGS, indent=st.sampled_from([None, 1, 4, "\t"]), ascii=st.booleans(), end=st.sampled_from(["", "\n"]))
 def test_any_settings_are_restored(
     desk: Desk, value: dict[str, Any], indent: int | str | None, ascii: bool, end: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.record_text import MAX_LINE, MAX_SLUG, make_slug, one_line, strip_label
@@ -28,7 +28,6 @@ def test_slugs(text: str, expected: str) -> None:
     assert make_slug(text, "other") == expected
 
 
-@settings(max_examples=50)
 @given(st.text())
 def test_any_text_has_a_slug_and_a_line(text: str) -> None:
     name = make_slug(text, "other")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.errors import BadInput
@@ -192,7 +192,6 @@ def test_an_unknown_name_shows_nothing_raw() -> None:
     assert len(message) < 200
 
 
-@settings(max_examples=100)
 @given(st.sampled_from(THRESHOLDS), st.floats(MIN_HALF_LIFE, 1))
 def test_text_and_parse_are_inverse(known: Setting, value: float) -> None:
     if known.unit in (Unit.CHOICE, Unit.COUNT):
@@ -202,7 +201,6 @@ def test_text_and_parse_are_inverse(known: Setting, value: float) -> None:
     assert with_threshold(DEFAULTS, known.name, known.text(changed)) == changed
 
 
-@settings(max_examples=100)
 @given(st.sampled_from(THRESHOLDS), st.text())
 def test_any_text_is_parsed_or_refused(known: Setting, text: str) -> None:
     try:

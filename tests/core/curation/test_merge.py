@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.curation.merge import Tally, as_read, merge_changes
@@ -130,7 +130,6 @@ def counted(draw: st.DrawFn, kind: PatternType, number: int) -> dict[str, Any]:
     return made
 
 
-@settings(max_examples=50)
 @given(st.data(), _KINDS)
 def test_merged_counts_do_not_depend_on_the_direction(data: st.DataObject, kind: PatternType) -> None:
     one, two = data.draw(counted(kind, 1)), data.draw(counted(kind, 2))
@@ -145,14 +144,12 @@ def test_merged_counts_do_not_depend_on_the_direction(data: st.DataObject, kind:
     assert total.failures <= together.failures
 
 
-@settings(max_examples=50)
 @given(st.data(), _KINDS)
 def test_merging_a_record_with_itself_changes_nothing(data: st.DataObject, kind: PatternType) -> None:
     one = data.draw(counted(kind, 1))
     assert merge_changes(one, one, kind, NOW) == {}
 
 
-@settings(max_examples=50)
 @given(st.data(), _KINDS)
 def test_repeated_merge_without_counts_changes_nothing(data: st.DataObject, kind: PatternType) -> None:
     one, two = data.draw(counted(kind, 1)), data.draw(counted(kind, 2))

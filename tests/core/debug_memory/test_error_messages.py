@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.text import MAX_PATTERN, safe_matcher
@@ -73,7 +73,6 @@ def test_control_and_invisible_characters_are_not_in_signatures() -> None:
     assert safe_matcher(signature).matches(message)
 
 
-@settings(max_examples=50)
 @given(
     st.lists(
         st.one_of(

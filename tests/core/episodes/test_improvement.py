@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.config.paths import ProjectPaths
@@ -146,7 +146,6 @@ def test_percentage_points_are_rounded_away_from_zero() -> None:
 sizes = st.integers(0, 60)
 
 
-@settings(max_examples=50)
 @given(sizes, sizes, sizes, sizes)
 def test_intervals_contain_the_observed_rates(good: int, bad: int, other_good: int, other_bad: int) -> None:
     one, other = group(good, bad), group(other_good, other_bad)
@@ -186,7 +185,6 @@ some_reflections = st.lists(
 )
 
 
-@settings(max_examples=50)
 @given(some_attempts, some_reflections)
 def test_every_attempt_is_counted_once(attempts: list[Attempt], reflections: list[Reflection]) -> None:
     found = measure_improvement(attempts, reflections, {}, SETTINGS)

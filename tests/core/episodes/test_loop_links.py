@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.episodes.loop_links import (
@@ -74,7 +74,6 @@ some_tasks = st.lists(st.builds(Task, id=names, loop_id=names, tags=st.lists(nam
 some_memory = st.lists(st.builds(MemoryTask, id=names, tags=st.lists(names).map(tuple), description=names))
 
 
-@settings(max_examples=50)
 @given(some_loops, some_tasks, some_memory)
 def test_every_loop_is_counted_once(known: dict[str, Loop], tasks: list[Task], memory: list[MemoryTask]) -> None:
     found = measure_coverage({task.id: task for task in tasks}, {task.id: task for task in memory}, known)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.config.paths import ProjectPaths
@@ -143,7 +143,6 @@ def test_double_speed_halves_the_pause() -> None:
     assert [pause_after(minutes, speed) for speed in (1, 2, 16)] == [MAX_PAUSE, MAX_PAUSE / 2, MAX_PAUSE / 16]
 
 
-@settings(max_examples=50)
 @given(pause=st.one_of(st.none(), st.floats(0, 1e12)), speed=st.floats(-1, 1e9))
 def test_pause_is_limited(pause: float | None, speed: float) -> None:
     waited = pause_after(ReplayStep(Action(number=1), pause=pause), speed)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.episodes.similar_tasks import SIMILAR, SimilarTask, find_similar_tasks
@@ -125,7 +125,6 @@ def test_hostile_descriptions_are_returned_unchanged() -> None:
 _WORDS = st.lists(st.sampled_from(["login", "cache", "null", "order", "types"]), max_size=5).map(" ".join)
 
 
-@settings(max_examples=50)
 @given(st.dictionaries(st.sampled_from("abcdefgh"), _WORDS, max_size=8), _WORDS, st.randoms(use_true_random=False))
 def test_scores_do_not_depend_on_the_order_of_tasks(known: dict[str, str], asked: str, random: Random) -> None:
     tasks = [task(id, text) for id, text in known.items()]

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz import fuzz, process
 
@@ -153,7 +153,6 @@ _LEARNING = st.lists(st.sampled_from(_WORDS), min_size=0, max_size=7).map(" ".jo
 _DRAWN = st.lists(st.tuples(st.sampled_from("abcd"), _LEARNING, st.none() | st.integers(0, 3)), max_size=14)
 
 
-@settings(max_examples=50)
 @given(_DRAWN, st.randoms(use_true_random=False))
 def test_clusters_are_disjoint_and_independent_of_the_order_of_input(
     drawn: list[tuple[str, str, int | None]], random: Random

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.config.settings import ExtractionSettings
@@ -335,7 +335,6 @@ ACTIONS = st.one_of(
 )
 
 
-@settings(max_examples=50)
 @given(st.lists(ACTIONS, max_size=12))
 def test_a_fix_is_between_a_failure_and_a_success(done: list[dict[str, Any]]) -> None:
     log = logged(*done)

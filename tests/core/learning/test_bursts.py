@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict, replace
 
@@ -88,7 +88,6 @@ def test_reports_at_the_limits_of_time_are_handled() -> None:
     assert held(given, verdict("revoked", first, first), verdict("revoked", last, last)) == ()
 
 
-@settings(max_examples=100)
 @given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 9)), max_size=40))
 def test_every_window_above_the_limit_is_held(drawn: list[tuple[int, int]]) -> None:
     given = [HarmfulReport(NOW + timedelta(minutes=at), str(pattern)) for at, pattern in drawn]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.errors import BadInput
@@ -131,14 +131,12 @@ _EVENTS = st.lists(
 )
 
 
-@settings(max_examples=100)
 @given(_EVENTS, st.randoms(use_true_random=False))
 def test_the_order_of_events_does_not_matter(events: list[FeedbackEvent], random: Any) -> None:
     shuffled = random.sample(events, len(events))
     assert criterion_weight(shuffled, NOW) == criterion_weight(events, NOW)
 
 
-@settings(max_examples=100)
 @given(_EVENTS, st.floats(0, 3000), st.floats(0, 1))
 def test_one_more_helpful_event_never_lowers_a_weight(
     events: list[FeedbackEvent], age: float, raw_value: float

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.errors import BadInput
@@ -36,7 +36,6 @@ def test_an_invalid_time_is_named() -> None:
         decayed_value("yesterday or so", NOW, 90)
 
 
-@settings(max_examples=100)
 @given(_DAYS, _DAYS, st.floats(0.01, 1000))
 def test_decay_is_monotone_and_never_above_one(one: float, other: float, half_life: float) -> None:
     younger, older = sorted((one, other))

@@ -6,7 +6,7 @@ from collections import Counter
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.learning.evidence import MAX_COUNT, find_discoverers, group_uses_by_pattern
@@ -291,7 +291,6 @@ _CLAIM = st.builds(
 _SOURCES = st.lists(st.builds(make_source, _IDS, st.none() | _TIMES), max_size=3).map(tuple)
 
 
-@settings(max_examples=150)
 @given(_LOOPS, _EVENTS, _TREND, _CLAIM, _SOURCES)
 def test_no_use_is_ever_counted_twice(
     entries: dict[str, list[InjectedUse]],
@@ -332,7 +331,6 @@ def test_events_of_other_kinds_are_not_evidence() -> None:
     assert collect_observations(make_pattern(), (), [Event(id="x", at=NOW, kind="unheard-of", success=True)]) == ()
 
 
-@settings(max_examples=50)
 @given(st.integers(0, 8), st.integers(0, 8), st.lists(st.booleans(), max_size=8), st.floats(0.01, 30))
 def test_uses_after_the_last_recorded_use_are_added(good: int, bad: int, later: list[bool], days: float) -> None:
     pattern = make_pattern(recorded_counts=make_recorded_counts(good, bad), last_used=days_ago(days))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.learning.explanation import Explanation, RuleLine, explain_state
@@ -119,7 +119,6 @@ def test_each_event_shows_its_weight_when_new_and_today() -> None:
 _RESULTS = st.lists(st.tuples(st.integers(0, 400), st.booleans(), st.sampled_from("abc")), max_size=12)
 
 
-@settings(max_examples=100)
 @given(_RESULTS)
 def test_predicted_changes_happen(results: list[tuple[int, bool, str]]) -> None:
     pattern = make_pattern()

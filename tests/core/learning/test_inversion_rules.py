@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.errors import BadInput
@@ -153,7 +153,6 @@ def test_the_newest_ten_examples_are_stored_once() -> None:
     assert record_observation(pattern, True, NOW, "x", AntiPatternSettings(max_examples=0)).pattern.example_beads == ()
 
 
-@settings(max_examples=100)
 @given(st.lists(st.booleans(), max_size=30))
 def test_counts_equal_the_observations(results: list[bool]) -> None:
     pattern = observed()

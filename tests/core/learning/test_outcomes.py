@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.errors import BadInput
@@ -141,7 +141,6 @@ _DURATIONS = st.floats(0, 1e10)
 _COUNTS = st.integers(0, 10)
 
 
-@settings(max_examples=100)
 @given(st.booleans(), st.none() | _DURATIONS, st.none() | _COUNTS, st.none() | _COUNTS)
 def test_the_score_is_a_share_and_the_verdict_agrees_with_it(
     success: bool, duration: float | None, errors: int | None, retries: int | None
@@ -154,7 +153,6 @@ def test_the_score_is_a_share_and_the_verdict_agrees_with_it(
     assert outcome.reasoning.startswith(f"{outcome.verdict}, {format_decimal(outcome.raw)}: ")
 
 
-@settings(max_examples=100)
 @given(st.booleans(), *([st.tuples(_DURATIONS, _DURATIONS)] + [st.tuples(_COUNTS, _COUNTS)] * 2))
 def test_more_trouble_never_raises_the_score(
     success: bool, durations: tuple[float, float], errors: tuple[int, int], retries: tuple[int, int]

@@ -366,8 +366,7 @@ SUSPICIOUS = Settings(learning=LearningSettings(max_marks=1, burst_minutes=3 * 2
 """Thresholds under which what is drawn here holds bursts now and then."""
 
 
-@pytest.mark.slow
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(_snapshots(), st.integers(-40, 40), st.integers(0, 500))
 def test_rescored_equals_a_new_board_at_that_time(snapshot: Snapshot, first: int, second: int) -> None:
     board = Scoreboard.build(snapshot, NOW, SUSPICIOUS)
@@ -381,7 +380,7 @@ def inputs_of(snapshot: Snapshot) -> EvidenceInputs:
     return EvidenceInputs.of(snapshot, SUSPICIOUS.learning)
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(_snapshots(), st.integers(-40, 500))
 def test_saved_scores_restore_the_same_board(snapshot: Snapshot, days: int) -> None:
     saved = msgspec.msgpack.encode(Scoreboard.build(snapshot, NOW, SUSPICIOUS).saved())
@@ -409,8 +408,7 @@ def test_saved_scores_that_do_not_fit_are_refused() -> None:
             Scoreboard.restore(msgspec.structs.replace(saved, **values), inputs_of(snapshot), NOW, SETTINGS)
 
 
-@pytest.mark.slow
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(_snapshots(), st.integers(-40, 500))
 def test_vectors_and_direct_sums_agree(snapshot: Snapshot, days: int) -> None:
     now = NOW + timedelta(days=days)
@@ -422,8 +420,7 @@ def test_vectors_and_direct_sums_agree(snapshot: Snapshot, days: int) -> None:
         assert board.harmful[row] == pytest.approx(harmful, rel=1e-12, abs=1e-300)
 
 
-@pytest.mark.slow
-@settings(max_examples=120)
+@settings(max_examples=25)
 @given(_snapshots(), _snapshots(), st.integers(0, 6), st.integers(-10, 40))
 def test_updated_equals_a_new_board(before: Snapshot, new: Snapshot, known: int, days: int) -> None:
     old = replace(before, events=new.events[:known])
@@ -438,8 +435,7 @@ def test_updated_equals_a_new_board(before: Snapshot, new: Snapshot, known: int,
     same(board.rescored(later), Scoreboard.build(new, later, SUSPICIOUS))
 
 
-@pytest.mark.slow
-@settings(max_examples=70)
+@settings(max_examples=20)
 @given(_snapshots(), _snapshots(), st.lists(st.tuples(_events(), st.booleans(), st.booleans()), max_size=4))
 def test_updates_from_a_growing_log_equal_a_new_board(
     first: Snapshot, second: Snapshot, steps: list[tuple[tuple[Event, ...], bool, bool]]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.errors import BadInput, Refused
@@ -67,7 +67,6 @@ def test_states_change_at_their_thresholds(helpful: float, harmful: float, state
     assert state_of(helpful, harmful, DEFAULT) is state
 
 
-@settings(max_examples=200)
 @given(st.lists(st.tuples(st.floats(0, 40), st.floats(0, 40)), min_size=1, max_size=20))
 def test_arrays_give_the_same_as_single_values(sums: list[tuple[float, float]]) -> None:
     helpful, harmful = (np.array(column) for column in zip(*sums, strict=True))
@@ -101,7 +100,6 @@ def test_counts_decay_and_uses_without_a_result_do_not_count() -> None:
 _AGED = st.builds(observe, st.none() | st.floats(-30, 400), st.sampled_from([True, False, None]), st.integers(1, 8))
 
 
-@settings(max_examples=100)
 @given(st.lists(_AGED, max_size=8))
 def test_one_more_success_never_raises_the_harmful_ratio(events: list[Observation]) -> None:
     def ratio(all_events: list[Observation]) -> float:
@@ -135,7 +133,6 @@ def test_a_harmful_result_validates_a_pattern_too() -> None:
 _JUDGED = st.builds(judged, st.sampled_from(["helpful", "harmful"]), st.floats(-30, 400), st.floats(0, 1))
 
 
-@settings(max_examples=100)
 @given(st.lists(_JUDGED, max_size=12), st.randoms(use_true_random=False))
 def test_feedback_counts_as_evidence_does_and_its_order_does_not_matter(
     events: list[MaturityFeedback], random: Any
@@ -178,7 +175,6 @@ _SUM = st.floats(0, 12) | st.sampled_from([0.0, 2.99, 3.0, 4.99, 5.0, 7.0, 17.0]
 _STEP = st.sampled_from([(1, 0), (0, 1), (0.5, 0.5), (0, 0), (0.85, 0.15), (0.7, 0.3)])
 
 
-@settings(max_examples=100)
 @given(_SUM, _SUM, _STEP)
 def test_fewest_results_equals_brute_force(helpful: float, harmful: float, step: tuple[float, float]) -> None:
     tried = [state_of(helpful + step[0] * n, harmful + step[1] * n, DEFAULT) for n in range(301)]
@@ -190,7 +186,6 @@ def test_fewest_results_equals_brute_force(helpful: float, harmful: float, step:
             assert found is None or found > 300
 
 
-@settings(max_examples=100)
 @given(st.floats(0, 1e6), st.floats(0, 1e6), st.sampled_from([(1, 0), (0, 1)]))
 def test_fewest_results_changes_the_state_and_one_less_does_not(
     helpful: float, harmful: float, step: tuple[int, int]
@@ -275,7 +270,6 @@ def test_a_pinned_state_lasts_until_reset() -> None:
     assert update_maturity(deprecated_one, made_of(9, 0)[1], NOW).state is Maturity.DEPRECATED
 
 
-@settings(max_examples=100)
 @given(st.lists(_JUDGED, max_size=12), st.booleans())
 def test_an_undone_decision_restores_the_state(events: list[MaturityFeedback], good: bool) -> None:
     before = update_maturity(new(), events, NOW)
@@ -346,7 +340,6 @@ _DATED = st.builds(
 )
 
 
-@settings(max_examples=100)
 @given(st.lists(_DATED, max_size=8), st.sampled_from([0.001, 1.0, 90.0, 36_500.0]))
 def test_the_state_changes_exactly_at_the_predicted_times(events: list[Observation], half_life: float) -> None:
     limits = MaturitySettings(half_life_days=half_life)
@@ -383,7 +376,6 @@ def test_the_changes_by_feedback_are_predicted() -> None:
     assert [state for _, state in state_calendar(events, NOW)] == [Maturity.CANDIDATE]
 
 
-@settings(max_examples=100)
 @given(st.lists(_DATED, max_size=6))
 def test_the_calendar_of_sums_equals_that_of_events(events: list[Observation]) -> None:
     dated = [event for event in events if event.at is not None and event.at <= NOW]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.learning.statistics import jeffreys_interval, jeffreys_intervals
@@ -23,7 +23,6 @@ def test_intervals_without_successes_or_failures_reach_the_limits() -> None:
     assert jeffreys_interval(0, 5, 0.9)[0] == 0.0
 
 
-@settings(max_examples=100)
 @given(st.integers(0, 10**15), st.integers(0, 10**15), st.floats(0.5, 0.99))
 def test_the_interval_contains_the_rate(successes: int, failures: int, level: float) -> None:
     low, high = jeffreys_interval(successes, failures, level)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.negation import MAX_TEXT
@@ -457,7 +457,6 @@ def test_strategies_are_listed_once_in_order_of_the_text() -> None:
     assert extract_strategies(text) == [TYPES_FIRST, FEATURE]
 
 
-@settings(max_examples=60)
 @given(st.lists(st.sampled_from(TITLES), max_size=8))
 def test_sentences_are_parsed_separately(titles: list[str]) -> None:
     found = extract_strategies(". ".join(titles))
@@ -470,7 +469,6 @@ _WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=100)
 @given(st.text(max_size=200) | st.lists(_WORDS, max_size=30).map(" ".join))
 def test_any_text_is_parsed(text: str) -> None:
     found = extract_strategies(text)

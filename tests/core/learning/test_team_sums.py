@@ -146,7 +146,6 @@ def share(local: Snapshot, others: Snapshot, half_life: float = DAYS) -> Snapsho
     return replace(local, team=make_team(*(one for one in sums if not one.is_empty), half_life=half_life))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(uses, max_size=40), st.floats(0, 2000))
 def test_evidence_split_over_projects_scores_as_in_one(
     found: list[tuple[str, tuple[str, bool | None], float, float, bool]], days: float
@@ -162,7 +161,7 @@ def test_evidence_split_over_projects_scores_as_in_one(
     assert_equal(part.rescored(later), build(share(local, others), later), has_future_uses=has_future_uses)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.lists(uses, max_size=12), min_size=2, max_size=5), st.sampled_from((DAYS, 10.0)), st.floats(0, 90))
 def test_updates_equal_a_board_from_nothing(
     steps: list[list[tuple[str, tuple[str, bool | None], float, float, bool]]], half_life: float, days: float

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -144,7 +144,6 @@ _LIMITS = st.builds(
 )
 
 
-@settings(max_examples=200)
 @given(st.lists(_SEEN, max_size=12), _LIMITS, st.randoms())
 def test_a_replay_ends_in_the_computed_state_in_any_order(
     seen: list[Observation], limits: MaturitySettings, random: object
@@ -157,7 +156,6 @@ def test_a_replay_ends_in_the_computed_state_in_any_order(
         assert found.since <= NOW
 
 
-@settings(max_examples=50)
 @given(st.text("+-", max_size=15), st.sampled_from([0.1, 20.0]))
 def test_a_replay_under_current_thresholds_gives_current_states(text: str, every: float) -> None:
     today = board(text, every=every)

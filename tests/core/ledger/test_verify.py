@@ -9,7 +9,7 @@ from hashlib import sha256
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -66,7 +66,6 @@ def written(older: int, newer: int) -> tuple[list[bytes], Place]:
     return [line + b"\n" for line in (*lines, *more)], end
 
 
-@settings(max_examples=50)
 @given(data=st.data())
 def test_any_single_change_is_found(data: st.DataObject) -> None:
     lines, end = written(data.draw(st.integers(0, 3)), data.draw(st.integers(1, 4)))

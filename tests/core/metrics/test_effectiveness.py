@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import convert, to_builtins
 
@@ -199,7 +199,6 @@ counts = st.lists(st.integers(1, 60), max_size=5).map(tuple)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["", "testing", "debugging"]), counts, counts), max_size=3))
-@settings(max_examples=50)
 def test_the_interval_contains_the_difference_and_is_antisymmetric(
     groups: list[tuple[str, tuple[int, ...], tuple[int, ...]]],
 ) -> None:

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.learning.scoreboard import Scoreboard
@@ -110,7 +110,6 @@ def test_long_query_is_cut() -> None:
 
 
 @given(QUERIES)
-@settings(max_examples=150)
 def test_any_query_selects_existing_records(text: str) -> None:
     query = parse_query(text, PATTERN_FIELDS)
     ids = CATALOG.select(query)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.records.patterns import Pattern, PatternType
@@ -33,7 +33,6 @@ def content(index: PatternIndex) -> object:
     return facts, named(index.words), named(index.tags), named(index.facets), set(index.rows)
 
 
-@settings(max_examples=150)
 @given(_PATTERNS, _PATTERNS, _PATTERNS)
 def test_updated_is_a_new_index_of_what_changed(one: dict, two: dict, three: dict) -> None:  # type: ignore[type-arg]
     index = PatternIndex.build(made(one))
@@ -45,7 +44,6 @@ def test_updated_is_a_new_index_of_what_changed(one: dict, two: dict, three: dic
         before = after
 
 
-@settings(max_examples=100)
 @given(st.lists(st.tuples(_PATTERNS, st.booleans()), min_size=1, max_size=5))
 def test_a_lazy_index_equals_a_new_index(steps: list) -> None:  # type: ignore[type-arg]
     before: dict[str, Pattern] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.config.settings import InjectionSettings
@@ -196,7 +196,6 @@ def test_hostile_ids_leave_no_control_character_in_reasons() -> None:
     assert not any("\x1b" in reason for reason in reasons(inject(TASK, *twins)).values())
 
 
-@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=12),
     st.integers(0, 12),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.errors import BadInput
@@ -148,7 +148,6 @@ def test_escaped_letters_are_found(paths: ProjectPaths) -> None:
     assert places(paths, "needle src/x.ts") == [("actions", 3, 5)]
 
 
-@settings(max_examples=50)
 @given(text=st.text(max_size=30), query=st.text(max_size=8), ascii_only=st.booleans())
 def test_ruled_out_bytes_never_match(text: str, query: str, ascii_only: bool) -> None:
     if query.split():

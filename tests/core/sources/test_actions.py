@@ -57,7 +57,7 @@ LINES = st.one_of(
 )
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lines=st.lists(LINES, max_size=12), torn=LINES, cut=st.slices(12), chunk=st.sampled_from([7, 1 << 20]))
 def test_any_slice_is_what_a_full_parse_gives(
     log: Path, monkeypatch: pytest.MonkeyPatch, lines: list[bytes], torn: bytes, cut: slice, chunk: int

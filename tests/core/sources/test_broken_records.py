@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.records.findings import Finding, Severity
@@ -243,7 +243,6 @@ def test_a_valid_record_has_no_findings(kind: str) -> None:
 
 
 @given(st.sampled_from(sorted(RECORDS)), st.data(), OTHER)
-@settings(max_examples=300)
 def test_a_value_of_another_type_is_reported_at_its_place(kind: str, data: st.DataObject, value: Any) -> None:
     file, _, record = RECORDS[kind]
     pointer, before = data.draw(st.sampled_from(list(places(record))))

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.records.loops import Outcome
@@ -74,7 +74,6 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=100)
 @given(st.sampled_from([FILE, INDEX]), VALUES)
 def test_any_json_gives_typed_tasks(file: str, value: Any) -> None:
     tasks, _ = read_memory(file, value, MTIME)

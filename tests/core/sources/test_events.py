@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.errors import BadInput, Unwritable
@@ -63,7 +63,6 @@ def line(**fields: Any) -> bytes:
 
 
 @given(st.lists(events, unique_by=lambda event: event.id, max_size=5))
-@settings(max_examples=100)
 def test_reading_returns_what_was_written(written: list[Event]) -> None:
     data = b"".join(msgspec.json.encode(event) + b"\n" for event in written)
     assert read_events(data) == (tuple(written), ())
@@ -109,7 +108,6 @@ def test_an_invalid_line_does_not_affect_others(bad: bytes) -> None:
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=200)
 def test_garbage_never_raises(data: bytes) -> None:
     read_events(data + b"\n")
 
@@ -118,7 +116,6 @@ def test_garbage_never_raises(data: bytes) -> None:
     st.lists(st.sampled_from([line(id="a"), line(id="b"), line(id="c"), b"nonsense\n", b"\n"]), max_size=8),
     st.lists(st.integers(0, 900), max_size=5),
 )
-@settings(max_examples=100)
 def test_incremental_reading_equals_reading_all(lines: list[bytes], cuts: list[int]) -> None:
     data = b"".join(lines)
     log = EventLog(FILE)

@@ -140,7 +140,7 @@ def test_links_out_of_the_tree_pipes_and_folders_are_not_read(paths: ProjectPath
     assert (story.iterations, story.notes) == ((), ())
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=9),

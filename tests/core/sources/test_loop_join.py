@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from core.config.settings import WatchSettings
@@ -124,7 +123,6 @@ FACTS = st.one_of(
 
 
 @pytest.mark.slow
-@hypothesis_settings(max_examples=200)
 @given(st.lists(FACTS, max_size=8))
 def test_joining_does_not_depend_on_order_or_steps(parsed: list[tuple[LoopFact, ...]]) -> None:
     by_file = {part[0].file: part for part in parsed if part}

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.records.findings import Finding
@@ -292,7 +292,6 @@ VALUES = st.recursive(
 JSON_FILES = [file for file in FILES if not file.endswith(".log")]
 
 
-@settings(max_examples=150)
 @given(st.sampled_from(JSON_FILES), VALUES)
 def test_any_json_gives_typed_facts(file: str, value: Any) -> None:
     facts, findings = read_loops(file, value, MTIME)
@@ -301,7 +300,6 @@ def test_any_json_gives_typed_facts(file: str, value: Any) -> None:
     assert all(isinstance(one.message, str) and one.file == file for one in findings)
 
 
-@settings(max_examples=100)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_crash_log(data: bytes) -> None:
     (fact,), _ = read_crash_log(".aiwg/ralph/loops/x/crash.log", data, MTIME)

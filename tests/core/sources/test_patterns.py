@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -313,7 +313,6 @@ class TestRecords:
             max_leaves=25,
         )
     )
-    @settings(max_examples=150)
     def test_any_document_is_read_without_an_exception(self, document: Any) -> None:
         found = read(document)
         assert read(document) == found

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.records.loops import Outcome
@@ -269,7 +269,6 @@ VALUES = st.recursive(
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
 @given(st.lists(st.tuples(st.sampled_from(list(SHAPES)), VALUES), max_size=5))
 def test_any_json_gives_typed_reflections(parsed: list[tuple[str, Any]]) -> None:
     found: list[Reflection] = []

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.errors import Unwritable
@@ -70,7 +70,6 @@ sums_of_any_pattern = st.builds(
 
 
 @given(st.lists(st.lists(sums_of_any_pattern, max_size=5), max_size=8))
-@settings(max_examples=60)
 def test_appended_and_rewritten_files_are_read_equal(batches: list[list[TeamSums]]) -> None:
     expected = {one.pattern_id: one for batch in batches for one in batch}
     expected = {id: one for id, one in expected.items() if not one.is_empty}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
@@ -169,7 +169,6 @@ def changed_records(draw: st.DrawFn) -> tuple[PatternType, bytes]:
     return kind, text.encode("utf-8", "replace")
 
 
-@settings(max_examples=300)
 @given(changed_records(), st.booleans(), st.sampled_from(["", ".aiwg/ralph/memory"]))
 def test_any_record_gives_the_same_pattern_and_findings(
     changed: tuple[PatternType, bytes], with_schema: bool, copy_folder: str

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.storage.decoded import MAX_DEPTH, Decoded, Problem
@@ -65,13 +65,11 @@ def codes(decoded: Decoded) -> list[str]:
 
 class TestJson:
     @given(plain)
-    @settings(max_examples=200)
     def test_reading_returns_what_was_written(self, value: object) -> None:
         decoded = decode_json(msgspec.json.encode(value))
         assert decoded == Decoded(value)
 
     @given(plain)
-    @settings(max_examples=100)
     def test_nesting_is_measured_without_recursion(self, value: object) -> None:
         def depth(node: object) -> int:
             if isinstance(node, dict):
@@ -152,7 +150,6 @@ class TestJson:
         assert not decode_json(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH).failed
 
     @given(st.binary(max_size=200))
-    @settings(max_examples=150)
     def test_garbage_never_raises(self, data: bytes) -> None:
         decode_json(data)
         decode_jsonl(data)
@@ -177,7 +174,6 @@ class TestJsonl:
         assert [(problem.place, problem.torn) for problem in problems] == [("line 3", False)]
 
     @given(st.lists(st.sampled_from(ODD_LINES) | plain.map(lambda value: msgspec.json.encode({"a": value}))))
-    @settings(max_examples=60)
     def test_lines_decode_together_as_they_decode_alone(self, parsed: list[bytes]) -> None:
         lines, problems = decode_jsonl(b"".join(line + b"\n" for line in parsed))
         alone = [(number, decode_json(line)) for number, line in enumerate(parsed, 1) if line.strip()]

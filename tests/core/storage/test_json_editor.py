@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.storage.json_editor import BadJson, JsonText
@@ -109,7 +109,6 @@ layouts = st.sampled_from(
 )
 
 
-@settings(max_examples=150)
 @given(
     content=st.dictionaries(st.text("abc", max_size=3), json_values, max_size=4),
     layout=layouts,
@@ -145,7 +144,6 @@ LAYOUTS = st.sampled_from([None, 0, 2, "\t"])
 
 
 @given(RECORD_LISTS, RECORD_LISTS, LAYOUTS)
-@settings(max_examples=50)
 def test_extend_equals_repeated_append(
     old: list[dict[str, Any]], new: list[dict[str, Any]], indent: int | str | None
 ) -> None:
@@ -160,7 +158,6 @@ def test_extend_equals_repeated_append(
 
 
 @given(RECORD_LISTS, st.sets(st.integers(0, 5)), LAYOUTS)
-@settings(max_examples=50)
 def test_remove_all_equals_repeated_remove(
     old: list[dict[str, Any]], indices: set[int], indent: int | str | None
 ) -> None:
@@ -175,7 +172,6 @@ def test_remove_all_equals_repeated_remove(
 
 
 @given(RECORD_LISTS, LAYOUTS)
-@settings(max_examples=50)
 def test_items_edited_separately_equal_edits_in_place(old: list[dict[str, Any]], indent: int | str | None) -> None:
     data = json.dumps({"list": old, "rest": 1}, indent=indent).encode()
     in_place, apart = JsonText(data), JsonText(data)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -30,7 +30,6 @@ def printed(capfdbinary: pytest.CaptureFixture[bytes]) -> bytes:
     return capfdbinary.readouterr()[0]
 
 
-@settings(max_examples=100)
 @given(texts=st.lists(ANY_TEXT, max_size=4))
 def test_json_preserves_every_string_and_escapes_control_characters(texts: list[str]) -> None:
     written: list[bytes] = []

@@ -6,7 +6,7 @@ import json
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.curation.exchange.redaction import PATH, PERSON, SECRET, Masker, is_role, pseudonym, without_secrets
@@ -246,7 +246,6 @@ _NEEDLES = [*SECRETS.values(), *PRIVATE]
 _PLACES = st.sampled_from(["fix", "hint", "tag", "template", "loop", "step", "related"])
 
 
-@settings(max_examples=50)
 @given(st.lists(st.tuples(_PLACES, _PLANTED), min_size=1, max_size=4))
 def test_shared_export_contains_nothing_private(planted: list[tuple[str, str]]) -> None:
     record = make_error_record(1, owner="Alice Smith", tags=[], related_patterns=[], source_loops=[], note="local")
