@@ -146,7 +146,7 @@ class Library:
             order = [file for _, _, file in ranks]
             listed = sum(load_order <= LISTED for load_order, _, _ in ranks)
             new = {file: stamps[file] for file in order if file not in cached}
-            values = SharedValues()
+            values = SharedValues(stamps)
             parser = stack.enter_context(ParallelParser(self._paths.project, new, values, self.on_records, worker))
             for done, file in enumerate(order, start=1):
                 stored = cached.pop(file, None)

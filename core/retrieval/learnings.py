@@ -155,18 +155,18 @@ class LearningMatch(Struct, frozen=True, kw_only=True, gc=False):
 
 @dataclass(frozen=True)
 class _Words:
-    """Word index of numbered rows, in both directions; append-only."""
+    """Word index of numbered rows; append-only."""
 
-    sets: tuple[tuple[str, ...], ...] = ()  # tuples, which the garbage collector ignores
+    size: int = 0  # number of rows
     rows: Mapping[str, Rows] = field(default_factory=dict)
 
     def extend_in_steps(self, more: Sequence[tuple[str, ...]]) -> Steps[_Words]:
         if not more:
             return self
         known = dict(self.rows)
-        for word, rows in (yield from index_rows_in_steps(more, len(self.sets))).items():
+        for word, rows in (yield from index_rows_in_steps(more, self.size)).items():
             known[word] = np.concatenate((known[word], rows)) if word in known else rows
-        return _Words((*self.sets, *more), known)
+        return _Words(self.size + len(more), known)
 
     def count(self, word: str, live: NDArray[np.bool_]) -> int:
         """Return the number of live rows that contain a word."""
@@ -188,7 +188,8 @@ class LearningIndex:
     _rows_of: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Rows of the learnings of each source: a reflection, or all key learnings of a memory task."""
     _work_rows: Mapping[str, int] = field(default_factory=dict)
-    _sources_of: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by key of the task or loop
+    _sources_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by key of the task or loop
+    _words_of_works: tuple[tuple[str, ...], ...] = ()  # words of each row of tasks and loops
 
     @classmethod
     def build(cls, snapshot: Snapshot) -> LearningIndex:
@@ -214,7 +215,7 @@ class LearningIndex:
         ]
         works += [f"task/{id.rpartition('.')[0]}" for id in _changed(before.attempts, snapshot.attempts)]
         for key in works:
-            sources |= self._sources_of.get(key, frozenset())
+            sources.update(self._sources_of.get(key, ()))
         if not sources:
             return replace(self, snapshot=snapshot)
         made = run_all(self._replace_in_steps(snapshot, sources))
@@ -261,7 +262,8 @@ class LearningIndex:
             np.concatenate((self._work_of, np.array(new_work_rows, np.int32))),
             rows_of,
             work_rows,
-            {**self._sources_of, **{key: frozenset(found) for key, found in sources_of.items()}},
+            {**self._sources_of, **{key: tuple(found) for key, found in sources_of.items()}},
+            (*self._words_of_works, *work_words),
         )
         yield
         _ = made._live_works
@@ -344,7 +346,7 @@ class LearningIndex:
             rows = rows[np.argsort(-shared[rows], kind="stable")[:_MAX_COMPARED]]
         length = math.sqrt(math.fsum(map(square, asked)))
         for row in rows.tolist():
-            other = math.sqrt(math.fsum(map(square, self._work_words.sets[row])))
+            other = math.sqrt(math.fsum(map(square, self._words_of_works[row])))
             yield row, min(float(shared[row]) / (length * other), 1.0)
 
     def _covered(self, asked: frozenset[str]) -> Floats:

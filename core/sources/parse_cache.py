@@ -13,19 +13,20 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 from zlib import crc32
 
 import msgspec
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from core.sources.parsed_file import ParsedFile
 from core.storage import cache_database
+from core.storage.file_reader import Stamp
 from core.storage.user_cache import code_version
 
 if TYPE_CHECKING:
     from core.sources.shared_values import SharedValues
-    from core.storage.file_reader import Stamp
 
 _PACKAGES: Final = ("records", "base", "redaction", "scanning", "storage", "sources", "ledger", "project")
 """Packages that affect parsing; after a change in them, all files are parsed again."""
@@ -35,12 +36,12 @@ _PART: Final = 1000  # patterns of a file that are decoded before their values a
 
 _Result = TypeVar("_Result")
 
-_decoder: Final = msgspec.msgpack.Decoder(ParsedFile | list[msgspec.Raw])
+_decoder: Final = msgspec.msgpack.Decoder(ParsedFile | list[Raw])
 _part_decoder: Final = msgspec.msgpack.Decoder(ParsedFile)
 _encoder: Final = msgspec.msgpack.Encoder(enc_hook=attrgetter("in_log_order"))
 
 
-class CachedFile(NamedTuple):
+class CachedFile(Struct, frozen=True, gc=False):
     """A parsed file, and its stamp at the time it was read."""
 
     stamp: Stamp
@@ -67,7 +68,7 @@ def _encode(parsed: ParsedFile) -> bytes | None:
             return _encoder.encode(parsed)
         several = [parsed.patterns[start : start + _PART] for start in range(0, len(parsed.patterns), _PART)]
         parts = [replace(parsed, patterns=several[0]), *(ParsedFile(patterns=part) for part in several[1:])]
-        return _encoder.encode([msgspec.Raw(_encoder.encode(part)) for part in parts])
+        return _encoder.encode([Raw(_encoder.encode(part)) for part in parts])
     except (msgspec.MsgspecError, AttributeError, TypeError, ValueError, OverflowError, RecursionError):
         return None
 

@@ -92,20 +92,21 @@ class PatternCollection:
         self._dangling: dict[str, tuple[Finding, ...]] = {}
         self._referrers: dict[str, set[str]] = defaultdict(set)
         self._files: dict[str, tuple[Pattern, ...]] = {}
-        self._copies: dict[str, Pattern | tuple[Pattern, ...]] = {}
-        """The only record of an ID, or all its records by precedence."""
-        self._touched: dict[str, None] = {}
+        self._several: dict[str, tuple[Pattern, ...]] = {}
+        """All records of each ID that several have, by precedence; the only record of another ID is in `records`."""
+        self._touched: dict[str, Pattern | tuple[Pattern, ...]] = {}
+        """The same, or the only record, of each ID that is to be joined."""
 
     def replace(self, file: str, patterns: Sequence[Pattern]) -> None:
         before = self._files.pop(file, ())
         if patterns:
             self._files[file] = tuple(patterns)
-        if not before and not any(pattern.id in self._copies for pattern in patterns):
+        if not before:
             # The common case while loading, the first read of a file: there is nothing to remove.
-            changed = dict.fromkeys(pattern.id for pattern in patterns)
-            if len(changed) == len(patterns):
-                self._copies.update((pattern.id, pattern) for pattern in patterns)
-                self._touched |= changed
+            added_only: dict[str, Pattern | tuple[Pattern, ...]] = {pattern.id: pattern for pattern in patterns}
+            known = self.records.keys(), self._touched.keys()
+            if len(added_only) == len(patterns) and all(map(added_only.keys().isdisjoint, known)):
+                self._touched |= added_only
                 return
         # Unchanged records are identical objects: comparing 100,000 of them by value would be slow.
         removed, added = _difference(before, patterns)
@@ -113,13 +114,7 @@ class PatternCollection:
         left = set(map(id, removed))
         for pattern_id in {**old, **new}:
             others = (copy for copy in self.copies(pattern_id) if id(copy) not in left)
-            copies = tuple(sorted((*others, *new.get(pattern_id, ())), key=_precedence))
-            if copies:
-                self._copies[pattern_id] = copies if len(copies) > 1 else copies[0]
-            else:
-                del self._copies[pattern_id]
-            if old.get(pattern_id) != new.get(pattern_id):
-                self._touched[pattern_id] = None
+            self._touched[pattern_id] = tuple(sorted((*others, *new.get(pattern_id, ())), key=_precedence))
 
     def join(self) -> frozenset[str]:
         """Update `records`; returns the IDs that were added, changed or removed."""
@@ -130,9 +125,15 @@ class PatternCollection:
         patterns = dict(self.records)
         for pattern_id in self._touched:
             copies = self.copies(pattern_id)
+            if len(copies) > 1:
+                self._several[pattern_id] = copies
+            else:
+                self._several.pop(pattern_id, None)
             _set_findings(self._duplicates, pattern_id, _duplicate_findings(copies))
             before, after = patterns.get(pattern_id), join_copies(copies)
             if before == after:
+                if after is not None:
+                    patterns[pattern_id] = after  # `replace` finds records by identity
                 continue
             changed.add(pattern_id)
             if before is None or after is None:
@@ -146,8 +147,8 @@ class PatternCollection:
             for target in _references(after):
                 self._referrers[target].add(pattern_id)
         self._touched.clear()
+        self.records = patterns
         if changed:
-            self.records = patterns
             for pattern_id in changed.union(*(self._referrers.get(target, ()) for target in added_or_removed)):
                 pattern = patterns.get(pattern_id)
                 _set_findings(self._dangling, pattern_id, _dangling_findings(pattern, patterns) if pattern else ())
@@ -155,8 +156,10 @@ class PatternCollection:
 
     def copies(self, pattern_id: str) -> tuple[Pattern, ...]:
         """Return all records with an ID, the one with precedence first."""
-        found = self._copies.get(pattern_id, ())
-        return found if isinstance(found, tuple) else (found,)
+        for known in (self._touched, self._several, self.records):
+            if (found := known.get(pattern_id)) is not None:
+                return found if isinstance(found, tuple) else (found,)
+        return ()
 
     @property
     def findings(self) -> Iterator[Finding]:
@@ -231,7 +234,7 @@ class ReflectionCollection:
     def __init__(self) -> None:
         self.records: dict[str, Reflection] = {}
         self._files: dict[str, tuple[Reflection, ...]] = {}
-        self._groups: dict[str, list[Reflection]] = {}
+        self._groups: dict[str, tuple[Reflection, ...]] = {}
         self._joined: dict[str, tuple[Reflection, ...]] = {}
         self._order: list[tuple[float, str]] = []
         self._touched: dict[str, None] = {}
@@ -244,11 +247,11 @@ class ReflectionCollection:
         if before == tuple(reflections):
             return
         for key in {reflection_key(reflection) for reflection in before}:
-            self._groups[key] = [reflection for reflection in self._groups[key] if reflection.file != file]
+            self._groups[key] = tuple(reflection for reflection in self._groups[key] if reflection.file != file)
             self._touched[key] = None
         for reflection in reflections:
             key = reflection_key(reflection)
-            self._groups.setdefault(key, []).append(reflection)
+            self._groups[key] = (*self._groups.get(key, ()), reflection)
             self._touched[key] = None
 
     def join(self, aliases: Mapping[str, str]) -> frozenset[str]:
@@ -267,7 +270,7 @@ class ReflectionCollection:
             before = {reflection.id: reflection for reflection in self._joined.pop(key, ())}
             group = self._groups[key]
             if group:
-                group.sort(key=_file)
+                self._groups[key] = group = tuple(sorted(group, key=_file))
                 self._joined[key] = join_group(key, group, self._aliases)
                 for reflection in self._joined[key]:
                     if before.pop(reflection.id, None) != reflection:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import repeat
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -37,10 +37,10 @@ _MAX_WAITING: Final = 1000  # records that wait to be changed: many at once take
 
 
 class SharedValues:
-    """Replaces equal values of new records by the first one; call `finish` at the end."""
+    """Replaces equal values of new records by the first one, or one of `known`; call `finish` at the end."""
 
-    def __init__(self) -> None:
-        self._known: dict[Any, Any] = {}
+    def __init__(self, known: Collection[str] = ()) -> None:
+        self._known: dict[Any, Any] = dict(zip(known, known, strict=True))
         self._waiting: dict[type[Struct], list[Struct]] = {kind: [] for kind in _FIELDS}
         self._count = 0
 
