@@ -1,20 +1,21 @@
 """Search for all rules in one text, in three steps of increasing cost.
 
 RE2 first searches for the literal parts of all patterns at once. Then it matches the patterns with these parts, with
-the bounds of their repeats removed, and last the patterns themselves. Most texts need only two steps, and most patterns
-are never compiled with their bounds, which is slow. Patterns without literal parts are matched all at once, first
-without upper bounds, which would need many states.
+the bounds of their repeats removed, and last the patterns themselves. Most texts need only the first step, and most
+patterns are never compiled. Patterns without literal parts are matched all at once, first without upper bounds, which
+would need many states.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import repeat
 from typing import Any, Final
 
-from core.scanning.rules import HIDING, Rule, load_rules
+from core.scanning.rules import HIDING, Literals, Rule, load_rules
 
 _TOKEN: Final = re.compile(
     r"\\[xpP]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(?P<least>\d+)(?P<most>,\d*)?\}\??", re.DOTALL
@@ -22,7 +23,9 @@ _TOKEN: Final = re.compile(
 """A token of a pattern: an escape, a class, or the bounds of a repeat."""
 _WIDE: Final = re.compile(r"\\[xpPC]|[^\x00-\x7f]-|-[^\x00-\x7f]")  # non-ASCII by code or range
 _CODES: Final = (*range(0x01, 0x09), *range(0x0E, 0x20))  # bytes for signs in patterns, such as the Chinese full stop
+_MEMORY: Final = 64 << 20  # most bytes for a pattern and its automaton
 _SET_MEMORY: Final = 4 << 20  # bytes for the automaton of the short patterns
+_LITERALS_MEMORY: Final = 8 << 20  # bytes for the automaton of all literal parts
 _OTHER: Final = 0x7F  # byte for other characters beyond ASCII; not a letter, digit or space
 
 
@@ -30,16 +33,19 @@ class Engine:
     """Searches texts that `core.scanning.normalization` has normalized."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
-        self._patterns = [(rule, pattern) for rule in rules for pattern in rule.patterns]
+        found = [
+            (rule, pattern, literals)
+            for rule in rules
+            for pattern, literals in zip(rule.patterns, rule.literals or repeat(()), strict=False)
+        ]
+        self._patterns = [(rule, pattern) for rule, pattern, _ in found]
         self._bytes = _Bytes(pattern for _, pattern in self._patterns)
-        encoded = [self._bytes.of_pattern(pattern) for _, pattern in self._patterns]
-        short = {number for number, (rule, pattern) in enumerate(self._patterns) if pattern in rule.short}
-        self._sieves = {
-            narrow: _Sieve(
-                {number: part for number, (part, kind) in enumerate(encoded) if kind is narrow}, short, narrow
-            )
-            for narrow in (True, False)
-        }
+        self._sieves = {narrow: _Sieve(narrow, self._bytes) for narrow in (True, False)}
+        for number, (_, pattern, literals) in enumerate(found):
+            encoded, narrow = self._bytes.of_pattern(pattern)
+            self._sieves[narrow].add(number, encoded, literals)
+        for sieve in self._sieves.values():
+            sieve.compile()
         self._compiled: dict[str, tuple[Any, bool]] = {}
 
     def finds(self, text: str) -> list[tuple[Rule, str]]:
@@ -52,8 +58,8 @@ class Engine:
     def _finds(self, text: str) -> Iterator[int]:
         for narrow, sieve in self._sieves.items():
             encoded = self._bytes.of_text(text, narrow)
-            for number, exact in sieve.finds(encoded):
-                if exact or self._compile(self._patterns[number][1])[0].search(encoded if narrow else text):
+            for number, is_certain in sieve.find_possible(encoded):
+                if is_certain or self._compile(self._patterns[number][1])[0].search(encoded if narrow else text):
                     yield number
 
     def places(self, rule: Rule, pattern: str, text: str) -> Iterator[tuple[int, int]]:
@@ -84,8 +90,7 @@ class Engine:
             import re2
 
             encoded, narrow = self._bytes.of_pattern(pattern)
-            compiled = self._sieves[narrow].compiled(encoded) or re2.compile(encoded, _options(narrow))
-            self._compiled[pattern] = (compiled, narrow)
+            self._compiled[pattern] = (re2.compile(encoded, _options(narrow)), narrow)
         return self._compiled[pattern]
 
 
@@ -97,39 +102,76 @@ def get_engine() -> Engine:
 class _Sieve:
     """Filter for the patterns of one encoding; the bounds of repeats are removed, of short patterns the upper ones."""
 
-    def __init__(self, patterns: Mapping[int, bytes], short: Collection[int], narrow: bool) -> None:
-        import re2
-
-        self._filter = re2.Filter()
-        self._set = re2.Set.SearchSet(_options(narrow, _SET_MEMORY))
-        self._patterns: list[tuple[int, bool]] = []
+    def __init__(self, narrow: bool, encoding: _Bytes) -> None:
+        self._narrow = narrow
+        self._set = _new_set(narrow, _SET_MEMORY)
+        self._literals = _Literals(narrow, encoding)
         self._short: list[tuple[int, bool]] = []
-        self._certain: dict[bytes, int] = {}
-        for number, pattern in patterns.items():
-            loose = remove_bounds(pattern.decode("latin-1"), keep_least=number in short).encode("latin-1")
-            if number in short:
-                self._set.Add(loose)
-                self._short.append((number, pattern == loose))
-                continue
-            place = self._filter.Add(loose, _options(narrow))
-            self._patterns.append((number, pattern == loose))
-            if pattern == loose:
-                self._certain[pattern] = place
-        if self._patterns:
-            self._filter.Compile()
+        """Patterns without literal parts, and whether they have no upper bounds."""
+        self._others: list[list[tuple[int, list[int]]]] = []
+        """By place of a literal part, the patterns with it in the first group, and other groups as bits of places."""
+        self._encoded: dict[int, bytes] = {}
+        self._loose: dict[int, tuple[Any, bool]] = {}
+
+    def add(self, number: int, pattern: bytes, literals: Literals) -> None:
+        """Add a pattern."""
+        if not literals:
+            loose = _loosen(pattern, keep_least=True)
+            self._set.Add(loose)
+            self._short.append((number, pattern == loose))
+            return
+        self._encoded[number] = pattern
+        place = self._literals.__getitem__
+        for first, *others in literals:
+            masks = [sum([1 << place(text) for text in group]) for group in others]
+            places = [place(text) for text in first]
+            self._others += ([] for _ in range(len(self._literals) - len(self._others)))
+            for one in places:
+                self._others[one].append((number, masks))
+
+    def compile(self) -> None:
+        """Compile what was added."""
         if self._short:
             self._set.Compile()
+        if self._literals:
+            self._literals.set.Compile()
 
-    def compiled(self, pattern: bytes) -> Any:
-        """Return the compiled pattern if it has no bounds, otherwise None."""
-        return self._filter.re(self._certain[pattern]) if pattern in self._certain else None
+    def find_possible(self, text: bytes) -> list[tuple[int, bool]]:
+        """Return (number, is_certain) of each pattern that may match, unordered."""
+        found = [self._short[place] for place in self._set.Match(text) or ()] if self._short else []
+        present = self._literals.set.Match(text) if self._literals else None
+        if present:
+            others, bits = self._others, sum([1 << place for place in present])
+            numbers = {number for place in present for number, masks in others[place] if all(map(bits.__and__, masks))}
+            for number in numbers:
+                loose, is_certain = self._loose.get(number) or self._compile_loose(number)
+                if loose.Match(text):
+                    found.append((number, is_certain))
+        return found
 
-    def finds(self, text: bytes) -> Iterator[tuple[int, bool]]:
-        """Yield (number, is_certain) of each pattern that may match, unordered."""
-        for place in (self._filter.Match(text) if self._patterns else None) or ():
-            yield self._patterns[place]
-        for place in (self._set.Match(text) if self._short else None) or ():
-            yield self._short[place]
+    def _compile_loose(self, number: int) -> tuple[Any, bool]:
+        """Compile a pattern without bounds, as a set, which is faster than a pattern; False if it has bounds."""
+        pattern = self._encoded[number]
+        loose = _loosen(pattern)
+        compiled = _new_set(self._narrow)
+        compiled.Add(loose)
+        compiled.Compile()
+        self._loose[number] = compiled, pattern == loose
+        return self._loose[number]
+
+
+class _Literals(dict[str, int]):
+    """Places of literal parts in a set, to which they are added when first asked for."""
+
+    def __init__(self, narrow: bool, encoding: _Bytes) -> None:
+        super().__init__()
+        self.set = _new_set(narrow, _LITERALS_MEMORY)
+        self._encoding = encoding
+
+    def __missing__(self, text: str) -> int:
+        place: int = self.set.Add(self._encoding.of_pattern(re.escape(text))[0])
+        self[text] = place
+        return place
 
 
 class _Bytes:
@@ -161,8 +203,14 @@ class _Narrowed(dict[int, str]):
         return narrowed
 
 
+def _new_set(narrow: bool, memory: int = _MEMORY) -> Any:
+    import re2
+
+    return re2.Set.SearchSet(_options(narrow, memory))
+
+
 @cache
-def _options(narrow: bool, memory: int = 64 << 20) -> Any:
+def _options(narrow: bool, memory: int = _MEMORY) -> Any:
     import re2
 
     options = re2.Options()
@@ -173,6 +221,10 @@ def _options(narrow: bool, memory: int = 64 << 20) -> Any:
     if narrow:
         options.encoding = re2.Options.Encoding.LATIN1
     return options
+
+
+def _loosen(pattern: bytes, *, keep_least: bool = False) -> bytes:
+    return remove_bounds(pattern.decode("latin-1"), keep_least=keep_least).encode("latin-1")
 
 
 def remove_bounds(pattern: str, *, keep_least: bool = False) -> str:

@@ -1,9 +1,6 @@
-r"""The rules of the safety scan, loaded from `rule_tables/*.yaml`.
+r"""The rules of the safety scan, loaded from `rules.jsonl`.
 
-In a table, `parts` are named pieces of regular expressions, which patterns of this and later tables include as
-`{name}`. `rules` has the fields of `Rule`. Line breaks in a pattern are removed. `short` before a pattern marks one
-that can match without a literal part of three characters. `phrases` adds patterns for other languages from
-`rule_tables/languages.yaml`.
+`python -m tests.reference` writes this file from `rule_tables/*.yaml`, and finds the literal parts of all patterns.
 
 RE2 has no look-around, so the exceptions of a rule are in `unless`. `\W+(?:\w+\W+){0,3}?` is a gap of few words.
 Patterns match case-insensitively in normalized text, see `core.scanning.normalization`.
@@ -13,22 +10,20 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import yaml
+import msgspec
 from msgspec import Struct
 
 from core.records.suspicions import Severity
-from core.redaction.regex_table import expand_parts
-from core.scanning.normalization import normalize_text
 
-_TABLES: Final = ("takeover", "commands", "conduct", "approval", "agent", "risks")  # most severe first
-_FOLDER: Final = Path(__file__).with_name("rule_tables")
-_REACH: Final = 40  # maximum number of characters between verb and object
-_VERB_LAST: Final = frozenset({"Turkish"})  # languages in ASCII letters that may put the verb last
+TABLE: Final = Path(__file__).with_name("rules.jsonl")
+
+Literals = tuple[tuple[tuple[str, ...], ...], ...]
+"""Literal parts of a pattern in lower case: a match contains a text of each group of an alternative; () if unknown."""
 
 
-class Rule(Struct, frozen=True):
+class Rule(Struct, frozen=True, omit_defaults=True):
     """Kind of harm that a text could do to an agent."""
 
     id: str  # name in files and JSON
@@ -37,7 +32,7 @@ class Rule(Struct, frozen=True):
     patterns: tuple[str, ...] = ()  # RE2 patterns, any of which matches
     unless: str = ""  # pattern of matches to ignore
     advice: bool = False  # whether a warning of the thing is harmless: "never use --no-verify"
-    short: frozenset[str] = frozenset()  # those of `patterns` that can match without a literal part; only for speed
+    literals: tuple[Literals, ...] = ()  # of each pattern; only for speed
 
     @property
     def critical(self) -> bool:
@@ -56,84 +51,17 @@ _HIDING: Final = (
     r"(?:\b[^\W_][ \t._*-]{1,8}){7}|[A-Za-z0-9+/]{24}|(?:[\\]x[0-9a-f]{2}){6}|(?:[\\]u00[0-9a-f]{2}){4}"
     r"|(?:%[0-9a-f]{2}){6}|(?:&#x?[0-9a-f]{2,4};){4}|\b(?:[a-z]*[013457@$][a-z013457@$]*[ \t]+){3}"
 )
-HIDING: Final = Rule("hiding", "may hide text", Severity.FLAGGED, (_HIDING,), short=frozenset((_HIDING,)))
+HIDING: Final = Rule("hiding", "may hide text", Severity.FLAGGED, (_HIDING,), literals=((),))
 """Signs of hidden text: spaced-out words, base64, escapes, digits for letters. Not a suspicion by itself."""
 _OTHER: Final = (BIDI, TAGS, INVISIBLE, LOOKALIKE, SECRET, BROAD, LONG, COUNTS)  # rules without patterns
 
 
 @cache
 def load_rules() -> tuple[Rule, ...]:
-    """Return all rules with patterns, most severe first; loads them once (15 ms)."""
-    languages = _read("languages")
-    phrases = {
-        "secret_requests": _request_patterns(languages["secret_requests"]),
-        "role_changes": tuple(map(normalize_text, languages["role_changes"])),
-        "hidings": tuple(map(normalize_text, languages["hidings"])),
-    }
-    parts: dict[str, str] = {}
-    rules: list[Rule] = []
-    for name in _TABLES:
-        table = _read(name)
-        for part, text in table.get("parts", {}).items():
-            parts[part] = expand_parts(text, parts)
-        for fields in table["rules"]:
-            patterns: list[str] = []
-            short: set[str] = set()
-            for entry in fields["patterns"]:
-                is_short = isinstance(entry, dict)
-                patterns.append(expand_parts(entry["short"] if is_short else entry, parts))
-                short.update(patterns[-1:] if is_short else ())
-            for phrase in fields.get("phrases", ()):
-                patterns += phrases[phrase]
-            unless, advice = expand_parts(fields.get("unless", ""), parts), fields.get("advice", False)
-            named = fields["id"], fields["meaning"], Severity(fields["severity"])
-            rules.append(Rule(*named, tuple(patterns), unless, advice, frozenset(short)))
-    override = rules[0]
-    foreign = (
-        Rule(override.id, override.meaning, override.severity, patterns)
-        for patterns in _override_patterns(languages["overrides"])
-    )
-    return (override, *foreign, *rules[1:])
+    """Return all rules with patterns, most severe first; loads them once."""
+    return tuple(msgspec.json.Decoder(Rule).decode_lines(TABLE.read_bytes()))
 
 
 @cache
 def rule_meanings() -> dict[str, str]:
     return {rule.id: rule.meaning for rule in (*load_rules(), *_OTHER)}
-
-
-def _read(name: str) -> dict[str, Any]:
-    text = (_FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
-    table: dict[str, Any] = yaml.load(text, yaml.CSafeLoader)
-    return table
-
-
-def _override_patterns(table: dict[str, list[str]]) -> list[tuple[str, ...]]:
-    """Build patterns of orders to ignore instructions, by language and word order."""
-    found: list[tuple[str, ...]] = []
-    for language, words in table.items():
-        verbs, all_or_previous, instructions = map(normalize_text, words)
-        start, near = _word_start(verbs), _gap(verbs)
-        both = rf"(?:(?:{all_or_previous}){near}(?:{instructions})|(?:{instructions}){near}(?:{all_or_previous}))"
-        patterns = (rf"{start}(?:{verbs}){near}{both}", rf"{both}{near}(?:{verbs})")
-        found.append(patterns if language in _VERB_LAST or not words[0].isascii() else patterns[:1])
-    return found
-
-
-def _request_patterns(table: dict[str, list[str]]) -> tuple[str, ...]:
-    """Build patterns of requests to show secrets, one per language."""
-    found = []
-    for words in table.values():
-        verbs, secrets = map(normalize_text, words)
-        start, near = _word_start(verbs), _gap(verbs)
-        verb_last = "" if start else rf"|(?:{secrets}){near}(?:{verbs})"
-        found.append(rf"{start}(?:{verbs}){near}(?:{secrets}){verb_last}")
-    return tuple(found)
-
-
-def _word_start(verbs: str) -> str:
-    # RE2's \b knows ASCII letters only; words in other alphabets are matched anywhere.
-    return r"\b" if verbs.isascii() else ""
-
-
-def _gap(verbs: str) -> str:
-    return rf"[^.\n。！？]{{0,{_REACH}}}?{_word_start(verbs)}"
