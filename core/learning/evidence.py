@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from core.base.grouping import group_pairs
 from core.learning.recorded_uses import EVENT_LOG, UseTable, WorkItems, find_origin
@@ -132,14 +132,16 @@ def list_unrecorded(
         added = _trend_observations(pattern, steps, recorded, recorded_counts)
     if recorded_counts is None:
         return added
-    return added + list_aggregates(pattern, recorded_counts.subtract((*recorded, *added) if added else recorded))
+    elsewhere = (*recorded, *added) if added else recorded
+    return added + list_aggregates(pattern, recorded_counts.subtract(elsewhere) if elsewhere else recorded_counts)
 
 
 def list_aggregates(pattern: Pattern, left: UseCounts) -> list[Observation]:
     """List the uses that only the record counts, dated by the last use it records."""
-    times = [source.at for source in pattern.source_loops if source.at]
-    times += [point.at for point in pattern.trend if point.at]
-    at = pattern.last_used or max(times, default=pattern.first_discovered)
+    if (at := pattern.last_used) is None:
+        times = [source.at for source in pattern.source_loops if source.at]
+        times += [point.at for point in pattern.trend if point.at]
+        at = max(times, default=pattern.first_discovered)
     unknown = left.uses - left.successes - left.failures
     return _make_observations(pattern, AGGREGATE, at, left.derived, (left.successes, left.failures, unknown))
 
@@ -148,9 +150,13 @@ def _make_observations(
     pattern: Pattern, source: str, at: datetime | None, derived: bool, counts: tuple[int, int, int]
 ) -> list[Observation]:
     """Return one observation per count of successes, failures and unknown results."""
-    fields: dict[str, Any] = {"pattern_id": pattern.id, "kind": source, "source": source, "at": at, "derived": derived}
-    results = zip((True, False, None), counts, strict=True)
-    return [Observation(success=success, count=count, **fields) for success, count in results if count]
+    return [
+        Observation(
+            pattern_id=pattern.id, kind=source, source=source, at=at, success=success, count=count, derived=derived
+        )
+        for success, count in zip((True, False, None), counts, strict=True)
+        if count
+    ]
 
 
 @dataclass(slots=True)
@@ -245,7 +251,7 @@ def collect_observations(
         table.add_events(events)
         table.add_loops(uses)
         recorded = table.observations()
-    counted_event = find_counted_event(pattern, events)
+    counted_event = find_counted_event(pattern, events) if events else None
     if counted_event is not None:
         held = (  # reports that do not count, but may have been counted in the record
             Observation(pattern_id=pattern.id, kind="applied", source=EVENT_LOG, at=event.at, success=False)
@@ -256,7 +262,8 @@ def collect_observations(
     found = _find_discovery(pattern, uses, recorded, discoverer, work_items)
     if found is not None:
         recorded.append(found)
-    counted = [*(use for use in recorded if _may_be_counted(use, pattern, work_items)), *revoked]
+    counted = [use for use in recorded if _may_be_counted(use, pattern, work_items)]
+    counted += revoked
     recorded.extend(list_unrecorded(pattern, counted, UseCounts.of_record(pattern.recorded_counts)))
     if len(recorded) > 1:
         recorded.sort(key=_age_order)

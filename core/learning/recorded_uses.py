@@ -195,6 +195,8 @@ def _date(loop: Loop, entry: InjectedUse, source: SourceLoop | None, is_first_us
 
 def find_origin(pattern: Pattern) -> SourceLoop | None:
     """Return the source loop with the time of discovery, or the first source loop; lessons are skipped."""
+    if not pattern.source_loops:
+        return None
     sources = [source for source in pattern.source_loops if not source.file]
     same_time = (one for one in sources if pattern.first_discovered is not None and one.at == pattern.first_discovered)
     return next(same_time, sources[0] if sources else None)

@@ -181,18 +181,18 @@ class Scoreboard(Scores):
         """Sum up the evidence on these patterns in place; return their use times."""
         snapshot, columns = self._inputs.snapshot, self._columns
         tally = ObservationSums(self.settings.maturity.min_feedback, snapshot.team)
-        for id in ids:
-            pattern = self._patterns[id]
+        patterns = [self._patterns[id] for id in ids]
+        for pattern in patterns:
             team = find_team_sums(snapshot, pattern) if snapshot.team.sums else None
             tally.add(pattern, self._inputs.observations(pattern), team)
-            columns.unnamed[self._rows[id]] = pattern.is_unnamed
-        rows = np.array([self._rows[id] for id in ids], np.int64)
+        rows = self.rows_of(ids)
+        columns.unnamed[rows] = [pattern.is_unnamed for pattern in patterns]
         use_times = tally.store(columns, rows, self._epoch, self.now.timestamp(), self._half_life)
         columns.clear_decisions(rows)
         pins = self._curation.pins
         for id in pins.keys() & set(ids):
             self._set_pin(id, pins[id])
-        suspected = {id for id in ids if self._patterns[id].suspicions}
+        suspected = {pattern.id for pattern in patterns if pattern.suspicions}
         for id in suspected | (self._curation.arrivals.keys() & set(ids)):
             self._set_quarantine(id)
         triggered = inversion_triggered(columns.successes, columns.failures, self.settings.anti_pattern)

@@ -127,9 +127,10 @@ class PatternCollection:
             copies = self.copies(pattern_id)
             if len(copies) > 1:
                 self._several[pattern_id] = copies
-            else:
-                self._several.pop(pattern_id, None)
-            _set_findings(self._duplicates, pattern_id, _duplicate_findings(copies))
+                _set_findings(self._duplicates, pattern_id, _duplicate_findings(copies))
+            elif pattern_id in self._several:
+                del self._several[pattern_id]
+                self._duplicates.pop(pattern_id, None)
             before, after = patterns.get(pattern_id), join_copies(copies)
             if before == after:
                 if after is not None:
@@ -150,8 +151,10 @@ class PatternCollection:
         self.records = patterns
         if changed:
             for pattern_id in changed.union(*(self._referrers.get(target, ()) for target in added_or_removed)):
-                pattern = patterns.get(pattern_id)
-                _set_findings(self._dangling, pattern_id, _dangling_findings(pattern, patterns) if pattern else ())
+                targets = _references(pattern := patterns.get(pattern_id))
+                if targets or pattern_id in self._dangling:
+                    found = _dangling_findings(pattern, targets - patterns.keys()) if pattern is not None else ()
+                    _set_findings(self._dangling, pattern_id, found)
         return frozenset(changed)
 
     def copies(self, pattern_id: str) -> tuple[Pattern, ...]:
@@ -196,14 +199,14 @@ def _duplicate_findings(copies: Sequence[Pattern]) -> tuple[Finding, ...]:
 
 
 def _references(pattern: Pattern | None) -> set[str]:
-    return {*pattern.related, pattern.better_pattern_id} - {""} if pattern is not None else set()
+    if pattern is None or not (pattern.related or pattern.better_pattern_id):
+        return set()  # as most
+    return {*pattern.related, pattern.better_pattern_id} - {""}
 
 
-def _dangling_findings(pattern: Pattern, patterns: Mapping[str, Pattern]) -> tuple[Finding, ...]:
+def _dangling_findings(pattern: Pattern, unknown: Iterable[str]) -> tuple[Finding, ...]:
     messages = (
-        f"refers to '{visible_line(target, 80)}', which is not a pattern of this project"
-        for target in sorted(_references(pattern))
-        if target not in patterns
+        f"refers to '{visible_line(target, 80)}', which is not a pattern of this project" for target in sorted(unknown)
     )
     return tuple(
         Finding(pattern.file, pattern.pointer, Severity.INFO, "orphan-reference", message) for message in messages
