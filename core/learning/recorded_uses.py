@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -20,6 +21,7 @@ _RESULTS: Final = frozenset({"outcome", "feedback"})
 _KINDS: Final = _USES | _RESULTS | {"extracted"}
 EVENT_LOG: Final = "event-log"
 LOOP: Final = "loop"
+_BY_TIME: Final = attrgetter("at", "id")
 
 
 @dataclass(slots=True, eq=False)
@@ -57,6 +59,8 @@ class WorkItems(Protocol):
 class _LoopUses:
     """The uses of one pattern by one loop; `every` also contains a discovery."""
 
+    __slots__ = ("_by_iteration", "every")
+
     def __init__(self) -> None:
         self.every: list[_Use] = []
         self._by_iteration: dict[int | None, _Use] = {}  # at most one use in an unknown iteration
@@ -73,6 +77,8 @@ class _LoopUses:
         This is the use in the same iteration, or one in an unknown iteration. An entry without an iteration describes
         the newest use, preferably one without a result.
         """
+        if not self.every:  # most loops use a pattern once
+            return None
         found = self._by_iteration.get(iteration) or self._by_iteration.get(None)
         if found is not None or iteration is not None:
             return found
@@ -98,7 +104,7 @@ class UseTable:
     def add_events(self, events: Iterable[Event]) -> None:
         """Add uses from events. The newest result of a use counts; weight 0 is ignored."""
         known: set[str] = set()
-        for event in sorted(events, key=lambda event: (event.at, event.id)):
+        for event in sorted(events, key=_BY_TIME):
             if (event.id and event.id in known) or not event.weight > 0:
                 continue
             known.add(event.id)

@@ -84,9 +84,8 @@ class WorkNames:
         if row in snapshot.loops:
             return row
         attempt = snapshot.attempts.get(work_id)
-        named = snapshot.loops.get(
-            self.find_loop_id(_loop_of(snapshot.tasks.get(attempt.task_id if attempt else work_id)))
-        )
+        task = snapshot.tasks.get(attempt.task_id if attempt else work_id)
+        named = snapshot.loops.get(self.find_loop_id(task.loop_id)) if task is not None else None
         return named.id if named is not None and not named.runner else work_id  # attempts of a session are scored
 
     def names_of(self, owner_id: str) -> list[str]:
