@@ -175,7 +175,7 @@ class Library:
         """Read the files in `changed`; None finds the changed files by a sweep."""
         with self._lock:
             if changed is None:
-                self._update(self._scan(), self._known.keys() | self._torn.keys())
+                self._update(self._scan())
                 delta = self._join()
                 self.save()
                 return self._snapshot, delta
@@ -258,14 +258,23 @@ class Library:
         scope.update(file for file in (name, f"{loop_directory(name)}/") if file in self._known or file in self._torn)
         return scope
 
-    def _update(self, found: Mapping[str, Stamp], scope: Iterable[str]) -> None:
-        """Read new and changed files of `scope`, and forget files that no longer exist."""
+    def _update(self, found: Mapping[str, Stamp], scope: Iterable[str] | None = None) -> None:
+        """Read the files in `found` that are new or changed, and forget those of `scope` (None: all) not in it."""
+        begun, known, torn = thread_time(), self._known, self._torn
+        changed = [
+            file
+            for file, stamp in found.items()
+            if (before := known.get(file)) is None or before.stamp != stamp or file in torn
+        ]
+        if scope is None:
+            new = sum(file not in known for file in changed)
+            is_complete = len(found) - new == len(known) and not torn
+            scope = () if is_complete else known.keys() | torn.keys()
+            self.scan_seconds += thread_time() - begun
         for file in [file for file in scope if file not in found]:
             self._forget(file)
-        for file, stamp in found.items():
-            known = self._known.get(file)
-            if known is None or known.stamp != stamp or file in self._torn:
-                self._read(file, stamp)
+        for file in changed:
+            self._read(file, found[file])
 
     def _read(self, file: str, stamp: Stamp) -> None:
         kind = kind_of(file)
