@@ -70,13 +70,15 @@ def find_notifications(
     `mine` has the IDs of the user's own decisions; questions that result from them are not urgent.
     """
     found = [*_loops(before, after, delta), *_patterns(before, after, delta)]
-    known = {decision.id for decision in before.snapshot.decisions}
-    is_own = any(decision.id in mine for decision in after.snapshot.decisions if decision.id not in known)
-    for decision in after.snapshot.decisions:
-        if decision.id not in known:
-            found.append(_decided(decision, after))
-    asked = set(map(_asked, before.queue))
-    for item in after.queue:
+    new: list[Decision] = []
+    if after.snapshot.decisions is not before.snapshot.decisions:
+        known = {decision.id for decision in before.snapshot.decisions}
+        new += (decision for decision in after.snapshot.decisions if decision.id not in known)
+    is_own = any(decision.id in mine for decision in new)
+    found += (_decided(decision, after) for decision in new)
+    is_same_queue = after.queue is before.queue
+    asked = set() if is_same_queue else set(map(_asked, before.queue))
+    for item in () if is_same_queue else after.queue:
         if _asked(item) in asked:
             continue
         if item.kind == ESCALATION:

@@ -44,7 +44,7 @@ class LoopsScreen(ListScreen):
     def __init__(self) -> None:
         super().__init__()
         self._details: LoopDetails | None = None  # the details that were read last
-        self._active: tuple[Mapping[str, Loop] | None, tuple[Loop, ...]] = (None, ())  # active loops of a snapshot
+        self._newest: tuple[Mapping[str, Loop] | None, datetime | None] = (None, None)  # activity in a snapshot
         self._loops: Mapping[str, Loop] = {}  # the loops that are shown
 
     def is_affected_by(self, delta: Delta) -> bool:
@@ -165,9 +165,10 @@ class LoopsScreen(ListScreen):
 
     def activity(self) -> Iterable[datetime | None]:
         loops = self.view.snapshot.loops
-        if self._active[0] is not loops:
-            self._active = loops, tuple(loop for loop in loops.values() if loop.status.active)
-        return (loop.last_activity for loop in self._active[1])
+        if self._newest[0] is not loops:
+            times = (loop.last_activity for loop in loops.values() if loop.status.active)
+            self._newest = loops, max(filter(None, times), default=None)
+        return (self._newest[1],)
 
     def why_not(self, action: str) -> str | None:
         loop = self._loop(self.table.cursor_key)
