@@ -199,13 +199,13 @@ class ParallelParser:
         `known` receives the records of a pattern file.
         """
         units = self._units[file]
-        outcomes = []
-        done = 0
+        outcomes, done = list[Outcome](), 0
         for found in islice(self._outcomes, len(units)):
             outcomes.append(found)
             if found.part is None:
                 break
             done += len(found.part.records)
+            self._values.share(ParsedFile(patterns=tuple(one.pattern for one in found.part.records if one.pattern)))
             if self._on_records is not None and len(units) > 1:
                 self._on_records(file, done, found.count)
         first = outcomes[0]
@@ -216,7 +216,7 @@ class ParallelParser:
                 self._values.share(first.parsed)
             return first
         joined = join_parts((one.part for one in outcomes if one.part is not None), known)
-        parsed = self._values.share(ParsedFile(patterns=joined.patterns, findings=joined.findings))
+        parsed = ParsedFile(patterns=joined.patterns, findings=joined.findings)
         return Outcome(first.stamp, parsed=condense_in_file(file, parsed))
 
     def _in_order(self) -> Generator[Outcome, None, None]:
