@@ -26,6 +26,7 @@ _CODES: Final = (*range(0x01, 0x09), *range(0x0E, 0x20))  # bytes for signs in p
 _MEMORY: Final = 64 << 20  # most bytes for a pattern and its automaton
 _SET_MEMORY: Final = 4 << 20  # bytes for the automaton of the short patterns
 _LITERALS_MEMORY: Final = 8 << 20  # bytes for the automaton of all literal parts
+_ALL: Final = -1  # the bits of all places
 _OTHER: Final = 0x7F  # byte for other characters beyond ASCII; not a letter, digit or space
 
 
@@ -108,8 +109,12 @@ class _Sieve:
         self._literals = _Literals(narrow, encoding)
         self._short: list[tuple[int, bool]] = []
         """Patterns without literal parts, and whether they have no upper bounds."""
-        self._others: list[list[tuple[int, list[int]]]] = []
-        """By place of a literal part, the patterns with it in the first group, and other groups as bits of places."""
+        self._others: list[list[tuple[int, int, list[int]]]] = []
+        """By place of a literal part, the patterns with it in the first group, and other groups as bits of places.
+
+        The second group, which most patterns have, is not in the list of the others; without one it is `_ALL`.
+        """
+        self._bits: list[int] = []
         self._encoded: dict[int, bytes] = {}
         self._loose: dict[int, tuple[Any, bool]] = {}
 
@@ -123,11 +128,11 @@ class _Sieve:
         self._encoded[number] = pattern
         place = self._literals.__getitem__
         for first, *others in literals:
-            masks = [sum([1 << place(text) for text in group]) for group in others]
+            second, *masks = [sum([1 << place(text) for text in group]) for group in others] or [_ALL]
             places = [place(text) for text in first]
             self._others += ([] for _ in range(len(self._literals) - len(self._others)))
             for one in places:
-                self._others[one].append((number, masks))
+                self._others[one].append((number, second, masks))
 
     def compile(self) -> None:
         """Compile what was added."""
@@ -135,14 +140,20 @@ class _Sieve:
             self._set.Compile()
         if self._literals:
             self._literals.set.Compile()
+        self._bits = [1 << place for place in range(len(self._literals))]
 
     def find_possible(self, text: bytes) -> list[tuple[int, bool]]:
         """Return (number, is_certain) of each pattern that may match, unordered."""
         found = [self._short[place] for place in self._set.Match(text) or ()] if self._short else []
         present = self._literals.set.Match(text) if self._literals else None
         if present:
-            others, bits = self._others, sum([1 << place for place in present])
-            numbers = {number for place in present for number, masks in others[place] if all(map(bits.__and__, masks))}
+            others, bits = self._others, sum(map(self._bits.__getitem__, present))
+            numbers = {
+                number
+                for place in present
+                for number, second, masks in others[place]
+                if bits & second and (not masks or all(map(bits.__and__, masks)))
+            }
             for number in numbers:
                 loose, is_certain = self._loose.get(number) or self._compile_loose(number)
                 if loose.Match(text):
