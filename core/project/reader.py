@@ -273,6 +273,7 @@ class ProjectReader:
     def release(self) -> bool:
         """Free what was made for a load, and vectors that were not used lately; return whether none are left."""
         forget_kinds()
+        self._view.lazy_index.release()
         left = [one for one in (self.embeddings, self.task_embeddings) if not one.release()]
         return not left
 

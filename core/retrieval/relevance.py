@@ -154,7 +154,7 @@ def _mixed(
 
 def _add_words(part: Floats, profile: TaskProfile, index: PatternIndex) -> None:
     """Weight each word by its rarity, `log(1 + patterns / patterns with the word)`."""
-    size = max(len(index.rows), 1)
+    size = max(index.size, 1)
     known = []
     for word in sorted(profile.words):  # sorted, so that every process gets the same sums
         rows = index.words.get(word)
