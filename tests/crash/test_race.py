@@ -23,7 +23,7 @@ from tests.factories import CURATION_NOW, decide, make_assessment, make_error_pa
 
 AGENT = Path(__file__).with_name("agent.py")
 IDS = [f"pat-error-{number}-001" for number in range(5)]
-SECONDS = 4.0
+SECONDS = 2.0
 MAX_SECONDS = 60.0
 """Seconds that a slow machine may need."""
 WRITTEN, DECIDED = 20, 5

@@ -77,9 +77,11 @@ def test_a_paste_is_plain_text_in_every_field(sample: Path, home: Path) -> None:
         assert offences(bytes(terminal.raw)) == []
 
 
-def test_a_hostile_reason_is_stored_and_shown_harmlessly(sample: Path, home: Path) -> None:
+def test_hostile_bytes_and_reasons_are_harmless(sample: Path, home: Path) -> None:
     with Terminal(dashboard(sample), environment(home)) as terminal:
         terminal.sees("live")
+        terminal.write(b"\x9b\xff")  # bytes that are not text
+        terminal.settles()
         open_field(terminal, "RDX", "2", "d")
         terminal.paste("because \u202e[/] [@click=app.exit()]RDX\x9b")
         terminal.press("enter")
@@ -91,18 +93,7 @@ def test_a_hostile_reason_is_stored_and_shown_harmlessly(sample: Path, home: Pat
         assert offences(bytes(terminal.raw)) == []
 
 
-def test_bytes_that_are_not_text_are_ignored(sample: Path, home: Path) -> None:
-    with Terminal(dashboard(sample), environment(home)) as terminal:
-        terminal.sees("live")
-        terminal.write(b"\x9b\xff")
-        terminal.settles()
-        terminal.press("2")
-        terminal.sees("score")
-        terminal.press("q")
-        assert terminal.end() == 0
-
-
-def test_keys_typed_ahead_reach_the_opening_field(sample: Path, home: Path) -> None:
+def test_keys_typed_ahead_reach_the_opening_field_or_screen(sample: Path, home: Path) -> None:
     with Terminal(dashboard(sample), environment(home)) as terminal:
         terminal.sees("live")
         for place in "284":
@@ -112,15 +103,7 @@ def test_keys_typed_ahead_reach_the_opening_field(sample: Path, home: Path) -> N
             terminal.write(f"/{keys}".encode())
             terminal.sees(keys if place == "4" else f"❯  {keys}")
             terminal.press("escape", "escape")
-        terminal.press("ctrl+c")
-        assert terminal.end() == 0
-    decided = (sample / ".aiwg/ralph/shared/curation/ledger.jsonl").read_text()
-    assert '"by":"ana"' not in decided
-
-
-def test_keys_typed_after_enter_act_on_the_opened_screen(sample: Path, home: Path) -> None:
-    with Terminal(dashboard(sample), environment(home)) as terminal:
-        terminal.sees("live")
+        assert '"by":"ana"' not in (sample / ".aiwg/ralph/shared/curation/ledger.jsonl").read_text()
         terminal.press("2")
         terminal.sees("by score")
         terminal.settles(AFTER_JUMP)
