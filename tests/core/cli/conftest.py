@@ -94,8 +94,7 @@ def examples(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def sample(tmp_path: Path, write_sample: WriteSample) -> Path:
-    """The sample project as of a few seconds ago: patterns in all states, two of them due for inversion."""
+    """The sample project as of this minute: patterns in all states, two of them due for inversion."""
     folder = tmp_path / "acme-api"
-    now = datetime.now(UTC)
-    write_sample(folder, now.replace(second=now.second // 10 * 10, microsecond=0))  # made once for several tests
+    write_sample(folder, datetime.now(UTC).replace(second=0, microsecond=0))  # made once for several tests
     return folder

@@ -353,7 +353,7 @@ def kill_while_saving(project: Path, blocks: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("blocks", [0, 1, 3, 1000])
+@pytest.mark.parametrize("blocks", [1, 1000])
 def test_a_process_that_is_killed_while_it_saves_leaves_the_older_view(kept: Path, blocks: int) -> None:
     states, _ = shown_while_loading(kept)
     shutil.rmtree(next((kept / ".aiwg/ralph/loops").iterdir()))

@@ -125,9 +125,11 @@ def test_invalid_stat_files_are_not_processes(tmp_path: Path, stat: bytes) -> No
 def test_a_script_is_found_by_its_name_and_working_folder(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     script = tmp_path / "ralph.sh"
-    script.write_text("read line\n")
-    process = subprocess.Popen(["sh", str(script), "10"], cwd=tmp_path, stdin=subprocess.PIPE)
+    script.write_text("echo runs\nread line\n")
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(["sh", str(script), "10"], cwd=tmp_path, stdin=pipe, stdout=pipe)
     try:
+        assert process.stdout is not None and process.stdout.readline()  # before that, its command line may be empty
         assert ProcFiles().find("ralph.sh", tmp_path) == process.pid
         assert ProcFiles().find("ralph.sh", tmp_path / "other") is None
         assert ProcFiles().find("other.sh", tmp_path) is None

@@ -28,7 +28,7 @@ def test_nothing_is_lost_or_doubled_by_a_kill(team: Team, tmp_path: Path) -> Non
     save_joined(ada.paths.project, Joined(space="acme", source="env", id=uuid4(), name="ada"))
     environment = {**os.environ, "RALPHDECK_TEAM_URL": team.url("ada"), "RALPHDECK_USER": "Ada"}
     codes = set()
-    for number, moment in enumerate((*range(1, 34, 3), LAST_MOMENT)):
+    for number, moment in enumerate((*range(1, 34, 5), LAST_MOMENT)):
         ada.log(make_use_event(number, IDS[number % 2], f"loop-{number}", number % 3 > 0))
         command = [sys.executable, "-m", "tests.core.team.interruption", str(ada.paths.project), str(moment)]
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
