@@ -187,6 +187,7 @@ class Scoreboard(Scores):
             tally.add(pattern, self._inputs.observations(pattern), team)
         rows = self.rows_of(ids)
         columns.unnamed[rows] = [pattern.is_unnamed for pattern in patterns]
+        columns.from_lesson[rows] = [any(source.file for source in one.source_loops) for one in patterns]
         use_times = tally.store(columns, rows, self._epoch, self.now.timestamp(), self._half_life)
         columns.clear_decisions(rows)
         pins = self._curation.pins

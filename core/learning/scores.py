@@ -81,6 +81,7 @@ class Columns:
     held: Flags  # quarantined only because the text gives orders that no person has approved
     blocked: Flags  # stopped by the safety scan; releasing or promoting needs a reason
     unnamed: Flags  # kept out of every context because the record has no ID
+    from_lesson: Flags  # made of a lesson that a person accepted
 
     @classmethod
     def empty(cls, size: int) -> Columns:
@@ -356,10 +357,8 @@ class Scores:
     def effectiveness(self) -> Floats:
         """Success rates, 0..1; without results 1 for a promoted pattern and for an accepted lesson, else 0."""
         usable = (self._columns.pin == CODES[Maturity.PROVEN]) & ~self._columns.pin_stale
-        unused = np.isnan(self.rate)
-        for row in np.flatnonzero(unused & ~usable).tolist():
-            usable[row] = any(source.file for source in self._patterns[self.ids[row]].source_loops)
-        return np.where(unused, usable.astype(np.float64), self.rate)
+        usable |= self._columns.from_lesson
+        return np.where(np.isnan(self.rate), usable.astype(np.float64), self.rate)
 
     @cached_property
     def score(self) -> Floats:
