@@ -83,14 +83,15 @@ class ParseCache:
 
     def load(self, stamps: Mapping[str, Stamp]) -> dict[str, bytes]:
         """Load files with unchanged stamps by path, still encoded; see `decode_cached`."""
-        encoded = {path: _encoder.encode(stamp) for path, stamp in stamps.items()}
 
         def load(connection: sqlite3.Connection) -> dict[str, bytes]:
             rows = connection.execute("SELECT path, stamp, value, checksum FROM contribution")
             return {
                 path: value
                 for path, stamp, value, checksum in rows
-                if encoded.get(path) == stamp and _checksum(path, stamp, value) == checksum
+                if path in stamps
+                and _encoder.encode(stamps[path]) == stamp
+                and _checksum(path, stamp, value) == checksum
             }
 
         return self._run(load) or {}
