@@ -8,7 +8,6 @@ from operator import attrgetter
 from typing import Any, Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from core.base.text import visible_line
 from core.records.findings import Finding, Severity
@@ -50,7 +49,7 @@ def merge_facts(loop_id: str, facts: Sequence[LoopFact], context: Context, findi
 
     Facts that only add details (a heartbeat, analytics) give no loop.
     """
-    homes = {home for fact in facts if (home := loop_home(fact.directory))}
+    homes = {home for directory in {fact.directory for fact in facts} if (home := loop_home(directory))}
     archives = homes & sources.ARCHIVES
     if len(homes) < 2 or not archives:
         if homes or any(fact.source not in sources.DETAILS and fact.loop_id for fact in facts):
@@ -81,42 +80,56 @@ def merge_loop(loop_id: str, facts: Sequence[LoopFact], context: Context, findin
     names = {name for fact in facts for name in (fact.loop_id, fact.inner_id)}
     iterations = _first(main, "iterations") or ()
     source = _status_source(main)
-    modified = newest(*[fact.modified_at for fact in facts if fact.source in _WITH_ACTIVITY])
-    loop = Loop(
+    status = source.status if source else LoopStatus.UNKNOWN
+    modified_at = newest(*[fact.modified_at for fact in facts if fact.source in _WITH_ACTIVITY])
+    modified_at = modified_at or _first(facts, "modified_at")
+    last_activity = _last_activity(facts, context.now)
+    started_at, updated_at = _first(facts, "started_at"), newest(*[fact.updated_at for fact in main])
+    values, is_archived = _values_of(main), home in sources.ARCHIVES
+    if is_archived and not status.ended:
+        liveness, reason = Liveness.ENDED, "archived"
+    else:
+        liveness, reason = check_liveness(
+            *(status, values.get("pid"), last_activity, modified_at),
+            *(context.now, context.stale_after, context.processes),
+        )
+        crashed_at = newest(*[fact.crashed_at for fact in facts])
+        if status.active and crashed_at and (last_activity is None or crashed_at > last_activity):
+            reason = f"{reason}; crash.log reports a crash at {minute_of(crashed_at)} UTC"
+    is_dead = liveness is Liveness.DEAD
+    ended_at, is_approximate = None, False
+    if status.ended or is_dead or is_archived:
+        latest = context.now + _CLOCK_TOLERANCE
+        ended_at, is_approximate = _end(
+            main, status, is_dead, started_at, latest, (updated_at, last_activity or modified_at)
+        )
+    return Loop(
         id=loop_id,
         aliases=tuple(sorted(names - {loop_id, ""})),
         task=_first(facts, "task") or "",
-        status=source.status if source else LoopStatus.UNKNOWN,
+        status=LoopStatus.CRASHED if is_dead else status,
         raw_status=source.raw_status if source else "",
         sources=tuple(sorted({fact.source for fact in main} | ({home} if home else set()))),
-        archived=home in sources.ARCHIVES,
+        badges=tuple(sorted(_badges(facts, home, status, liveness, context.has_registry))),
+        archived=is_archived,
         iteration=_iteration(facts, main),
         max_iterations=next((fact.max_iterations for fact in main if fact.max_iterations is not None), None),
-        started_at=_first(facts, "started_at"),
-        updated_at=newest(*[fact.updated_at for fact in main]),
-        last_activity=_last_activity(facts, context.now),
-        modified_at=modified or _first(facts, "modified_at"),
+        started_at=started_at,
+        ended_at=ended_at,
+        ended_approximate=is_approximate,
+        updated_at=updated_at,
+        last_activity=last_activity,
+        modified_at=modified_at,
+        liveness=liveness,
+        liveness_reason=reason,
         iterations=iterations,
         quality=_first(details, "quality") or _first(main, "quality") or (),
         last_result=_first(main, "last_result") or (iterations[-1].result if iterations else ""),
-        crashes=sum(fact.crashes for fact in details),
+        crashes=sum([fact.crashes for fact in details]),
         duration_ms=_first(details, "duration_ms") or _first(main, "duration_ms"),
-        files=tuple(dict.fromkeys(fact.file for fact in facts if fact.source != sources.DIRECTORY)),
+        files=tuple(dict.fromkeys([fact.file for fact in facts if fact.source != sources.DIRECTORY])),
         directory=directory,
-        **_values_of(main),
-    )
-    liveness, reason = _check_liveness(loop, facts, context)
-    is_dead = liveness is Liveness.DEAD
-    is_over = loop.status.ended or is_dead or loop.archived
-    ended_at, is_approximate = _end(main, loop, is_dead, context.now) if is_over else (None, False)
-    return replace(
-        loop,
-        status=LoopStatus.CRASHED if is_dead else loop.status,
-        badges=tuple(sorted(_badges(facts, home, loop.status, liveness, context.has_registry))),
-        ended_at=ended_at,
-        ended_approximate=is_approximate,
-        liveness=liveness,
-        liveness_reason=reason,
+        **values,
     )
 
 
@@ -131,26 +144,8 @@ _read_main: Final = attrgetter(*_FROM_MAIN)
 def _values_of(main: Sequence[LoopFact]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for fact in reversed(main):
-        found.update((name, value) for name, value in zip(_FROM_MAIN, _read_main(fact), strict=True) if value)
+        found |= {name: value for name, value in zip(_FROM_MAIN, _read_main(fact), strict=True) if value}
     return found
-
-
-def _check_liveness(loop: Loop, facts: Sequence[LoopFact], context: Context) -> tuple[Liveness, str]:
-    if loop.archived and not loop.status.ended:
-        return Liveness.ENDED, "archived"
-    liveness, reason = check_liveness(
-        loop.status,
-        loop.pid,
-        loop.last_activity,
-        loop.modified_at,
-        context.now,
-        context.stale_after,
-        context.processes,
-    )
-    crashed_at = newest(*[fact.crashed_at for fact in facts])
-    if loop.status.active and crashed_at and (loop.last_activity is None or crashed_at > loop.last_activity):
-        reason = f"{reason}; crash.log reports a crash at {minute_of(crashed_at)} UTC"
-    return liveness, reason
 
 
 def _precedence(fact: LoopFact) -> tuple[int, bool, str]:
@@ -189,21 +184,30 @@ def _last_activity(facts: Sequence[LoopFact], now: datetime) -> datetime | None:
     return own or newest(*[fact.last_activity_at for fact in dated])
 
 
-def _end(main: Sequence[LoopFact], loop: Loop, is_dead: bool, now: datetime) -> tuple[datetime | None, bool]:
-    """End of a loop, and whether it was inferred (for example for a dead process)."""
-    earliest, latest = loop.started_at or _LONG_AGO, now + _CLOCK_TOLERANCE
-    candidates = [loop.last_activity or loop.modified_at]
+def _end(
+    main: Sequence[LoopFact],
+    status: LoopStatus,
+    is_dead: bool,
+    started_at: datetime | None,
+    latest: datetime,
+    others: tuple[datetime | None, datetime | None],
+) -> tuple[datetime | None, bool]:
+    """End of a loop, and whether it was inferred (for example for a dead process).
+
+    `others` are the times of its last update and its last activity.
+    """
+    earliest = started_at or _LONG_AGO
+    candidates: tuple[datetime | None, ...] = others[1:]
     if not is_dead:
         for fact in main:
             if fact.ended_at and earliest <= fact.ended_at <= latest:
                 return fact.ended_at, False
-        if loop.status is not LoopStatus.CRASHED:
-            iterations = [item.at for fact in main for item in fact.iterations]
-            candidates = [newest(*iterations), loop.updated_at, *candidates]
+        if status is not LoopStatus.CRASHED:
+            candidates = newest(*[item.at for fact in main for item in fact.iterations]), *others
     for time in candidates:
         if time and earliest <= time <= latest:
             return time, True
-    return loop.started_at, True
+    return started_at, True
 
 
 def _badges(
