@@ -103,18 +103,16 @@ def text(value: Any) -> str:
 
 def texts(value: Any) -> tuple[str, ...]:
     """Return the texts of a list, or a single text, without empty texts."""
+    if type(value) is str:  # nearly all
+        return (found,) if (found := value.strip()) else ()
     values = value if isinstance(value, list) else [value]
-    return tuple(found for item in values if (found := text(item).strip()))
+    return tuple([found for item in values if (found := text(item).strip())])
 
 
 def lines(value: Any) -> tuple[str, ...]:
     """Split learnings into lines, without headings such as `### Iteration 2`."""
-    return tuple(
-        line
-        for item in texts(value)
-        for part in item.splitlines()
-        if (line := part.strip()) and not line.startswith("### ")
-    )
+    found = [line for item in texts(value) for part in item.splitlines() if (line := part.strip())]
+    return tuple([line for line in found if not line.startswith("### ")])
 
 
 def number(value: Any) -> float | None:
