@@ -41,6 +41,7 @@ _WHILE_BUILDING: Final = (20_000, 1_000, 1_000)
 instead of 40."""
 PROGRESS_SECONDS: Final = 0.1
 PREPARE_SECONDS: Final = 0.01  # Seconds in which indexes for contexts are built at once.
+DRAWN_SECONDS: Final = 0.3  # Seconds in which the loaded project is drawn before it is saved.
 KEEP_SECONDS: Final = 60.0  # Seconds between two savings of the kept view.
 RELEASE_SECONDS: Final = 10.0  # Seconds between two returns of freed memory to the system, each of up to 40 ms.
 SEARCH_SHOWN_SECONDS: Final = 0.5  # Seconds of background search before the screen shows it; most searches end sooner.
@@ -242,7 +243,7 @@ class Engine(WatchLoop):
         if not self.has_searched_once:
             gc.set_threshold(*_WHILE_BUILDING)
         self._target.post_message(self.Changed())
-        self._keep_view()
+        self._keep_view(DRAWN_SECONDS)
 
     def begin_turn(self, *, idle: bool) -> None:
         """Search in this turn if idle; request a new search after any other turn."""
@@ -288,11 +289,12 @@ class Engine(WatchLoop):
         detail = "" if known else "".join(traceback.format_exception(error))
         self._target.post_message(self.Failed(text, detail))
 
-    def _keep_view(self) -> None:
+    def _keep_view(self, pause: float = 0.0) -> None:
         """Save the records for the next start in a thread of its own; the process may end meanwhile."""
-
         self._kept_at = monotonic()
-        threading.Thread(target=self.project.keep_view, name="ralphdeck-keep", daemon=True).start()
+        timer = threading.Timer(pause, self.project.keep_view)
+        timer.daemon = True
+        timer.start()
 
     def _exclude_from_collections(self) -> None:
         """Exclude all present data from garbage collections, which would stop the screen."""
