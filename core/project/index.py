@@ -142,12 +142,14 @@ class Library:
             cached = self._cache.load(stamps) if self._cache else {}
             for file in self._known.keys() - stamps.keys():
                 self._forget(file)
-            ranks = sorted((load_order_of(file), -stamp.mtime_ns, file) for file, stamp in stamps.items())
-            order = [file for _, _, file in ranks]
-            listed = sum(load_order <= LISTED for load_order, _, _ in ranks)
+            ranks = sorted([_rank(file, stamps) for file in stamps])
+            order = [rank[-1] for rank in ranks]
+            listed = sum([rank[0] <= LISTED for rank in ranks])
             new = {file: stamps[file] for file in order if file not in cached}
             values = SharedValues(stamps)
-            parser = stack.enter_context(ParallelParser(self._paths.project, new, values, self.on_records, worker))
+            parser = stack.enter_context(
+                ParallelParser(self._paths.project, new, values, self.on_records, worker, self._join_some)
+            )
             for done, file in enumerate(order, start=1):
                 stored = cached.pop(file, None)
                 parsed = decode_cached(stored, values) if stored is not None else None
@@ -400,6 +402,10 @@ class Library:
         )
         return delta
 
+    def _join_some(self) -> bool:
+        """Join some loops in advance; returns False if there are none."""
+        return self._records.loops.join_some(self._clock(), self._settings.watch, self._processes)
+
     def _ledger_findings(self) -> Iterator[Finding]:
         """Return findings on the decision log: lost lines, or not a regular file."""
         name = self._paths.relative(self._paths.ledger)
@@ -417,3 +423,12 @@ class Library:
         found += (self._torn[file][1].finding(file) for file in unreadable)
         found += (problem.finding(folder) for folder, problem in self._closed.items())
         return found
+
+
+def _rank(file: str, stamps: Mapping[str, Stamp]) -> tuple[int, int, str, str]:
+    """Sort key of a file; what lists show of a loop follows its state, so that the loop can be joined early."""
+    if (load_order := load_order_of(file)) == LISTED:
+        state = f"{file}state.json" if file[-1] == "/" else f"{loop_directory(file)}/state.json"
+        if (stamp := stamps.get(state)) is not None:
+            return load_order_of(state), -stamp.mtime_ns, f"{state}/{file}", file
+    return load_order, -stamps[file].mtime_ns, file, file

@@ -14,15 +14,16 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct
 
 from core.config.paths import ProjectPaths
 from core.scanning.engine import get_engine
+from core.sources.parse_units import Unit, divide, group_units, has_patterns, is_parsed
 from core.sources.parsed_file import ParsedFile, condense_in_file, parse_file
 from core.sources.patterns import EarlierPatterns, PatternPart, PatternReader, join_parts
 from core.sources.record_kinds import PATTERN_COPIES, PATTERNS, Format, encode_kinds, kind_of, remember_kinds
@@ -36,24 +37,13 @@ if TYPE_CHECKING:
 
 MIN_BYTES: Final = 3 << 20  # files that together have fewer bytes take less time than the start of a worker
 _MAX_WORKERS: Final = 3
-_BATCH_BYTES: Final = 128 << 10  # about 20 ms of work
-_BATCH_FILES: Final = 100
 _OPENED_FILES: Final = 32
 _BATCHES_AHEAD: Final = 3  # batches that a worker has got, so that it need not wait for this process
 _HUNG_SECONDS: Final = 3.0  # a worker that answers nothing longer than this and the time for its files is ended
 _SWEEP_SECONDS: Final = 15.0  # an early sweep that finds nothing for longer than this is ended
 _COUNTED_FILES: Final = 100  # files of a sweep between two counts
 _SLOW_BYTES: Final = 20 << 20  # per second, of a slow disk
-_FORMATS: Final = frozenset({Format.DOCUMENT, Format.PATTERNS, Format.CRASH_LOG})
 _ERRORS: Final = (OSError, EOFError, msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError)
-
-
-class _Unit(NamedTuple):
-    """A file, or one of equal parts of a pattern file."""
-
-    file: str
-    part: int = 0
-    parts: int = 1
 
 
 class Outcome(Struct, frozen=True, array_like=True):
@@ -86,7 +76,7 @@ class UnitParser:
         self._opened: tuple[str, Outcome, PatternReader | None] | None = None
         self._ahead: dict[str, int | Problem | None] = {}
 
-    def parse_all(self, units: Sequence[_Unit]) -> Generator[Outcome, None, None]:
+    def parse_all(self, units: Sequence[Unit]) -> Generator[Outcome, None, None]:
         """Parse units; their files are opened ahead, so that the disk reads several at the same time."""
         for start in range(0, len(units), _OPENED_FILES):
             several = units[start : start + _OPENED_FILES]
@@ -99,7 +89,7 @@ class UnitParser:
                     if isinstance(left := self._ahead.popitem()[1], int):
                         os.close(left)
 
-    def parse(self, unit: _Unit) -> Outcome:
+    def parse(self, unit: Unit) -> Outcome:
         file, part, parts = unit
         if self._opened is None or self._opened[0] != file:
             self._opened = None  # frees its memory
@@ -130,7 +120,7 @@ class UnitParser:
 
 
 _encoder: Final = msgspec.msgpack.Encoder()
-_unit_decoder: Final = msgspec.msgpack.Decoder(list[_Unit])
+_unit_decoder: Final = msgspec.msgpack.Decoder(list[Unit])
 _reply_decoder: Final = msgspec.msgpack.Decoder(list[bytes])
 _outcome_decoder: Final = msgspec.msgpack.Decoder(Outcome)
 _sweep_decoder: Final = msgspec.msgpack.Decoder(Sweep)
@@ -141,7 +131,8 @@ class ParallelParser:
 
     Small totals start no worker; then it parses nothing. `outcome` has to be called for each file for which `parses` is
     True, in the order of `files`. The records share `values`. `on_records` is called with file, number of records read
-    and their total after each part of a large pattern file. `running` is a worker that is ready.
+    and their total after each part of a large pattern file. `running` is a worker that is ready. `use_pause` is called
+    until it returns False before this process parses what it would otherwise wait for.
     """
 
     def __init__(
@@ -151,13 +142,14 @@ class ParallelParser:
         values: SharedValues,
         on_records: Callable[[str, int, int], None] | None = None,
         running: WorkerProcess | None = None,
+        use_pause: Callable[[], bool] = lambda: False,
     ) -> None:
         self._project, self._files, self._values = str(project), files, values
-        self._on_records = on_records
-        units = {file: found for file, stamp in files.items() if (found := _units(file, stamp))}
-        workers = count_workers(sum(files[file].size for file in units))
-        self._units = units if workers else {}
-        self._batches = list(_batches(self._units.values(), files))
+        self._on_records, self._use_pause = on_records, use_pause
+        sizes = {file: stamp.size for file, stamp in files.items() if is_parsed(file)}
+        workers = count_workers(sum(sizes.values()))
+        self._units = divide(sizes) if workers else {}
+        self._batches = list(group_units(self._units, sizes))
         self._unclaimed: tuple[deque[int], deque[int]] = deque(), deque()  # batches of records, and of patterns
         self._release(range(len(self._batches)))
         self._failed: set[str] = set()  # divided files whose other parts are not parsed
@@ -228,6 +220,8 @@ class ParallelParser:
             if batch[0].file in self._failed:
                 continue
             while (found := self._take(number)) is None:
+                if self._use_pause():
+                    continue
                 own = self._claim(is_own=True)
                 if own is not None:
                     self._put(own, list(self._parser.parse_all(self._batches[own])))
@@ -238,7 +232,7 @@ class ParallelParser:
                     self._failed.add(unit.file)
                 yield outcome
 
-    def _decoded(self, found: bytes | list[Outcome], batch: list[_Unit]) -> Iterator[Outcome]:
+    def _decoded(self, found: bytes | list[Outcome], batch: list[Unit]) -> Iterator[Outcome]:
         """Decode the reply of a worker; parses what it cannot contain or is damaged."""
         if isinstance(found, list):
             yield from found
@@ -269,7 +263,7 @@ class ParallelParser:
     def _release(self, batches: Iterable[int]) -> None:
         """Let any process claim these batches, before others."""
         for number in sorted(batches, reverse=True):
-            self._unclaimed[_has_patterns(self._batches[number][0].file)].appendleft(number)
+            self._unclaimed[has_patterns(self._batches[number][0].file)].appendleft(number)
 
     def _put(self, number: int, found: bytes | list[Outcome]) -> None:
         with self._condition:
@@ -317,34 +311,6 @@ def count_workers(size: int) -> int:
     return min(count_cores() - 1, _MAX_WORKERS) if size >= MIN_BYTES and sys.executable else 0
 
 
-def _units(file: str, stamp: Stamp) -> list[_Unit]:
-    kind = kind_of(file)
-    if kind is None or kind.format not in _FORMATS:
-        return []
-    is_divisible = kind.format is Format.PATTERNS and not file.endswith((".yaml", ".yml"))
-    parts = max(stamp.size // _BATCH_BYTES, 1) if is_divisible and stamp.size <= kind.limit else 1
-    return [_Unit(file, part, parts) for part in range(parts)]
-
-
-def _has_patterns(file: str) -> bool:
-    kind = kind_of(file)
-    return kind is not None and kind.format is Format.PATTERNS
-
-
-def _batches(units: Iterable[list[_Unit]], files: Mapping[str, Stamp]) -> Iterator[list[_Unit]]:
-    """Group consecutive units that take about the same time together."""
-    batch: list[_Unit] = []
-    size = 0
-    for unit in chain.from_iterable(units):
-        batch.append(unit)
-        size += files[unit.file].size // unit.parts
-        if size >= _BATCH_BYTES or len(batch) == _BATCH_FILES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
 def serve(project: str) -> None:
     """Answer the requests of another process until it ends or closes the input."""
     gc.disable()  # nothing that a request leaves refers to itself
@@ -359,7 +325,7 @@ def serve(project: str) -> None:
         if request == SWEEP:
             found = _sweep(project, partial(send, replies))
             send(replies, _encode(found))
-            if any(map(_has_patterns, found.stamps)):
+            if any(map(has_patterns, found.stamps)):
                 get_engine()  # compiled while the other process prepares the first request
         else:
             batch = _unit_decoder.decode(request)

@@ -133,6 +133,17 @@ def test_joining_does_not_depend_on_order_or_steps(parsed: list[tuple[LoopFact, 
         book.replace(file, part)
         book.join(SOURCES_NOW, WatchSettings(), RunningProcesses())
     assert book.records == whole
+    early = LoopCollection()
+    changed = frozenset[str]()
+    for file, part in by_file.items():
+        early.replace(file, part)
+        early.join_some(SOURCES_NOW, WatchSettings(), RunningProcesses())
+        if file == next(iter(by_file)):
+            changed |= early.join(SOURCES_NOW, WatchSettings(), RunningProcesses())
+    changed |= early.join(SOURCES_NOW, WatchSettings(), RunningProcesses())
+    assert (early.records, early.aliases) == (book.records, book.aliases)
+    assert set(early.findings) == set(book.findings)
+    assert changed >= whole.keys()
     files = {file for loop in whole.values() for file in loop.files}
     assert files >= {fact.file for part in by_file.values() for fact in part if fact.directory}
     for loop in whole.values():

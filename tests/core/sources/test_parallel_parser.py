@@ -29,7 +29,7 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.project.index import Library
 from core.records.snapshot import Snapshot
-from core.sources import parallel_parser, patterns, worker_process
+from core.sources import parallel_parser, parse_units, patterns, worker_process
 from core.sources.parallel_parser import MIN_BYTES, ParallelParser, count_workers
 from core.sources.pattern_text import open_document
 from core.sources.patterns import EarlierPatterns
@@ -73,8 +73,8 @@ def write_patterns(project: Path, count: int) -> str:
 def use_workers(patch: pytest.MonkeyPatch) -> None:
     """Use two workers for any number of files, and small batches; this process waits until each has some."""
     patch.setattr(parallel_parser, "count_workers", lambda _: 2)
-    patch.setattr(parallel_parser, "_BATCH_BYTES", 4096)
-    patch.setattr(parallel_parser, "_BATCH_FILES", 5)
+    patch.setattr(parse_units, "_BATCH_BYTES", 4096)
+    patch.setattr(parse_units, "_BATCH_FILES", 5)
     claim = ParallelParser._claim
     claimed = set()
 
@@ -552,7 +552,7 @@ def count_open_files() -> int:
 
 @pytest.mark.skipif(not Path("/dev/fd").exists(), reason="needs a list of open files")
 def test_files_that_were_opened_ahead_are_closed_when_parsing_stops(project: Path) -> None:
-    units = [parallel_parser._Unit(file) for file in scan(ProjectPaths(project)) if file.endswith(".json")][:20]
+    units = [parse_units.Unit(file) for file in scan(ProjectPaths(project)) if file.endswith(".json")][:20]
     before = count_open_files()
     parser = parallel_parser.UnitParser(str(project))
     outcomes = parser.parse_all(units)

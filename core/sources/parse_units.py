@@ -1,0 +1,60 @@
+"""Units of about the same size into which files are divided for several processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from core.sources.record_kinds import Format, kind_of
+
+_BATCH_BYTES: Final = 128 << 10  # about 20 ms of work
+_BATCH_FILES: Final = 100
+_FORMATS: Final = frozenset({Format.DOCUMENT, Format.PATTERNS, Format.CRASH_LOG})
+
+
+class Unit(NamedTuple):
+    """A file, or one of equal parts of a pattern file."""
+
+    file: str
+    part: int = 0
+    parts: int = 1
+
+
+def is_parsed(file: str) -> bool:
+    kind = kind_of(file)
+    return kind is not None and kind.format in _FORMATS
+
+
+def divide(sizes: Mapping[str, int]) -> dict[str, list[Unit]]:
+    """Return the units of files with these sizes."""
+    found = {}
+    for file, size in sizes.items():
+        parts = size // _BATCH_BYTES if size >= 2 * _BATCH_BYTES and _is_divisible(file, size) else 1
+        found[file] = [Unit(file)] if parts == 1 else [Unit(file, part, parts) for part in range(parts)]
+    return found
+
+
+def _is_divisible(file: str, size: int) -> bool:
+    kind = kind_of(file)
+    return kind is not None and has_patterns(file) and not file.endswith((".yaml", ".yml")) and size <= kind.limit
+
+
+def has_patterns(file: str) -> bool:
+    kind = kind_of(file)
+    return kind is not None and kind.format is Format.PATTERNS
+
+
+def group_units(units: Mapping[str, list[Unit]], sizes: Mapping[str, int]) -> Iterator[list[Unit]]:
+    """Group consecutive units that take about the same time together."""
+    batch: list[Unit] = []
+    size = 0
+    for file, parts in units.items():
+        part_size = sizes[file] // len(parts)
+        for unit in parts:
+            batch.append(unit)
+            size += part_size
+            if size >= _BATCH_BYTES or len(batch) == _BATCH_FILES:
+                yield batch
+                batch, size = [], 0
+    if batch:
+        yield batch
