@@ -16,6 +16,7 @@ from msgspec.structs import replace as changed
 
 from core.base.collector import collector_off
 from core.base.steps import Steps, Work, run_all
+from core.base.text import safe_matcher
 from core.debug_memory.index import LazyDebugIndex
 from core.episodes.similar_tasks import embeddable_work
 from core.learning.scoreboard import Scoreboard
@@ -271,8 +272,9 @@ class ProjectReader:
         return patterns, self.task_embeddings.make_few(embeddable_work(snapshot))
 
     def release(self) -> bool:
-        """Free what was made for a load, and vectors that were not used lately; return whether none are left."""
+        """Free what is made again when needed, and vectors that were not used lately; return whether none are left."""
         forget_kinds()
+        safe_matcher.cache_clear()
         self._view.lazy_index.release()
         left = [one for one in (self.embeddings, self.task_embeddings) if not one.release()]
         return not left

@@ -11,7 +11,7 @@ import numpy as np
 import yaml
 
 from core.base.errors import RalphdeckError
-from core.base.text import safe_matcher
+from core.base.text import Matcher
 from core.extraction.clustering import Cluster
 from core.learning.evidence import UseCounts
 from core.records.extractions import Extraction
@@ -171,9 +171,7 @@ def trigger_match_share(pattern: Pattern) -> float:
     """Return the largest share of common messages that a trigger matches, 0..1."""
     messages = common_messages()
     triggers = ((pattern.error_pattern, messages["errors"]), (pattern.task_pattern, messages["tasks"]))
-    return max(
-        sum(map(safe_matcher(source).matches, texts)) / len(texts) if source else 0.0 for source, texts in triggers
-    )
+    return max(sum(map(Matcher(source).matches, texts)) / len(texts) if source else 0.0 for source, texts in triggers)
 
 
 @cache
