@@ -31,6 +31,7 @@ from core.sources.loop_facts import loop_directory
 from core.sources.parallel_parser import ParallelParser, take_sweep
 from core.sources.parse_cache import CachedFile, ParseCache, decode_cached
 from core.sources.parsed_file import EarlierParse, ParsedFile, parse_file, parse_folder
+from core.sources.patterns import EarlierPatterns
 from core.sources.record_collections import ProjectRecords
 from core.sources.record_kinds import FOLDER, LEDGER, LISTED, kind_of, load_order_of
 from core.sources.shared_values import SharedValues
@@ -303,11 +304,11 @@ class Library:
 
     def _take_parsed(self, file: str, stamp: Stamp, parser: ParallelParser) -> bool:
         """Take the next outcome of a parser; returns False if the file must be read as a whole."""
-        earlier = EarlierParse()
-        if (outcome := parser.outcome(file, earlier.patterns)) is None:
+        patterns = EarlierPatterns()
+        if (outcome := parser.outcome(file, patterns)) is None:
             return False
-        if earlier.patterns.records:
-            self._earlier[file] = earlier
+        if patterns.records:
+            self._earlier[file] = EarlierParse(patterns)
         if (parsed := outcome.parsed or outcome.problem) is None:
             self._forget(file)
         else:

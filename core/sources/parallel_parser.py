@@ -201,7 +201,7 @@ class ParallelParser:
             if self._on_records is not None and len(units) > 1:
                 self._on_records(file, done, found.count)
         first = outcomes[0]
-        if any((one.stamp, one.problem) != (first.stamp, first.problem) for one in outcomes):
+        if len(outcomes) > 1 and any((one.stamp, one.problem) != (first.stamp, first.problem) for one in outcomes):
             return None
         if first.part is None:
             if first.parsed is not None:

@@ -68,8 +68,8 @@ class ParsedFile(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
 class EarlierParse:
     """State of the last parse of a file, which makes the next one faster."""
 
-    def __init__(self) -> None:
-        self.patterns = EarlierPatterns()
+    def __init__(self, patterns: EarlierPatterns | None = None) -> None:
+        self.patterns = patterns or EarlierPatterns()
         self.events: EventLog | None = None
         self.team: TeamEvidenceLog | None = None
         self.decisions: DecisionLog | None = None
