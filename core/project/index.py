@@ -55,6 +55,7 @@ UNREADABLE_AFTER: Final = timedelta(seconds=1)  # when a torn file is reported; 
 _FIRST_PUBLISH: Final = 100  # states of loops before the first partial snapshot: more than a screen has lines
 _PUBLISH_SECONDS: Final = 2.0  # time until the next partial snapshot; none is worth its time if less is left
 _PUBLISH_SHARE: Final = 8  # at most one in this number of parts of the time goes into partial snapshots
+_LEAST_SHARE: Final = 0.01  # of the work; with less, the time left is not known
 _SWEEP_FROM: Final = 1000  # with more changed paths than this a sweep is faster
 _LISTED_EVERY: Final = 10  # sweeps, of which one lists all folders: some network drives keep no times of folders
 _NOTHING: Final = ParsedFile()
@@ -160,7 +161,8 @@ class Library:
                     self._read(file, stamps[file])
                 if progress is not None and (done % 100 == 0 or done == len(order)):
                     progress(done, len(order))
-                left = ((begun := monotonic()) - started) * (len(order) - done) / done
+                share = parser.left if parser.has_workers else 1 - done / len(order)
+                left = ((begun := monotonic()) - started) * share / max(1 - share, _LEAST_SHARE)
                 if publish and left > _PUBLISH_SECONDS and (done == listed or begun > next_publish):
                     self._join(complete=False)
                     publish(self._snapshot)

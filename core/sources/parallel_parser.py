@@ -181,6 +181,11 @@ class ParallelParser:
     def has_workers(self) -> bool:
         return bool(self._units)
 
+    @property
+    def left(self) -> float:
+        """Share of the work that no process has begun, 0..1; batches take about the same time."""
+        return sum(map(len, self._unclaimed)) / len(self._batches) if self._batches else 0.0
+
     def parses(self, file: str) -> bool:
         """Return whether this parses the file, so that `outcome` has to be called."""
         return file in self._units

@@ -538,8 +538,10 @@ def test_workers_parse_patterns_first_and_this_process_in_order(project: Path, m
     def claim_all(*, is_own: bool) -> list[int]:
         return [*iter(lambda: parser._claim(is_own=is_own), None)]
 
+    assert parser.left == 1
     own = claim_all(is_own=True)
     assert own == [*range(len(own))]
+    assert parser.left == 0
     parser._release(own)
     patterns = ["/patterns/" in parser._batches[number][0].file for number in claim_all(is_own=False)]
     assert patterns == sorted(patterns, reverse=True)
