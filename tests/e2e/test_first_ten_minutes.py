@@ -14,7 +14,7 @@ from tests.e2e.simulated_agent import make_code
 from tests.e2e.terminal import ROOT, TIMEOUT_SECONDS, environment
 from tests.e2e.tmux import Tmux
 
-MOST_SESSIONS = 5
+MOST_SESSIONS = 20
 PROMPT = "Fix the failing test of the account title"
 
 

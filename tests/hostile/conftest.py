@@ -66,12 +66,13 @@ def caches(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("caches")
 
 
-@pytest.fixture(
-    params=[("Pacific/Kiritimati", ASCII), ("America/Los_Angeles", DRAWN)],
-    ids=["east-ascii", "west-drawn"],
-)
+EAST, WEST = ("Pacific/Kiritimati", ASCII), ("America/Los_Angeles", DRAWN)
+"""Time zones at both ends of the day, with glyphs: a minimal or maximal time is out of range in one of them."""
+
+
+@pytest.fixture
 def glyphs(request: pytest.FixtureRequest) -> Iterator[Glyphs]:
-    """Glyphs, in time zones at both ends of the day: a minimal or maximal time is out of range in one of them."""
+    """Glyphs, in a time zone."""
     zone, marks = request.param
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TZ", zone)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice, pairwise
 from typing import TypeVar
 
+import pytest
 from textual.content import Content
 
 from core.base.errors import RalphdeckError
@@ -34,6 +35,7 @@ from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
 from tests.e2e.stream import harmless
 from tests.factories import forecast
+from tests.hostile.conftest import EAST, WEST
 from tests.hostile.payloads import PAYLOADS
 from tui.present import (
     context,
@@ -55,6 +57,13 @@ from tui.present.glyphs import DRAWN, Glyphs
 from tui.present.review_answers import Outlook, answer_rows, what_changes
 from tui.present.review_texts import exact_text, pattern_origin, words_changed
 
+in_zones = pytest.mark.parametrize(
+    ("opened", "glyphs"),
+    [("texts", EAST), ("types", EAST), ("types", WEST)],
+    indirect=True,
+    ids=["texts", "east", "west"],
+)
+"""The times of the texts are valid, in every zone."""
 T = TypeVar("T")
 WIDTH, TALL = 60, 40
 PATTERNS, STORIES, TASKS, FORECASTS = 120, 30, 20, 2
@@ -76,6 +85,7 @@ def spread(values: Iterable[T], most: int) -> Iterator[T]:
     return islice(known, 0, None, max(1, -(-len(known) // most)))
 
 
+@in_zones
 def test_patterns_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
     for key, pattern in spread(view.snapshot.patterns.items(), PATTERNS):
         cells = patterns.pattern_cells(pattern, view.assessment(key), view.now, glyphs)
@@ -89,6 +99,7 @@ def test_patterns_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
         check([Content(markdown)], where=f"Markdown of {key[:80]!r}")
 
 
+@in_zones
 def test_loops_are_harmless(opened: Project, view: ProjectState, glyphs: Glyphs) -> None:
     for loop in view.snapshot.loops.values():
         found = view.board.outcome(loop.id)
@@ -110,6 +121,7 @@ def test_loops_are_harmless(opened: Project, view: ProjectState, glyphs: Glyphs)
             )
 
 
+@in_zones
 def test_reflections_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
     for reflection in view.snapshot.reflections.values():
         check(reflections.reflection_cells(reflection, view.now).values(), where=f"row of {reflection.file!r}")
@@ -123,6 +135,7 @@ def test_reflections_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
     )
 
 
+@in_zones
 def test_tasks_and_attempts_are_harmless(opened: Project, view: ProjectState, glyphs: Glyphs) -> None:
     snapshot, catalog = view.snapshot, MemoryCatalog(view.snapshot)
     links = MemoryLinks(snapshot, catalog)
@@ -162,6 +175,7 @@ def test_tasks_and_attempts_are_harmless(opened: Project, view: ProjectState, gl
                 check([replay.list_line(step.action, WIDTH, glyphs, current=True)], where=where)
 
 
+@in_zones
 def test_debug_sessions_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
     snapshot = view.snapshot
     for session in snapshot.debug_sessions.values():
@@ -179,6 +193,7 @@ def test_debug_sessions_are_harmless(view: ProjectState, glyphs: Glyphs) -> None
     check(document_lines(memory_groups.coverage(covered), view.now, glyphs), where="coverage")
 
 
+@in_zones
 def test_decisions_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
     for made in view.snapshot.decisions:
         check(decisions.decision_cells(made, view, glyphs).values(), where="a row of the log")
@@ -205,6 +220,7 @@ def test_questions_are_harmless(opened: Project) -> None:
         check(answer_rows([given], [Outlook(0, states)], ["a"], item.subject, DRAWN, 118), where="an answer")
 
 
+@in_zones
 def test_unreviewed_texts_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
     patterns_of = list(spread(view.snapshot.patterns.values(), 100))
     for pattern in patterns_of:
@@ -218,6 +234,7 @@ def test_unreviewed_texts_are_harmless(view: ProjectState, glyphs: Glyphs) -> No
         check(words_changed(one.description, other.description), where="changed words")
 
 
+@in_zones
 def test_extraction_offers_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
     proposals = [
         Proposal(
