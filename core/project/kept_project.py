@@ -100,6 +100,10 @@ class KeptProjectState(ProjectState):
     def is_count_open(self) -> bool:
         return not self._kept.is_searched
 
+    @property
+    def evidence(self) -> object:
+        return self._inputs  # without the scores, which the first rows do not need
+
     def outcome(self, work_id: str) -> tuple[OutcomeSignals, Outcome] | None:
         signals = self._inputs.signals(work_id)
         return None if signals is None else (signals, score_outcome(signals, self.now, self.settings.learning))

@@ -24,7 +24,6 @@ from core.config.settings import DEFAULTS, GROUPS, SETTINGS, Settings
 from core.records.findings import Finding, Severity
 from core.sources import normalize
 from core.sources.fields import Fields, document
-from core.sources.key_style import snake_keys, snake_own_keys, to_camel
 from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_PATTERN_BYTES, RawFile, convert_to_utf8, decode, read_file
 
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 
 POLICY: Final = "pruning_policy"
 METRICS: Final = "effectiveness_metrics"
+_EXTRAS: Final = (b"pruning_policy", b"pruningPolicy", b"effectiveness_metrics", b"effectivenessMetrics")
 _SUFFIXES: Final = (".json", ".yaml", ".yml")
 
 _S = TypeVar("_S", bound=Struct)
@@ -251,8 +251,10 @@ def read_registry_extras(paths: ProjectPaths, findings: list[Finding]) -> list[R
         if not isinstance(raw, RawFile):
             continue
         data = convert_to_utf8(raw.data)[0]
-        if not any(key.encode() in data for name in (POLICY, METRICS) for key in (name, to_camel(name))):
+        if not any(key in data for key in _EXTRAS):
             continue
+        from core.sources.key_style import snake_keys, snake_own_keys  # loads the schemas of records
+
         value = decode(name, data).value
         if isinstance(value, dict):
             value = {

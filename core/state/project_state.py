@@ -187,6 +187,11 @@ class ProjectState:
         """Whether `pending_count` waits for searches."""
         return self.earlier_count > len(self.queue)
 
+    @property
+    def evidence(self) -> object:
+        """The same object for all states with the same evidence; their times may differ."""
+        return self.board.evidence
+
     def outcome(self, work_id: str) -> tuple[OutcomeSignals, Outcome] | None:
         """Return the signals and the score of a finished loop or attempt, or None."""
         return self.board.outcome(work_id)

@@ -23,7 +23,7 @@ from core.curation.commands import Deprecate, Note, Promote, Reset
 from core.curation.curator import Curator
 from core.curation.decision_writer import Decided
 from core.demo.sample import copy_sample
-from core.project.kept_project import KeptProject
+from core.project.kept_project import KeptProject, KeptProjectState
 from core.project.kept_view import KeptView
 from core.project.project import Project
 from core.records.patterns import Maturity
@@ -184,6 +184,8 @@ async def test_what_the_last_run_showed_is_drawn_until_it_is_checked(
     state.write_text(json.dumps(json.loads(state.read_text()) | {"task": "A task that is new"}))
     app = make_app(sample, home, place="loops")
     app.open_kept = lambda: KeptProject.open(ProjectPaths(sample), Settings(), "ana", lambda: NOW)
+    restored, restore = [], KeptProjectState._restore_board
+    monkeypatch.setattr(KeptProjectState, "_restore_board", lambda state: (restored.append(state), restore(state))[1])
     open_project, go_on, check = app.open_project, threading.Event(), threading.Event()
     project = open_project()
     load = project.load
@@ -200,6 +202,7 @@ async def test_what_the_last_run_showed_is_drawn_until_it_is_checked(
         await user.sees("as of 21:00, checking", "3 Review·13")
         assert len(user.table.keys) == len(last_run.view.snapshot.loops)
         assert not app.is_open
+        assert restored == [], "the rows of loops need no scores of patterns"
         await pilot.click(TopBar, offset=spot(user, TopBar, "Patterns"))
         go_on.set()
         await user.until(lambda: app.is_open, "the project to be open")

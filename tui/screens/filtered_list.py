@@ -189,8 +189,8 @@ class FilteredList(BaseScreen):
             self._select(view, changed)
         elif delta.findings and not self.table.keys:
             self.table.redraw()
-        has_same_evidence = self._evidence is view.board.evidence
-        self._evidence = view.board.evidence
+        has_same_evidence = self._evidence is view.evidence
+        self._evidence = view.evidence
         if changed is None or not has_same_evidence or self.table.cursor_key in changed:
             self._show_details(top=delta is None)
 

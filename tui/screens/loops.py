@@ -131,7 +131,7 @@ class LoopsScreen(ListScreen):
         self._loops = view.snapshot.loops
         key = self.table.cursor_key
         if key is not None and (delta is None or key in delta.loops):
-            self._read_details(key)
+            self.call_after_refresh(self._read_details)  # the rows do not wait for it
 
     def _choose_columns(self, view: ProjectState) -> None:
         """Show the columns about runners if there is a loop of one."""
@@ -141,10 +141,13 @@ class LoopsScreen(ListScreen):
     @on(RecordTable.Highlighted)
     def _other_loop(self, message: RecordTable.Highlighted) -> None:
         if message.key is not None:
-            self._read_details(message.key)
+            self._read_details()
 
-    def _read_details(self, key: str) -> None:
-        project = self.services.project
+    def _read_details(self) -> None:
+        """Read the details of the loop under the cursor."""
+        key, project = self.table.cursor_key, self.services.project
+        if key is None:
+            return
 
         def read() -> LoopDetails | None:
             try:
