@@ -184,8 +184,13 @@ async def test_what_the_last_run_showed_is_drawn_until_it_is_checked(
     state.write_text(json.dumps(json.loads(state.read_text()) | {"task": "A task that is new"}))
     app = make_app(sample, home, place="loops")
     app.open_kept = lambda: KeptProject.open(ProjectPaths(sample), Settings(), "ana", lambda: NOW)
-    restored, restore = [], KeptProjectState._restore_board
-    monkeypatch.setattr(KeptProjectState, "_restore_board", lambda state: (restored.append(state), restore(state))[1])
+    restored = []
+
+    def restore(state: KeptProjectState, restore: Any = KeptProjectState._restore_board) -> Any:
+        restored.append(state)
+        return restore(state)
+
+    monkeypatch.setattr(KeptProjectState, "_restore_board", restore)
     open_project, go_on, check = app.open_project, threading.Event(), threading.Event()
     project = open_project()
     load = project.load
