@@ -12,7 +12,7 @@ import pytest
 from tests.tui.user import open_dashboard
 from tui.actions import PLACES
 
-ROUNDS = 10
+ROUNDS = 6
 
 
 def _live_objects() -> Counter[str]:
@@ -29,8 +29,7 @@ def _live_objects() -> Counter[str]:
 
 
 async def test_a_screen_that_was_left_frees_its_caches(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("review")
+    async with open_dashboard(sample, home, place="review") as user:
         review = user.place
         vars(review)["_forecaster"] = None  # as after a forecast
         await user.press("question_mark")
@@ -42,7 +41,7 @@ async def test_a_screen_that_was_left_frees_its_caches(sample: Path, home: Path)
 
 
 @pytest.mark.slow
-async def test_opening_all_screens_ten_times_leaves_no_objects(sample: Path, home: Path) -> None:
+async def test_opening_all_screens_many_times_leaves_no_objects(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
 
         async def open_all() -> None:

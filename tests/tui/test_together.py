@@ -36,8 +36,7 @@ def newest(user: User) -> Decision:
 
 @pytest.mark.slow
 async def test_a_decision_made_while_a_reason_is_typed_is_not_overwritten(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("patterns")
+    async with open_dashboard(sample, home, place="patterns") as user:
         await user.filter(ONE)
         await user.press("d")
         await user.paste("never held")
@@ -55,8 +54,7 @@ async def test_a_decision_made_while_a_reason_is_typed_is_not_overwritten(sample
 
 @pytest.mark.slow
 async def test_a_bulk_decision_skips_a_pattern_decided_on_since_the_preview(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("patterns")
+    async with open_dashboard(sample, home, place="patterns") as user:
         await user.filter("is:injectable state:established")
         await user.press("g", "m", "m")
         first, second = [key for key in user.table.keys if key in user.table.marked]
@@ -72,8 +70,7 @@ async def test_a_bulk_decision_skips_a_pattern_decided_on_since_the_preview(samp
 
 @pytest.mark.slow
 async def test_an_answer_with_a_reason_is_refused_after_another_answer(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("review")
+    async with open_dashboard(sample, home, place="review") as user:
         await at_question(user, BORDERLINE)
         item = desk(user).item
         assert item is not None
@@ -90,8 +87,7 @@ async def test_an_answer_with_a_reason_is_refused_after_another_answer(sample: P
 
 @pytest.mark.slow
 async def test_a_decision_made_while_undo_asks_is_not_undone(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("patterns")
+    async with open_dashboard(sample, home, place="patterns") as user:
         await user.press("u")
         await user.sees("Undo imre's decision?")
         last = newest(user)

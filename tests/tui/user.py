@@ -49,6 +49,7 @@ def make_app(
     project: Path,
     home: Path,
     *,
+    place: str = "loops",
     now: datetime = NOW,
     searches: bool = False,
     extracts: bool = False,
@@ -57,7 +58,7 @@ def make_app(
     clock: Callable[[], float] | None = None,
     **kept: str,
 ) -> RalphdeckApp:
-    """The dashboard on a project, with a fixed clock and only the user state `kept`.
+    """The dashboard on a project, which opens at `place`, with a fixed clock and only the user state `kept`.
 
     What Review could ask besides is looked for only on demand, and extraction on completion happens only on demand:
     else the picture depended on the moment.
@@ -66,6 +67,7 @@ def make_app(
     opened = Project(project_at(project), settings, by="ana", clock=lambda: now, cache=False, readonly=readonly)
     memory = UserState(home / "state.json", "project")
     memory.set(SEEN_SCREENS, " ".join(load_tables()))
+    memory.set_here("place", place)
     for name, value in kept.items():
         memory.set(name, value)
     return RalphdeckApp(
@@ -124,9 +126,10 @@ class User:
         await self.press(*(names.get(char, char) for char in text))
 
     async def go(self, place: str) -> None:
-        """Go to a place by its number, and wait until it is drawn."""
-        await self.press(PLACES[place][0])
-        await self.until(lambda: self.place.place == place, f"{place} in front")
+        """Go to a place by its number if it is not in front, and wait until it is drawn."""
+        if self.place.place != place:
+            await self.press(PLACES[place][0])
+            await self.until(lambda: self.place.place == place, f"{place} in front")
         await self.settled()
 
     async def filter(self, text: str) -> None:
@@ -225,26 +228,11 @@ async def open_dashboard(
     home: Path,
     *,
     size: tuple[int, int] = (120, 40),
-    now: datetime = NOW,
     searches: bool = False,
-    extracts: bool = False,
-    settings: Settings | None = None,
-    readonly: bool = False,
-    clock: Callable[[], float] | None = None,
-    **kept: str,
+    **how: Any,
 ) -> AsyncIterator[User]:
-    """The dashboard on a project, loaded and drawn."""
-    app = make_app(
-        project,
-        home,
-        now=now,
-        searches=searches,
-        extracts=extracts,
-        settings=settings,
-        readonly=readonly,
-        clock=clock,
-        **kept,
-    )
+    """The dashboard on a project, loaded and drawn; `how` goes to `make_app`."""
+    app = make_app(project, home, searches=searches, **how)
     async with app.run_test(size=size, notifications=True) as pilot:
         user = User(app, pilot)
         await user.until(lambda: app.progress is None, "the first load")

@@ -14,7 +14,7 @@ from textual.message import Message
 from core.base.errors import BadInput
 from tui.present.knobs import KNOBS, ContextKnob
 from tui.screens.base_screen import BaseScreen
-from tui.widgets.value_field import ValueField
+from tui.widgets.value_field import ValueField, focused_field
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -50,7 +50,7 @@ class Knobs(Container):
     @property
     def field(self) -> ValueField | None:
         """The field that has focus, or None."""
-        return next((field for field in self.fields.values() if field.has_focus_within), None)
+        return focused_field(self.screen)
 
     @property
     def turned(self) -> bool:

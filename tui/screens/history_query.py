@@ -10,7 +10,7 @@ from textual.widgets import Static
 
 from tui.present.compare import Counts, count_lines
 from tui.screens.base_screen import BaseScreen
-from tui.widgets.value_field import ValueField
+from tui.widgets.value_field import ValueField, focused_field
 
 PAUSE_SECONDS: Final = 0.1  # seconds without typing before the query starts
 TALL: Final = 30  # lines of the screen from which each state has a line and a bar of its own
@@ -50,7 +50,7 @@ class HistoryQueryScreen(BaseScreen):
 
     @property
     def field(self) -> ValueField | None:
-        return next((field for field in self.fields if field.has_focus_within), None)
+        return focused_field(self)
 
     @property
     def is_asking(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import events, on
 from textual.binding import Binding, BindingType
@@ -15,6 +15,7 @@ from textual.widgets.input import Selection
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
+    from textual.screen import Screen
 
 _TYPED: Final = frozenset("0123456789.,%")  # characters of a number; any other key acts as a command, as in a list
 
@@ -128,3 +129,9 @@ class ValueField(Vertical):
     def _changed(self, event: Input.Changed) -> None:
         event.stop()
         self.post_message(self.Changed(self, event.value.strip()))
+
+
+def focused_field(screen: Screen[Any]) -> ValueField | None:
+    """Return the field that has focus, or None."""
+    widgets = screen.focused.ancestors_with_self if screen.focused is not None else []
+    return next((one for one in widgets if isinstance(one, ValueField)), None)

@@ -17,8 +17,7 @@ def states(user: User, keys: list[str]) -> list[Maturity]:
 
 @pytest.mark.slow
 async def test_a_bulk_deprecation_of_five_is_undone_at_once(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, size=(80, 24)) as user:
-        await user.go("patterns")
+    async with open_dashboard(sample, home, size=(80, 24), place="patterns") as user:
         await user.filter("is:injectable")
         await user.press("g", "m", "m", "m", "m", "m")
         keys = [key for key in user.table.keys if key in user.table.marked]
@@ -46,8 +45,7 @@ async def test_a_bulk_deprecation_of_five_is_undone_at_once(sample: Path, home: 
 
 @pytest.mark.slow
 async def test_refusals_are_shown_before_the_decision(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("patterns")
+    async with open_dashboard(sample, home, place="patterns") as user:
         await user.filter("state:deprecated")
         deprecated = list(user.table.keys)
         await user.press("M", "p")
@@ -59,8 +57,7 @@ async def test_refusals_are_shown_before_the_decision(sample: Path, home: Path) 
 
 @pytest.mark.slow
 async def test_promoting_many_skips_and_reports_quarantined_patterns(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("patterns")
+    async with open_dashboard(sample, home, place="patterns") as user:
         await user.filter("state:candidate")
         withheld = [key for key in user.table.keys if user.app.view.assessment(key).quarantined]
         others = [key for key in user.table.keys if key not in withheld]
@@ -76,8 +73,7 @@ async def test_promoting_many_skips_and_reports_quarantined_patterns(sample: Pat
 
 @pytest.mark.slow
 async def test_the_dialog_can_be_closed_while_it_runs(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("patterns")
+    async with open_dashboard(sample, home, place="patterns") as user:
         await user.filter("state:established type:error")
         keys = list(user.table.keys)
         await user.press("M", "p")

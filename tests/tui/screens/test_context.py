@@ -60,8 +60,7 @@ async def at_task(user: User, task: str = TASK) -> ContextScreen:
 
 
 async def test_an_empty_screen_explains_what_to_do_and_its_keys_work(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("context")
+    async with open_dashboard(sample, home, place="context") as user:
         await user.sees("l for the task of a running loop")
         await user.press("escape", "l")
         await user.settled()
@@ -71,8 +70,7 @@ async def test_an_empty_screen_explains_what_to_do_and_its_keys_work(sample: Pat
 
 
 async def test_keys_of_screens_and_help_act_while_the_prompt_is_empty(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("context")
+    async with open_dashboard(sample, home, place="context") as user:
         assert isinstance(user.place.focused, Input)
         await user.press("question_mark")
         await user.sees("Help on Context")
@@ -83,8 +81,7 @@ async def test_keys_of_screens_and_help_act_while_the_prompt_is_empty(sample: Pa
 
 
 async def test_the_text_equals_the_injected_text(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("context")
+    async with open_dashboard(sample, home, place="context") as user:
         await user.press("slash")
         await user.paste(TASK)
         await user.settled()
@@ -105,7 +102,7 @@ async def test_the_text_equals_the_injected_text(sample: Path, home: Path) -> No
 
 @pytest.mark.slow
 async def test_a_changed_value_shows_its_effect_and_c_hides_it(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="context") as user:
         place = await at_task(user)
         await user.press("c")
         assert "Change a value first" in user.toasts()[-1]
@@ -137,7 +134,7 @@ async def test_a_changed_value_shows_its_effect_and_c_hides_it(sample: Path, hom
 
 @pytest.mark.slow
 async def test_every_value_can_be_changed_and_restored(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="context") as user:
         place = await at_task(user)
         start = place.settings
         await user.press("plus", "f", "left", "b", "right", "right", "o", *"esat")
@@ -169,7 +166,7 @@ async def test_every_value_can_be_changed_and_restored(sample: Path, home: Path)
 
 @pytest.mark.slow
 async def test_the_footer_changes_while_a_value_has_focus(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, size=(80, 24)) as user:
+    async with open_dashboard(sample, home, size=(80, 24), place="context") as user:
         place = await at_task(user)
         assert "digits are typed" not in user.key_line()
         await user.press("n")
@@ -190,7 +187,7 @@ async def test_the_footer_changes_while_a_value_has_focus(sample: Path, home: Pa
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
 async def test_toasts_do_not_cover_values(sample: Path, home: Path, size: tuple[int, int]) -> None:
-    async with open_dashboard(sample, home, size=size) as user:
+    async with open_dashboard(sample, home, size=size, place="context") as user:
         place = await at_task(user)
         await user.press("c")
         await user.until(lambda: bool(place.query("Toast")), "a toast")
@@ -200,7 +197,7 @@ async def test_toasts_do_not_cover_values(sample: Path, home: Path, size: tuple[
 
 @pytest.mark.slow
 async def test_an_invalid_value_is_ignored_and_replaced(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="context") as user:
         place = await at_task(user)
         await user.press("n", "1", "2")
         await user.settled()
@@ -218,7 +215,7 @@ async def test_an_invalid_value_is_ignored_and_replaced(sample: Path, home: Path
 
 @pytest.mark.slow
 async def test_the_patterns_are_a_pane_and_enter_opens_one(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="context") as user:
         await at_task(user)
         left_out = prepare_task_injection(user.app.view, TASK).left_out[0]
         await user.press("enter")
@@ -235,7 +232,7 @@ async def test_the_patterns_are_a_pane_and_enter_opens_one(sample: Path, home: P
 
 @pytest.mark.slow
 async def test_tab_cycles_through_all_panes_and_embedding_progress_is_shown(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, size=(80, 24)) as user:
+    async with open_dashboard(sample, home, size=(80, 24), place="context") as user:
         place = await at_task(user)
         stops = []
         for _ in range(4):
@@ -256,8 +253,7 @@ async def test_tab_cycles_through_all_panes_and_embedding_progress_is_shown(samp
 
 @pytest.mark.slow
 async def test_the_patterns_of_a_loops_task_go_on_its_record_once(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("context")
+    async with open_dashboard(sample, home, place="context") as user:
         await user.press("escape", "l")
         await user.settled()
         task = user.place.query_one(Input).value
@@ -285,7 +281,7 @@ async def test_a_task_without_matches_and_a_project_without_loops_are_explained(
         shutil.rmtree(sample / ".aiwg" / name)
     for name in ("current-loop.json", "registry.json"):
         (sample / ".aiwg" / "ralph" / name).unlink()
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="context") as user:
         place = await at_task(user, "zzzz qqqq")
         await user.sees("Nothing is injected for this task.", "0 injected, ", "nothing in common")
         await user.press("y")
@@ -300,7 +296,7 @@ async def test_a_task_without_matches_and_a_project_without_loops_are_explained(
 
 @pytest.mark.slow
 async def test_the_patterns_of_another_task_go_to_the_loop_that_is_chosen(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="context") as user:
         await at_task(user)
         loops = [loop for loop in user.app.view.snapshot.loops.values() if loop.status.active]
         await user.press("I")
@@ -316,8 +312,7 @@ async def test_the_patterns_of_another_task_go_to_the_loop_that_is_chosen(sample
 
 @pytest.mark.slow
 async def test_l_goes_through_the_running_loops(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("context")
+    async with open_dashboard(sample, home, place="context") as user:
         tasks = [loop.task for loop in user.app.view.snapshot.loops.values() if loop.status.active]
         await user.press("escape")
         seen = []
@@ -340,7 +335,7 @@ async def test_one_key_shows_the_context_of_a_loop(sample: Path, home: Path) -> 
 
 
 async def test_a_decision_updates_the_context(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="context") as user:
         await at_task(user)
         chosen = prepare_task_injection(user.app.view, TASK).chosen[0].pattern_id
         user.app.decide(Deprecate(chosen, reason="not any more"))
@@ -352,7 +347,7 @@ async def test_a_decision_updates_the_context(sample: Path, home: Path) -> None:
 
 @pytest.mark.slow
 async def test_the_copy_is_the_exact_context(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="context") as user:
         await at_task(user)
         await user.press("y")
         assert user.app.clipboard == prepare_task_injection(user.app.view, TASK).context
@@ -360,7 +355,7 @@ async def test_the_copy_is_the_exact_context(sample: Path, home: Path) -> None:
 
 @pytest.mark.slow
 async def test_the_task_is_remembered(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="context") as user:
         await at_task(user)
         kept = user.app.user_state
     assert kept.get_here("context-task") == TASK
@@ -368,7 +363,7 @@ async def test_the_task_is_remembered(sample: Path, home: Path) -> None:
 
 @pytest.mark.slow
 async def test_reflections_have_rows_and_open_in_their_screen(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="context") as user:
         place = await at_task(user)
         found = prepare_task_injection(user.app.view, TASK).reflections
         assert "### Reflections" in shown(user)
@@ -390,8 +385,7 @@ async def test_reflections_have_rows_and_open_in_their_screen(sample: Path, home
 
 @pytest.mark.slow
 async def test_running_loops_and_recent_tasks_are_offered_without_a_task(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("context")
+    async with open_dashboard(sample, home, place="context") as user:
         await user.sees("Running loops and recent tasks", "Add rate limiting to the login endpoint", "Or press down")
         assert isinstance(user.place.focused, Input), "a task can be typed at once"
         await user.press("down", "j", "enter")
@@ -405,7 +399,7 @@ async def test_running_loops_and_recent_tasks_are_offered_without_a_task(sample:
 
 
 async def test_one_key_shows_what_agents_load_by_themselves(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="context") as user:
         place = await at_task(user)
         assert place._preview is not None
         patterns = user.app.view.snapshot.patterns
@@ -435,7 +429,7 @@ async def test_the_files_of_the_agent_of_the_loop_come_first_and_beside_the_text
         (sample / name).write_text(f"# Rules of {name}\n")
     loop = Loop(id="claude:1", runner="claude", owner="claude", task=TASK, status=LoopStatus.RUNNING)
     find_when_loaded(monkeypatch, loops=[loop])
-    async with open_dashboard(sample, home, size=(150, 40)) as user:
+    async with open_dashboard(sample, home, size=(150, 40), place="context") as user:
         place = await at_task(user)
         before = shown(user)
         await user.press("v")

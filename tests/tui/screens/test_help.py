@@ -12,8 +12,7 @@ from tui.screens.help import Help
 
 @pytest.mark.slow
 async def test_the_help_begins_with_the_purpose_and_is_searched_by_typing(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, size=(80, 24)) as user:
-        await user.go("patterns")
+    async with open_dashboard(sample, home, size=(80, 24), place="patterns") as user:
         key = user.table.cursor_key
         assert key is not None
         await user.press("question_mark")
@@ -39,8 +38,7 @@ async def test_the_help_begins_with_the_purpose_and_is_searched_by_typing(sample
 
 
 async def test_a_dialog_has_help_for_its_keys(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, size=(80, 24)) as user:
-        await user.go("patterns")
+    async with open_dashboard(sample, home, size=(80, 24), place="patterns") as user:
         await user.press("d")
         assert isinstance(user.app.screen, AskLine)
         await user.press("question_mark", "f1")

@@ -97,8 +97,7 @@ async def test_the_keys_of_review_open_the_session_and_the_lesson(sample: Path, 
 
 
 async def test_reflections_list_what_agents_believe_with_a_filter(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("reflections")
+    async with open_dashboard(sample, home, place="reflections") as user:
         await user.press("v")
         assert "v agents' lessons" in user.key_line()
         await user.press("v")
@@ -132,8 +131,7 @@ async def test_reflections_list_what_agents_believe_with_a_filter(sample: Path, 
 
 
 async def test_a_lesson_is_accepted_from_the_list(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("reflections")
+    async with open_dashboard(sample, home, place="reflections") as user:
         user.place.go_to(TWIN.id)
         await user.settled()
         assert user.table.cursor_key == OURS.id, "the row that contains it"
@@ -150,8 +148,7 @@ async def test_a_lesson_is_accepted_from_the_list(sample: Path, home: Path) -> N
 
 
 async def test_a_lesson_is_rejected_from_the_list_and_undo_opens_it_again(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("reflections")
+    async with open_dashboard(sample, home, place="reflections") as user:
         assert "no" not in user.key_line().split()
         await user.press("x")
         assert "Only lessons of agents can be rejected" in user.toasts()[-1]
@@ -175,8 +172,7 @@ async def test_a_lesson_is_rejected_from_the_list_and_undo_opens_it_again(sample
 
 async def test_reflections_open_on_the_lessons_if_there_are_no_reflections(tmp_path: Path, home: Path) -> None:
     (tmp_path / ".aiwg/ralph").mkdir(parents=True)
-    async with open_dashboard(tmp_path, home) as user:
-        await user.go("reflections")
+    async with open_dashboard(tmp_path, home, place="reflections") as user:
         await user.settled()
         assert set(user.table.keys) == {OURS.id, OPPOSITE.id, FACT.id}
         place = user.place

@@ -13,8 +13,7 @@ ESTABLISHED = "pat-error-unique-violation-007"
 
 
 async def test_decisions_are_newest_first_and_undone_ones_struck_out(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("log")
+    async with open_dashboard(sample, home, place="log") as user:
         decisions = user.app.view.snapshot.decisions
         assert list(user.table.keys) == [d.id for d in reversed(decisions)]
         user.app.decide(Promote(ESTABLISHED))
@@ -46,8 +45,7 @@ async def test_enter_opens_the_pattern_even_from_an_undo(sample: Path, home: Pat
 
 
 async def test_the_log_is_filtered(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("log")
+    async with open_dashboard(sample, home, place="log") as user:
         await user.filter("verb:promote by:dana")
         decisions = {d.id: d for d in user.app.view.snapshot.decisions}
         found = [decisions[key] for key in user.table.keys]
@@ -56,8 +54,7 @@ async def test_the_log_is_filtered(sample: Path, home: Path) -> None:
 
 
 async def test_a_decision_shows_before_after_and_written_files(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("log")
+    async with open_dashboard(sample, home, place="log") as user:
         await user.filter("verb:deprecate")
         text = user.place.query_one(TextPane).plain
         for part in ("Before", "After", "Changed records", "error-patterns.json", "gateway answers preflight requests"):
@@ -65,16 +62,14 @@ async def test_a_decision_shows_before_after_and_written_files(sample: Path, hom
 
 
 async def test_a_note_is_readable(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, size=(200, 50)) as user:
-        await user.go("log")
+    async with open_dashboard(sample, home, size=(200, 50), place="log") as user:
         await user.filter("verb:note")
         await user.sees("A good default for every move")
 
 
 @pytest.mark.slow
 async def test_undo_without_a_decision_is_refused_with_a_reason(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("log")
+    async with open_dashboard(sample, home, place="log") as user:
         for _ in range(len(user.app.view.snapshot.curation.undoable)):
             await user.press("u")
             await user.sees("'s decision?")
@@ -87,8 +82,7 @@ async def test_undo_without_a_decision_is_refused_with_a_reason(sample: Path, ho
 
 @pytest.mark.slow
 async def test_another_persons_decision_is_undone_only_after_a_question(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("log")
+    async with open_dashboard(sample, home, place="log") as user:
         before = user.app.view.snapshot.curation.undoable
         assert "u undo" not in user.key_line(), "what others decided is not offered"
         await user.press("u")
@@ -130,8 +124,7 @@ async def test_an_extraction_opens_its_loop_and_a_merge_its_remaining_pattern(sa
 async def test_the_decision_under_the_cursor_is_undone_unless_a_later_one_depends_on_it(
     sample: Path, home: Path
 ) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("log")
+    async with open_dashboard(sample, home, place="log") as user:
         for command in (
             Deprecate(ESTABLISHED, reason="first"),
             Note("pat-error-null-check-015", text="beside it"),
@@ -148,8 +141,7 @@ async def test_the_decision_under_the_cursor_is_undone_unless_a_later_one_depend
 
 
 async def test_a_broken_hash_chain_is_reported_at_the_top(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, size=(80, 24)) as user:
-        await user.go("log")
+    async with open_dashboard(sample, home, size=(80, 24), place="log") as user:
         assert "chain breaks" not in user.text() and "error" not in user.text().splitlines()[0]
         ledger = user.app.project.project.ledger
         lines = ledger.read_bytes().splitlines(keepends=True)

@@ -167,8 +167,7 @@ async def test_reflections_are_beside_their_attempt_if_there_is_space(sample: Pa
 
 @pytest.mark.slow
 async def test_one_key_opens_loop_patterns_or_reflections(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("patterns")
+    async with open_dashboard(sample, home, place="patterns") as user:
         await user.filter("type:anti")
         await user.press("enter", "j")
         mine, under = list(user.table.keys), user.table.cursor_key
@@ -308,8 +307,9 @@ async def test_v_toggles_full_details_and_missing_records_are_reported(sample: P
 
 
 async def test_without_tasks_finished_loops_are_listed(tmp_path: Path, home: Path) -> None:
-    async with open_dashboard(copy_tree("upstream", tmp_path / "upstream"), home, size=(80, 24)) as user:
-        await user.go("memory")
+    async with open_dashboard(
+        copy_tree("upstream", tmp_path / "upstream"), home, size=(80, 24), place="memory"
+    ) as user:
         loops = len(user.app.view.snapshot.loops)
         await user.sees(f"0 of {loops} loops", "only in the cross-task memory, 4", "ralphdeck task init --loop LOOP")
 
@@ -318,8 +318,7 @@ async def test_without_tasks_finished_loops_are_listed(tmp_path: Path, home: Pat
 async def test_an_empty_project_explains_what_to_do(tmp_path: Path, home: Path) -> None:
     project = tmp_path / "empty"
     (project / LEDGER).parent.mkdir(parents=True)
-    async with open_dashboard(project, home) as user:
-        await user.go("memory")
+    async with open_dashboard(project, home, place="memory") as user:
         await user.sees("Nothing here yet", "ralphdeck task init")
         await user.press("enter", "left", "right", "v", "l", "p", "r", "o", "y", "S", "escape")
 

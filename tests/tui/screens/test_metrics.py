@@ -40,8 +40,7 @@ async def test_all_sections_of_metrics_can_be_visited(tmp_path: Path, monkeypatc
     monkeypatch.chdir(tmp_path)
     project = tmp_path / "acme"
     copy_sample(project, NOW)
-    async with open_dashboard(project, tmp_path, size=(80, 24)) as user:
-        await user.go("metrics")
+    async with open_dashboard(project, tmp_path, size=(80, 24), place="metrics") as user:
         place = user.place
         assert isinstance(place, MetricsScreen)
         figures = {figure.title: figure for figure in build_figures(build_dashboard(user.app.view, "ana"))}
@@ -96,8 +95,7 @@ async def test_all_sections_of_metrics_can_be_visited(tmp_path: Path, monkeypatc
 async def test_other_sections_are_tiles_if_there_is_space(tmp_path: Path) -> None:
     project = tmp_path / "empty"
     project.mkdir()
-    async with open_dashboard(project, tmp_path, size=(200, 50), glyphs="ascii") as user:
-        await user.go("metrics")
+    async with open_dashboard(project, tmp_path, size=(200, 50), glyphs="ascii", place="metrics") as user:
         await user.sees("No patterns yet.", "No results in the last 12 weeks.", "No open questions.")
         await user.press("enter")
         assert user.toasts()[-1] == "This section has no rows"
@@ -105,8 +103,7 @@ async def test_other_sections_are_tiles_if_there_is_space(tmp_path: Path) -> Non
 
 async def test_a_movement_without_effect_is_explained(tmp_path: Path, home: Path) -> None:
     (tmp_path / "empty").mkdir()
-    async with open_dashboard(tmp_path / "empty", home, size=(80, 24)) as user:
-        await user.go("metrics")
+    async with open_dashboard(tmp_path / "empty", home, size=(80, 24), place="metrics") as user:
         reasons = {"g": "the first row", "G": "", "pagedown": "the last row"}
         for key, why in reasons.items():
             await user.press(key)

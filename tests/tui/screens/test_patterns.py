@@ -47,9 +47,8 @@ def state_of(user: User, key: str) -> Maturity:
 
 
 @pytest.mark.slow
-async def test_the_list_narrows_with_every_key(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("patterns")
+async def test_the_list_narrows_with_every_key_and_escape_clears_the_filter(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, place="patterns") as user:
         everything = len(user.table.keys)
         assert everything == 40
         await user.press("slash")
@@ -64,23 +63,28 @@ async def test_the_list_narrows_with_every_key(sample: Path, home: Path) -> None
         assert user.in_focus(user.table)
         await user.press("escape")
         assert len(user.table.keys) == 40
+        await user.press("slash", "n", "u", "l", "l")
+        assert len(user.table.keys) < 40
+        await user.press("escape")
+        assert len(user.table.keys) == 40
+        assert user.in_focus(user.table)
 
 
 @pytest.mark.slow
 async def test_an_invalid_filter_and_an_empty_result_are_explained(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("patterns")
+    async with open_dashboard(sample, home, place="patterns") as user:
         await user.filter("colour:red")
         await user.sees("unknown field 'colour'", "No matches. Esc clears the filter.")
         await user.filter("uses:>")
         await user.sees("needs a number")
         assert len(user.table.keys) == 40
+        await user.filter("state:bogus")
+        await user.sees("state: must be one of")
 
 
 @pytest.mark.slow
 async def test_the_problem_of_a_filter_is_shown_whole_until_the_filter_is_valid(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, size=(80, 24)) as user:
-        await user.go("patterns")
+    async with open_dashboard(sample, home, size=(80, 24), place="patterns") as user:
         await user.filter("minimum_success_rate_of_the_pattern:>0.5 null")
         note = user.place.query_one(".filter-note", Static)
         known = ", ".join(sorted(name for name, kind in PATTERN_FIELDS.items() if kind is not FieldKind.PALETTE))
@@ -94,7 +98,7 @@ async def test_the_problem_of_a_filter_is_shown_whole_until_the_filter_is_valid(
 
 @pytest.mark.slow
 async def test_sorting_shows_the_first_of_the_new_order(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="patterns") as user:
         await at_pattern(user, ESTABLISHED)
         orders = {user.table.keys[0]}
         for _ in range(7):
@@ -107,8 +111,7 @@ async def test_sorting_shows_the_first_of_the_new_order(sample: Path, home: Path
 
 
 async def test_a_second_click_on_a_heading_reverses_the_order(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("patterns")
+    async with open_dashboard(sample, home, place="patterns") as user:
         header = "".join(segment.text for segment in user.table.render_line(0))
         await user.pilot.click(user.table, offset=(header.index("uses"), 0))
         await user.sees("uses ↓")
@@ -122,7 +125,7 @@ async def test_a_second_click_on_a_heading_reverses_the_order(sample: Path, home
 
 @pytest.mark.slow
 async def test_promoting_changes_the_row_the_file_and_the_offered_key(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="patterns") as user:
         await at_pattern(user, ESTABLISHED)
         assert "estab" in user.row(ESTABLISHED)
         assert "promote" in user.key_line()
@@ -140,9 +143,15 @@ async def test_promoting_changes_the_row_the_file_and_the_offered_key(sample: Pa
 
 
 @pytest.mark.slow
-async def test_deprecating_needs_a_reason(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+async def test_deprecating_needs_a_reason_and_escape_decides_nothing(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, place="patterns") as user:
         await at_pattern(user, ESTABLISHED)
+        before = len(user.app.view.snapshot.decisions)
+        await user.press("d")
+        await user.type("no")
+        await user.decides("escape")
+        assert user.place.place == "patterns"
+        assert len(user.app.view.snapshot.decisions) == before
         await user.press("d")
         assert isinstance(user.app.screen, AskLine)
         await user.press("enter")
@@ -157,20 +166,8 @@ async def test_deprecating_needs_a_reason(sample: Path, home: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_escape_closes_a_question(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await at_pattern(user, ESTABLISHED)
-        before = len(user.app.view.snapshot.decisions)
-        await user.press("d")
-        await user.type("no")
-        await user.decides("escape")
-        assert user.place.place == "patterns"
-        assert len(user.app.view.snapshot.decisions) == before
-
-
-@pytest.mark.slow
 async def test_reset_note_undo_and_redo(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="patterns") as user:
         await at_pattern(user, PROMOTED)
         computed = user.app.view.assessment(PROMOTED).computed
         await user.decides("r")
@@ -195,7 +192,7 @@ async def test_reset_note_undo_and_redo(sample: Path, home: Path) -> None:
 
 @pytest.mark.slow
 async def test_a_key_that_cannot_act_gives_a_reason(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="patterns") as user:
         await at_pattern(user, DEPRECATED)
         for key, why in (
             ("p", "reset it first"),
@@ -238,8 +235,7 @@ async def test_a_pattern_deprecated_by_rule_can_be_reset_then_promoted(sample: P
 
 @pytest.mark.slow
 async def test_many_selected_patterns_are_decided_together(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("patterns")
+    async with open_dashboard(sample, home, place="patterns") as user:
         await user.filter("state:established type:error")
         keys = list(user.table.keys)
         await user.press("m", "m")
@@ -263,7 +259,7 @@ async def test_many_selected_patterns_are_decided_together(sample: Path, home: P
 async def test_refused_patterns_of_a_bulk_decision_are_reported_and_the_others_decided(
     sample: Path, home: Path
 ) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="patterns") as user:
         await at_pattern(user, DEPRECATED)
         user.table.toggle_mark([DEPRECATED, ESTABLISHED])
         await user.press("p")
@@ -274,46 +270,24 @@ async def test_refused_patterns_of_a_bulk_decision_are_reported_and_the_others_d
         assert any(DEPRECATED in toast for toast in user.toasts())
 
 
-@pytest.mark.slow
-async def test_select_all_selects_the_filtered_rows(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("patterns")
-        await user.filter("type:template")
-        shown = set(user.table.keys)
-        await user.press("M")
-        assert user.table.marked == shown
-        await user.press("M")
-        assert user.table.marked == frozenset()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("tab", "texts"),
-    [
-        ("Overview", ("success rate", "Tags:", "File:")),
-        ("Evidence", ("Weight today", "half-life 90 days")),
-        ("Lineage", ("discovered",)),
-        ("Why", ("proven",)),
-        ("History", ("No decision about this pattern",)),
-    ],
-)
-async def test_each_tab_shows_its_part(sample: Path, home: Path, tab: str, texts: tuple[str, ...]) -> None:
-    async with open_dashboard(sample, home) as user:
+async def test_each_tab_shows_its_part_and_tabs_turn_around_by_key_and_mouse(sample: Path, home: Path) -> None:
+    shown = {
+        "Overview": ("success rate", "Tags:", "File:"),
+        "Evidence": ("Weight today", "half-life 90 days", "when  new \u2192 today  use"),
+        "Lineage": ("discovered",),
+        "Why": ("proven",),
+        "History": ("No decision about this pattern",),
+    }
+    async with open_dashboard(sample, home, place="patterns") as user:
         await at_pattern(user, "pat-error-type-mismatch-003")
-        for _ in range(TABS.index(tab)):
-            await user.press("right_square_bracket")
         await user.press("enter")
-        await user.sees(*texts)
-
-
-@pytest.mark.slow
-async def test_tabs_turn_around_by_key_and_mouse(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await at_pattern(user, ESTABLISHED)
+        for tab in TABS:
+            await user.sees(*shown[tab])
+            await user.press("right_square_bracket")
+        await user.sees("success rate")
         await user.press("left_square_bracket")
         await user.sees("No decision about this pattern")
-        await user.press("right_square_bracket")
-        await user.sees("success rate")
+        await user.press("escape", "right_square_bracket")
         line = user.place.query_one("TabLine")
         await user.pilot.click(line, offset=(14, 1))
         await user.sees("Weight today")
@@ -323,8 +297,7 @@ async def test_tabs_turn_around_by_key_and_mouse(sample: Path, home: Path) -> No
 
 @pytest.mark.slow
 async def test_enter_opens_the_details_and_escape_goes_back_step_by_step(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("patterns")
+    async with open_dashboard(sample, home, place="patterns") as user:
         await user.filter("type:error")
         first = user.table.cursor_key
         await user.press("enter")
@@ -344,8 +317,7 @@ async def test_enter_opens_the_details_and_escape_goes_back_step_by_step(sample:
 
 @pytest.mark.slow
 async def test_n_goes_from_question_to_question(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("patterns")
+    async with open_dashboard(sample, home, place="patterns") as user:
         view = user.app.view
         waiting = {item.subject for item in view.queue} & view.snapshot.patterns.keys()
         seen = []
@@ -359,7 +331,7 @@ async def test_n_goes_from_question_to_question(sample: Path, home: Path) -> Non
 
 @pytest.mark.slow
 async def test_i_shows_the_pattern_in_a_context(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="patterns") as user:
         await at_pattern(user, "pat-error-type-mismatch-003")
         await user.press("i")
         await user.until(lambda: user.place.place == "context", "Context in front")
@@ -367,9 +339,8 @@ async def test_i_shows_the_pattern_in_a_context(sample: Path, home: Path) -> Non
 
 
 @pytest.mark.slow
-async def test_vim_keys_move(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("patterns")
+async def test_vim_keys_move_and_select_all_selects_the_filtered_rows(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, place="patterns") as user:
         await user.press("j", "j", "k")
         assert user.table.cursor == 1
         await user.press("down", "up", "down")
@@ -380,10 +351,16 @@ async def test_vim_keys_move(sample: Path, home: Path) -> None:
         assert user.table.cursor == user.table.page
         await user.press("pageup")
         assert user.table.cursor == 0
+        await user.filter("type:template")
+        shown = set(user.table.keys)
+        await user.press("M")
+        assert user.table.marked == shown
+        await user.press("M")
+        assert user.table.marked == frozenset()
 
 
 async def test_the_id_or_the_text_is_copied(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="patterns") as user:
         await at_pattern(user, ESTABLISHED)
         await user.press("y")
         assert user.app.clipboard == ESTABLISHED
@@ -394,8 +371,7 @@ async def test_the_id_or_the_text_is_copied(sample: Path, home: Path) -> None:
 
 @pytest.mark.slow
 async def test_the_order_is_saved_between_runs(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("patterns")
+    async with open_dashboard(sample, home, place="patterns") as user:
         await user.press("S", "S")
         kept = dict(user.app.user_state.values)
         order = list(user.table.keys)
@@ -408,26 +384,9 @@ async def test_the_order_is_saved_between_runs(sample: Path, home: Path) -> None
         assert list(restorer.table.keys) == order
 
 
-async def test_an_unknown_state_is_reported(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("patterns")
-        await user.filter("state:bogus")
-        await user.sees("state: must be one of")
-
-
-async def test_escape_clears_the_filter(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("patterns")
-        await user.press("slash", "n", "u", "l", "l")
-        assert len(user.table.keys) < 40
-        await user.press("escape")
-        assert len(user.table.keys) == 40
-        assert user.in_focus(user.table)
-
-
 @pytest.mark.slow
 async def test_a_quarantined_pattern_is_marked_and_found_by_filter(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="patterns") as user:
         await at_pattern(user, ESTABLISHED)
         await user.press("Q")
         assert isinstance(user.app.screen, AskLine)
@@ -445,8 +404,7 @@ async def test_a_quarantined_pattern_is_marked_and_found_by_filter(sample: Path,
 
 @pytest.mark.slow
 async def test_selected_patterns_are_archived_with_a_reason_and_restored_by_undo(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, size=(160, 50)) as user:
-        await user.go("patterns")
+    async with open_dashboard(sample, home, size=(160, 50), place="patterns") as user:
         await user.filter("is:injectable type:template")
         first, second = user.table.keys[:2]
         await user.press("m", "m", "D")
@@ -460,30 +418,25 @@ async def test_selected_patterns_are_archived_with_a_reason_and_restored_by_undo
         await user.sees("archive", "(undone)")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("width", "seen", "unseen"),
-    [
+async def test_titles_have_priority_over_ids_and_bars(sample: Path, home: Path) -> None:
+    rows: list[tuple[int, list[str], list[str]]] = [
         (80, ["● prov", "Measure the query plan before adding an"], ["0.69", "pat-success"]),
         (120, ["● proven", "Measure the query plan before adding an index", "0.69–1.00"], ["pat-success", "━"]),
         (200, ["● proven", "Measure the query plan before adding an index", "0.69 ┄┄┄┄┄┄━━╋ 1.00"], ["pat-success"]),
         (260, ["● proven", "pat-success-profile-first-009", "0.69 ┄┄┄┄┄┄━━╋ 1.00"], []),
-    ],
-)
-async def test_titles_have_priority_over_ids_and_bars(
-    sample: Path, home: Path, width: int, seen: list[str], unseen: list[str]
-) -> None:
-    async with open_dashboard(sample, home, size=(width, 40)) as user:
-        await user.go("patterns")
-        row = user.row("pat-success-profile-first-009")
-        assert all(text in row for text in seen), row
-        assert not any(text in row for text in unseen), row
+    ]
+    async with open_dashboard(sample, home, place="patterns") as user:
+        for width, seen, unseen in rows:
+            await user.pilot.resize_terminal(width, 40)
+            await user.settled()
+            row = user.row("pat-success-profile-first-009")
+            assert all(text in row for text in seen), row
+            assert not any(text in row for text in unseen), row
 
 
 @pytest.mark.slow
 async def test_the_cursor_keeps_its_position_after_a_decision(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("patterns")
+    async with open_dashboard(sample, home, place="patterns") as user:
         user.table.cursor = 4
         await user.settled()
         before = list(user.table.keys)
@@ -504,8 +457,7 @@ async def test_the_cursor_keeps_its_position_after_a_decision(sample: Path, home
 
 @pytest.mark.slow
 async def test_the_cursor_keeps_its_record_after_sorting(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("patterns")
+    async with open_dashboard(sample, home, place="patterns") as user:
         user.table.cursor = 7
         await user.settled()
         key = user.table.cursor_key
@@ -518,8 +470,7 @@ async def test_the_cursor_keeps_its_record_after_sorting(sample: Path, home: Pat
 
 
 async def test_a_pin_shows_no_decay_and_a_decision_shows_its_author(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("patterns")
+    async with open_dashboard(sample, home, place="patterns") as user:
         pinned = next(key for key in user.table.keys if user.app.view.assessment(key).is_settled)
         free = next(key for key in user.table.keys if user.app.view.assessment(key).next_change is not None
                     and not user.app.view.assessment(key).is_settled)  # fmt: skip
@@ -554,17 +505,10 @@ async def test_the_list_of_findings_is_as_high_as_its_content(sample: Path, home
         assert "File problems" in user.text() and "esc close" in user.text()
 
 
-async def test_the_evidence_has_headings(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("patterns")
-        await user.press("right_square_bracket")
-        await user.sees("when  new \u2192 today  use")
-
-
 @pytest.mark.slow
 async def test_uses_of_a_team_change_the_state_while_the_pattern_is_shown(sample: Path, home: Path) -> None:
     writer = TeamEvidenceWriter(ProjectPaths(sample))
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="patterns") as user:
         await at_pattern(user, ESTABLISHED)
         user.place.show_tab(TABS.index("Evidence"))  # type: ignore[attr-defined]
         used = NOW - timedelta(days=3)

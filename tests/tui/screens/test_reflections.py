@@ -11,8 +11,7 @@ from tui.widgets.text_pane import TextPane
 
 
 async def test_reflections_are_filtered_and_sorted(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("reflections")
+    async with open_dashboard(sample, home, place="reflections") as user:
         everything = len(user.table.keys)
         assert everything == len(user.app.view.snapshot.reflections) > 10
         await user.filter("kind:error")
@@ -28,8 +27,7 @@ async def test_reflections_are_filtered_and_sorted(sample: Path, home: Path) -> 
 
 @pytest.mark.slow
 async def test_the_whole_reflection_is_shown_below(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("reflections")
+    async with open_dashboard(sample, home, place="reflections") as user:
         for _ in range(8):
             key = user.table.cursor_key
             assert key is not None
@@ -42,8 +40,7 @@ async def test_the_whole_reflection_is_shown_below(sample: Path, home: Path) -> 
 
 @pytest.mark.slow
 async def test_enter_opens_the_loop(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("loops")
+    async with open_dashboard(sample, home, place="loops") as user:
         await user.filter("status:nothing-like-this")
         await user.go("reflections")
         await user.filter("loop:ralph")
@@ -58,8 +55,7 @@ async def test_a_reflection_without_a_loop_opens_its_attempt_or_gives_a_reason(s
     memory = sample / ".aiwg/ralph/memory/tasks/lost.json"
     reflection = {"iteration": 1, "content": "Nobody knows where this was"}
     memory.write_text(json.dumps({"task_id": "lost", "reflections": [reflection]}))
-    async with open_dashboard(sample, home) as user:
-        await user.go("reflections")
+    async with open_dashboard(sample, home, place="reflections") as user:
         reflections = user.app.view.snapshot.reflections
         lost = next(key for key, reflection in reflections.items() if reflection.task_id == "lost")
         user.place.go_to(lost)
@@ -76,8 +72,7 @@ async def test_a_reflection_without_a_loop_opens_its_attempt_or_gives_a_reason(s
 
 @pytest.mark.slow
 async def test_recurring_learnings_unfold_and_give_a_pattern_that_can_be_undone(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("reflections")
+    async with open_dashboard(sample, home, place="reflections") as user:
         await user.press("e")
         assert "Press v to group by learning" in user.toasts()[-1]
         assert "v group" in user.key_line()
@@ -119,8 +114,9 @@ async def test_recurring_learnings_unfold_and_give_a_pattern_that_can_be_undone(
 
 
 async def test_learnings_without_a_pattern_are_last(tmp_path: Path, home: Path) -> None:
-    async with open_dashboard(copy_tree("upstream", tmp_path / "upstream"), home, size=(80, 24)) as user:
-        await user.go("reflections")
+    async with open_dashboard(
+        copy_tree("upstream", tmp_path / "upstream"), home, size=(80, 24), place="reflections"
+    ) as user:
         await user.press("v")
         await user.settled()
         rows = [user.row(key) for key in user.table.keys]
@@ -134,8 +130,7 @@ async def test_learnings_without_a_pattern_are_last(tmp_path: Path, home: Path) 
 
 @pytest.mark.slow
 async def test_grouping_is_filtered_saved_and_left_for_a_single_reflection(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("reflections")
+    async with open_dashboard(sample, home, place="reflections") as user:
         one = user.table.keys[0]
         await user.press("v")
         await user.settled()
@@ -159,8 +154,7 @@ async def test_a_draft_is_labelled_as_a_draft(sample: Path, home: Path) -> None:
     }
     with (sample / ".aiwg/ralph/tasks/task-001/reflections.jsonl").open("a") as file:
         file.write(json.dumps(draft) + "\n")
-    async with open_dashboard(sample, home) as user:
-        await user.go("reflections")
+    async with open_dashboard(sample, home, place="reflections") as user:
         key = next(key for key, one in user.app.view.snapshot.reflections.items() if one.draft and one.attempt == 9)
         user.place.go_to(key)
         await user.sees("draft  The approach carried", "draft, not reviewed yet")

@@ -27,8 +27,7 @@ def newest(user: User) -> str:
 
 @pytest.mark.slow
 async def test_browsing_decides_nothing_and_back_returns(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("review")
+    async with open_dashboard(sample, home, place="review") as user:
         queue = waiting(user)
         seen = [front(user)]
         await user.sees(f"1 of {len(queue)}", user.app.view.queue[0].reason.split(";")[0][:40])
@@ -59,7 +58,7 @@ async def test_browsing_decides_nothing_and_back_returns(sample: Path, home: Pat
 
 @pytest.mark.slow
 async def test_an_answered_question_returns_if_refused_or_undone(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="review") as user:
         first = await at_question(user, INVERSION)
         questions = waiting(user)
         desk(user).action_accept()  # and before the engine has had a moment to carry it out:
@@ -86,7 +85,7 @@ async def test_an_answered_question_returns_if_refused_or_undone(sample: Path, h
 async def test_undo_of_another_persons_decision_keeps_the_session_count(sample: Path, home: Path) -> None:
     other = Project(ProjectPaths(sample), Settings(), by="bob", clock=lambda: NOW, cache=False)
     other.load()
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="review") as user:
         await at_question(user, INVERSION)
         await user.decides("s")
         other.decide(Note(TWIN, text="asked the authors"))
@@ -105,7 +104,7 @@ async def test_a_question_answered_by_another_reviewer_is_skipped(sample: Path, 
     other = Project(ProjectPaths(sample), Settings(), by="bob", clock=lambda: NOW, cache=False)
     other.load()
     seconds = [0.0]
-    async with open_dashboard(sample, home, clock=lambda: seconds[0]) as user:
+    async with open_dashboard(sample, home, clock=lambda: seconds[0], place="review") as user:
         subject = await at_question(user, CONTRADICTED)
         number = desk(user).questions.place
         seconds[0] += 60.0
@@ -129,8 +128,7 @@ async def test_the_order_is_fixed_new_questions_are_appended_and_resolved_ones_s
 ) -> None:
     other = Project(ProjectPaths(sample), Settings(), by="bob", clock=lambda: NOW, cache=False)
     other.load()
-    async with open_dashboard(sample, home) as user:
-        await user.go("review")
+    async with open_dashboard(sample, home, place="review") as user:
         queue = waiting(user)
         await user.sees(f"1 of {len(queue)}")
         await user.press("n", "n")
@@ -159,7 +157,7 @@ async def test_the_order_is_fixed_new_questions_are_appended_and_resolved_ones_s
 
 @pytest.mark.slow
 async def test_enter_gives_the_highlighted_answer_and_o_opens(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="review") as user:
         subject = await at_question(user, INVERSION)
         await user.press("right")
         await user.sees("enter reject")
@@ -175,7 +173,7 @@ async def test_enter_gives_the_highlighted_answer_and_o_opens(sample: Path, home
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 async def test_every_review_action_works_with_the_mouse(sample: Path, home: Path, size: tuple[int, int]) -> None:
-    async with open_dashboard(sample, home, size=size) as user:
+    async with open_dashboard(sample, home, size=size, place="review") as user:
         source = await at_question(user, BURST)
 
         async def click(text: str) -> None:
@@ -205,7 +203,7 @@ async def test_every_review_action_works_with_the_mouse(sample: Path, home: Path
 @pytest.mark.slow
 @pytest.mark.usefixtures("all_tasks")
 async def test_the_cursor_shows_the_effect_of_each_answer_and_decides_nothing(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="review") as user:
         await at_question(user, INVERSION)
         before = waiting(user)
         assert "of 19 tasks" in row(user, "a") or "/19 tasks" in row(user, "a")
@@ -227,7 +225,7 @@ async def test_the_cursor_shows_the_effect_of_each_answer_and_decides_nothing(sa
 
 @pytest.mark.slow
 async def test_a_key_that_cannot_answer_gives_a_reason(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="review") as user:
         await at_question(user, BURST)
         await user.press("p")
         assert (
@@ -246,7 +244,7 @@ async def test_a_key_that_cannot_answer_gives_a_reason(sample: Path, home: Path)
 
 @pytest.mark.slow
 async def test_a_small_screen_shows_one_pane_at_a_time_and_every_answer(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, size=(80, 24)) as user:
+    async with open_dashboard(sample, home, size=(80, 24), place="review") as user:
         await at_question(user, INVERSION)
         shown = [name for name in ("subject", "proposal", "consequence") if _is_seen(desk(user), name)]
         assert shown == ["subject"]
@@ -272,8 +270,7 @@ async def test_an_empty_queue_is_reported(sample: Path, home: Path) -> None:
     for item in opened.view.queue:
         if item is not first[item.kind]:
             opened.decide(Dismiss(key=item.question_key, summary="not here"))
-    async with open_dashboard(sample, home) as user:
-        await user.go("review")
+    async with open_dashboard(sample, home, place="review") as user:
         assert len(waiting(user)) == len(first) > 5
         for _ in first:
             await user.decides("s")
@@ -291,8 +288,7 @@ async def test_an_escalation_of_another_process_is_reported_and_first_in_memory(
     opened = Project(ProjectPaths(sample), Settings(), by="ada", clock=lambda: NOW, cache=False)
     opened.load()
     session = next(one for one in opened.view.snapshot.debug_sessions.values() if one.status == "in_progress")
-    async with open_dashboard(sample, home, size=(200, 50)) as user:
-        await user.go("memory")
+    async with open_dashboard(sample, home, size=(200, 50), place="memory") as user:
         on_escalation(opened, session.id, reason="needs credentials")
         await user.until(lambda: session.id in waiting(user), "the question")
         notes = user.app._notifications
@@ -314,7 +310,7 @@ async def test_forecasts_without_embeddings_are_marked_until_these_exist(
 ) -> None:
     monkeypatch.setattr("tui.app.AFTER_SECONDS", 3600.0)
     with meaning():
-        async with open_dashboard(sample, home, size=(80, 24)) as user:
+        async with open_dashboard(sample, home, size=(80, 24), place="review") as user:
             await at_question(user, INVERSION)
             assert "~ 1/19 tasks" in row(user, "a")
             assert pane(user, "consequence").startswith("~ compared by words: 0 of 40 texts have a vector\n")

@@ -68,7 +68,7 @@ def newest(user: User) -> Verb:
 async def test_an_inversion_can_be_rewritten_and_given_an_alternative(
     sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="review") as user:
         subject = await at_question(user, INVERSION)
         before = waiting(user)
         assert "AVOID" in pane(user, "proposal") and "wording check passed" in pane(user, "proposal")
@@ -112,7 +112,7 @@ async def test_an_inversion_can_be_rewritten_and_given_an_alternative(
 
 @pytest.mark.slow
 async def test_a_contradicted_decision_is_reset_confirmed_or_reversed(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="review") as user:
         subject = await at_question(user, CONTRADICTED)
         assert "Since then: 2 ✓ 4 ✗" in flat(user, "proposal")
         assert "supported by" in pane(user, "proposal") and "calendar" in pane(user, "proposal")
@@ -148,7 +148,7 @@ async def test_a_text_edited_after_approval_is_approved_again_or_restored(sample
     path = sample / ".aiwg/ralph/shared/patterns/error-patterns.json"
     approved = path.read_text()
     path.write_text(approved.replace("Guard the object", "Guard no object"))
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="review") as user:
         assert await at_question(user, STALE_PIN) == NULL
         assert "Guard [-the-] {+no+} object" in flat(user, "subject")
         assert "proven" in row(user, "R")
@@ -167,7 +167,7 @@ async def test_a_text_edited_after_approval_is_approved_again_or_restored(sample
 
 @pytest.mark.slow
 async def test_suspicious_reports_are_revoked_or_confirmed_as_one_decision(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="review") as user:
         source = await at_question(user, BURST)
         assert all(id in pane(user, "subject") for id in BLAMED)
         assert "8 of them, as far as is recorded" in flat(user, "proposal")
@@ -194,7 +194,7 @@ async def test_suspicious_reports_are_revoked_or_confirmed_as_one_decision(sampl
 @pytest.mark.slow
 async def test_a_quarantined_text_is_shown_verbatim_and_released(sample: Path, home: Path) -> None:
     open_project_of(sample).decide(Quarantine(POOL, reason="who wrote [b]this[/]?"))
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="review") as user:
         assert await at_question(user, QUARANTINE) == POOL
         assert "put into quarantine by ana, today 21:00" in flat(user, "proposal")
         assert "who wrote [b]this[/]?" in flat(user, "proposal")
@@ -225,7 +225,7 @@ async def test_offers_imports_and_duplicates_are_questions(sample: Path, home: P
     add_twin(sample)
     source = "ralph-move-the-settlement-jobs-from--18be2e49"
     open_project_of(sample).decide(Extract(source, unattended=True))
-    async with open_dashboard(sample, home, searches=True) as user:
+    async with open_dashboard(sample, home, searches=True, place="review") as user:
         first = await at_question(user, EXTRACTED)
         assert source in flat(user, "proposal")
         await user.decides("a")
@@ -287,7 +287,7 @@ async def test_questions_found_in_the_background_are_asked(sample: Path, home: P
         del record[key]
     record |= {"usage_count": 1, "success_rate": 1.0}
     path.write_text(json.dumps(content))
-    async with open_dashboard(sample, home, searches=True) as user:
+    async with open_dashboard(sample, home, searches=True, place="review") as user:
         assert await at_question(user, BROAD) == NULL
         assert "Trigger: .*" in flat(user, "proposal") and "matches 100 % of common errors" in flat(user, "proposal")
         assert await at_question(user, UNRECONCILED) == POOL
@@ -319,8 +319,7 @@ async def test_an_escalation_is_acknowledged_without_other_effects(sample: Path,
         "executions": [{"attempt": 1, "failures": [{"error_type": "TypeError", "error_message": "[/] broke"}]}],
     }
     (folder / "stuck.json").write_text(json.dumps(stuck))
-    async with open_dashboard(sample, home, size=(200, 50)) as user:
-        await user.go("review")
+    async with open_dashboard(sample, home, size=(200, 50), place="review") as user:
         user.place.go_to("dm-stuck")
         await user.settled()
         await user.sees("Escalated at this file: an agent needs help. Acknowledge?", "agent blocked")
@@ -354,8 +353,7 @@ async def test_an_escalation_is_acknowledged_without_other_effects(sample: Path,
 
 @pytest.mark.slow
 async def test_a_session_with_a_time_budget_is_planned_and_ends(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, size=(160, 40)) as user:
-        await user.go("review")
+    async with open_dashboard(sample, home, size=(160, 40), place="review") as user:
         await user.sees("b 12 min: ")
         await user.press("b", "ctrl+u")
         await user.type("1")

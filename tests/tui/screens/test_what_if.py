@@ -53,7 +53,7 @@ def turned(replay: Replay) -> set[str]:
 async def test_the_what_if_screen_opens_with_the_current_thresholds_and_esc_closes_it(
     sample: Path, home: Path, place: str
 ) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place=place) as user:
         await open_what_if(user, place)
         await user.sees(
             "Rules only, without pins. Nothing is written.",
@@ -68,7 +68,7 @@ async def test_the_what_if_screen_opens_with_the_current_thresholds_and_esc_clos
 
 @pytest.mark.slow
 async def test_another_half_life_lists_the_patterns_that_change(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="patterns") as user:
         await open_what_if(user)
         await user.type("7")
         await user.settled()
@@ -86,7 +86,7 @@ async def test_another_half_life_lists_the_patterns_that_change(sample: Path, ho
 
 @pytest.mark.slow
 async def test_keys_step_the_value_and_move_from_field_to_field(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="patterns") as user:
         place = await open_what_if(user)
         await user.press("left", "left", "minus", "equals_sign")
         assert field(user, HALF_LIFE).text == "80"
@@ -110,7 +110,7 @@ async def test_keys_step_the_value_and_move_from_field_to_field(sample: Path, ho
 
 @pytest.mark.slow
 async def test_an_invalid_value_is_explained_and_the_last_result_stays(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="patterns") as user:
         place = await open_what_if(user)
         await user.type("7")
         await user.settled()
@@ -133,7 +133,7 @@ async def test_an_invalid_value_is_explained_and_the_last_result_stays(sample: P
 
 @pytest.mark.slow
 async def test_below_80_cells_the_thresholds_are_in_one_column(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, size=(79, 30)) as user:
+    async with open_dashboard(sample, home, size=(79, 30), place="patterns") as user:
         place = await open_what_if(user)
         assert len({found.region.x for found in place.query(ValueField)}) == 1
         await user.pilot.resize_terminal(80, 30)
@@ -142,7 +142,7 @@ async def test_below_80_cells_the_thresholds_are_in_one_column(sample: Path, hom
 
 @pytest.mark.slow
 async def test_one_key_restores_one_threshold_or_all(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="patterns") as user:
         place = await open_what_if(user)
         await user.press("7", "down", "9", "down", "9")
         await user.press("r")
@@ -162,7 +162,7 @@ async def test_one_key_restores_one_threshold_or_all(sample: Path, home: Path) -
 
 @pytest.mark.slow
 async def test_enter_goes_to_the_patterns_and_on_to_one_of_them(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="review") as user:
         await open_what_if(user, "review")
         await user.press("7")
         await user.settled()
@@ -183,7 +183,7 @@ async def test_enter_goes_to_the_patterns_and_on_to_one_of_them(sample: Path, ho
 
 @pytest.mark.slow
 async def test_tab_goes_to_the_patterns_and_back_to_the_same_field(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="patterns") as user:
         await open_what_if(user)
         await user.press("tab", "enter")
         assert "No pattern changes" in user.toasts()[-1]
@@ -200,7 +200,7 @@ async def test_tab_goes_to_the_patterns_and_back_to_the_same_field(sample: Path,
 
 @pytest.mark.slow
 async def test_a_new_view_is_replayed_while_it_is_open(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="patterns") as user:
         await open_what_if(user)
         await user.press("7")
         await user.settled()
@@ -217,7 +217,7 @@ async def test_a_new_view_is_replayed_while_it_is_open(sample: Path, home: Path)
 
 @pytest.mark.slow
 async def test_a_pin_set_meanwhile_is_shown_in_the_list(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, size=(140, 40)) as user:
+    async with open_dashboard(sample, home, size=(140, 40), place="patterns") as user:
         await open_what_if(user)
         await user.press("7")
         await user.settled()
@@ -229,7 +229,7 @@ async def test_a_pin_set_meanwhile_is_shown_in_the_list(sample: Path, home: Path
 async def test_only_one_replay_runs_and_only_the_last_answer_counts(
     sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="patterns") as user:
         place = await open_what_if(user)
         running, asked = threading.Semaphore(1), []
         let_go = threading.Event()
@@ -257,8 +257,7 @@ async def test_only_one_replay_runs_and_only_the_last_answer_counts(
 
 @pytest.mark.slow
 async def test_what_if_writes_nothing_and_undoes_nothing(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("patterns")
+    async with open_dashboard(sample, home, place="patterns") as user:
         user.app.decide(Note("pat-error-jwt-expired-006", text="as it is"))
         await user.settled()
         files = {path: path.read_bytes() for path in sample.rglob("*") if path.is_file()}
@@ -270,7 +269,7 @@ async def test_what_if_writes_nothing_and_undoes_nothing(sample: Path, home: Pat
 
 @pytest.mark.slow
 async def test_help_lists_its_keys_and_number_keys_on_the_list_go_to_screens(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
+    async with open_dashboard(sample, home, place="patterns") as user:
         await open_what_if(user)
         await user.press("question_mark")
         assert isinstance(user.app.screen, Help)
@@ -284,7 +283,7 @@ async def test_help_lists_its_keys_and_number_keys_on_the_list_go_to_screens(sam
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(40, 12), (117, 30)], ids=str)
 async def test_every_field_can_be_reached_on_a_small_terminal(sample: Path, home: Path, size: tuple[int, int]) -> None:
-    async with open_dashboard(sample, home, size=size) as user:
+    async with open_dashboard(sample, home, size=size, place="patterns") as user:
         await open_what_if(user)
         for found in user.place.query(ValueField):
             assert found.has_focus_within

@@ -28,8 +28,7 @@ def task(user: User) -> str:
 
 @pytest.mark.slow
 async def test_esc_returns_from_context_and_the_typed_task_is_kept(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("context")
+    async with open_dashboard(sample, home, place="context") as user:
         await user.press("slash")
         await user.paste(TYPED)
         await user.press("enter")
@@ -59,8 +58,7 @@ async def test_esc_returns_from_context_and_the_typed_task_is_kept(sample: Path,
 
 @pytest.mark.slow
 async def test_a_task_typed_after_following_a_link_is_kept(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("loops")
+    async with open_dashboard(sample, home, place="loops") as user:
         await user.press("i")
         await at(user, "context")
         await user.press("slash", "ctrl+u")
@@ -98,8 +96,7 @@ async def test_esc_returns_from_review_and_along_several_links(sample: Path, hom
 @pytest.mark.slow
 async def test_a_deciding_key_typed_on_the_previous_screen_does_nothing(sample: Path, home: Path) -> None:
     seconds = [100.0]
-    async with open_dashboard(sample, home, clock=lambda: seconds[0]) as user:
-        await user.go("memory")
+    async with open_dashboard(sample, home, clock=lambda: seconds[0], place="memory") as user:
         key = next(
             key
             for key in user.table.keys
@@ -144,8 +141,7 @@ async def test_obvious_refusals_need_no_message(sample: Path, home: Path) -> Non
 
 
 async def test_a_dialog_replaces_the_keys_of_the_screen(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.go("patterns")
+    async with open_dashboard(sample, home, place="patterns") as user:
         await user.press("d")
         assert "esc cancel" in user.key_line() and "enter" in user.key_line()
         assert "promote" not in user.key_line() and "filter" not in user.key_line()

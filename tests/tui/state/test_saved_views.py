@@ -74,8 +74,7 @@ def test_the_query_language_supports_all_built_in_views() -> None:
 
 @pytest.mark.slow
 async def test_the_current_list_is_saved_and_opened_again(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, size=(80, 24)) as user:
-        await user.go("patterns")
+    async with open_dashboard(sample, home, size=(80, 24), place="patterns") as user:
         await user.filter("state:proven type:error")
         await user.press("S", "w", "V")
         assert isinstance(user.app.screen, ViewList)
