@@ -17,16 +17,16 @@ OVERLAYS = {
     "views": ("V",),
     "what-if": ("2", "t"),
     "compare": ("H",),
-    "filter": ("2", "slash", "x"),
-    "bulk preview": ("2", "M", "d"),
     "reason": ("2", "d"),
+    "bulk preview": ("2", "M", "d"),
     "replay": ("6", *("j",) * 8, "enter"),
     "extraction": ("1", *("j",) * 10, "e"),
     "snooze": ("3", "S"),
     "minutes": ("3", "b"),
     "wide rows": ("Z",),
+    "filter": ("2", "slash", "x"),
 }
-"""Keys from Loops to everything that lies over a place."""
+"""Keys from Loops to everything that lies over a place, one after the other: marks and filters stay."""
 
 
 @pytest.mark.slow
@@ -57,7 +57,8 @@ async def test_every_dialog_is_pure_ascii_with_ascii_glyphs(sample: Path, home: 
             while len(user.app.screen_stack) > 1:
                 user.app.pop_screen()
                 await user.pilot.pause()
-            await user.go("loops")
+            user.app.go("loops")
+            await user.settled()
 
 
 def odd_lines(text: str) -> list[str]:
