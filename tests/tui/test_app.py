@@ -483,7 +483,8 @@ async def test_every_action_can_be_run_on_every_screen(
 
 @pytest.mark.slow
 async def test_screen_filter_theme_and_glyphs_are_saved(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="patterns") as user:
+    async with open_dashboard(sample, home) as user:
+        await user.go("patterns")
         await user.filter("type:error")
         await user.press("T", "A")
         theme = user.app.theme

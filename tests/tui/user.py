@@ -49,7 +49,7 @@ def make_app(
     project: Path,
     home: Path,
     *,
-    place: str = "loops",
+    place: str = "",
     now: datetime = NOW,
     searches: bool = False,
     extracts: bool = False,
@@ -58,7 +58,7 @@ def make_app(
     clock: Callable[[], float] | None = None,
     **kept: str,
 ) -> RalphdeckApp:
-    """The dashboard on a project, which opens at `place`, with a fixed clock and only the user state `kept`.
+    """The dashboard on a project, which opens at `place` if given, with a fixed clock and only the user state `kept`.
 
     What Review could ask besides is looked for only on demand, and extraction on completion happens only on demand:
     else the picture depended on the moment.
@@ -67,7 +67,8 @@ def make_app(
     opened = Project(project_at(project), settings, by="ana", clock=lambda: now, cache=False, readonly=readonly)
     memory = UserState(home / "state.json", "project")
     memory.set(SEEN_SCREENS, " ".join(load_tables()))
-    memory.set_here("place", place)
+    if place:
+        memory.set_here("place", place)
     for name, value in kept.items():
         memory.set(name, value)
     return RalphdeckApp(

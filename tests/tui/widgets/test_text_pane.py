@@ -40,6 +40,7 @@ def test_every_line_of_a_marked_paragraph_is_marked() -> None:
     assert [line.plain for line in lines] == ["+   aaa bbb", "+   ccc", "  ddd eee"]
 
 
+@pytest.mark.slow
 @given(
     st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cf", "Cs", "Cn"]), max_size=200), st.integers(2, 40)
 )
