@@ -6,13 +6,14 @@ import asyncio
 import os
 import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 from textual import events
+from textual.app import ScreenStackError
 from textual.pilot import Pilot
 from textual.widget import Widget
 
@@ -168,10 +169,13 @@ class User:
     async def until(self, condition: Callable[[], bool], what: str = "") -> None:
         """Wait for something to become true."""
         start = monotonic()
-        while not condition():
+        while True:
+            with suppress(ScreenStackError):  # while the app replaces its first screen
+                if condition():
+                    return
+                await self.pilot.pause()
             if monotonic() - start > TIMEOUT_SECONDS:
                 raise AssertionError(f"timed out waiting for {what or condition}:\n{self.text()}")
-            await self.pilot.pause()
             await asyncio.sleep(0.01)
 
     async def sees(self, *texts: str) -> None:
