@@ -50,6 +50,7 @@ _SETTINGS: Final = {
     "autovacuum_naptime": "1h",
     "max_wal_senders": "4",
     "jit": "off",
+    "dynamic_shared_memory_type": "mmap",  # files in its folder: a killed server leaves no segments
 }
 
 
