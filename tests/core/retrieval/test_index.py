@@ -74,3 +74,10 @@ def test_an_update_does_not_change_the_old_index() -> None:
     newer = index.updated(changed, {"pat-error-x-003"})
     assert len(index.words["cach"]) == 20 and "token" not in index.words
     assert len(newer.words["cach"]) == 19 and newer.words["token"].tolist() == [3]
+
+
+def test_released_rows_are_numbered_again() -> None:
+    lazy = LazyPatternIndex({id: make_pattern(id) for id in ("pat-error-x-001", "pat-error-x-002")})
+    before = lazy.get().rows
+    lazy.release()
+    assert lazy.get().rows == before

@@ -8,10 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.records.reflections import Reflection
-from core.sources.record_collections import ReflectionCollection
+from core.sources.record_collections import PatternCollection, ReflectionCollection
+from tests.factories import make_pattern
 
 AT = datetime(2026, 4, 30, 10, tzinfo=UTC)
 FILES = tuple(f".aiwg/ralph/loops/a/reflections/reflection-{number}.json" for number in range(6))
+PATTERN_FILES = (".aiwg/ralph/shared/patterns/a.json", ".aiwg/ralph/shared/patterns/b.json", "copies/c.json")
+PATTERNS = st.lists(st.tuples(st.sampled_from("pqr"), st.sampled_from(("one", "other"))), max_size=3)
 REFLECTION = st.tuples(st.sampled_from("abcdef"), st.sampled_from((None, 0, 1, 2)))
 
 
@@ -41,3 +44,26 @@ def test_reflections_stay_newest_first(changes: list[tuple[str, list[tuple[str, 
         updated.replace(file, content[file])
         updated.join({})
         assert list(updated.records.items()) == collect(content)
+
+
+@given(st.lists(st.tuples(st.sampled_from(PATTERN_FILES), PATTERNS, st.booleans())))
+def test_patterns_and_their_copies_are_those_of_the_present_files(
+    changes: list[tuple[str, list[tuple[str, str]], bool]],
+) -> None:
+    updated, content = PatternCollection(), {}
+    for file, records, is_joined in changes:
+        content[file] = tuple(
+            make_pattern(id, title=title, file=file, pointer=f"/{place}", copy_folder="copies" * (file[0] == "c"))
+            for place, (id, title) in enumerate(records)
+        )
+        updated.replace(file, content[file])
+        if not is_joined:
+            continue
+        updated.join()
+        expected = PatternCollection()
+        for present, patterns in content.items():
+            expected.replace(present, patterns)
+        expected.join()
+        assert updated.records == expected.records
+        assert all(updated.copies(id) == expected.copies(id) for id in "pqr")
+        assert sorted(updated.findings, key=repr) == sorted(expected.findings, key=repr)
