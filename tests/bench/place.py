@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from functools import cached_property
 from pathlib import Path
 
@@ -82,12 +83,12 @@ class Place:
 
     @cached_property
     def opened_with_events(self) -> Project:
-        """All loops and patterns, with an event log of all events."""
+        """All loops and patterns, with an event log of all events; written anew, since rows change its files."""
         project = self.folder / "with-events"
-        if not project.exists():
-            write_loops(project, self.sizes.loops)
-            write_patterns(project, self.sizes.patterns)
-            write_large(project, self.sizes.patterns, self.sizes.events)
+        shutil.rmtree(project, ignore_errors=True)
+        write_loops(project, self.sizes.loops)
+        write_patterns(project, self.sizes.patterns)
+        write_large(project, self.sizes.patterns, self.sizes.events)
         return open_and_load(project)
 
     @property
