@@ -19,6 +19,7 @@ MAX_PATTERN: Final = 512  # Longest regex, in characters, that is compiled (docs
 MAX_SUBJECT: Final = 4096
 """Longest text, in characters, that a regex from a file is matched against (docs/safety.md#regexes)."""
 
+_SNAKE_WORD: Final = re.compile(r"_([a-z])")
 _VARIATION_SELECTORS: Final = range(0xFE00, 0xFE10)
 _SKIN_TONES: Final = range(0x1F3FB, 0x1F400)
 # Blank characters whose Unicode category is not "format".
@@ -181,3 +182,8 @@ def _compiler() -> Callable[[str], Any]:
 def safe_matcher(source: str) -> Matcher:
     """Return the cached safe matcher of a regex from a file."""
     return Matcher(source)
+
+
+def to_camel(name: str) -> str:
+    """Convert a name such as `error_signature` to `errorSignature`."""
+    return _SNAKE_WORD.sub(lambda found: found[1].upper(), name)

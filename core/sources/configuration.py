@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.errors import BadInput
-from core.base.text import visible_line
+from core.base.text import to_camel, visible_line
 from core.base.validation import format_value
 from core.config.settings import DEFAULTS, GROUPS, SETTINGS, Settings
 from core.records.findings import Finding, Severity
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 POLICY: Final = "pruning_policy"
 METRICS: Final = "effectiveness_metrics"
-_EXTRAS: Final = (b"pruning_policy", b"pruningPolicy", b"effectiveness_metrics", b"effectivenessMetrics")
+_EXTRAS: Final = tuple(key.encode() for name in (POLICY, METRICS) for key in (name, to_camel(name)))
 _SUFFIXES: Final = (".json", ".yaml", ".yml")
 
 _S = TypeVar("_S", bound=Struct)

@@ -5,15 +5,14 @@ Only known keys are renamed, and only in objects with fixed keys.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from core.base.text import to_camel
 from core.sources.fields import escape_key
 from core.sources.schema import SCHEMAS, Rule
 from core.storage.json_editor import JsonText, Path
 
-_WORD: Final = re.compile(r"_([a-z])")
 _FREE: Final = frozenset({"placeholders", "origins", "additional", "params"})
 """Fields with objects whose keys are data and are never renamed."""
 _OTHER_KEYS: Final = (
@@ -22,11 +21,6 @@ _OTHER_KEYS: Final = (
     *("source_loop", "success_count", "failure_count"),
 )
 """Known keys that are not in a schema."""
-
-
-def to_camel(name: str) -> str:
-    """Convert a name such as `error_signature` to `errorSignature`."""
-    return _WORD.sub(lambda found: found[1].upper(), name)
 
 
 def _keys_of(rule: Rule) -> Iterator[str]:
