@@ -293,7 +293,7 @@ class Engine(WatchLoop):
         """Save the records for the next start in a thread of its own; the process may end meanwhile."""
         self._kept_at = monotonic()
         timer = threading.Timer(pause, self.project.keep_view)
-        timer.daemon = True
+        timer.name, timer.daemon = "ralphdeck-keep", True
         timer.start()
 
     def _exclude_from_collections(self) -> None:
