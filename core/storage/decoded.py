@@ -32,6 +32,9 @@ class Problem(Struct, frozen=True, gc=False):
         return Finding(file, self.place, self.severity, self.code, self.message)
 
 
+TOO_DEEP: Final = Problem("too-deep", f"is nested deeper than {MAX_DEPTH} levels; not read")
+
+
 class Decoded(Struct, frozen=True, gc=False):
     """Decoded document; `value` is usable unless `failed`."""
 

@@ -14,7 +14,7 @@ import msgspec
 
 from core.base.text import visible_line
 from core.records.findings import Severity
-from core.storage.decoded import BOM, MAX_DEPTH, Decoded, Line, Problem, duplicate_key_message
+from core.storage.decoded import BOM, MAX_DEPTH, TOO_DEEP, Decoded, Line, Problem, duplicate_key_message
 
 _MAX_DIGITS: Final = 18  # maximum digits of an integer; no count, time or pid has more
 _MAX_FAST_BYTES: Final = 8 << 20  # maximum size of a JSONL file that is decoded in one call
@@ -45,7 +45,7 @@ def decode_json(data: bytes) -> Decoded:
     if not data.strip(b" \t\r\n\0"):
         return _failed(Problem("empty", "is empty", torn=True))
     if is_nested_deeper(data):
-        return _failed(Problem("too-deep", f"is nested deeper than {MAX_DEPTH} levels; not read"))
+        return _failed(TOO_DEEP)
     try:
         value = msgspec.json.decode(data)
         encoded = msgspec.json.encode(value)

@@ -10,10 +10,11 @@ import yaml
 
 from core.base.text import visible_line
 from core.records.findings import Severity
-from core.storage.decoded import BOM, MAX_DEPTH, Decoded, Problem, duplicate_key_message
+from core.storage.decoded import BOM, MAX_DEPTH, TOO_DEEP, Decoded, Problem, duplicate_key_message
 
 _Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _FLAGS: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_LIBRARY_TOO_DEEP: Final = "exceeded maximum nesting depth"  # newer versions of libyaml allow 1,000 levels
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?")
 
 
@@ -50,7 +51,10 @@ def decode_yaml(data: bytes, *, every: bool = False, typed: bool = False) -> Dec
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         reason = str(error.problem if isinstance(error, yaml.MarkedYAMLError) else error)
-        problems.append(Problem("bad-yaml", f"is not YAML: {visible_line(reason, 120)}", place, torn=True))
+        if reason == _LIBRARY_TOO_DEEP:
+            problems.append(TOO_DEEP)
+        else:
+            problems.append(Problem("bad-yaml", f"is not YAML: {visible_line(reason, 120)}", place, torn=True))
     else:
         filled = [document for document in documents if document is not None]
         return Decoded(filled if len(filled) > 1 else next(iter(filled), None), tuple(problems))
@@ -73,7 +77,7 @@ def _build(events: Iterator[yaml.Event], problems: list[Problem], typed: bool) -
             stack[-1].append(_scalar(event, typed and not is_key))
         elif isinstance(event, yaml.CollectionStartEvent):
             if len(stack) > MAX_DEPTH:
-                raise _UnsupportedYaml(Problem("too-deep", f"is nested deeper than {MAX_DEPTH} levels; not read"))
+                raise _UnsupportedYaml(TOO_DEEP)
             stack.append(_Mapping() if isinstance(event, yaml.MappingStartEvent) else [])
         elif isinstance(event, yaml.CollectionEndEvent):
             done = stack.pop()
