@@ -230,8 +230,16 @@ class ProjectReader:
 
         return open_collector(self.project, self.settings, self._clock, cache=self._has_cache, pause=pause)
 
+    def close(self) -> None:
+        """Close what reading the files of agents and runners has opened; another read opens it again."""
+        with self._details_lock:
+            collector, self._collector = self._collector, None
+            if collector is not None:
+                collector.close()
+
     def read_adapted(self) -> None:
         """Read the files of agents and runners once, to their end."""
+        self.close()
         with self._details_lock:
             collector = self._collector = self.open_collector()
             records = collector.read_all()

@@ -128,6 +128,7 @@ def create_project(configuration: Configuration, *, records: bool = False, asks:
         readonly=is_readonly(),
         asks=asks,
     )
+    click.get_current_context().call_on_close(opened.close)
     opened.began = ignore_private_files
     opened.agent = os.environ.get("RALPHDECK_AGENT", "").strip()
     return opened
