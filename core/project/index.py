@@ -406,8 +406,8 @@ class Library:
         return delta
 
     def _join_some(self) -> bool:
-        """Join some loops in advance; returns False if there are none."""
-        return self._records.loops.join_some(self._clock(), self._settings.watch, self._processes)
+        """Join some records in advance; returns False if there are none."""
+        return self._records.join_some(self._clock(), self._settings.watch, self._processes)
 
     def _ledger_findings(self) -> Iterator[Finding]:
         """Return findings on the decision log: lost lines, or not a regular file."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import select
 import sys
 import threading
 from collections import deque
@@ -22,8 +23,7 @@ import msgspec
 from msgspec import Struct
 
 from core.config.paths import ProjectPaths
-from core.scanning.engine import get_engine
-from core.sources.parse_units import Unit, divide, group_units, has_patterns, is_parsed
+from core.sources.parse_units import Unit, divide, group_units, has_patterns, is_parsed, small_pattern_units
 from core.sources.parsed_file import ParsedFile, condense_in_file, parse_file
 from core.sources.patterns import EarlierPatterns, PatternPart, PatternReader, join_parts
 from core.sources.record_kinds import PATTERN_COPIES, PATTERNS, Format, encode_kinds, kind_of, remember_kinds
@@ -321,6 +321,7 @@ def serve(project: str) -> None:
     gc.disable()  # nothing that a request leaves refers to itself
     parser = UnitParser(project)
     requests, replies = sys.stdin.buffer, sys.stdout.buffer
+    ahead: dict[Unit, bytes] = {}  # encoded outcomes of units that were not requested yet
     send(replies, b"")
     while True:
         try:
@@ -330,11 +331,15 @@ def serve(project: str) -> None:
         if request == SWEEP:
             found = _sweep(project, partial(send, replies))
             send(replies, _encode(found))
-            if any(map(has_patterns, found.stamps)):
-                get_engine()  # compiled while the other process prepares the first request
+            # The other process prepares the first request, which will be for patterns.
+            pending = small_pattern_units(found.stamps)
+            while not select.select([requests], [], [], 0)[0] and (unit := next(pending, None)) is not None:
+                ahead[unit] = _encode(parser.parse(unit))
         else:
             batch = _unit_decoder.decode(request)
-            send(replies, _encoder.encode(list(map(_encode, parser.parse_all(batch)))))
+            others = parser.parse_all([unit for unit in batch if unit not in ahead])
+            answers = [ahead.pop(unit) if unit in ahead else _encode(next(others)) for unit in batch]
+            send(replies, _encoder.encode(answers))
 
 
 def _sweep(project: str, send_count: Callable[[bytes], None]) -> Sweep:

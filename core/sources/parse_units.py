@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from core.sources.record_kinds import Format, kind_of
+
+if TYPE_CHECKING:
+    from core.storage.file_reader import Stamp
 
 _BATCH_BYTES: Final = 128 << 10  # about 20 ms of work
 _BATCH_FILES: Final = 100
@@ -42,6 +45,15 @@ def _is_divisible(file: str, size: int) -> bool:
 def has_patterns(file: str) -> bool:
     kind = kind_of(file)
     return kind is not None and kind.format is Format.PATTERNS
+
+
+def small_pattern_units(stamps: Mapping[str, Stamp]) -> Iterator[Unit]:
+    """Return the units of pattern files, newest first, without those that take long."""
+    files = sorted(filter(has_patterns, stamps), key=lambda file: stamps[file].mtime_ns, reverse=True)
+    sizes = {file: stamps[file].size for file in files}
+    for file, units in divide(sizes).items():
+        if sizes[file] <= 2 * _BATCH_BYTES * len(units):
+            yield from units
 
 
 def group_units(units: Mapping[str, list[Unit]], sizes: Mapping[str, int]) -> Iterator[list[Unit]]:

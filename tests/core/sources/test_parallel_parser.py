@@ -15,8 +15,9 @@ import tempfile
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -421,6 +422,48 @@ class TestEarlyWorker:
         library.early = early = start_early(project)
         library.load()
         assert early is not None and early.worker.process.returncode is not None
+
+    def test_until_the_first_request_it_parses_patterns(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        is_ahead, parsed = threading.Event(), list[parse_units.Unit]()
+        small_units, parse = parse_units.small_pattern_units, parallel_parser.UnitParser.parse
+
+        def note_end(stamps: Mapping[str, Stamp]) -> Iterator[parse_units.Unit]:
+            yield from small_units(stamps)
+            is_ahead.set()
+
+        def parse_and_note(self: parallel_parser.UnitParser, unit: parse_units.Unit) -> parallel_parser.Outcome:
+            parsed.append(unit)
+            return parse(self, unit)
+
+        monkeypatch.setattr(parse_units, "_BATCH_BYTES", 4096)
+        monkeypatch.setattr(parallel_parser, "small_pattern_units", note_end)
+        monkeypatch.setattr(parallel_parser.UnitParser, "parse", parse_and_note)
+        monkeypatch.setattr(gc, "disable", lambda: None)
+        (own_input, requests), (replies, own_output) = (
+            [os.fdopen(end, mode) for end, mode in zip(os.pipe(), ("rb", "wb"), strict=True)] for _ in range(2)
+        )
+        monkeypatch.setattr(sys, "stdin", TextIOWrapper(own_input))
+        monkeypatch.setattr(sys, "stdout", TextIOWrapper(own_output))
+        server = threading.Thread(target=parallel_parser.serve, args=[str(project)])
+        server.start()
+        worker_process.send(requests, worker_process.SWEEP)
+        messages = iter(lambda: worker_process.receive(replies), None)
+        sweep = next(parallel_parser._sweep_decoder.decode(one) for one in messages if len(one) > 8)
+        assert is_ahead.wait(10)
+        units = [*small_units(sweep.stamps)]
+        assert parsed == units
+        assert len(units) > 10
+        batch = [*units, parse_units.Unit(".aiwg/ralph/registry.json")]
+        worker_process.send(requests, msgspec.msgpack.encode(batch))
+        answers = [
+            parallel_parser._outcome_decoder.decode(one)
+            for one in parallel_parser._reply_decoder.decode(worker_process.receive(replies))
+        ]
+        requests.close()
+        server.join()
+        assert parsed == batch  # none twice
+        assert answers == list(map(parallel_parser.UnitParser(str(project)).parse, batch))
+        replies.close()
 
     def test_one_processor_gets_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(worker_process, "count_cores", lambda: 1)

@@ -26,10 +26,19 @@ def collect(content: dict[str, tuple[Reflection, ...]]) -> list[tuple[str, Refle
     return list(found.records.items())
 
 
-@given(st.lists(st.tuples(st.sampled_from(FILES), st.lists(REFLECTION, max_size=2, unique_by=lambda one: one[0]))))
-def test_reflections_stay_newest_first(changes: list[tuple[str, list[tuple[str, int | None]]]]) -> None:
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(FILES),
+            st.lists(REFLECTION, max_size=2, unique_by=lambda one: one[0]),
+            st.sampled_from(("not yet", "some", "all")),
+        )
+    )
+)
+def test_reflections_stay_newest_first(changes: list[tuple[str, list[tuple[str, int | None]], str]]) -> None:
     updated, content = ReflectionCollection(), {}
-    for file, reflections in changes:
+    before: dict[str, Reflection] = {}
+    for file, reflections, joined in changes:
         content[file] = tuple(
             Reflection(
                 id=text,
@@ -42,8 +51,14 @@ def test_reflections_stay_newest_first(changes: list[tuple[str, list[tuple[str, 
             for text, minutes in reflections
         )
         updated.replace(file, content[file])
-        updated.join({})
+        if joined == "some":
+            updated.join_some()
+        if joined != "all":
+            continue
+        changed = updated.join({})
         assert list(updated.records.items()) == collect(content)
+        assert changed >= {id for id in before | updated.records if before.get(id) != updated.records.get(id)}
+        before = updated.records
 
 
 @given(st.lists(st.tuples(st.sampled_from(PATTERN_FILES), PATTERNS, st.booleans())))
