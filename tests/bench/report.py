@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -28,17 +28,24 @@ def print_tables(run: Run) -> None:
 
 
 def write_page(run: Run) -> None:
-    """Replace the table of docs/performance.md."""
+    """Write the measured rows into the table of docs/performance.md; other rows stay if they have the same columns."""
     others = run.revisions[:-1]
     heads = ["what", "at most", *(f"at `{one}`" for one in others), "measured", *("ratio" for _ in others), "to floor"]
-    lines = [_line(heads), _line(["---", *("---:" for _ in heads[1:])])]
-    lines += [_line(cells) for _, cells in _cells(run)]
-    table = "\n".join(lines)
-    text = f"\nMeasured on {run.machine}; processor time in brackets.\n\n{table}\n\n"
-    PAGE.write_text(_TABLE.sub(lambda _: text, PAGE.read_text()))
+    page = PAGE.read_text()
+    before = "".join(_TABLE.findall(page)).splitlines()
+    known = [line[2:-2].split(" | ") for line in before if line.startswith("| ") and line.endswith(" |")]
+    table = next((cells for cells in known if cells[0] == heads[0] and set(heads) <= set(cells)), heads)
+    rows = {cells[0]: cells for cells in known if len(cells) == len(table)}
+    for row, cells in _cells(run):
+        found = dict(zip(heads, cells, strict=True))
+        rows[row.what] = [found.get(head, "") for head in table]
+    lines = [_line(table), _line(["---", *("---:" for _ in table[1:])])]
+    lines += [_line(rows[row.what]) for row in ROWS if row.what in rows]
+    text = f"\nMeasured on {run.machine}; processor time in brackets.\n\n" + "\n".join(lines) + "\n\n"
+    PAGE.write_text(_TABLE.sub(lambda _: text, page))
 
 
-def _line(cells: list[str]) -> str:
+def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
