@@ -65,6 +65,11 @@ class Snapshot:
     complete: bool = False
     as_of: datetime | None = None
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether records are missing because the project is opened for the first time."""
+        return not self.complete and self.as_of is None
+
     def find_loop(self, name: str) -> Loop | None:
         """Return the loop with this ID, or the first one with this alias, or None."""
         aliased = (loop for loop in self.loops.values() if name in loop.aliases)

@@ -37,6 +37,7 @@ from tui.app import RalphdeckApp, run
 from tui.present import frame
 from tui.present.glyphs import ASCII
 from tui.present.memory import task_key
+from tui.screens import review
 from tui.screens.dialogs import AskLine, Confirm
 from tui.screens.help import Help
 from tui.widgets.bars import KeyLine, TopBar
@@ -110,6 +111,35 @@ async def test_the_progress_of_the_load_is_shown(sample: Path, home: Path) -> No
         go_on.set()
         await user.sees("4 loops running", "live")
         assert "opening" not in user.text()
+
+
+async def test_screens_do_not_call_a_project_empty_before_it_is_read(sample: Path, home: Path) -> None:
+    app = make_app(sample, home)
+    go_on = threading.Event()
+    project = app.open_project()
+    load = project.load
+
+    def late(*arguments: Any) -> ProjectState:
+        go_on.wait(10)
+        return load(*arguments)
+
+    project.load = late  # type: ignore[method-assign]
+    async with app.run_test(size=(120, 40)) as pilot:
+        user = User(app, pilot)
+        await user.until(lambda: app.is_open, "the project to be open")
+        await user.press("3")
+        await user.sees("Still opening.", "Questions appear when all files are read.")
+        assert "Nothing to review" not in user.text()
+        await user.press("a")
+        assert user.toasts()[-1] == "Still opening"
+        await user.press("7")
+        await user.sees("Still opening. All figures follow when all files are read.")
+        assert "No patterns yet" not in user.text()
+        go_on.set()
+        await user.until(lambda: app.progress is None, "the rest")
+        assert "Still opening" not in user.text()
+        await user.press("3")
+        await user.sees("Preview (a)")
 
 
 async def test_records_read_first_are_shown_before_the_rest(sample: Path, home: Path) -> None:
@@ -191,6 +221,8 @@ async def test_what_the_last_run_showed_is_drawn_until_it_is_checked(
         return restore(state)
 
     monkeypatch.setattr(KeptProjectState, "_restore_board", restore)
+    forecast: list[datetime | None] = []
+    monkeypatch.setattr(review, "compute_outlook", lambda _, view, *rest: forecast.append(view.snapshot.as_of))
     open_project, go_on, check = app.open_project, threading.Event(), threading.Event()
     project = open_project()
     load = project.load
@@ -216,12 +248,18 @@ async def test_what_the_last_run_showed_is_drawn_until_it_is_checked(
         await user.press("2", "p")
         await user.press("p")
         assert user.toasts() == [UNCHECKED]
-        await user.press("?")
+        await user.press("3")
+        await user.press("n", "n")
+        await user.sees("3 of 13")
+        await user.press("2", "?")
         await user.sees("not now: The files are still being checked")
         check.set()
         await user.until(lambda: "still being checked" not in user.text(), "the help after the check")
         assert user.toasts() == []
-        await user.press("escape", "1")
+        await user.press("escape", "3")
+        await user.until(lambda: forecast, "forecasts of the answers")
+        assert set(forecast) == {None}, "before the check each of them would be a refusal"
+        await user.press("1")
         await user.sees("live", "A task that is new")
         assert "as of" not in user.text()
         await user.press("2")

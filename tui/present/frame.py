@@ -153,8 +153,9 @@ def watch_status(
         return Content("")
     if progress is not None:
         if as_of is not None:
-            words, *shorter = progress_texts("checking", *progress)
-            return Content.styled((f"as of {to_local(as_of):%H:%M}, {words}", *shorter)[detail], "$warning")
+            words, _, short, share = progress_texts("checking", *progress)
+            old = f"as of {to_local(as_of):%H:%M}"
+            return Content.styled((f"{old}, {words}", f"{old}, {short}", f"{old}…", share)[detail], "$warning")
         if records is not None:
             share = f"{records.done:,}/{records.total:,}"
             brief = format_percent(records.done / max(records.total, 1))

@@ -211,7 +211,7 @@ class FilteredList(BaseScreen):
         if marked := len(self.table.marked):
             parts.append((f"{marked:,} selected  ", "$accent"))
         snapshot = self.view.snapshot
-        reading = " read so far" if not snapshot.complete and snapshot.as_of is None else ""
+        reading = " read so far" if snapshot.is_partial else ""
         parts.append((f"{shown:,} of {total:,}" if shown != total else f"{total:,}") + reading)
         parts += [f" · {total}" for total in self.totals()]
         if self._sort is not None:

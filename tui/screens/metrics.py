@@ -131,7 +131,9 @@ class MetricsScreen(BaseScreen):
         self.query_one("#metrics-head", ItemLine).show(
             [Item(Content.styled(figure.title, "bold $secondary"))], [Item(present.range_note(self._weeks, keys))]
         )
-        self.query_one("#metrics-takeaway", Static).update(present.takeaway(figure))
+        is_read = not self.view.snapshot.is_partial
+        takeaway = present.takeaway(figure) if is_read else "Still opening. All figures follow when all files are read."
+        self.query_one("#metrics-takeaway", Static).update(takeaway)
         self.query_one("#metrics-note", Static).update(Content.styled(figure.note, "$quiet"))
         self._show_rows(figure)
         self._draw(figure)

@@ -179,8 +179,14 @@ class ReviewScreen(ReviewPanes):
 
     def _show_nothing(self) -> None:
         hint = Content.styled("Press 2 to browse patterns, 4 to preview the context of a task.", "$quiet")
-        head = Content.styled("No open questions.", "bold")
-        self._show_text([Item(head)], [Content(present.EMPTY), Content(""), hint])
+        head = Content.styled(f"{self._nothing}.", "bold")
+        text = "Questions appear when all files are read." if self.view.snapshot.is_partial else present.EMPTY
+        self._show_text([Item(head)], [Content(text), Content(""), hint])
+
+    @property
+    def _nothing(self) -> str:
+        """Why there is no question."""
+        return "Still opening" if self.view.snapshot.is_partial else "No open questions"
 
     def _show_text(self, head: Sequence[Item], text: Sequence[Content]) -> None:
         self._shown, self._offered = None, ()
@@ -221,7 +227,9 @@ class ReviewScreen(ReviewPanes):
         return [answer for answer in self._offered if roomy or not answer.why_not]
 
     def _work_out(self, item: ReviewItem, view: ProjectState) -> None:
-        """Compute missing forecasts for the current question, then for the next one."""
+        """Compute missing forecasts for the current question, then for the next one, if the files are checked."""
+        if view.snapshot.as_of is not None:
+            return
         questions = [one for one in (item, self.questions.next) if one is not None]
         self._forecasts.keep(questions)
         jobs: list[tuple[ReviewItem, Answer]] = []
@@ -311,7 +319,7 @@ class ReviewScreen(ReviewPanes):
             return None if self._may_stop or len(self.questions.items) > 1 else "This is the only question"
         item = self.item
         if item is None:
-            return "No open questions"
+            return self._nothing
         if self.services.project.is_readonly and action in DECIDES:
             return "Read-only: restart without --readonly to decide"
         if self._may_stop:

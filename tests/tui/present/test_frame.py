@@ -135,8 +135,8 @@ def test_records_of_the_last_run_are_marked_until_they_are_checked() -> None:
     assert status_text(Detail.WORDS, (0, 0)) == "as of 12:03, checking…"
     assert status_text(Detail.WORDS, (12_000, 0)) == "as of 12:03, checking: 12,000 files found"
     assert status_text(Detail.WORDS, (12_000, 60_000)) == "as of 12:03, checking: 12,000 of 60,000 files"
-    assert status_text(Detail.SHORT, (12_000, 60_000)) == "checking 12,000/60,000"
-    assert status_text(Detail.BRIEF, (12_000, 60_000)) == "checking 20 %"
+    assert status_text(Detail.SHORT, (12_000, 60_000)) == "as of 12:03, checking 20 %"
+    assert status_text(Detail.BRIEF, (12_000, 60_000)) == "as of 12:03…"
     assert status_text(Detail.SIGNS, (12_000, 60_000)) == "20 %"
 
 
