@@ -269,11 +269,12 @@ class ReflectionCollection:
             self._touched = dict.fromkeys((*self._groups, *self._joined))
         while self.join_some():
             pass
-        changed, self._changed = self._changed, {}
+        changed = {id: found for id, found in self._changed.items() if found != self.records.get(id)}
+        self._changed = {}
         if changed:
             records = {**self.records, **{id: found for id, found in changed.items() if found is not None}}
             for id in [id for id, found in changed.items() if found is None]:
-                records.pop(id, None)
+                del records[id]
             self._replace_records(records, changed)
         return frozenset(changed)
 

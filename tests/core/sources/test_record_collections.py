@@ -57,7 +57,7 @@ def test_reflections_stay_newest_first(changes: list[tuple[str, list[tuple[str, 
             continue
         changed = updated.join({})
         assert list(updated.records.items()) == collect(content)
-        assert changed >= {id for id in before | updated.records if before.get(id) != updated.records.get(id)}
+        assert changed == {id for id in before | updated.records if before.get(id) != updated.records.get(id)}
         before = updated.records
 
 
