@@ -66,8 +66,12 @@ def _cells(run: Run) -> Iterator[tuple[Row, list[str]]]:
 def _shown(measured: Measured | None) -> str:
     if measured is None or math.isnan(measured.value):
         return "-"
-    cpu = "" if measured.cpu is None else f" ({measured.cpu:,.4g})"
-    return f"{measured.value:,.4g} {measured.unit}".strip() + cpu
+    cpu = "" if measured.cpu is None else f" ({_figure(measured.cpu)})"
+    return f"{_figure(measured.value)} {measured.unit}".strip() + cpu
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def _ratio(now: Measured, other: Measured | None) -> str:

@@ -194,7 +194,7 @@ class ContextScreen(KnobActions):
             self.text.show(
                 [
                     Content("Type a task, or press esc and l for the task of a running loop."),
-                    *[Content(f"Or press down and {enter} to use the task under the cursor.")] * bool(self._choices),
+                    *[Content(f"Or choose a task below with down, and press {enter}.")] * bool(self._choices),
                     Content.styled("Shows the exact text that the loop would get.", "$quiet"),
                 ]
             )

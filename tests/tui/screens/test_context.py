@@ -386,7 +386,9 @@ async def test_reflections_have_rows_and_open_in_their_screen(sample: Path, home
 @pytest.mark.slow
 async def test_running_loops_and_recent_tasks_are_offered_without_a_task(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="context") as user:
-        await user.sees("Running loops and recent tasks", "Add rate limiting to the login endpoint", "Or press down")
+        await user.sees(
+            "Running loops and recent tasks", "Add rate limiting to the login endpoint", "Or choose a task below"
+        )
         assert isinstance(user.place.focused, Input), "a task can be typed at once"
         await user.press("down", "j", "enter")
         await user.settled()
