@@ -123,7 +123,7 @@ async def test_screens_do_not_call_a_project_empty_before_it_is_read(sample: Pat
         go_on.wait(10)
         return load(*arguments)
 
-    project.load = late  # type: ignore[method-assign]
+    project.load = late  # type: ignore[assignment]
     async with app.run_test(size=(120, 40)) as pilot:
         user = User(app, pilot)
         await user.until(lambda: app.is_open, "the project to be open")
@@ -257,7 +257,7 @@ async def test_what_the_last_run_showed_is_drawn_until_it_is_checked(
         await user.until(lambda: "still being checked" not in user.text(), "the help after the check")
         assert user.toasts() == []
         await user.press("escape", "3")
-        await user.until(lambda: forecast, "forecasts of the answers")
+        await user.until(lambda: bool(forecast), "forecasts of the answers")
         assert set(forecast) == {None}, "before the check each of them would be a refusal"
         await user.press("1")
         await user.sees("live", "A task that is new")
