@@ -65,8 +65,8 @@ ROWS: Final = (
     Row("screen", "file written to row on screen, p99", showing.write_to_row, 150),
     Row("screen", "idle dashboard", showing.idle, 1, slow=True),
     Row("many", "all lists with many patterns, opened for the first time", showing.all_of_many_from_nothing, 8000),
-    Row("many", "key to paint with many patterns, p95", showing.key_to_paint, 30),
-    Row("many", "memory with many patterns", showing.memory, 600),
+    Row("many", "key to paint with many patterns, p95", showing.key_to_paint, 30, slow=True),
+    Row("many", "memory with many patterns", showing.memory, 600, slow=True),
     Row("many", "memory with many patterns, all screens opened", showing.memory_after_all_screens, 600, slow=True),
     Row("loaded", "everything read again from the cache, without a screen", loaded.load_again, None, SWEEP),
     Row("loaded", "file written to changed state, without a screen, p99", loaded.write_to_state),
@@ -123,8 +123,10 @@ ROWS: Final = (
         partial(changing.under_load, rate=200, seconds=360),
         slow=True,
     ),
-    Row("team", "uses that 50 clients add", _new("team_load.events_a_second")),
-    Row("team", "decision to the dashboard of another member, p99", _new("team_load.decision_to_other"), 1000),
+    Row("team", "uses that 50 clients add", _new("team_load.events_a_second"), slow=True),
+    Row(
+        "team", "decision to the dashboard of another member, p99", _new("team_load.decision_to_other"), 1000, slow=True
+    ),
     Row("team", "a project with many patterns joins", _new("team_load.join_with_many_patterns"), slow=True),
     Row("team", "growth with the number of uses, exponent", _new("team_load.growth"), 1.15, slow=True),
     Row("team", "an empty project joins a space with many patterns", _new("team_load.open_first"), slow=True),
