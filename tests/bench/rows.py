@@ -114,7 +114,7 @@ ROWS: Final = (
     Row("quality", "scan, texts that rules were tuned on", partial(scanning.summary, held_out=False)),
     Row("quality", "scan, texts held out", partial(scanning.summary, held_out=True)),
     Row("live", "next sweep, processor time", _new("live.next_sweep"), None, SWEEP),
-    Row("live", "a change on screen, processor time", _new("live.change_on_screen")),
+    Row("live", "a change on screen, processor time", _new("live.change_on_screen"), slow=True),
     Row("live", "200 decisions in a terminal, key to next question", review_session.review_200_questions, slow=True),
     Row("live", "dashboard at 20 changes a second", partial(changing.under_load, rate=20), 15, slow=True),
     Row(
