@@ -134,6 +134,12 @@ ROWS: Final = (
     Row("team", "a space with many patterns and uses opened again", _new("team_load.open_known"), 3000, slow=True),
     Row("growth", "growth with the number of loops, exponent", growth.of_loops, 1.15, slow=True),
     Row("growth", "growth with the number of patterns, exponent", growth.of_patterns, 1.15, slow=True),
-    Row("growth", "growth of the search index with the number of tasks, exponent", _new("search_index.growth"), 1.15),
+    Row(
+        "growth",
+        "growth of the search index with the number of tasks, exponent",
+        _new("search_index.growth"),
+        1.15,
+        slow=True,
+    ),
 )
 GROUPS: Final = tuple(dict.fromkeys(row.group for row in ROWS))
