@@ -21,7 +21,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m tests.bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true", help="a tenth of all sizes, without the slow rows: two and a half minutes")
+    parser.add_argument(
+        "--quick", action="store_true", help="a tenth of all sizes, without the slow rows: two and a half minutes"
+    )
     parser.add_argument("--compare", metavar="REVISION", help="measure the code of this Git revision, too, in turns")
     parser.add_argument("--repeat", type=int, default=3, metavar="N", help="rounds with --compare; default: 3")
     parser.add_argument("--only", nargs="+", metavar="GROUP", help=f"only these groups or rows: {', '.join(GROUPS)}")
