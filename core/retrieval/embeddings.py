@@ -53,9 +53,7 @@ UNRELATED: Final = 0.20  # cosine at which two texts are unrelated
 SAME: Final = 0.75  # cosine at which they mean the same
 
 _STEPS: Final = 127
-_ROWS_AT_ONCE: Final = (
-    512  # rows converted to float32 at a time; more would be multiplied by several threads, which wait
-)
+_ROWS_AT_ONCE: Final = 512  # rows converted to float32 at a time: numpy uses several threads for more, which wait
 
 Record = TypeVar("Record")
 PastTask = Task | MemoryTask  # a task of the episodic memory or of the cross-task memory
