@@ -66,7 +66,8 @@ def _fast() -> Iterator[None]:
                 break
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("textual.app.wait_for_idle", wait_for_idle)
+        for module in ("textual.app", "textual.pilot"):  # both import the function by name
+            patch.setattr(f"{module}.wait_for_idle", wait_for_idle)
         patch.setattr(Stylesheet, "_parse_rules", parse_once)
         yield
 
