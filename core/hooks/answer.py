@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -9,8 +10,8 @@ from typing import TYPE_CHECKING
 from core.agents.agent_table import AGENTS, Moment
 from core.episodes.tool_events import FAILED
 from core.hooks.background import needs_background, start_background
-from core.hooks.events import HookEvent, digest, encode_answer
-from core.hooks.sessions import MAX_ANSWERED, MAX_PROMPTS, Given, Session, Sessions, remember
+from core.hooks.events import HookEvent, digest, encode_answer, failed_call
+from core.hooks.sessions import MAX_ANSWERED, MAX_PROMPTS, MAX_TRIES, Owed, Session, Sessions, remember
 from core.hooks.work import SessionWork
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ _COMPACTED = "compact"  # source of a start after a compaction
 class HookAnswer:
     """Handles one event: writes what it reports, and finds what the agent gets.
 
-    `warn` is called with problems that do not stop the event. All methods raise subclasses of `RalphdeckError`.
+    `warn` is called with problems that do not stop the event, and `begin_answer` before a delivery is saved. All
+    methods raise subclasses of `RalphdeckError`.
     """
 
     def __init__(
@@ -32,10 +34,12 @@ class HookAnswer:
         *,
         clock: Callable[[], datetime],
         warn: Callable[[str], None] = lambda _: None,
+        begin_answer: Callable[[], None] = lambda: None,
     ) -> None:
         self._project = project
         self._event = event
         self._clock = clock
+        self._begin_answer = begin_answer
         self._sessions = Sessions(project)
         self._work = SessionWork(project, event.agent, clock=clock, warn=warn)
 
@@ -73,37 +77,53 @@ class HookAnswer:
         event = self._event
         with self._sessions.edit(event, self._clock()) as session:
             is_new = self._work.begin_turn(session, event.prompt)
-            is_first = is_new and remember(session.given_for, digest(event.prompt), MAX_PROMPTS)
-        if not is_first or not event.prompt:
-            return
-        from core.hooks.contexts import open_reader, prompt_context
-
-        given = prompt_context(open_reader(self._project, event.agent, self._clock), event.prompt)
-        given.is_delivered = self._can_deliver() and self._send(send, given.context)
-        with self._sessions.edit(event, self._clock()) as session:
-            if session.prompt == event.prompt:
-                session.given = given
-            if given.is_delivered:
-                session.context = given.context
-
-    def _can_deliver(self) -> bool:
-        return self._event.name in AGENTS[self._event.agent].context_events
+            if is_new and event.prompt and remember(session.given_for, digest(event.prompt), MAX_PROMPTS):
+                session.owed.add_prompt(event.prompt)
+            owed = self._begin_delivery(session)
+        self._deliver(owed, send)
 
     def _tool(self, send: Callable[[bytes], None]) -> None:
         event = self._event
         with self._sessions.edit(event, self._clock()) as session:
-            waiting = session.given if self._can_deliver() else Given()
-            is_waiting = bool(waiting.context) and not waiting.is_delivered
-            if is_waiting:
-                waiting.is_delivered, session.context = True, waiting.context
             is_logged = self._work.log_tool(session, event)
-            is_unknown = is_logged and self._is_new_error(session)
-        if is_waiting:
-            self._send(send, waiting.context)
-        elif is_unknown and self._can_deliver():
-            from core.hooks.contexts import known_fix, open_reader
+            if is_logged and self._is_new_error(session):
+                session.owed.add_error(failed_call(event.tool))
+            owed = self._begin_delivery(session)
+        self._deliver(owed, send)
 
-            self._send(send, known_fix(open_reader(self._project, event.agent, self._clock), event.tool))
+    def _begin_delivery(self, session: Session) -> Owed:
+        """Return what this event can carry; nothing if several events failed to deliver it."""
+        if not self._can_deliver() or not (session.owed.prompt or session.owed.errors):
+            return Owed()
+        session.owed.tries += 1
+        if session.owed.tries > MAX_TRIES:
+            session.owed = Owed()
+        return copy.deepcopy(session.owed)
+
+    def _can_deliver(self) -> bool:
+        return self._event.name in AGENTS[self._event.agent].context_events
+
+    def _deliver(self, owed: Owed, send: Callable[[bytes], None]) -> None:
+        """Find what the session is owed and send it, unless another event did so meanwhile."""
+        if not (owed.prompt or owed.errors):
+            return
+        from core.hooks.contexts import known_fix, open_reader, prompt_context
+
+        reader = open_reader(self._project, self._event.agent, self._clock)
+        given = prompt_context(reader, owed.prompt)
+        fixes = [known_fix(reader, error) for error in owed.errors]
+        self._begin_answer()
+        texts: list[str] = []
+        with self._sessions.edit(self._event, self._clock()) as session:
+            taken = session.owed.take(owed)
+            if taken.prompt:
+                session.given = given
+                session.context = given.context or session.context
+                texts.append(given.context)
+                if self._event.moment is Moment.TOOL:
+                    self._work.record_given(session)
+            texts += [fix for error, fix in zip(owed.errors, fixes, strict=True) if error in taken.errors]
+        self._send(send, "\n".join(dict.fromkeys(filter(None, texts))))
 
     def _is_new_error(self, session: Session) -> bool:
         """Return whether the tool failed with an error that was not looked up in this session."""
@@ -123,9 +143,6 @@ class HookAnswer:
         if has_ended:
             start_background(self._project)
 
-    def _send(self, send: Callable[[bytes], None], context: str) -> bool:
-        """Send a context; False if there is none."""
-        if not context:
-            return False
-        send(encode_answer(self._event, context))
-        return True
+    def _send(self, send: Callable[[bytes], None], context: str) -> None:
+        if context:
+            send(encode_answer(self._event, context))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from core.hooks.sessions import Given
 from core.project.reader import ProjectReader
@@ -16,11 +16,11 @@ from core.state.findings import ledger_error
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
+    from core.hooks.events import FailedCall
 
 _Reader = TypeVar("_Reader", bound=ProjectReader)
 
 MAX_FIX_TOKENS: Final = 300  # size of the answer to a failed tool call
-_MAX_ERROR: Final = 20_000  # part of an output that is searched for errors, in characters
 
 
 def open_reader(project: ProjectPaths, agent: str, clock: Callable[[], datetime]) -> ProjectReader:
@@ -49,11 +49,11 @@ def prompt_context(project: ProjectReader, prompt: str) -> Given:
     )
 
 
-def known_fix(project: ProjectReader, tool: Mapping[str, Any]) -> str:
+def known_fix(project: ProjectReader, call: FailedCall) -> str:
     """Return the known fix for a failed tool call, at most `MAX_FIX_TOKENS`; "" if there is none."""
     from core.project.debug_hooks import on_failure
 
-    failures = find_failures(tool, str(project.project.project))
+    failures = find_failures(call, str(project.project.project))
     if not failures or ledger_error(project.view):
         return ""
     for count in (2, 1):
@@ -63,14 +63,11 @@ def known_fix(project: ProjectReader, tool: Mapping[str, Any]) -> str:
     return ""
 
 
-def find_failures(tool: Mapping[str, Any], root: str) -> list[Failure]:
+def find_failures(call: FailedCall, root: str) -> list[Failure]:
     """Find the errors in the error text and the output of a failed tool call."""
     from core.debug_memory.runner_reports import parse_failures
     from core.episodes.log_summary import pick_error_line
 
-    response = tool.get("tool_response")
-    printed = response.get("output") or response.get("stdout") if isinstance(response, dict) else response
-    error, output = (text[-_MAX_ERROR:] if isinstance(text, str) else "" for text in (tool.get("error"), printed))
-    both = error if output in error else f"{error}\n{output}"
+    both = call.error if call.output in call.error else f"{call.error}\n{call.output}"
     found = parse_failures(both.encode("utf-8", "replace"), root)
-    return list(found) or [Failure(message=pick_error_line(error, output))]
+    return list(found) or [Failure(message=pick_error_line(call.error, call.output))]

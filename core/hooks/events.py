@@ -19,10 +19,12 @@ from msgspec import Struct
 from core.agents.agent_table import AGENTS, Moment
 from core.base.errors import BadInput
 from core.episodes.tool_events import FAILED, SUCCEEDED
+from core.redaction.masking import mask_secrets
 from core.storage.json_reader import decode_json
 
 MAX_PROMPT: Final = 20_000  # longest part of a prompt that is used, in characters
 _MAX_ID: Final = 500
+_MAX_ERROR: Final = 20_000  # part of an output that is searched for errors, in characters
 
 _EVENT: Final = ("hook_event_name", "hookEventName", "event")
 _SESSION: Final = ("session_id", "sessionId", "conversation_id", "conversationId", "transcript_path", "transcriptPath")
@@ -60,6 +62,13 @@ class HookEvent(Struct, frozen=True, kw_only=True):
     source: str = ""  # of a start: startup, resume, clear, compact
     call: str = ""  # identifies the tool call, "" if nothing distinguishes it from an equal one
     tool: Mapping[str, Any] = {}  # a tool event in the form of Claude Code
+
+
+class FailedCall(Struct, omit_defaults=True):
+    """What a failed tool call printed; secrets are masked."""
+
+    error: str
+    output: str = ""
 
 
 def parse_event(agent: str, data: bytes, name: str = "") -> HookEvent | None:
@@ -170,6 +179,16 @@ def _exit_code(result: Mapping[str, Any]) -> int | None:
     output = _text(result, _OUTPUT)
     found = _EXIT_CODE.search(output[:_SEARCHED]) or _EXIT_CODE.search(output[-_SEARCHED:])
     return int(found[1]) if found else None
+
+
+def failed_call(tool: Mapping[str, Any]) -> FailedCall:
+    """Return the end of what a failed tool call printed, with secrets masked."""
+    response = tool.get("tool_response")
+    printed = response.get("output") or response.get("stdout") if isinstance(response, dict) else response
+    error, output = (
+        mask_secrets(text[-_MAX_ERROR:]) if isinstance(text, str) else "" for text in (tool.get("error"), printed)
+    )
+    return FailedCall(error, "" if output == error else output)
 
 
 def project_folder(event: HookEvent) -> Path:

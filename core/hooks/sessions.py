@@ -18,7 +18,7 @@ from msgspec import Meta, Struct, field
 
 from core.agents.agent_table import AGENTS
 from core.base.errors import BadInput
-from core.hooks.events import HookEvent, digest
+from core.hooks.events import MAX_PROMPT, FailedCall, HookEvent, digest
 from core.sources.episodes import MAX_ATTEMPTS
 from core.storage.atomic_write import put
 from core.storage.locks import file_lock, open_regular
@@ -30,18 +30,45 @@ MAX_CALLS: Final = 500  # tool calls that are remembered, to count each once
 MAX_ANSWERED: Final = 200  # errors that were answered with a fix, to answer each once
 MAX_PROMPTS: Final = 50  # prompts whose task is remembered, for loops that repeat a prompt
 _MAX_BYTES: Final = 1 << 20
-_LOCK_SECONDS: Final = 1.5
+MAX_TRIES: Final = 3  # events that try to deliver the same context
+_MAX_OWED: Final = 3  # errors whose fix is not delivered yet, the newest ones
+_LOCK_SECONDS: Final = 3.0
 _UNDATED: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class Given(Struct, omit_defaults=True):
-    """The context for a prompt, and what of it was not recorded yet."""
+    """The context that was delivered for a prompt, and whether it is recorded."""
 
     context: str = ""
     patterns: list[str] = field(default_factory=list)  # IDs
     reflections: list[str] = field(default_factory=list)  # IDs
-    is_delivered: bool = False
     is_recorded: bool = False
+
+
+class Owed(Struct, omit_defaults=True):
+    """What a session should be given and was not yet: an event could not carry it, or its hook gave up."""
+
+    prompt: str = ""  # gets the context for its text
+    errors: list[FailedCall] = field(default_factory=list)  # get their known fixes
+    tries: int = 0  # events that tried to deliver it
+
+    def add_prompt(self, prompt: str) -> None:
+        """Owe the context for a prompt, beside that for an earlier one."""
+        self.prompt = f"{self.prompt}\n\n{prompt}"[-MAX_PROMPT:].strip()
+        self.tries = 0
+
+    def add_error(self, error: FailedCall) -> None:
+        """Owe the known fix of an error."""
+        self.errors = [*self.errors, error][-_MAX_OWED:]
+        self.tries = 0
+
+    def take(self, other: Owed) -> Owed:
+        """Remove what `other` contains, and return what was removed: it is delivered once."""
+        taken = Owed(other.prompt if other.prompt == self.prompt else "", [e for e in other.errors if e in self.errors])
+        if taken.prompt:
+            self.prompt = ""
+        self.errors = [one for one in self.errors if one not in taken.errors]
+        return taken
 
 
 class Session(Struct, omit_defaults=True):
@@ -58,6 +85,7 @@ class Session(Struct, omit_defaults=True):
     tasks: dict[str, str] = field(default_factory=dict)  # ID of the task by digest of the prompt
     context: str = ""  # the newest one that was delivered
     given: Given = field(default_factory=Given)
+    owed: Owed = field(default_factory=Owed)
     given_for: list[str] = field(default_factory=list)  # digests of the prompts that got a context since a compaction
     calls: list[str] = field(default_factory=list)  # digests of the newest tool calls
     answered: list[str] = field(default_factory=list)  # digests of the errors answered with a fix

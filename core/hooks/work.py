@@ -86,7 +86,7 @@ class SessionWork:
         except (Refused, UnknownRecord):  # another process ended the attempt or deleted the task
             self._open(session)
             self._memory.log_action(session.task, action, attempt=session.attempt)
-        self._record_given(session)
+        self.record_given(session)
         return True
 
     def _open(self, session: Session) -> None:
@@ -112,10 +112,10 @@ class SessionWork:
         except (UnknownRecord, BadInput):
             return True
 
-    def _record_given(self, session: Session) -> None:
-        """Record the patterns and reflections of the context as injected into the attempt."""
+    def record_given(self, session: Session) -> None:
+        """Record the patterns and reflections of the context as injected into the open attempt."""
         given = session.given
-        if given.is_recorded or not given.is_delivered:
+        if given.is_recorded or not given.context or not session.attempt:
             return
         from core.sources.events import append_events
 

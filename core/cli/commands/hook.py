@@ -6,21 +6,26 @@ import os
 import sys
 import threading
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
 from core.agents.agent_table import AGENTS, acting_agent
-from core.base.errors import ProjectNotFound
+from core.base.errors import ProjectNotFound, RalphdeckError
 from core.cli.render.output import remark
 from core.cli.support.hooks import HookCommand, read_stdin
 from core.cli.support.options import Command
 from core.cli.support.project import guarded, is_readonly, named_project, now
 from core.config.paths import find_project, project_at
 from core.hooks.answer import HookAnswer
+from core.hooks.deadline import Deadline, record_give_up
 from core.hooks.events import parse_event, project_folder
 
-DEADLINE_SECONDS: Final = 2.0  # then the process ends, so that no agent waits longer
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+    from core.hooks.events import HookEvent
+
+_RECORD_SECONDS: Final = 0.5  # to record that the hook gave up
 
 
 class _AnswerCommand(Command, HookCommand):
@@ -45,30 +50,61 @@ def hook(agent: str, event: str) -> None:
     proves, and patterns are extracted in the background for Review.
 
     Nothing is printed if nothing is known. Errors are reported on stderr only, the exit code is 0, and the command ends
-    after 2 seconds. Outside a project it does nothing. `ralphdeck connect` adds the command to the agents' settings.
+    after 2 seconds of processor time, or 6 seconds at a prompt and 4 at other events. A context that was not ready
+    then is given at the next event. Outside a project it does nothing. `ralphdeck connect` adds the command to the
+    agents' settings.
 
     \b
     Example:
       echo '{"hook_event_name": "SessionStart", "session_id": "s1", "cwd": "."}' | ralphdeck hook --agent claude
     """
-    watchdog = threading.Timer(DEADLINE_SECONDS, _give_up)
-    watchdog.daemon = True
-    watchdog.start()
+    work = _Work()
+    deadline = Deadline(work.give_up)
+    deadline.start()
     parsed = parse_event(acting_agent(agent, os.environ), read_stdin(), event)
     if parsed is None or is_readonly():
         return
+    deadline.set_moment(parsed.moment)
     try:
         named = named_project()
         project = guarded(project_at(named) if named is not None else find_project(project_folder(parsed)))
     except ProjectNotFound:
         return
-    HookAnswer(project, parsed, clock=now, warn=lambda text: remark(f"ralphdeck hook: {text}")).handle(_send)
+    work.event, work.project = parsed, project
+    answer = HookAnswer(
+        project,
+        parsed,
+        clock=now,
+        warn=lambda text: remark(f"ralphdeck hook: {text}"),
+        begin_answer=deadline.begin_answer,
+    )
+    try:
+        answer.handle(_send)
+    except RalphdeckError as error:
+        work.record(str(error))
+        raise
 
 
-def _give_up() -> None:
-    with suppress(OSError):
-        os.write(2, b"ralphdeck hook: not finished in time\n")
-    os._exit(0)
+class _Work:
+    """What the process works on, as far as it is known; recorded if the process gives up."""
+
+    def __init__(self) -> None:
+        self.event: HookEvent | None = None
+        self.project: ProjectPaths | None = None
+
+    def record(self, reason: str) -> None:
+        if self.project is not None and self.event is not None:
+            with suppress(OSError, RalphdeckError):
+                record_give_up(self.project, self.event.agent, self.event.name, reason, now())
+
+    def give_up(self, reason: str) -> NoReturn:
+        """End the process; a disk that hangs does not delay that."""
+        with suppress(OSError):
+            os.write(2, f"ralphdeck hook: {reason}\n".encode())
+        recording = threading.Thread(target=self.record, args=(reason,), daemon=True)
+        recording.start()
+        recording.join(_RECORD_SECONDS)
+        os._exit(0)
 
 
 def _send(data: bytes) -> None:

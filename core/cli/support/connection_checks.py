@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from core.agents.agent_table import AGENTS
 from core.base.errors import BadInput
+from core.base.text import plural, visible_line
+from core.cli.support.project import now
 from core.records.times import minute_of
 
 if TYPE_CHECKING:
@@ -17,6 +20,7 @@ OK: Final = "ok"
 NOTE: Final = "note"
 WARNING: Final = "warning"
 ERROR: Final = "error"
+_MAX_REASONS: Final = 3  # why hooks gave up
 
 Found = tuple[str, str, str]  # name, status and text of a check
 
@@ -25,6 +29,7 @@ def check_connections(paths: ProjectPaths) -> Iterator[Found]:
     """Check the hooks and MCP servers in the files of the project and of the user."""
     from core.agents.checks import find_program, installed_server
     from core.agents.plan import Target, is_connected
+    from core.hooks.deadline import count_give_ups
     from core.hooks.sessions import last_event
 
     targets = [Target(paths.project.resolve(), is_global=is_global) for is_global in (False, True)]
@@ -49,6 +54,8 @@ def check_connections(paths: ProjectPaths) -> Iterator[Found]:
         yield "last event", OK, f"{AGENTS[agent].title if agent in AGENTS else agent}, {minute_of(at)} UTC"
     else:
         yield "last event", WARNING, "none yet; start a connected agent in this project"
+    for reason, count in islice(count_give_ups(paths, now()).items(), _MAX_REASONS):
+        yield "late hooks", WARNING, f"{plural(count, 'hook')} in the last 7 days: {visible_line(reason, 200)}"
 
 
 def _check_agent(agent: str, target: Target) -> Iterator[Found]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -31,6 +32,10 @@ PASSING = {
 }
 
 
+class _GaveUp(Exception):
+    """Ends a simulated hook where the deadline ends a real one."""
+
+
 @dataclass
 class SimulatedAgent:
     """Sends the events of one session of Claude Code to the hooks."""
@@ -40,6 +45,7 @@ class SimulatedAgent:
     agent: str = "claude"
     at: datetime = START
     warnings: list[str] = field(default_factory=list)
+    is_late: bool = False  # whether the hooks give up before they deliver a context
     _calls: int = 0
 
     def send(self, name: str, **fields: Any) -> Any:
@@ -49,9 +55,19 @@ class SimulatedAgent:
         event = parse_event(self.agent, json.dumps(given).encode())
         assert event is not None
         answers: list[bytes] = []
-        HookAnswer(self.project, event, clock=lambda: self.at, warn=self.warnings.append).handle(answers.append)
+        with suppress(_GaveUp):
+            HookAnswer(
+                self.project,
+                event,
+                clock=lambda: self.at,
+                warn=self.warnings.append,
+                begin_answer=self._give_up if self.is_late else lambda: None,
+            ).handle(answers.append)
         assert len(answers) <= 1
         return json.loads(answers[0]) if answers else None
+
+    def _give_up(self) -> None:
+        raise _GaveUp
 
     def context(self, name: str, **fields: Any) -> str:
         """Send an event; returns the context in the answer, "" if there is none."""

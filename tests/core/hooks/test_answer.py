@@ -18,7 +18,7 @@ from core.episodes.protocol import Episodes
 from core.hooks import answer, background
 from core.hooks.contexts import MAX_FIX_TOKENS
 from core.hooks.events import digest
-from core.hooks.sessions import MAX_CALLS, Sessions, last_event
+from core.hooks.sessions import MAX_CALLS, MAX_TRIES, Sessions, last_event
 from core.project.project import Project
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
@@ -224,6 +224,67 @@ def test_a_known_error_is_answered_with_its_fix_once(agent: SimulatedAgent) -> N
     fix = later.tool(FAILING)
     assert "Cannot read" in fix and count_tokens(fix) <= MAX_FIX_TOKENS
     assert later.tool(FAILING) == ""
+
+
+def test_a_context_that_was_late_is_given_once_at_the_next_tool_call(agent: SimulatedAgent) -> None:
+    agent.prompt(PROMPT)
+    agent.fix_and_stop()
+    later = SimulatedAgent(agent.project, "s2", at=agent.at, is_late=True)
+    assert later.prompt(PROMPT) == ""
+    later.is_late = False
+    assert "Cannot read" in later.tool(EDIT)
+    assert later.tool(EDIT) == ""
+    injected = [event.kind for event in opened(later).view.snapshot.events if event.loop_id == "task-002.1"]
+    assert "injected" in injected
+
+
+def test_a_context_that_was_late_is_given_with_the_next_prompt(agent: SimulatedAgent) -> None:
+    agent.prompt(PROMPT)
+    agent.fix_and_stop()
+    later = SimulatedAgent(agent.project, "s2", at=agent.at, is_late=True)
+    assert later.prompt(PROMPT) == ""
+    later.is_late = False
+    assert "Cannot read" in later.prompt("go on")
+    assert later.tool(EDIT) == ""
+
+
+def test_a_fix_that_was_late_is_given_at_the_next_tool_call(agent: SimulatedAgent) -> None:
+    agent.prompt(PROMPT)
+    agent.fix_and_stop()
+    later = SimulatedAgent(agent.project, "s2", at=agent.at)
+    later.prompt("Something else")
+    later.is_late = True
+    assert later.tool(FAILING) == ""
+    later.is_late = False
+    assert "Cannot read" in later.tool(EDIT)
+    assert later.tool(FAILING) == ""
+
+
+def test_a_context_that_is_always_late_is_not_tried_at_every_tool_call(agent: SimulatedAgent) -> None:
+    agent.prompt(PROMPT)
+    agent.fix_and_stop()
+    later = SimulatedAgent(agent.project, "s2", at=agent.at, is_late=True)
+    later.prompt(PROMPT)
+    for _ in range(MAX_TRIES):
+        later.tool(EDIT)
+    later.is_late = False
+    assert later.tool(EDIT) == ""
+
+
+def test_an_event_that_was_overtaken_delivers_nothing_twice(
+    agent: SimulatedAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent.prompt(PROMPT)
+    agent.fix_and_stop()
+    later = SimulatedAgent(agent.project, "s2", at=agent.at, is_late=True)
+    later.prompt(PROMPT)
+    later.is_late = False
+    first = SimulatedAgent(agent.project, "s2", at=later.at)
+    contexts: list[str] = []
+    monkeypatch.setattr(later, "_give_up", lambda: contexts.append(first.tool(EDIT, tool_use_id="first")))
+    later.is_late = True
+    contexts.append(later.tool(EDIT, tool_use_id="second"))
+    assert ["Cannot read" in context for context in contexts] == [True, False]
 
 
 def test_a_named_task_gets_the_actions_and_is_not_closed(

@@ -5,11 +5,14 @@ import json
 import os
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from core.config.paths import project_at
+from core.hooks.deadline import record_give_up
 from tests.core.cli.conftest import Call
 
 
@@ -276,9 +279,11 @@ def test_connected_agents_are_checked(
     assert switch[:2] == ("Claude Code", "warning") and "disableAllHooks" in switch[2]
     assert codex[:2] == ("Codex", "ok") and trust[1] == "warning" and "not trusted" in trust[2]
     assert last == ("last event", "warning", "none yet; start a connected agent in this project")
+    record_give_up(project_at(sample), "claude", "Stop", "not finished in time: busy (6.0 s)", datetime.now(UTC))
+    assert agents()[-1] == ("late hooks", "warning", "1 hook in the last 7 days: not finished in time: busy")
     program.write_text("#!/bin/sh\nexit 1\n")
     assert [found[1] for found in agents()] == [
-        *("warning", "error", "note", "warning", "error", "note", "warning", "warning")
+        *("warning", "error", "note", "warning", "error", "note", "warning", "warning", "warning")
     ]
     program.unlink()
     assert agents()[0][:2] == ("program", "error")

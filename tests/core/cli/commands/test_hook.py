@@ -17,7 +17,8 @@ from tests.core.cli.conftest import ROOT
 
 COMMAND = [sys.executable, "-m", "core.cli", "hook", "--agent"]
 PATIENT = (
-    "from core.cli.commands import hook; hook.DEADLINE_SECONDS = 60\n"
+    "from core.hooks import deadline; deadline.PROCESSOR_SECONDS = deadline.PROMPT_SECONDS = 60\n"
+    "deadline.OTHER_SECONDS = 60\n"
     "from core.cli.program import main; main(['hook', '--agent', *__import__('sys').argv[1:]])"
 )  # the same with a longer deadline, for a busy machine
 
@@ -111,7 +112,7 @@ def test_a_tool_call_is_logged_without_slow_imports(project: Path) -> None:
     answer(event(project, "PostToolUse", tool_use_id="1", **tool))  # opens the task
     given = event(project, "PostToolUse", tool_use_id="2", **tool)
     program = (
-        "import sys; from core.cli.commands import hook; hook.DEADLINE_SECONDS = 60; "
+        "import sys; from core.hooks import deadline; deadline.PROCESSOR_SECONDS = deadline.OTHER_SECONDS = 60; "
         "from core.cli.program import run; code = run(['hook', '--agent', 'claude']); "
         "assert not {'numpy', 'scipy', 'onnxruntime', 'mcp', 'yaml', 'sqlite3', 'textual', 'core.project'} "
         "& set(sys.modules); sys.exit(code)"
