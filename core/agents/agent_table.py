@@ -11,6 +11,12 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+SERVER: Final = "ralphdeck"  # name of the MCP server in the agents' files
+MCP_TOOLS: Final = (
+    *("loop_context", "known_fix", "search_patterns", "explain_pattern", "past_attempts", "list_loops"),
+    *("report_outcome", "propose_lesson"),
+)
+
 
 class Moment(StrEnum):
     """What an agent's hook event reports."""

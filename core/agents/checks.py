@@ -16,9 +16,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from core.agents.agent_table import AGENTS
+from core.agents.agent_table import AGENTS, SERVER
 from core.agents.connection_table import CONNECTIONS, start_event
-from core.agents.json_entries import SERVER, hook_programs, is_own_server, is_same_program, server_program
+from core.agents.json_entries import hook_programs, is_own_server, is_same_program, server_program
 from core.agents.plan import Target, has_hooks, read_parsed
 from core.base.errors import BadInput
 from core.storage.json_reader import decode_json

@@ -17,12 +17,12 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from core.agents.agent_table import SERVER
 from core.agents.connection_table import fill
 from core.base.errors import BadInput
 from core.storage.json_editor import BadJson, JsonText
 from core.storage.json_reader import decode_json
 
-SERVER: Final = "ralphdeck"  # name of the MCP server in the files of agents
 _HOOKS: Final = "hooks"
 _PROGRAM: Final = "ralphdeck"
 _STRING_OR_COMMENT: Final = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<comment>//|/\*)', re.DOTALL)

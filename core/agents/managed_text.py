@@ -13,8 +13,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from core.agents.agent_table import SERVER
 from core.agents.connection_table import fill
-from core.agents.json_entries import SERVER, server_program, usable_program
+from core.agents.json_entries import server_program, usable_program
 from core.base.errors import BadInput
 
 _VERSION: Final = "v1"

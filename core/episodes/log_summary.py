@@ -68,7 +68,8 @@ class LogSummary(Struct, kw_only=True):
     iterations: int = 0  # highest iteration of an action; 0 if unknown
     files: tuple[str, ...] = ()  # changed files, in the order of their first change
     failures: tuple[LoggedFailure, ...] = ()  # most frequent first
-    check: bool | None = None  # whether the last check passed; None without a check, or if a file was changed after it
+    check: bool | None = None
+    """Whether the last check passed; None without a check, if its result is unknown, or if a file was changed since."""
     last_failed: bool = False  # whether the last action with a known result failed
     last_at: datetime | None = None  # time of the last action with a time
 
@@ -176,6 +177,8 @@ class _Tally:
                 self._last_edit[file] = done.actions
         if action.success is not None or action.has_failed:
             self._judge(action)
+        elif parse_command(action).check:
+            done.check, done.last_failed = None, False
 
     def _judge(self, action: Action) -> None:
         command = parse_command(action)

@@ -16,6 +16,7 @@ from core.sources.episodes import MAX_TEXT
 
 SUCCEEDED: Final = "PostToolUse"
 FAILED: Final = "PostToolUseFailure"
+UNKNOWN_RESULT: Final = "unknown_result"  # key of an event that does not prove whether the tool succeeded
 
 _TYPES: Final = {
     **dict.fromkeys(("read", "notebookread", "webfetch", "skill", "readmcpresourcetool"), "read"),
@@ -56,9 +57,9 @@ _TEXTS: Final = ("content", "result", "output", "filenames")  # members of a res
 def parse_tool_event(event: Mapping[str, Any], project: str = "") -> dict[str, Any]:
     """Convert a `PostToolUse` or `PostToolUseFailure` event into action fields.
 
-    `success` is None for a background command. The output does not contain the content of a file that was read or
-    written. Paths inside the `project` folder become relative to it. Raises BadInput for another event, and for a tool
-    whose events are not logged.
+    `success` is None for a background command, and if the event does not prove a result. The output does not contain
+    the content of a file that was read or written. Paths inside the `project` folder become relative to it. Raises
+    BadInput for another event, and for a tool whose events are not logged.
     """
     name = event.get("hook_event_name", SUCCEEDED)
     if name not in (SUCCEEDED, FAILED):
@@ -82,6 +83,8 @@ def parse_tool_event(event: Mapping[str, Any], project: str = "") -> dict[str, A
     success = None if name == SUCCEEDED and _is_running(known, params, result) else name == SUCCEEDED
     if success and (event.get("is_error") is True or _reports_failure(known, result)):
         success = False
+    if success and event.get(UNKNOWN_RESULT) is True:
+        success = None
     error = _error(event, result) if success is False else ""
     has_stderr_as_error = error == _text(result.get("stderr")).strip()
     action = {

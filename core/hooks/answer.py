@@ -76,8 +76,13 @@ class HookAnswer:
     def _prompt(self, send: Callable[[bytes], None]) -> None:
         event = self._event
         with self._sessions.edit(event, self._clock()) as session:
-            is_new = self._work.begin_turn(session, event.prompt)
-            if is_new and event.prompt and remember(session.given_for, digest(event.prompt), MAX_PROMPTS):
+            if event.is_notice:  # the turn continues the work on the newest prompt; a first command names it
+                session.prompt = session.prompt or event.prompt
+            elif (
+                self._work.begin_turn(session, event.prompt)
+                and event.prompt
+                and remember(session.given_for, digest(event.prompt), MAX_PROMPTS)
+            ):
                 session.owed.add_prompt(event.prompt)
             owed = self._begin_delivery(session)
         self._deliver(owed, send)
@@ -93,12 +98,14 @@ class HookAnswer:
 
     def _begin_delivery(self, session: Session) -> Owed:
         """Return what this event can carry; nothing if several events failed to deliver it."""
-        if not self._can_deliver() or not (session.owed.prompt or session.owed.errors):
-            return Owed()
-        session.owed.tries += 1
+        owed = copy.deepcopy(session.owed) if self._can_deliver() else Owed()
+        if self._event.is_subagent:  # the errors are its own, the prompt is not
+            owed.prompt = ""
+        if owed.prompt or owed.errors:
+            session.owed.tries += 1
         if session.owed.tries > MAX_TRIES:
-            session.owed = Owed()
-        return copy.deepcopy(session.owed)
+            session.owed = owed = Owed()
+        return owed
 
     def _can_deliver(self) -> bool:
         return self._event.name in AGENTS[self._event.agent].context_events

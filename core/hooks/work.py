@@ -69,6 +69,8 @@ class SessionWork:
 
     def log_tool(self, session: Session, event: HookEvent) -> bool:
         """Log the tool call of an event; False if it was logged before or does not affect the work."""
+        if event.is_own_tool:
+            return False
         try:
             action = parse_tool_event(event.tool, str(self._project.project))
         except BadInput:

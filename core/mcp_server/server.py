@@ -15,6 +15,7 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from core import __version__
+from core.agents.agent_table import MCP_TOOLS
 from core.base.errors import RalphdeckError, UnknownRecord
 from core.base.text import visible
 from core.mcp_server import pages, reports, results, tools
@@ -36,10 +37,6 @@ _Task = Annotated[str, Field(min_length=1, max_length=4000, description="What is
 _READS: Final = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _WRITES: Final = ToolAnnotations(
     read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False
-)
-_ALL: Final = (
-    *("loop_context", "known_fix", "search_patterns", "explain_pattern", "past_attempts", "list_loops"),
-    *("report_outcome", "propose_lesson"),
 )
 _WRITING: Final = frozenset({"report_outcome", "propose_lesson"})
 """The tools that a read-only server does not list."""
@@ -171,7 +168,7 @@ def create_server(session: Session) -> MCPServer:
         threading.Thread(target=_read, args=(session,), daemon=True).start()
         yield
 
-    listed = [name for name in _ALL if not (session.is_readonly and name in _WRITING)]
+    listed = [name for name in MCP_TOOLS if not (session.is_readonly and name in _WRITING)]
     server = MCPServer(
         "ralphdeck",
         title="ralphdeck",

@@ -287,6 +287,41 @@ def test_an_event_that_was_overtaken_delivers_nothing_twice(
     assert ["Cannot read" in context for context in contexts] == [True, False]
 
 
+def test_a_notice_opens_no_task_and_gets_no_context(agent: SimulatedAgent) -> None:
+    agent.prompt(PROMPT)
+    agent.fix_and_stop()
+    assert agent.prompt(f"<task-notification>\n{PROMPT}") == ""
+    agent.tool(PASSING)
+    agent.send("Stop")
+    assert tasks(agent) == {"task-001": TaskStatus.COMPLETED}
+
+
+def test_work_that_a_slash_command_began_is_named_by_it(agent: SimulatedAgent) -> None:
+    agent.prompt("/fix-issue 123")
+    agent.tool(EDIT)
+    assert opened(agent).view.snapshot.tasks["task-001"].description == "/fix-issue 123"
+
+
+def test_a_subagent_gets_the_fix_of_its_error_but_not_the_context_of_the_prompt(agent: SimulatedAgent) -> None:
+    agent.prompt(PROMPT)
+    agent.fix_and_stop()
+    later = SimulatedAgent(agent.project, "s2", at=agent.at, is_late=True)
+    later.prompt("Write the profile page")
+    later.is_late = False
+    assert later.tool(EDIT, agent_id="a1") == ""
+    assert "Cannot read" in later.tool(FAILING, agent_id="a1")
+    assert later.record.owed.prompt == "Write the profile page"
+
+
+def test_copilot_with_the_hooks_of_claude_code_gets_its_context_at_the_prompt(agent: SimulatedAgent) -> None:
+    agent.prompt(PROMPT)
+    agent.fix_and_stop()
+    copilot = SimulatedAgent(agent.project, "c1", at=agent.at)
+    answer = copilot.send("UserPromptSubmit", prompt=PROMPT, timestamp="2026-11-24T10:00:00.000Z")
+    assert list(answer) == ["additionalContext"] and "Cannot read" in answer["additionalContext"]
+    assert copilot.record.agent == "copilot"
+
+
 def test_a_named_task_gets_the_actions_and_is_not_closed(
     agent: SimulatedAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -203,4 +203,33 @@ def test_each_agent_gets_its_own_form() -> None:
     assert json.loads(encode_answer(parse("cursor", hook_event_name="sessionStart"), "text")) == {
         "additional_context": "text"
     }
+    assert json.loads(encode_answer(parse("copilot", hook_event_name="UserPromptSubmit"), "text")) == {
+        "additionalContext": "text"
+    }
     assert encode_answer(claude, "") == b""
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "<task-notification>\n<task-id>a1</task-id>\n<status>completed</status>",
+        "<system-reminder>The file changed.</system-reminder>",
+        "<local-command-stdout>ok</local-command-stdout>",
+        "[Request interrupted by user]",
+        "/compact",
+        "/fix-issue 123",
+    ],
+)
+def test_notices_and_slash_commands_are_not_taken_for_prompts(prompt: str) -> None:
+    assert parse("claude", hook_event_name="UserPromptSubmit", prompt=prompt).is_notice
+
+
+@pytest.mark.parametrize("prompt", ["", "Fix it", "/usr/bin/env fails", "<div> is not closed", "a /compact test"])
+def test_other_prompts_are_prompts(prompt: str) -> None:
+    assert not parse("claude", hook_event_name="UserPromptSubmit", prompt=prompt).is_notice
+
+
+def test_the_last_message_and_the_transcript_of_a_turn_are_known() -> None:
+    claude = parse("claude", hook_event_name="Stop", last_assistant_message="Fixed.", transcript_path="/t.jsonl")
+    assert (claude.message, claude.transcript) == ("Fixed.", "/t.jsonl")
+    assert parse("gemini", hook_event_name="AfterAgent", prompt="Fix it", prompt_response="Done.").message == "Done."
