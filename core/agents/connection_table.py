@@ -68,16 +68,18 @@ class Connection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     hooks: HookFile | None = None
     mcp: McpFile
     runs_hooks_of: str = ""  # agent whose project hooks this agent runs too
-    runs_them_if: str = ""
+    runs_them_if: str = ""  # what the user has to do for that
     answer: Sequence[str] = ()  # keys that the answer to a session start may have
     switches: Sequence[Switch] = ()
     plugin: PluginList | None = None
     left: Sequence[str] = ()  # what is left for the user
+    left_in_project: Sequence[str] = ()  # the same, for the files of a project only
 
     def list_left(self, *, is_global: bool, has_mcp: bool) -> tuple[str, ...]:
         """List what is left for the user; nothing about an MCP server without an entry for it."""
         has_entry = has_mcp and bool(self.mcp.user if is_global else self.mcp.project)
-        return (*self.left, self.mcp.left) if has_entry and self.mcp.left else tuple(self.left)
+        server = (self.mcp.left,) if has_entry and self.mcp.left else ()
+        return (*self.left, *(() if is_global else self.left_in_project), *server)
 
     def home_folder(self) -> Path:
         """Return the folder with the user's files of the agent."""

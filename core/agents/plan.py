@@ -135,6 +135,8 @@ def plan_connect(agents: Iterable[str], target: Target, points: Mapping[str, Res
             continue
         pending = local
         left = CONNECTIONS[agent].list_left(is_global=target.is_global, has_mcp=target.has_mcp)
+        if _runs_hooks_of_other(agent, target, local) and (to_do := CONNECTIONS[agent].runs_them_if):
+            left = (*left, to_do)
         plans.append(AgentPlan(agent, changes, "", is_connected(agent, target), tuple(notes), left))
     return plans
 
@@ -267,8 +269,7 @@ def _imports_shared(file: Path, project: Path) -> bool:
 
 def _wanted_parts(agent: str, target: Target, contents: Contents, notes: list[str]) -> Iterator[Part]:
     connection = CONNECTIONS[agent]
-    other = connection.runs_hooks_of
-    is_shared = bool(other) and not target.is_global and has_hooks(other, target, contents)
+    other, is_shared = connection.runs_hooks_of, _runs_hooks_of_other(agent, target, contents)
     if has_plugin := _has_plugin(agent, target):
         notes.append(f"{AGENTS[agent].title} has the ralphdeck plugin, which brings hooks, MCP server and skill")
     for part in parts_of(agent, target):
@@ -277,14 +278,17 @@ def _wanted_parts(agent: str, target: Target, contents: Contents, notes: list[st
         if part.kind != "instructions" and has_plugin:
             part = part._replace(is_wanted=False)
         if part.kind == "hooks" and is_shared:
-            condition = f", if {connection.runs_them_if}" if connection.runs_them_if else ""
-            notes.append(
-                f"{AGENTS[agent].title} runs the hooks of {AGENTS[other].title} too{condition}: none are added"
-            )
+            notes.append(f"{AGENTS[agent].title} runs the hooks of {AGENTS[other].title} too: none are added")
             part = part._replace(is_wanted=False)
         yield part
     if target.is_global and target.has_mcp and connection.mcp.by_hand:
         notes.append(f"For the MCP server in all projects: {fill(connection.mcp.by_hand, program=target.program)}")
+
+
+def _runs_hooks_of_other(agent: str, target: Target, contents: Contents) -> bool:
+    """Return whether the agent gets no hooks of its own, because it runs those of another one."""
+    other = CONNECTIONS[agent].runs_hooks_of
+    return bool(other) and not target.is_global and has_hooks(other, target, contents)
 
 
 def _has_plugin(agent: str, target: Target) -> bool:

@@ -8,12 +8,12 @@ from typing import Final
 from core.base.errors import BadInput, RalphdeckError
 
 _IGNORED: Final = """\
-# Private to this machine: sessions, actions of agents, sums of a team, vectors, locks and drafts. Share the rest.
+# Private to this machine: sessions, actions of agents, sums of a team, indexes, vectors, locks, drafts. Share the rest.
 /.aiwg/ralph/sessions/
 /.aiwg/ralph/shared/team/
 /.aiwg/ralph/tasks/*/attempts/*/actions.jsonl
 /.aiwg/ralph/memory/embeddings/
-/.aiwg/ralph/index/embeddings/
+/.aiwg/ralph/index/
 /.aiwg/**/*.lock
 /.aiwg/**/.*.tmp-*
 /.aiwg/**/*.torn-*
@@ -44,6 +44,20 @@ def ignore_private_files(folder: Path) -> bool:
         return False
     rewrite(file, lambda present: block.merge(present), merge=take_theirs, retry_seconds=())
     return True
+
+
+def is_ignoring(folder: Path) -> bool:
+    """Return whether a folder needs no change of its `.gitignore`: it is outside of Git, or ignores what is private."""
+    if git_root(folder) is None:
+        return True
+    from core.agents.managed_text import Block
+    from core.agents.plan import read_part
+
+    try:
+        data = read_part(folder / ".gitignore", folder)
+        return Block(_IGNORED, "# ", "").merge(data) == data
+    except BadInput:
+        return False
 
 
 def ignore_in_new_project(folder: Path) -> str:

@@ -60,6 +60,7 @@ def connect(
         raise click.UsageError("give only one of --check, --remove and --print")
     from core.agents.checks import find_program, has_mcp_extra
     from core.agents.plan import Target, plan_connect, plan_remove
+    from core.agents.private_files import is_ignoring
     from core.agents.restore_points import load_points
 
     project = Path.cwd() if is_global else chosen_project().project.resolve()
@@ -84,7 +85,8 @@ def connect(
             "The hooks name ralphdeck by a path of this machine, because a login shell does not find it; for a team, "
             "put it on the PATH and connect again"
         )
-    _change(plans, target, notes, is_removal=remove, yes=yes)
+    ignores = not is_global and not remove and not is_ignoring(project)
+    _change(plans, target, notes, is_removal=remove, yes=yes, ignores=ignores)
 
 
 def _chosen_agents(named: Sequence[str], target: Target, *, is_connected_only: bool) -> list[str]:
@@ -104,15 +106,21 @@ def _chosen_agents(named: Sequence[str], target: Target, *, is_connected_only: b
     return found
 
 
-def _change(plans: list[AgentPlan], target: Target, notes: list[str], *, is_removal: bool, yes: bool) -> None:
-    """Show the changes, ask, write, and report."""
+def _change(
+    plans: list[AgentPlan], target: Target, notes: list[str], *, is_removal: bool, yes: bool, ignores: bool
+) -> None:
+    """Show the changes, ask, write, and report; `ignores` adds the private files to `.gitignore`, too."""
     from core.agents.apply import apply_plan
+    from core.agents.private_files import ignore_private_files
 
     as_json = invocation().as_json
-    count = sum(len(plan.changes) for plan in plans)
+    count = sum(len(plan.changes) for plan in plans) + ignores
     if not as_json:
         for plan in plans:
             _print_plan(plan)
+        if ignores:
+            line(("Git", "bold"))
+            line("  .gitignore: the private files of .aiwg are added")
     may_write = bool(count) and (yes or (not as_json and _confirm(count)))
     failed: list[AgentPlan] = []
     if may_write:
@@ -124,6 +132,11 @@ def _change(plans: list[AgentPlan], target: Target, notes: list[str], *, is_remo
             except RalphdeckError as error:
                 plans[number] = plan._replace(changes=(), problem=str(error))
                 failed.append(plans[number])
+        if ignores:
+            try:
+                ignore_private_files(target.project)
+            except RalphdeckError as error:
+                notes.append(f"The private files of .aiwg are not ignored by Git: {error}")
     answers = {}
     if not is_removal and (may_write or not count):
         connected = [plan.agent for plan in plans if not plan.problem]

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import timedelta
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from core.agents.agent_table import AGENTS
-from core.base.errors import BadInput
+from core.base.errors import BadInput, RalphdeckError
 from core.base.text import plural, visible_line
 from core.cli.support.project import now
+from core.config.paths import find_project
 from core.records.times import minute_of
+from core.storage.locks import open_regular
 
 if TYPE_CHECKING:
     from core.agents.plan import Target
@@ -21,6 +28,10 @@ NOTE: Final = "note"
 WARNING: Final = "warning"
 ERROR: Final = "error"
 _MAX_REASONS: Final = 3  # why hooks gave up
+_RECENT: Final = timedelta(days=7)
+_MAX_FOLDERS: Final = 200
+_MAX_READ: Final = 1 << 16  # beginning of a transcript that is searched for its folder, in bytes
+_CWD: Final = re.compile(rb'"cwd": ?"([^"\\\x00-\x1f\x7f-\xff]{1,4000})"')
 
 Found = tuple[str, str, str]  # name, status and text of a check
 
@@ -29,11 +40,14 @@ def check_connections(paths: ProjectPaths) -> Iterator[Found]:
     """Check the hooks and MCP servers in the files of the project and of the user."""
     from core.agents.checks import find_program, installed_server
     from core.agents.plan import Target, is_connected
+    from core.agents.private_files import is_ignoring
     from core.hooks.deadline import count_give_ups
     from core.hooks.sessions import last_event
 
     targets = [Target(paths.project.resolve(), is_global=is_global) for is_global in (False, True)]
     connected = [(agent, target) for agent in AGENTS for target in targets if is_connected(agent, target)]
+    if not is_ignoring(paths.project):
+        yield "private files", WARNING, ".gitignore does not name all private files of .aiwg; run: ralphdeck init"
     if not connected:
         yield "connected", NOTE, "no agent; to connect one: ralphdeck connect claude"
         return
@@ -54,8 +68,41 @@ def check_connections(paths: ProjectPaths) -> Iterator[Found]:
         yield "last event", OK, f"{AGENTS[agent].title if agent in AGENTS else agent}, {minute_of(at)} UTC"
     else:
         yield "last event", WARNING, "none yet; start a connected agent in this project"
+    if count := _count_unrecorded(paths):
+        yield (
+            AGENTS["claude"].title,
+            WARNING,
+            f"{plural(count, 'session')} in subfolders of the project ran no hooks in the last 7 days; "
+            "start claude in the project's folder, or run: ralphdeck connect claude --global",
+        )
     for reason, count in islice(count_give_ups(paths, now()).items(), _MAX_REASONS):
         yield "late hooks", WARNING, f"{plural(count, 'hook')} in the last 7 days: {visible_line(reason, 200)}"
+
+
+def _count_unrecorded(paths: ProjectPaths) -> int:
+    """Count the new sessions of Claude Code in subfolders of the project that sent no event."""
+    from core.adapters.agent_files import project_slug
+    from core.agents.connection_table import CONNECTIONS
+    from core.hooks.sessions import Sessions
+
+    with suppress(RalphdeckError, OSError):
+        root = paths.project.resolve()
+        recorded = {session.id for session in Sessions(paths).all()}
+        folders = (CONNECTIONS["claude"].home_folder() / "projects").glob(f"{project_slug(root)}-*")
+        files = (file for folder in islice(folders, _MAX_FOLDERS) for file in folder.glob("*.jsonl"))
+        oldest = (now() - _RECENT).timestamp()
+        new = [one for one in files if one.stem not in recorded and one.stat().st_mtime > oldest]
+        return sum(_works_below(file, root) for file in new[:_MAX_FOLDERS])
+    return 0
+
+
+def _works_below(transcript: Path, root: Path) -> bool:
+    """Return whether the session of a transcript worked in a subfolder that is not a project of its own."""
+    handle = open_regular(transcript, os.O_RDONLY)
+    with os.fdopen(handle, "rb") as file:
+        found = _CWD.search(file.read(_MAX_READ))
+    folder = Path(found[1].decode()) if found is not None else root
+    return folder != root and root in folder.parents and find_project(folder).project == root
 
 
 def _check_agent(agent: str, target: Target) -> Iterator[Found]:

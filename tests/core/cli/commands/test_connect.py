@@ -95,8 +95,8 @@ def test_it_writes_tests_the_hook_and_lists_what_is_left(project: Path, call: Ca
     assert files(project) == [".claude/settings.json", ".claude/skills/ralphdeck/SKILL.md", ".mcp.json", "CLAUDE.md"]
     end = result.out.partition("Connected Claude Code: 4 files\n")[2].splitlines()
     assert end[0].startswith("  The hook of Claude Code answers in 0.")
-    assert [line.startswith("  Left for you: ") for line in end[1:]] == [True, True, True, False]
-    assert end[4].startswith("The hooks name ralphdeck by a path of this machine")
+    assert [line.startswith("  Left for you: ") for line in end[1:]] == [True, True, True, True, False]
+    assert end[5].startswith("The hooks name ralphdeck by a path of this machine")
     again = call("connect", "claude", "--yes")
     assert again.code == 0 and again.out.startswith("Claude Code\n  nothing to change\n")
 
@@ -241,3 +241,26 @@ def test_wrong_usage(project: Path, call: Call, arguments: list[str], code: int,
 def test_readonly_writes_nothing(project: Path, call: Call) -> None:
     result = call("--readonly", "connect", "claude", "--yes")
     assert result.code == 1 and "read-only" in result.err and files(project) == ["CLAUDE.md"]
+
+
+def test_private_files_that_git_does_not_ignore_yet_are_added_with_the_connection(project: Path, call: Call) -> None:
+    (project / ".git").mkdir()
+    result = call("connect", "codex")
+    assert ".gitignore: the private files of .aiwg are added" in result.out
+    assert not (project / ".gitignore").exists()
+    assert call("connect", "codex", "--yes").code == 0
+    assert "/.aiwg/ralph/index/\n" in (project / ".gitignore").read_text()
+    assert ".gitignore" not in call("connect", "codex", "--yes").out
+
+
+def test_what_cursor_needs_to_run_the_hooks_of_claude_code_is_left_for_the_user(project: Path, call: Call) -> None:
+    setting = "Include third-party Plugins, Skills, and other configs"
+    assert setting not in call("connect", "cursor", "--yes").out
+    call("connect", "cursor", "--remove", "--yes")
+    assert setting in call("connect", "claude", "cursor", "--yes").out
+
+
+def test_a_project_connection_warns_of_sessions_in_subfolders(project: Path, call: Call) -> None:
+    warning = "in a subfolder it runs no hooks of the project"
+    assert warning in call("connect", "claude", "--yes").out
+    assert warning not in call("connect", "claude", "--global", "--yes").out

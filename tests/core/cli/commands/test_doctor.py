@@ -279,6 +279,10 @@ def test_connected_agents_are_checked(
     assert switch[:2] == ("Claude Code", "warning") and "disableAllHooks" in switch[2]
     assert codex[:2] == ("Codex", "ok") and trust[1] == "warning" and "not trusted" in trust[2]
     assert last == ("last event", "warning", "none yet; start a connected agent in this project")
+    (sample / ".git").mkdir()
+    (name, status, text), *_ = agents()
+    assert (name, status) == ("private files", "warning") and text.endswith("run: ralphdeck init")
+    assert call("init", "--project", sample).code == 0
     record_give_up(project_at(sample), "claude", "Stop", "not finished in time: busy (6.0 s)", datetime.now(UTC))
     assert agents()[-1] == ("late hooks", "warning", "1 hook in the last 7 days: not finished in time: busy")
     program.write_text("#!/bin/sh\nexit 1\n")
@@ -287,3 +291,20 @@ def test_connected_agents_are_checked(
     ]
     program.unlink()
     assert agents()[0][:2] == ("program", "error")
+
+
+def test_sessions_of_claude_code_in_subfolders_that_ran_no_hooks_are_counted(
+    sample: Path, call: Call, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.agents.checks.find_program", lambda: "ralphdeck")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / "claude"))
+    assert call("connect", "claude", "--yes", "--no-mcp", "--project", sample).code in (0, 1)
+    slug = re.sub(r"[^A-Za-z0-9]", "-", str(sample.resolve()))
+    (sample / "web").mkdir()
+    for name, folder in (("web", sample / "web"), ("old", sample.with_name(f"{sample.name}-old"))):
+        transcripts = home / "claude/projects" / f"{slug}-{name}"
+        transcripts.mkdir(parents=True)
+        (transcripts / f"s-{name}.jsonl").write_text(json.dumps({"type": "user", "cwd": str(folder.resolve())}) + "\n")
+    checks = call("doctor", "--json", "--project", sample).document["checks"]
+    (found,) = (check for check in checks if "subfolders" in check["text"])
+    assert found["text"].startswith("1 session in subfolders") and found["status"] == "warning"
