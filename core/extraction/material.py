@@ -59,6 +59,8 @@ class Materials:
             return self._of_loop(snapshot.loops[source_id])
         if source_id in snapshot.debug_sessions:
             session = snapshot.debug_sessions[source_id]
+            if (own := self._of_attempt(session)) is not None:
+                return own
             home = self._source(session)
             loop = snapshot.loops.get(home)
             own_task = snapshot.tasks.get(home) if loop is None else None
@@ -73,6 +75,19 @@ class Materials:
         asked = visible_line(source_id, 120)
         raise UnknownRecord(f"no loop, task or debug session {asked!r} in {self._paths.project}")
 
+    def _of_attempt(self, session: DebugSession) -> Material | None:
+        """Return the material of a session that was made from the log of an attempt; None without that log."""
+        attempt = self._snapshot.attempts.get(session.attempt_id)
+        if attempt is None or (task := self._snapshot.tasks.get(attempt.task_id)) is None:
+            return None
+        logged = self._read_logs([attempt])
+        loop = self._snapshot.loops.get(self._links.get(task.id, ""))
+        return (
+            Material(source_id=session.id, loop=loop, task=task, attempts=logged)
+            if logged and logged[0].actions
+            else None
+        )
+
     def _of_loop(self, loop: Loop) -> Material:
         newest = self._read_details(loop).iterations[-MAX_RECORDS:]
         iterations = tuple(replace(one, failures=one.failures[:MAX_FAILURES]) for one in newest)
@@ -83,6 +98,8 @@ class Materials:
     def _with_records(self, material: Material) -> Material:
         id = material.loop_id
         own = self._sessions.get(id, ())
+        logged = {one.attempt.id for one in material.attempts if one.actions}
+        own = [one for one in own if one.attempt_id not in logged]  # a view of a log adds nothing to it
         sessions = sorted(own, key=lambda one: (one.created_at or one.updated_at or _EARLIEST, one.id))
         return replace(
             material,
@@ -96,9 +113,12 @@ class Materials:
         """Return the newest attempts, oldest first, with at most `MAX_ACTIONS` actions."""
         attempts = [one for id in task_ids for one in self._attempts.get(id, ())]
         attempts.sort(key=lambda one: (one.started_at or one.ended_at or _EARLIEST, one.task_id, one.number))
+        return self._read_logs(attempts[-MAX_ATTEMPTS:])
+
+    def _read_logs(self, attempts: Sequence[Attempt]) -> tuple[LoggedAttempt, ...]:
         found: list[LoggedAttempt] = []
         left = MAX_ACTIONS
-        for attempt in reversed(attempts[-MAX_ATTEMPTS:]):
+        for attempt in reversed(attempts):
             try:
                 detail = read_attempt(self._paths, attempt.task_id, attempt.number)
             except UnknownRecord:  # its folder was removed since the lists were read

@@ -1,4 +1,4 @@
-"""Work after a session: close abandoned sessions, extract patterns from tasks that ended.
+"""Work after a session: close abandoned sessions, write debug sessions, extract patterns from tasks that ended.
 
 It runs in a process of its own, because agents do not wait for the end of a session. One process per project works at
 a time; it ends when nothing is left to do.
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from core.hooks.sessions import Session
 
 ABANDONED_AFTER: Final = timedelta(hours=6)  # a session without an event for this time counts as ended
+SETTLED_AFTER: Final = timedelta(
+    minutes=5
+)  # checks of a session without an event for this time go into its debug session
 FORGOTTEN_AFTER: Final = timedelta(days=30)  # records of sessions without an event for this time are deleted
 _LOCK: Final = ".background.lock"
 _NICE: Final = 10
@@ -45,8 +48,16 @@ def start_background(project: ProjectPaths) -> None:
 
 
 def needs_background(sessions: list[Session], now: datetime) -> bool:
-    """Return whether a session was abandoned, or a task ended from which nothing is extracted yet."""
-    return any(session.ended_tasks or _is_abandoned(session, now) for session in sessions)
+    """Return whether a session was abandoned, has checks without a debug session, or tasks without extraction."""
+    return any(
+        session.ended_tasks or _is_abandoned(session, now) or _lacks_debug_session(session, now) for session in sessions
+    )
+
+
+def _lacks_debug_session(session: Session, now: datetime) -> bool:
+    """Return whether a killed agent left checks that are not in the debug memory."""
+    at = session.last_event
+    return bool(session.checked) and at is not None and now - at > SETTLED_AFTER
 
 
 def _is_abandoned(session: Session, now: datetime) -> bool:
@@ -61,6 +72,7 @@ def run(project: ProjectPaths, now: datetime) -> None:
         with file_lock(project.sessions / _LOCK, 0):
             while needs_background(sessions.all(), now):
                 _end_abandoned(project, sessions, now)
+                _write_debug_sessions(project, sessions, now)
                 if not _extract(project, sessions):
                     break
             for session in sessions.all():
@@ -78,6 +90,14 @@ def _end_abandoned(project: ProjectPaths, sessions: Sessions, now: datetime) -> 
                     with suppress(RalphdeckError):  # a damaged task must not stop the work for other sessions
                         SessionWork(project, session.agent, clock=lambda: now).end_session(session)
                     session.attempt = 0
+
+
+def _write_debug_sessions(project: ProjectPaths, sessions: Sessions, now: datetime) -> None:
+    for one in sessions.all():
+        if _lacks_debug_session(one, now):
+            with sessions.edit_known(one.id) as session:
+                if session is not None and _lacks_debug_session(session, now):
+                    SessionWork(project, session.agent, clock=lambda: now).write_debug_sessions(session)
 
 
 def _extract(project: ProjectPaths, sessions: Sessions) -> bool:

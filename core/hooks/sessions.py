@@ -89,6 +89,7 @@ class Session(Struct, omit_defaults=True):
     given_for: list[str] = field(default_factory=list)  # digests of the prompts that got a context since a compaction
     calls: list[str] = field(default_factory=list)  # digests of the newest tool calls
     answered: list[str] = field(default_factory=list)  # digests of the errors answered with a fix
+    checked: list[str] = field(default_factory=list)  # IDs of attempts with checks that the debug memory lacks
     ended_tasks: Annotated[list[str], Meta(max_length=MAX_PROMPTS)] = field(default_factory=list)
     """IDs of tasks from which patterns are not extracted yet."""
 

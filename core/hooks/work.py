@@ -7,17 +7,19 @@ closes the attempt if its log proves an outcome. A success completes the task.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from core.base.errors import BadInput, Refused, UnknownRecord
+from core.base.errors import BadInput, Conflict, Refused, UnknownRecord, Unwritable
+from core.base.shell_commands import parse_check
 from core.base.text import visible_line
 from core.config.paths import is_safe_id
 from core.episodes.folders import TaskFolder
 from core.episodes.protocol import Episodes
 from core.episodes.tool_events import parse_tool_event
 from core.episodes.validation import MAX_ID
+from core.hooks.debug_sessions import write_debug_session
 from core.hooks.events import HookEvent, digest
 from core.hooks.sessions import MAX_CALLS, MAX_PROMPTS, Given, Session, remember
 from core.records.events import injected_events
@@ -50,6 +52,7 @@ class SessionWork:
         self._project = project
         self._agent = agent
         self._clock = clock
+        self._warn = warn
         self._memory = Episodes(project, clock=clock, by=agent, warn=warn)
         self._named_task = os.environ.get(_TASK_VARIABLE, "").strip()
 
@@ -79,7 +82,8 @@ class SessionWork:
             return False
         session.has_acted = session.is_turn_open = True
         if self._named_task:
-            self._memory.log_action(self._named_task, action)
+            logged = self._memory.log_action(self._named_task, action)
+            _note_check(session, self._named_task, logged.number, action)
             return True
         if not session.attempt or not is_safe_id(session.task):
             self._open(session)
@@ -88,6 +92,7 @@ class SessionWork:
         except (Refused, UnknownRecord):  # another process ended the attempt or deleted the task
             self._open(session)
             self._memory.log_action(session.task, action, attempt=session.attempt)
+        _note_check(session, session.task, session.attempt, action)
         self.record_given(session)
         return True
 
@@ -128,8 +133,15 @@ class SessionWork:
         given.is_recorded = True
 
     def end_turn(self, session: Session) -> None:
-        """Close the open attempt if its log proves an outcome; a success completes the task."""
+        """Close the open attempt if its log proves an outcome; a success completes the task.
+
+        Then write the debug sessions of attempts with checks.
+        """
         session.is_turn_open = False
+        self._close_attempt(session)
+        self.write_debug_sessions(session)
+
+    def _close_attempt(self, session: Session) -> None:
         if not session.attempt:
             return
         try:
@@ -142,6 +154,17 @@ class SessionWork:
         except (Refused, UnknownRecord):  # another process ended or deleted it
             pass
         session.attempt = 0
+
+    def write_debug_sessions(self, session: Session) -> None:
+        """Write the debug sessions of the attempts whose checks the debug memory lacks."""
+        for attempt_id in list(session.checked):
+            task, _, number = attempt_id.rpartition(".")
+            try:
+                write_debug_session(self._project, task, int(number), self._clock())
+            except (Conflict, Unwritable) as error:
+                self._warn(f"the debug session of {attempt_id} was not written: {error}")
+            else:
+                session.checked.remove(attempt_id)
 
     def end_session(self, session: Session) -> None:
         """Close the task: as failed if the newest attempt failed, else it pauses until its outcome is known."""
@@ -159,6 +182,13 @@ class SessionWork:
 
     def _add_ended(self, session: Session) -> None:
         remember(session.ended_tasks, session.task, MAX_PROMPTS)
+
+
+def _note_check(session: Session, task: str, number: int, action: Mapping[str, Any]) -> None:
+    """Remember an attempt with a test, build, type check or linter for the debug memory."""
+    command = (action.get("params") or {}).get("command")
+    if isinstance(command, str) and parse_check(command)[0]:
+        remember(session.checked, f"{task}.{number}", MAX_PROMPTS)
 
 
 def remember_task(session: Session) -> None:

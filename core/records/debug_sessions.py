@@ -11,6 +11,10 @@ IN_PROGRESS: Final = "in_progress"
 PASSED: Final = "passed"
 FAILED: Final = "failed"
 ESCALATED: Final = "escalated"
+ERROR_TYPES: Final = (
+    *("AssertionError", "TypeError", "ReferenceError", "SyntaxError", "RuntimeError", "TimeoutError", "NetworkError"),
+    *("ValidationError", "Other"),
+)  # error types of the file format; another type is "Other" in a file, with its name as `exception_type`
 STATUSES: Final = (IN_PROGRESS, PASSED, FAILED, ESCALATED)  # Valid values of the `status` of a session.
 
 
@@ -138,7 +142,8 @@ class DebugSession(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `id` is the `session_id` from the file and is never used as a path. `file_path` is the debugged source file.
     `status` is one of `STATUSES` or "". `loop_id` is the loop (or task) that the session's folder belongs to; if there
-    is none, the one in the metadata. `file` and `pointer` locate the record.
+    is none, the one in the metadata. `attempt` is the number of the attempt at the task whose log the session was made
+    from, or None. `file` and `pointer` locate the record.
     """
 
     id: str
@@ -154,9 +159,15 @@ class DebugSession(Struct, frozen=True, kw_only=True, omit_defaults=True):
     loop_id: str = ""
     agent: str = ""
     task_id: str = ""
+    attempt: int | None = None
     iteration: int | None = None
     file: str = ""
     pointer: str = ""
+
+    @property
+    def attempt_id(self) -> str:
+        """ID of the attempt whose log the session was made from, such as `task-001.2`; "" for another session."""
+        return f"{self.task_id}.{self.attempt}" if self.task_id and self.attempt is not None else ""
 
     @property
     def is_open(self) -> bool:

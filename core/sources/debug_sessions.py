@@ -128,6 +128,7 @@ def _session(fields: Fields, identifier: str) -> DebugSession:
         loop_id=loop_directory(fields.file).rpartition("/")[2] or metadata.text("loop_id") or task_id,
         agent=_text(metadata, "agent"),
         task_id=task_id,
+        attempt=metadata.count("attempt"),
         iteration=metadata.count("ralph_iteration", "iteration"),
         file=fields.file,
         pointer=fields.pointer,
@@ -193,7 +194,7 @@ def read_failure(fields: Fields, *, tested: bool = False) -> records.Failure | N
     failure = fields.convert(
         records.Failure,
         MAX_TEXT,
-        error_type=_text(fields, "error_type", "type", "name"),
+        error_type=_text(fields, "exception_type", "error_type", "type", "name"),
         message=_text(fields, "error_message", "message"),
         file=file,
         line=line,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,11 +17,16 @@ from core.config.settings import Settings
 from core.extraction.engine import MAX_PROPOSALS, extract
 from core.extraction.material import MAX_ACTIONS, MAX_ATTEMPTS, MAX_FAILURES, Materials
 from core.extraction.selection import KnownPatterns
+from core.hooks import answer
 from core.project.index import Library
 from core.records.extractions import Extraction, Material
 from core.records.patterns import PatternType
 from core.records.snapshot import Snapshot
 from core.retrieval.similarity import SimilarityIndex
+from tests.core.cli.conftest import home
+from tests.core.hooks.agents import SimulatedAgent, make_project
+
+__all__ = ["home"]  # a fixture
 
 ROOT = Path(__file__).parents[3]
 SAMPLE = ProjectPaths(ROOT / "sample_data")
@@ -50,6 +56,32 @@ def test_a_loop_has_iterations_sessions_reflections_and_errors(sample: Snapshot)
     assert (material.loop_id, len(material.iterations)) == (MAILER, 3)
     assert [session.id for session in material.sessions] == [SESSION]
     assert material.reflections and len(material.errors) == 3 and len(material.resolved) == 1
+
+
+@pytest.fixture
+def fixed(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> ProjectPaths:
+    """A project in which an agent has fixed a failing test."""
+    monkeypatch.setattr(answer, "start_background", lambda paths: None)
+    agent = SimulatedAgent(make_project(tmp_path))
+    agent.prompt("Fix the account page")
+    agent.fix_and_stop()
+    return agent.project
+
+
+def test_a_session_made_from_an_attempt_is_read_as_that_attempt(fixed: ProjectPaths) -> None:
+    snapshot = load(fixed)
+    [session_id] = snapshot.debug_sessions
+    for source_id in ("task-001", session_id):
+        material = Materials(fixed, snapshot).read(source_id)
+        assert (len(material.attempts), material.sessions) == (1, ())
+
+
+def test_a_session_whose_attempt_was_deleted_is_read_as_a_session(fixed: ProjectPaths) -> None:
+    shutil.rmtree(fixed.tasks)
+    snapshot = load(fixed)
+    [session_id] = snapshot.debug_sessions
+    material = Materials(fixed, snapshot).read(session_id)
+    assert (material.attempts, len(material.sessions)) == ((), 1)
 
 
 def test_a_session_names_its_loop_and_lists_only_itself(sample: Snapshot) -> None:
