@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Final
@@ -17,6 +18,8 @@ from core.sources.debug_sessions import split_location
 
 MAX_FIXES: Final = 5  # maximum number of sessions that are offered
 _MAX_SAME_TYPE: Final = 2  # maximum number of sessions offered if only the error type is known, not the message
+_SPECIFIC_LETTERS: Final = 12  # a message with fewer letters needs the same test or file to be the same error
+_WILDCARD: Final = re.compile(r"\\\S\+?|\[[^]]*\]\+")  # wildcards and escapes of `generalize_message`
 _MAX_COMPARED: Final = 200  # maximum number of sessions per error type that are compared, newest first
 
 
@@ -33,6 +36,7 @@ class KnownFix(Struct, frozen=True, kw_only=True):
     results: FixCounts = FixCounts()  # results of all sessions with this problem
     failed: tuple[str, ...] = ()  # other fixes that the session tried without success, newest first
     is_similar: bool = False  # whether the messages differ only in names, paths and numbers
+    is_same_error: bool = False  # whether also names and types are equal, and the message or the place is specific
     is_same_file: bool = False  # whether the error occurred in the same file
 
 
@@ -111,8 +115,21 @@ def _make_fixes(
                     worked=worked,
                     results=results,
                     is_similar=bool(signature) and safe_matcher(signature).matches(failure.message),
+                    is_same_error=_is_same_error(error, failure, session),
                     is_same_file=is_same_file(error.file, failure.file or session.file_path),
                 )
+
+
+def _is_same_error(error: Failure, failure: Failure, session: DebugSession) -> bool:
+    """Return whether a failure is most likely the error itself; only numbers, paths and IDs may differ."""
+    types = {one.error_type.casefold() for one in (error, failure)} - {"", "other"}
+    signature = generalize_message(error.message, keep_names=True)
+    is_alike = safe_matcher(signature).matches(failure.message) if signature else error.message == failure.message
+    if len(types) > 1 or not is_alike:
+        return False
+    letters = sum(map(str.isalpha, _WILDCARD.sub("", signature)))
+    same_test = bool(error.test_name) and error.test_name == failure.test_name
+    return letters >= _SPECIFIC_LETTERS or same_test or is_same_file(error.file, failure.file or session.file_path)
 
 
 def _rank_in_session(fix: KnownFix) -> tuple[bool, ...]:

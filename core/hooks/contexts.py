@@ -57,7 +57,7 @@ def known_fix(project: ProjectReader, call: FailedCall) -> str:
     if not failures or ledger_error(project.view):
         return ""
     for count in (2, 1):
-        text = on_failure(project.view, *failures, most=count).text
+        text = on_failure(project.view, *failures, most=count, only_same=True).text
         if count_tokens(text) <= MAX_FIX_TOKENS:
             return text
     return ""

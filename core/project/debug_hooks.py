@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from core.base.errors import Conflict, Refused, Unwritable
 from core.base.prompt_text import escape_inline, escape_quoted
+from core.base.text import safe_matcher
 from core.curation.commands import Extract
 from core.curation.decision_writer import Decided
 from core.curation.use_counts import CountResult
@@ -78,13 +79,16 @@ def on_failure(
     file_pattern: str = ANY_FILE,
     session: DebugSession | None = None,
     most: int | None = None,
+    only_same: bool = False,
 ) -> Advice:
     """Find known fixes, fix templates and error patterns for new errors.
 
     Each error has a type, a message, and the file if known. A missing type is read from a message such as `TypeError: x
     is null`; without a type only messages are compared. Only failures in files that match `file_pattern` (syntax of
     LIKE in SQLite) count. `session` is the ID of the session with these errors; its own fixes are not offered. `most`
-    is for a short answer: the maximum number of fixes and of patterns, without fix templates.
+    is for a short answer: the maximum number of fixes and of patterns, without fix templates. `only_same` leaves out the
+    fixes of errors that are only similar. The fix of an attempt from which a pattern was extracted is never offered: the
+    pattern is, unless a review decides against it.
 
     Raises BadInput if the file pattern is too long, and Refused if the decisions cannot be read, because the patterns
     in quarantine are then unknown.
@@ -94,7 +98,11 @@ def on_failure(
     parsed = map(parse_error, errors)
     distinct = {(error.error_type, generalize_message(error.message), error.file): error for error in parsed}
     found = tuple(distinct.values())[:MAX_ERRORS]
-    fixes = find_known_fixes(state.debug, found, file_pattern, session)
+    fixes = tuple(
+        fix
+        for fix in find_known_fixes(state.debug, found, file_pattern, session)
+        if not _has_pattern(state, fix) and (fix.is_same_error or not only_same)
+    )
     run = session.newest_failing if session is not None else None
     own = [run.analysis.category] if run is not None and run.analysis is not None else []
     categories = dict.fromkeys([*own, *(name for name, _ in Counter(fix.category for fix in fixes).most_common())])
@@ -111,6 +119,21 @@ def on_failure(
     if most is not None:
         advice = replace(advice, fixes=fixes[:most], templates=(), patterns=advice.patterns[:most])
     return replace(advice, text=_render(advice, state))
+
+
+def _has_pattern(state: ProjectState, fix: KnownFix) -> bool:
+    """Return whether a pattern was extracted from the work of a fix, for its error."""
+    session, tasks = fix.session, state.snapshot.tasks
+    if not session.attempt_id:
+        return False
+    task = tasks.get(session.task_id)
+    names = {session.attempt_id, session.task_id, session.id, task.loop_id if task is not None else ""} - {""}
+    message = f"{fix.failure.error_type}: {fix.failure.message}"
+    return any(
+        safe_matcher(pattern.error_pattern).matches(message)
+        for pattern in state.snapshot.patterns.values()
+        if pattern.error_pattern and any(source.loop_id in names for source in pattern.source_loops)
+    )
 
 
 def _match(state: ProjectState, error: Failure) -> list[tuple[Pattern, Assessment]]:

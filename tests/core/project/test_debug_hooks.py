@@ -28,6 +28,7 @@ from core.project.notifications import NotificationKind, find_notifications
 from core.project.project import Project
 from core.queries.record_filters import MemoryCatalog
 from core.records.debug_sessions import DebugSession, Failure, Fix
+from core.records.patterns import Pattern, PatternType, SourceLoop
 from core.records.snapshot import Delta, Snapshot
 from core.state.project_state import ProjectState
 from tests.factories import DEBUG_NOW, make_lesson, make_run, make_session, sessions_by_id
@@ -287,6 +288,40 @@ def test_same_type_is_offered_only_without_similar_messages(
     assert SAME_TYPE in text and SIMILAR not in text
     by_type = on_failure(found, Failure(error_type="typeerror"))
     assert len(by_type.fixes) == 4
+
+
+@pytest.mark.parametrize(
+    ("message", "file", "is_offered"),
+    [
+        ("Cannot read property 'id' of null", "src/b.ts", True),
+        ("Cannot read property 'name' of null", "src/a.ts", False),  # another cause
+        ("assert 3 == 4", "src/b.ts", False),  # fits every comparison
+        ("assert 3 == 4", "src/a.ts", True),
+    ],
+)
+def test_an_answer_to_an_agent_offers_only_fixes_of_the_same_error(
+    view: ProjectState, message: str, file: str, is_offered: bool
+) -> None:
+    known = message.replace("name", "id").replace("3", "7")
+    found = knowing(view, make_session("s", make_run("TypeError", message=known, fixed=True, file="src/a.ts")))
+    advice = on_failure(found, Failure(error_type="TypeError", message=message, file=file), only_same=True)
+    assert bool(advice.fixes) is is_offered
+
+
+def test_the_fix_of_an_attempt_is_not_offered_beside_a_pattern_from_it(view: ProjectState) -> None:
+    session = struct_replace(make_session("s", alike(fixed=True)), task_id="task-001", attempt=1)
+    source = SourceLoop(loop_id="task-001")
+    pattern = Pattern(
+        id="pat-error-x-001",
+        title="x",
+        type=PatternType.ERROR,
+        error_pattern="Cannot read property",
+        source_loops=(source,),
+    )
+    found = knowing(view, session)
+    assert offered(found) == ["s"]
+    with_pattern = replace(found, snapshot=replace(found.snapshot, patterns={pattern.id: pattern}))
+    assert offered(with_pattern) == []
 
 
 def test_same_file_is_recognized_in_other_checkouts(
