@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
+from core.base.polarity import Warned, parse_warning
 from core.base.record_text import make_slug, one_line, strip_label
 from core.debug_memory.error_messages import location_hint
 from core.extraction.approaches import explain_no_approach, find_approaches
@@ -22,7 +23,7 @@ from core.extraction.errors import Sighting, extract_message, find_errors, parse
 from core.extraction.failures import detect_failure_mode, find_anti_patterns, make_anti_pattern
 from core.extraction.fix_kinds import detect_domain, fix_category, fix_description, make_tags, mentioned_language
 from core.extraction.fixes import Repair, describe_action, find_attempt_repairs, find_repairs, has_passed
-from core.extraction.own_reflections import describe_place, find_reflected_repairs, parse_warning
+from core.extraction.own_reflections import describe_place, find_reflected_repairs
 from core.extraction.record_parts import find_contributor, find_end, make_proposal, make_source, parse_pattern
 from core.extraction.selection import (
     KnownPatterns,
@@ -206,8 +207,8 @@ def _propose(cluster: Cluster, tasks: list[str], known: KnownPatterns, settings:
         return replace(_propose_success_pattern(learning, cluster, tasks), refused=refused)
     if error := _find_common_error(cluster):
         return narrow_trigger(_propose_error_pattern(learning, error, cluster, tasks), error, known, settings)
-    if approach := parse_warning(learning):
-        return _propose_anti_pattern(approach, cluster, tasks)
+    if warned := parse_warning(learning):
+        return _propose_anti_pattern(warned, cluster, tasks)
     return _propose_success_pattern(learning, cluster, tasks)
 
 
@@ -219,15 +220,17 @@ def _propose_success_pattern(learning: str, cluster: Cluster, tasks: list[str]) 
     return make_proposal(PatternType.SUCCESS, make_slug(learning, category), fields, tags=tags, **_origin(cluster))
 
 
-def _propose_anti_pattern(approach: str, cluster: Cluster, tasks: list[str]) -> Proposal:
+def _propose_anti_pattern(warned: Warned, cluster: Cluster, tasks: list[str]) -> Proposal:
+    approach = warned.text
     mode = detect_failure_mode(" ".join((approach, cluster.central.analysis, cluster.central.observation)))
     symptoms = dict.fromkeys(one_line(one.observation, 120) for _, one in cluster.members if one.observation)
+    analysis = next((one.analysis for one in _central_first(cluster) if one.analysis), "")
     return make_anti_pattern(
         approach,
         mode,
         symptoms=list(symptoms) or None,
-        why=next((one.analysis for one in _central_first(cluster) if one.analysis), ""),
-        better="; ".join(_list_steps(cluster)),
+        why="; ".join(filter(None, (warned.why, analysis))),
+        better=warned.better or "; ".join(_list_steps(cluster)),
         tags=(mentioned_language(approach, *tasks), _find_category(approach, tasks), detect_domain((approach, *tasks))),
         **_origin(cluster),
     )

@@ -9,6 +9,7 @@ from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
+from core.base.polarity import describe_avoided, parse_warning
 from core.base.record_text import make_slug, one_line, strip_label
 from core.base.text import plural
 from core.extraction.errors import Sighting, find_errors, parse_error
@@ -72,16 +73,19 @@ def make_anti_pattern(
     **origin: Any,
 ) -> Proposal:
     """Propose an anti-pattern; `tags` are language, category and domain."""
+    avoided = describe_avoided(one_line(approach))
+    warned = parse_warning(avoided)
     fields = {
-        "approach_description": one_line(approach),
+        "approach_description": avoided,
         "failure_mode": mode,
         "failure_symptoms": None if symptoms is None else [*symptoms[:_MAX_SYMPTOMS]],
         "why_it_fails": one_line(why) or None,
         "better_alternative": {"description": one_line(better)} if better else None,
     }
     kind = mode.replace("_", "-")
+    slug = make_slug(warned.approach if warned else avoided, kind)
     all_tags = (tags[0], kind, *tags[1:])
-    return make_proposal(PatternType.ANTI, make_slug(approach, kind), fields, tags=all_tags, **origin)
+    return make_proposal(PatternType.ANTI, slug, fields, tags=all_tags, **origin)
 
 
 def _make_proposal(

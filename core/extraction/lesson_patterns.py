@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Set
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
+from core.base.polarity import parse_warning, read_warning
 from core.base.record_text import lesson_name, one_line
 from core.extraction.control_texts import remove_controls
 from core.extraction.errors import parse_error
-from core.extraction.own_reflections import parse_warning
 from core.extraction.proposals import draft_pattern
 from core.extraction.record_parts import make_source, parse_pattern, without_uses
 from core.extraction.selection import KnownPatterns, mark_duplicate, narrow_trigger
@@ -24,13 +23,6 @@ if TYPE_CHECKING:
     from core.config.settings import ExtractionSettings
 
 _MAX_SOURCES: Final = 20
-_CLAUSE_END: Final = re.compile(
-    r"\s*(?:[;!]|\.(?=\s|$)|\s[-\u2013\u2014]+\s|->|\u2192|,\s+(?=(?:but|instead|use|prefer|always|rather)\b)"
-    r"|(?=\b(?:because|since|otherwise)\b))\s*",
-    re.IGNORECASE,
-)
-"""End of the part of a warning that says what to avoid: `Never push to main; open a pull request`."""
-_REASON: Final = re.compile(r"(?:because|since|otherwise)\b", re.IGNORECASE)
 
 
 def pattern_type(lesson: Lesson) -> PatternType | None:
@@ -72,7 +64,7 @@ def _propose(joined: JoinedLesson, kind: PatternType) -> Proposal:
     lesson = joined.lesson
     text, why, better = one_line(lesson.text), one_line(lesson.why), ""
     if kind is PatternType.ANTI:
-        text, better, reason = split_warning(text)
+        text, _, better, reason = read_warning(text)
         why = "; ".join(filter(None, (reason, why)))
     sources: dict[str, dict[str, Any]] = {}
     for place in joined.places[:_MAX_SOURCES]:
@@ -89,17 +81,6 @@ def _propose(joined: JoinedLesson, kind: PatternType) -> Proposal:
     record = {key: value for key, value in proposal.record.items() if key != "last_used"}
     record["name"] = remove_controls(one_line(lesson.text))
     return replace(proposal, record=record | without_uses(kind))
-
-
-def split_warning(text: str) -> tuple[str, str, str]:
-    """Return what a warning says to avoid, what to do instead, and why; "" if it does not say."""
-    avoided = parse_warning(text) or text
-    end = _CLAUSE_END.search(avoided)
-    if end is None:
-        return avoided, "", ""
-    rest = avoided[end.end() :].strip()
-    is_reason = _REASON.match(rest) is not None
-    return avoided[: end.start()], "" if is_reason else rest, rest if is_reason else ""
 
 
 def _compare(proposal: Proposal, joined: JoinedLesson, known: KnownPatterns, settings: ExtractionSettings) -> Proposal:

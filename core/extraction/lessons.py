@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice
@@ -11,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.base.polarity import parse_warning
 from core.base.record_text import strip_label
 from core.extraction.clustering import MIN_WORDS, group_statements_in_steps
-from core.extraction.own_reflections import parse_warning
 from core.learning.states import CODES
 from core.records.decisions import LESSON_PREFIX, Verb, lesson_question_id
 from core.records.lessons import LESSON_ID, JoinedLesson, Lesson, LessonKind, LessonState
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
 MAX_PATTERNS: Final = 20_000  # patterns that lessons are compared with; in a larger registry, the first ones
 _MAX_NAMED: Final = 8  # patterns or lessons that one lesson is said to contradict
-_AVOID: Final = re.compile(r"avoid\s*:\s*", re.IGNORECASE)
 _INJECTED_BY_RULE: Final = (CODES[Maturity.ESTABLISHED], CODES[Maturity.PROVEN])
 
 
@@ -178,14 +176,15 @@ def read_statement(text: str) -> Statement:
     """Return a lesson in comparable form: `Never use X` is `Use X` with the opposite demand."""
     line = strip_label(text)
     warned = parse_warning(line)
-    return _negated(Statement.of(warned)) if warned else Statement.of(line)
+    return _negated(Statement.of(warned.approach)) if warned else Statement.of(line)
 
 
 def _read_pattern(pattern: Pattern) -> Statement:
     if pattern.type is not PatternType.ANTI:
         return read_statement(pattern.description)
     line = strip_label(pattern.description)
-    return _negated(Statement.of(parse_warning(line) or _AVOID.sub("", line, count=1)))
+    warned = parse_warning(line)
+    return _negated(Statement.of(warned.approach if warned else line))
 
 
 def _is_opposite(one: Statement, other: Statement) -> bool:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from core.base.polarity import parse_warning
 from core.base.record_text import one_line, strip_label
 from core.extraction.errors import extract_message, parse_error
 from core.extraction.fixes import Repair
-from core.learning.inversion_rules import polarity_lint
 from core.records.debug_sessions import Failure
 from core.records.loops import Outcome
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from core.records.extractions import Material
     from core.records.reflections import Reflection
 
-_WARNING: Final = re.compile(r"(?:please\s+)?(?:avoid|never|do\s+not|don['\u2019]t|stop)\s+(?=\w)", re.IGNORECASE)
 _MAX_WARNINGS: Final = 5
 
 
@@ -26,13 +24,6 @@ class WarnedApproach(NamedTuple):
     why: str
     better: str
     reflection: Reflection
-
-
-def parse_warning(learning: str) -> str:
-    """Return the approach that a learning warns against; "" if it is not a warning."""
-    found = _WARNING.match(learning)
-    rest = learning[found.end() :] if found else ""
-    return "" if not rest or polarity_lint(rest) else rest[0].upper() + rest[1:]
 
 
 def describe_place(one: Reflection) -> str:
@@ -65,8 +56,10 @@ def find_warnings(material: Material) -> list[WarnedApproach]:
     found: dict[str, WarnedApproach] = {}
     for one in _usable_reflections(material):
         learning = strip_label(one.learning)
-        if approach := parse_warning(learning):
-            found.setdefault(approach.casefold(), WarnedApproach(approach, one_line(one.analysis), _actions(one), one))
+        if warned := parse_warning(learning):
+            why = "; ".join(filter(None, (warned.why, one_line(one.analysis))))
+            approach = WarnedApproach(warned.text, why, warned.better or _actions(one), one)
+            found.setdefault(warned.approach.casefold(), approach)
     return list(found.values())[:_MAX_WARNINGS]
 
 

@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from core.base.errors import BadInput
+from core.base.polarity import read_warning
 from core.base.record_text import make_slug, one_line
 from core.extraction.errors import parse_error
 from core.extraction.failures import detect_failure_mode, make_anti_pattern
 from core.extraction.fix_kinds import detect_domain, fix_category, make_tags, mentioned_language
-from core.extraction.own_reflections import parse_warning
 from core.extraction.record_parts import make_proposal, make_source
 from core.records.debug_sessions import Failure
 from core.records.patterns import PatternType
@@ -40,8 +40,11 @@ def make_lesson(
         "at": at,
         "trace": (f"proposed by {by}",),
     }
-    text = (parse_warning(lesson) or lesson) if kind is PatternType.ANTI else lesson
-    return draft_pattern(kind, when, text, evidence, **origin)
+    if kind is PatternType.ANTI:
+        warned = read_warning(lesson)
+        why = "; ".join(filter(None, (warned.why, evidence)))
+        return draft_pattern(kind, when, warned.text, why, better=warned.better, **origin)
+    return draft_pattern(kind, when, lesson, evidence, **origin)
 
 
 def draft_pattern(kind: PatternType, when: str, text: str, why: str, *, better: str = "", **origin: Any) -> Proposal:

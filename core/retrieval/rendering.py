@@ -85,10 +85,11 @@ def _render_entry(number: int, pattern: Pattern, assessment: Assessment, limit: 
                 lines.append("   - Steps:")
             lines += (f"     {place}. {escape_line(step, limit)}" for place, step in enumerate(steps, 1))
         case PatternType.ANTI:
-            texts = (pattern.description, pattern.better_alternative)
+            better, better_id = pattern.better_alternative, pattern.better_pattern_id
+            texts = (pattern.description, better if better_id else "")
             lines += (f"   - {escape_line(text, limit)}" for text in texts if text.lower() not in name.lower())
-            if pattern.better_pattern_id:
-                lines.append(f"   - Better alternative: {escape_inline(pattern.better_pattern_id, limit)}")
+            if better_id or better:  # below a heading about what to avoid, a text without a label is one of them
+                lines.append(f"   - Better alternative: {escape_inline(better_id or better, limit)}")
         case PatternType.TEMPLATE:
             use = pattern.use_case or pattern.description
             if pattern.description not in ("", name, use):

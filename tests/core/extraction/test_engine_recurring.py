@@ -61,10 +61,10 @@ def test_without_action_items_the_learning_is_the_step() -> None:
 @pytest.mark.parametrize(
     ("learning", "approach"),
     [
-        ("Never hold two locks while you wait", "Hold two locks while you wait"),
-        ("please do not edit generated files by hand", "Edit generated files by hand"),
-        ("Don\u2019t clear the shared store between tests", "Clear the shared store between tests"),
-        ("AVOID splitting the work by file type", "Splitting the work by file type"),
+        ("Never hold two locks while you wait", "Never hold two locks while you wait"),
+        ("please do not edit generated files by hand", "Do not edit generated files by hand"),
+        ("Don\u2019t clear the shared store between tests", "Don\u2019t clear the shared store between tests"),
+        ("AVOID splitting the work by file type", "Avoid splitting the work by file type"),
     ],
 )
 def test_a_warning_becomes_an_anti_pattern(learning: str, approach: str) -> None:
@@ -78,7 +78,7 @@ def test_a_warning_becomes_an_anti_pattern(learning: str, approach: str) -> None
 
 
 def test_a_negation_inside_a_learning_is_not_a_warning() -> None:
-    for learning in ("When you retry, never take the same connection", "Do not retry, never wait either"):
+    for learning in ("Retry once, and never take the same connection", "Do not forget that the lock is never free"):
         found = drafted(cluster(learning))
         assert found.type is PatternType.SUCCESS and found.record["approach"]["description"] == learning
 

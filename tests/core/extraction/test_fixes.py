@@ -317,7 +317,7 @@ def test_a_repeated_error_is_an_anti_pattern_with_its_fix_if_known() -> None:
     failing = [ran("npm test", NO_ID), edited(why="Restart the server")]
     (warning, *_) = [one for one in offered(logged(*failing, *failing, *failing)) if one.type is PatternType.ANTI]
     assert warning.record["failure_mode"] == "repeated_same_error"
-    assert warning.record["approach_description"].startswith("Restart the server, again and again")
+    assert warning.record["approach_description"].startswith("Avoid: Restart the server, again and again")
     assert "better_alternative" not in warning.record
     settled = offered(logged(*failing, *failing, ran("npm test", NO_ID), edited(why="Guard it"), ran("npm test")))
     (warning,) = [one for one in settled if one.type is PatternType.ANTI]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.config.settings import ExtractionSettings
-from core.extraction.lesson_patterns import extract_lesson, pattern_type, split_warning
+from core.extraction.lesson_patterns import extract_lesson, pattern_type
 from core.records.extractions import ALL_TYPES, Extraction
 from core.records.lessons import JoinedLesson, Lesson, LessonKind, LessonState
 from core.records.patterns import Pattern, PatternType
@@ -73,7 +73,7 @@ def test_the_situation_of_an_approach_is_its_precondition() -> None:
 
 def test_a_prohibition_names_what_to_avoid() -> None:
     record = drafted(extracted(make_agent_lesson(NO_CLOCK, kind=LessonKind.WARNING, why="It hides the hour")))
-    assert record["approach_description"] == f"Use{NO_CLOCK.removeprefix('Never use')}"
+    assert record["approach_description"] == NO_CLOCK
     assert record["why_it_fails"] == "It hides the hour"
 
 
@@ -93,19 +93,10 @@ def test_a_pattern_is_named_by_the_sentence_and_has_no_use(text: str) -> None:
     assert "last_used" not in record
 
 
-@pytest.mark.parametrize(
-    ("warning", "avoided", "better", "why"),
-    [
-        ("Never push to main; open a pull request.", "Push to main", "open a pull request.", ""),
-        ("Do not round in templates. Round in money.py", "Round in templates", "Round in money.py", ""),
-        ("Avoid floats, use Decimal instead", "Floats", "use Decimal instead", ""),
-        ("Never edit dist/ by hand - run make", "Edit dist/ by hand", "run make", ""),
-        ("Don't sleep in tests because they get slow", "Sleep in tests", "", "because they get slow"),
-        ("Stop guessing v1.2.3 numbers", "Guessing v1.2.3 numbers", "", ""),
-    ],
-)
-def test_only_what_a_warning_forbids_is_avoided(warning: str, avoided: str, better: str, why: str) -> None:
-    assert split_warning(warning) == (avoided, better, why)
+def test_only_what_a_warning_forbids_is_avoided() -> None:
+    record = drafted(extracted(make_agent_lesson("Never push to main; open a pull request.")))
+    assert record["approach_description"] == "Never push to main"
+    assert record["better_alternative"] == {"description": "open a pull request"}
 
 
 def test_a_fact_becomes_a_pattern_only_of_a_named_type() -> None:

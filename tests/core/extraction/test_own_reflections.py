@@ -48,10 +48,18 @@ def test_a_warning_is_an_anti_pattern_with_its_reason_and_alternative() -> None:
     )
     (proposal,) = of(make_material(passed_step(3, "Done"), reflections=(one,)), PatternType.ANTI)
     record = proposal.record
-    assert record["approach_description"] == "Raising the timeout of the pool"
+    assert record["approach_description"] == "Avoid raising the timeout of the pool"
     assert record["why_it_fails"] == "The connections leak, so a longer wait only hides it"
     assert record["better_alternative"] == {"description": "Close the client in finally"}
     assert record["source_loops"][0]["failure_iteration"] == 2
+
+
+def test_the_alternative_in_a_warning_comes_before_the_action_items() -> None:
+    learning = "Never edit generated files by hand; change the template and regenerate"
+    one = reflection(learning=learning, actions=("Ask for a review",))
+    (proposal,) = of(make_material(passed_step(3, "Done"), reflections=(one,)), PatternType.ANTI)
+    assert proposal.record["approach_description"] == "Never edit generated files by hand"
+    assert proposal.record["better_alternative"] == {"description": "change the template and regenerate"}
 
 
 def test_the_reflection_on_an_iteration_explains_the_failure() -> None:

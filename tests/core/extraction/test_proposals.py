@@ -30,8 +30,15 @@ def test_an_error_message_becomes_a_signature_with_its_fix() -> None:
 
 def test_a_warning_becomes_an_anti_pattern_with_its_evidence() -> None:
     pattern = parse(make(PatternType.ANTI, "A type error in a test", "Never cast the fixture to Any", "Hid two bugs"))
-    assert pattern.description == "Cast the fixture to Any"
+    assert pattern.description == "Never cast the fixture to Any"
     assert (pattern.symptoms, pattern.why_it_fails) == (("A type error in a test",), "Hid two bugs")
+
+
+def test_an_anti_pattern_keeps_what_to_do_instead() -> None:
+    pattern = parse(
+        make(PatternType.ANTI, "A test needs a date", "Don't mock the clock, inject it instead", "Hid a bug")
+    )
+    assert (pattern.description, pattern.better_alternative) == ("Don't mock the clock", "inject it")
 
 
 def test_an_approach_has_its_situation_as_name_and_precondition() -> None:

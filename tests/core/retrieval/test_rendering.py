@@ -237,10 +237,18 @@ def test_a_field_is_one_line_of_data(text: str, shown: str) -> None:
 )
 def test_a_field_without_a_label_opens_no_block(text: str, shown: str) -> None:
     assert escape_line(text, 400) == shown
-    anti = rendered(make_pattern("pat-anti-x-001", PatternType.ANTI, description=text, better_alternative=text))
+    texts = {"description": text, "better_alternative": text, "better_pattern_id": "pat-success-x-001"}
+    anti = rendered(make_pattern("pat-anti-x-001", PatternType.ANTI, **texts))
     assert anti.splitlines().count(f"   - {shown}") == 2
     steps = rendered(make_pattern("pat-success-x-001", PatternType.SUCCESS, steps=(text,)))
     assert f"\n     1. {shown}\n" in steps
+
+
+def test_an_alternative_is_not_listed_as_a_thing_to_avoid() -> None:
+    anti = make_pattern(
+        "pat-anti-x-001", PatternType.ANTI, description="Never edit dist/", better_alternative="run make"
+    )
+    assert rendered(anti).splitlines()[-2:] == ["   - Never edit dist/", "   - Better alternative: run make"]
 
 
 @pytest.mark.parametrize(

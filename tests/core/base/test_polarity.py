@@ -1,0 +1,160 @@
+"""A warning keeps its demand, and what to do instead is never a thing to avoid."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.base.polarity import describe_avoided, parse_warning, read_warning
+
+
+@pytest.mark.parametrize(
+    ("text", "avoided", "better", "why"),
+    [
+        (
+            "Never edit generated files by hand; change the template and regenerate",
+            "Never edit generated files by hand",
+            "change the template and regenerate",
+            "",
+        ),
+        ("Don't mock the clock, inject it instead", "Don't mock the clock", "inject it", ""),
+        ("Avoid global state. Pass the session explicitly.", "Avoid global state", "Pass the session explicitly", ""),
+        ("Do not retry on 4xx: fix the request", "Do not retry on 4xx", "fix the request", ""),
+        ("Instead of sleeping, poll for the condition", "Avoid sleeping", "poll for the condition", ""),
+        ("Mocking the clock is wrong because it hides it", "Avoid mocking the clock", "", "because it hides it"),
+        ("Never retry a payment unless it has a key", "Never retry a payment unless it has a key", "", ""),
+        ("Never push to main. Unless CI is down.", "Never push to main, unless CI is down", "", ""),
+        ("Do not round in templates. Round in money.py", "Do not round in templates", "Round in money.py", ""),
+        ("Avoid floats, use Decimal instead", "Avoid floats", "use Decimal", ""),
+        ("Never edit dist/ by hand - run make", "Never edit dist/ by hand", "run make", ""),
+        ("Don't sleep in tests because they get slow", "Don't sleep in tests", "", "because they get slow"),
+        ("Never commit secrets: they end up in the history", "Never commit secrets", "", "they end up in the history"),
+        ("Never push to main. CI deploys from it.", "Never push to main", "", "CI deploys from it"),
+        ("Do not use these: eval, exec, compile", "Do not use these: eval, exec, compile", "", ""),
+        ("Do not add, remove or rename columns", "Do not add, remove or rename columns", "", ""),
+        ("Never call `f(a, b)`; call `g(x; y)`", "Never call `f(a, b)`", "call `g(x; y)`", ""),
+        ("In CI, never sleep; poll instead", "In CI, never sleep", "poll", ""),
+        ("You must not edit dist; run make", "Do not edit dist", "run make", ""),
+        ("It is a mistake to catch Exception; catch KeyError", "Do not catch Exception", "catch KeyError", ""),
+        ("Stop guessing v1.2.3 numbers", "Stop guessing v1.2.3 numbers", "", ""),
+        (
+            "Never edit dist. It is overwritten by make. Never commit it. Change src instead.",
+            "Never edit dist. Never commit it",
+            "Change src",
+            "It is overwritten by make",
+        ),
+    ],
+)
+def test_a_warning_is_divided_into_what_to_avoid_what_to_do_and_why(
+    text: str, avoided: str, better: str, why: str
+) -> None:
+    warned = parse_warning(text)
+    assert warned is not None
+    assert (warned.text, warned.better, warned.why) == (avoided, better, why)
+    assert read_warning(text) == warned
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Do not forget to run the migrations",
+        "Don't hesitate to ask",
+        "Stop the server before you migrate",
+        "Use Decimal, not float",
+        "Instead of the total, the net was returned",
+        "The total is wrong because the tax is rounded twice",
+        "First check that the import is not there",
+        "",
+    ],
+)
+def test_advice_and_reports_are_not_warnings(text: str) -> None:
+    assert parse_warning(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "avoided", "better"),
+    [
+        ("Use Decimal, not float", "Do not use float", "Use Decimal"),
+        ("Prefer composition over inheritance", "Avoid inheritance", "Prefer composition"),
+        ("Use poetry rather than pip", "Avoid pip", "Use poetry"),
+        ("Patch the template instead of editing the output", "Avoid editing the output", "Patch the template"),
+        ("The global cache is wrong because two requests share it", "Avoid the global cache", ""),
+        ("Pass the session; never use global state", "Never use global state", "Pass the session"),
+        ("Change the template, do not edit the output", "Do not edit the output", "Change the template"),
+        ("Loop over the items in the handler", "Avoid: Loop over the items in the handler", ""),
+        ("Use time.sleep in tests", "Avoid: Use time.sleep in tests", ""),
+        ("Global state in handlers", "Global state in handlers", ""),
+        ("Do not forget to run the migrations", "Do not forget to run the migrations", ""),
+    ],
+)
+def test_what_is_to_be_avoided_is_found_in_any_words(text: str, avoided: str, better: str) -> None:
+    warned = read_warning(text)
+    assert (warned.text, warned.better) == (avoided, better)
+
+
+def test_a_failed_fix_does_not_read_as_an_instruction() -> None:
+    assert describe_avoided("Add a retry") == "Avoid: Add a retry"
+    assert describe_avoided("Added a retry") == "Added a retry"
+    assert describe_avoided("Never add a retry") == "Never add a retry"
+    assert describe_avoided("Stop adding retries") == "Stop adding retries"
+
+
+DEMANDS = (
+    "Never {}",
+    "Do not {}",
+    "don't {}",
+    "Don\u2019t ever {}",
+    "please never {}",
+    "You should not {}",
+    "DO NOT {}",
+)
+BANNED = (
+    "edit dist/",
+    "mock the clock",
+    "retry on 4xx",
+    "use `eval(a; b)`",
+    "push to main",
+    "sleep in tests",
+    "cast to Any",
+)
+LINKS = (
+    "; {}",
+    ". {}.",
+    ", {} instead",
+    ": {}",
+    " - {}",
+    " \u2014 instead, {}",
+    ", but {}",
+    " -> {}",
+    ". Instead, {}.",
+)
+ADVICE = (
+    "run make",
+    "inject it",
+    "fix the request",
+    "parse the tree",
+    "open a pull request",
+    "poll for it",
+    "regenerate it",
+)
+CONDITIONS = ("", " in CI", " unless a person asks", " without a backup", " when the cache is cold")
+
+
+@given(*map(st.sampled_from, (DEMANDS, BANNED, CONDITIONS, LINKS, ADVICE)))
+def test_the_demand_stays_and_the_advice_moves_in_every_wording(
+    demand: str, banned: str, condition: str, link: str, advice: str
+) -> None:
+    text = demand.format(banned + condition) + link.format(advice)
+    warned = parse_warning(text)
+    assert warned is not None
+    assert warned.better == advice, text
+    assert warned.text.lower().startswith(("never", "do not", "don"))
+    assert warned.text.endswith(banned + condition) and advice not in warned.text
+    assert warned.approach.casefold() == (banned + condition).casefold()
+
+
+@given(st.text(max_size=400))
+def test_no_text_is_lost_or_raises(text: str) -> None:
+    warned = read_warning(text)
+    assert bool(warned.text) == bool(text.strip(".!;:, \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0")) or not text.isascii()
