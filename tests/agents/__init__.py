@@ -1,0 +1,1 @@
+"""Real agents, end to end, against scripted models (`poe agents`)."""

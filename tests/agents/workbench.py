@@ -1,0 +1,162 @@
+"""A small Git project with a failing test, in which an agent works."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tests.agents.agent_table import AGENTS, Place
+from tests.agents.model_server import HOST
+from tests.agents.recorded_program import HookRecord, install_program, read_records
+from tests.agents.sandbox import NO_PROXY, PROXY, ROOT, give_to_user, ordinary_user, sandboxed, without_network
+from tests.agents.scenarios import BROKEN, MODULE, TEST
+
+SESSION_SECONDS: Final = 180
+"""Longest time of a session."""
+BACKGROUND_SECONDS: Final = 60
+"""Longest time until the work in the background is done after a session."""
+_LANGUAGE: Final = {"LANG": "C.UTF-8", "TZ": "UTC", "TERM": "xterm-256color", "NO_COLOR": "1"}
+_GIT: Final = ("git", "-c", "user.name=Ana", "-c", "user.email=ana@example.org", "-c", "init.defaultBranch=main")
+
+
+@dataclass(frozen=True)
+class AgentSession:
+    """What one session of an agent did."""
+
+    code: int | None
+    """Exit code; None if the session took too long."""
+    output: str
+    requests: list[dict[str, Any]]
+    """Requests to the model that offer tools, in their order."""
+    hooks: list[HookRecord]
+
+    def bodies(self) -> list[str]:
+        """The bodies of the requests as text."""
+        return [json.dumps(request["body"], ensure_ascii=False) for request in self.requests]
+
+    def events(self) -> set[str]:
+        """The names of the hook events that arrived."""
+        return {hook.name for hook in self.hooks}
+
+
+class Workbench:
+    """A project of its own, with a home folder for one agent."""
+
+    def __init__(self, name: str, program: Path, folder: Path) -> None:
+        self.agent = AGENTS[name]
+        self.name = name
+        self._program = program
+        self.home = folder / "home"
+        self.project = folder / "shop"
+        self._folder = folder
+        self._runs = 0
+        self.place = Place(self.project, self.home, _free_port())
+        self._records = install_program(folder)
+        self._write_home()
+        self.project.mkdir()
+        (self.project / "test_cart.py").write_text(TEST)
+        (self.project / ".gitignore").write_text("__pycache__/\n.pytest_cache/\n")
+        self.break_cart()
+        for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "Add the cart"]):
+            subprocess.run([*_GIT, *command], cwd=self.project, check=True)
+        give_to_user(folder)
+
+    def _write_home(self) -> None:
+        files = {".profile": f'PATH="{self._folder / "bin"}:$PATH"\n', **self.agent.settings(self.place)}
+        for name, text in files.items():
+            path = self.home / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+    def break_cart(self) -> None:
+        """Write the module whose test fails."""
+        (self.project / MODULE).write_text(BROKEN)
+
+    def environment(self) -> dict[str, str]:
+        """The whole environment of an agent and of ralphdeck."""
+        home = self.home
+        return {
+            "PATH": f"{self._folder / 'bin'}:{os.environ['PATH']}",
+            "HOME": str(home),
+            "USER": "nobody",
+            "SHELL": "/bin/bash",
+            "TMPDIR": str(self._folder),
+            "XDG_STATE_HOME": str(home / "state"),
+            "XDG_CONFIG_HOME": str(home / "config"),
+            "XDG_CACHE_HOME": str(home / "cache"),
+            "XDG_DATA_HOME": str(home / "data"),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "RALPHDECK_SEMANTIC": "off",
+            **_LANGUAGE,
+            **NO_PROXY,
+            **({} if without_network() else PROXY),
+            **self.agent.environment(self.place),
+        }
+
+    def ralphdeck(self, *arguments: str, code: int | None = 0) -> str:
+        """Run a command of ralphdeck as the user; returns what it printed. The exit code must be `code`."""
+        command = [*ordinary_user(), str(self._folder / "bin" / "ralphdeck"), *arguments]
+        env = self.environment()
+        done = subprocess.run(command, cwd=self.project, env=env, capture_output=True, text=True, check=False)
+        assert code is None or done.returncode == code, f"exit code {done.returncode}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def json(self, *arguments: str) -> Any:
+        """Run a command of ralphdeck that prints JSON."""
+        return json.loads(self.ralphdeck(*arguments, "--json"))
+
+    def run(self, prompt: str, scenario: str) -> AgentSession:
+        """Let the agent work at a prompt until it ends, and wait for the work in the background."""
+        command = [str(self._program), *self.agent.command(prompt)]
+        return self.run_command(command, scenario)
+
+    def run_command(self, command: list[str], scenario: str) -> AgentSession:
+        """Run a command in which the agent works."""
+        self._runs += 1
+        log = self._folder / "requests" / str(self._runs)
+        known = len(read_records(self._records))
+        code: int | None = None
+        process = subprocess.Popen(
+            sandboxed(command, self.place.port, scenario, log),
+            cwd=self.project,
+            env={**self.environment(), "PYTHONPATH": str(ROOT)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            output, _ = process.communicate(timeout=SESSION_SECONDS)
+            code = process.returncode
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)
+            output, _ = process.communicate()
+        (self._folder / "requests" / f"{self._runs}.output").write_text(output)
+        requests = [json.loads(path.read_text()) for path in sorted(log.glob("*.json"))]
+        offered = [request for request in requests if request["has_tools"]]
+        return AgentSession(code, output, offered, read_records(self._records)[known:])
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind((HOST, 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+def wait_until(is_done: Callable[[], bool], seconds: float = BACKGROUND_SECONDS) -> bool:
+    """Wait until a condition holds; False if it does not in time."""
+    deadline = time.monotonic() + seconds
+    while not is_done():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.25)
+    return True
