@@ -14,7 +14,7 @@ from tests.agents.agent_table import RealAgent
 VARIABLE: Final = "RALPHDECK_AGENTS"
 """Environment variable with the folder in which agents are installed; default: ~/.cache/ralphdeck-agents."""
 _TIMEOUT_SECONDS: Final = 600
-_OPTIONS: Final = ("--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--loglevel=error")
+_OPTIONS: Final = ("--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error")
 
 
 class NotInstalled(Exception):
@@ -38,4 +38,7 @@ def install(agent: RealAgent) -> Path:
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False)
     if done.returncode or not program.exists():
         raise NotInstalled(f"npm cannot install {agent.package} {agent.version}: {done.stderr.strip()[-300:]}")
+    if subprocess.run([program, "--version"], capture_output=True, check=False).returncode:
+        shutil.rmtree(folder)
+        raise NotInstalled(f"{agent.package} {agent.version} does not start here")
     return program

@@ -216,8 +216,8 @@ class OpenAiChat:
 
     def events(self, request: Request, reply: Reply) -> Iterator[Event]:
         """Encode a completion as chunks."""
-        head = {"id": f"chatcmpl-{reply.number}", "object": "chat.completion.chunk", "model": request.model}
-        head |= {"created": 1}
+        ids = {"id": f"chatcmpl-{reply.number}", "object": "chat.completion.chunk", "model": request.model}
+        head: dict[str, Any] = {**ids, "created": 1}
         reason = "tool_calls" if reply.call else "stop"
         yield "", {**head, "choices": [{"index": 0, "delta": self._message(reply), "finish_reason": None}]}
         yield "", {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}

@@ -21,7 +21,7 @@ from tests.agents.model_server import scripted_model
 ROOT: Final = Path(__file__).parents[2]
 DEAD_PROXY: Final = "http://127.0.0.1:9"
 """Where the network is not cut off, connections to other machines go to a port at which nothing listens."""
-PROXY: Final = {name: DEAD_PROXY for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY")}
+PROXY: Final = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY"), DEAD_PROXY)
 NO_PROXY: Final = {"NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"}
 _USER: Final = "nobody"
 _READING: Final = "-all,+dac_read_search"
@@ -70,7 +70,7 @@ def sandboxed(command: Sequence[str], port: int, scenario: str, log: Path) -> li
 def main(arguments: Sequence[str]) -> int:
     """Run a command beside a scripted model; returns its exit code."""
     port, scenario, log, _, *command = arguments
-    has_namespace = os.readlink("/proc/self/ns/net") != os.readlink(f"/proc/{os.getppid()}/ns/net")
+    has_namespace = Path("/proc/self/ns/net").readlink() != Path(f"/proc/{os.getppid()}/ns/net").readlink()
     if has_namespace:
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     with scripted_model(int(port), scenario, Path.cwd(), Path(log)):

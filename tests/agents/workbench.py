@@ -64,9 +64,9 @@ class Workbench:
         (self.project / "test_cart.py").write_text(TEST)
         (self.project / ".gitignore").write_text("__pycache__/\n.pytest_cache/\n")
         self.break_cart()
-        for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "Add the cart"]):
-            subprocess.run([*_GIT, *command], cwd=self.project, check=True)
         give_to_user(folder)
+        for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "Add the cart"]):
+            subprocess.run([*ordinary_user(), *_GIT, *command], cwd=self.project, env=self.environment(), check=True)
 
     def _write_home(self) -> None:
         files = {".profile": f'PATH="{self._folder / "bin"}:$PATH"\n', **self.agent.settings(self.place)}
@@ -78,6 +78,7 @@ class Workbench:
     def break_cart(self) -> None:
         """Write the module whose test fails."""
         (self.project / MODULE).write_text(BROKEN)
+        give_to_user(self.project)
 
     def environment(self) -> dict[str, str]:
         """The whole environment of an agent and of ralphdeck."""
@@ -100,17 +101,39 @@ class Workbench:
             **self.agent.environment(self.place),
         }
 
-    def ralphdeck(self, *arguments: str, code: int | None = 0) -> str:
-        """Run a command of ralphdeck as the user; returns what it printed. The exit code must be `code`."""
+    def _ralphdeck(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = [*ordinary_user(), str(self._folder / "bin" / "ralphdeck"), *arguments]
         env = self.environment()
-        done = subprocess.run(command, cwd=self.project, env=env, capture_output=True, text=True, check=False)
-        assert code is None or done.returncode == code, f"exit code {done.returncode}: {done.stdout}{done.stderr}"
+        return subprocess.run(command, cwd=self.project, env=env, capture_output=True, text=True, check=False)
+
+    def ralphdeck(self, *arguments: str) -> str:
+        """Run a command of ralphdeck as the user; returns what it printed."""
+        done = self._ralphdeck(*arguments)
+        assert done.returncode == 0, f"exit code {done.returncode}: {done.stdout}{done.stderr}"
         return done.stdout
+
+    def exit_code(self, *arguments: str) -> int:
+        """Run a command of ralphdeck as the user; returns its exit code."""
+        return self._ralphdeck(*arguments).returncode
 
     def json(self, *arguments: str) -> Any:
         """Run a command of ralphdeck that prints JSON."""
         return json.loads(self.ralphdeck(*arguments, "--json"))
+
+    def patterns(self) -> list[dict[str, Any]]:
+        """The patterns of the project."""
+        rows: list[dict[str, Any]] = self.json("pattern", "list")["patterns"]
+        return rows
+
+    def loops(self) -> list[dict[str, Any]]:
+        """The rows of `loop list`."""
+        rows: list[dict[str, Any]] = self.json("loop", "list")["loops"]
+        return rows
+
+    def extract_newest(self) -> None:
+        """Extract the lessons of the newest session, as a person does by hand where no hook does it."""
+        newest = max(self.loops(), key=lambda row: str(row["started_at"]))
+        self.ralphdeck("loop", "extract", newest["id"])
 
     def run(self, prompt: str, scenario: str) -> AgentSession:
         """Let the agent work at a prompt until it ends, and wait for the work in the background."""
