@@ -17,13 +17,7 @@ from core.episodes.log_summary import CHECK, COMMAND, TOOL, LoggedFailure, LogSu
 from core.episodes.strict_reader import StrictReader
 from core.learning.outcomes import format_duration_ms
 from core.records.loops import Outcome
-from core.records.reflections import (
-    NOTHING_LEARNED,
-    NOTHING_LEARNED_IN_ALL,
-    REFLECTION_TYPES,
-    TRIGGERS,
-    Reflection,
-)
+from core.records.reflections import REFLECTION_TYPES, TRIGGERS, Reflection
 from core.records.times import iso
 from core.storage.append_log import AppendLog
 from core.storage.file_reader import MAX_BYTES
@@ -54,8 +48,8 @@ TYPE_OF: Final = {
 }  # type of a reflection by trigger
 TASK_COMPLETION: Final = "task_completion"
 LEFT_UNFINISHED: Final = "left unfinished"  # reason of an abandoned attempt
-NOT_REVIEWED: Final = "Drafted from the action log, which shows what was done and what failed, but not why."
-"""Last sentence of the analysis of a draft."""
+_NOT_REVIEWED: Final = "Drafted from the action log, which shows what was done and what failed, but not why."
+"""Last sentence of the analysis of drafts of earlier versions."""
 _MISSING: Final = "Not given."
 _NO_ITEMS: Final = "None."
 _MAX_FILE_BYTES: Final = MAX_BYTES // 4 * 3  # maximum size of `reflections.jsonl`; the rest is reserved for drafts
@@ -111,7 +105,7 @@ def add_reflection(
         if not drafts
         else {
             "observation": drafts[0].observation,
-            "analysis": drafts[0].analysis.removesuffix(NOT_REVIEWED).rstrip(),
+            "analysis": drafts[0].analysis.removesuffix(_NOT_REVIEWED).rstrip(),
             "learning": drafts[0].learning if drafts[0].has_learning else "",
             "action_items": list(drafts[0].actions),
         }
@@ -136,19 +130,24 @@ class AttemptWork(NamedTuple):
     log: LogSummary
 
 
-def draft_reflection(work: AttemptWork, at: datetime, earlier: AttemptWork | None = None) -> dict[str, Any]:
-    """Draft the reflection on an attempt that ended `at`, compared with `earlier`."""
+def draft_reflection(work: AttemptWork, at: datetime, earlier: AttemptWork | None = None) -> dict[str, Any] | None:
+    """Draft the reflection on an attempt that ended `at`, compared with `earlier`.
+
+    None if the attempt left nothing to reflect on: neither words of its agent nor a failing check or what solved it.
+    """
     attempt = work.attempt
     trigger = attempt_trigger(attempt.outcome)
     learning = list(_lessons(attempt, work.log, earlier))
     if attempt.suggestions and not learning:  # suggestions are action items as well
         learning.append(f"Next time: {_join(attempt.suggestions)}.")
+    if not learning and attempt.reason in ("", LEFT_UNFINISHED):
+        return None
     return {
         "timestamp": iso(at),
         "attempt_id": attempt.number,
         "observation": " ".join(_observation(work)),
-        "analysis": " ".join((*_analysis(work, earlier), NOT_REVIEWED)),
-        "learning": " ".join(learning) or NOTHING_LEARNED,
+        "analysis": " ".join(_analysis(work, earlier)),
+        "learning": " ".join(learning),
         "action_items": list(dict.fromkeys(_action_items(work, earlier)))[:_MAX_LISTED],
         "triggered_by": attempt.outcome.value,
         "reflection_type": TYPE_OF[trigger],
@@ -164,17 +163,15 @@ def draft_completion(
     failed: AttemptWork | None = None,
     *,
     given_up: bool = False,
-) -> dict[str, Any]:
+) -> dict[str, Any] | None:
     """Draft the reflection on a task that ended `at`; `given_up` means that it failed.
 
     The last of `attempts` ended the task, and `log` is its log. `failed` is the last attempt that did not succeed.
+    None if the attempts differ in nothing that explains how the task ended.
     """
     last = AttemptWork(attempts[-1], log or LogSummary())
     how = "given up after" if given_up else "completed by"
-    actions, errors = sum(one.actions or 0 for one in attempts), sum(one.errors or 0 for one in attempts)
-    whose = "Its only attempt" if len(attempts) == 1 else f"Its {len(attempts):,} attempts"
-    totals = f"{_action_counts(actions, errors, whose)}." if actions else "No action was logged."
-    analysis = "No attempt before it failed."
+    analysis = ""
     if failed is not None:
         reason = _sentence(failed.attempt.reason or failed.attempt.outcome.value)
         analysis = f"Attempt {failed.attempt.number} did not reach the goal: {reason}"
@@ -185,13 +182,15 @@ def draft_completion(
         learning += [f"The last obstacle: {_describe_failure(failing)}." for failing in _unsolved(last.log)[:1]]
     elif failed:
         learning += _success_factors(last, failed)
+    if not learning:
+        return None
     items = list(dict.fromkeys(one_line(item) for one in attempts for item in one.suggestions))
     return {
         "timestamp": iso(at),
         "attempt_id": last.attempt.number,
-        "observation": f"The task was {how} attempt {last.attempt.number}. {totals}",
-        "analysis": f"{analysis} {NOT_REVIEWED}",
-        "learning": " ".join(learning) or NOTHING_LEARNED_IN_ALL,
+        "observation": f"The task was {how} attempt {last.attempt.number}.",
+        "analysis": analysis,
+        "learning": " ".join(learning),
         "action_items": items[-_MAX_LISTED:],
         "triggered_by": last.attempt.outcome.value if given_up else Outcome.SUCCESS.value,
         "reflection_type": TYPE_OF[TASK_COMPLETION],
@@ -204,15 +203,10 @@ def _observation(work: AttemptWork) -> Iterator[str]:
     attempt, log = work
     reason = f": {_sentence(attempt.reason)}" if attempt.reason else "."
     yield f"Attempt {attempt.number} ended in {attempt.outcome.value}{reason}"
-    if log.actions:
-        spans = [plural(log.iterations, "iteration")] if log.iterations else []
-        if attempt.outcome is Outcome.TIMEOUT and attempt.started_at is not None and attempt.ended_at is not None:
-            seconds = (attempt.ended_at - attempt.started_at).total_seconds()
-            spans += [format_duration_ms(seconds * 1000)] if seconds > 0 else []
-        within = " and ".join(spans)
-        yield f"{_action_counts(log.actions, log.errors)}{f', in {within}' if within else ''}."
-    else:
-        yield "No action was logged."
+    if attempt.outcome is Outcome.TIMEOUT and attempt.started_at is not None and attempt.ended_at is not None:
+        seconds = (attempt.ended_at - attempt.started_at).total_seconds()
+        if seconds > 0:
+            yield f"It took {format_duration_ms(seconds * 1000)}."
     failures = _rank_failures(log)
     for failing in failures[:1]:
         times = "once" if failing.runs == 1 else plural(failing.runs, "time")
@@ -303,13 +297,8 @@ def _lessons(attempt: Attempt, log: LogSummary, earlier: AttemptWork | None) -> 
             tried = f", also after changes to {_join(failing.tried)}" if failing.tried else ""
             yield f"{known}: {_describe_failure(failing)}{before}{tried}."
     for failing in [one for one in _rank_failures(log) if one.solved and one.of != TOOL][:_MAX_LEARNINGS]:
-        if failing.changed:
+        if failing.changed:  # a second run, or an installed dependency, teaches nothing about the task
             yield f"{_describe_failure(failing)} until {_join(failing.changed)} changed."
-        elif failing.ran:
-            yield f"{_describe_failure(failing)} until {_solution(failing)} was run."
-        else:
-            came_back = f"{_describe_failure(failing)} and later succeeded with no change logged in between"
-            yield f"{came_back}: run it again before looking for a cause."
 
 
 def _action_items(work: AttemptWork, earlier: AttemptWork | None) -> Iterator[str]:
@@ -329,9 +318,7 @@ def _action_items(work: AttemptWork, earlier: AttemptWork | None) -> Iterator[st
     before = earlier.attempt if earlier is not None else None
     if before and attempt.plan and attempt.plan == before.plan and before.outcome is not Outcome.SUCCESS:
         yield f"Plan something else than {_quote(attempt.plan)}, which missed the goal twice"
-    if not log.actions:
-        yield "Log what is done, so that the next attempt can learn from it"
-    elif attempt.outcome is Outcome.TIMEOUT and attempt.reason != LEFT_UNFINISHED:
+    if attempt.outcome is Outcome.TIMEOUT and attempt.reason != LEFT_UNFINISHED:
         yield "Plan fewer or smaller steps, or allow more time"
 
 
@@ -343,11 +330,6 @@ def _rank_failures(log: LogSummary) -> list[LoggedFailure]:
 def _unsolved(log: LogSummary) -> list[LoggedFailure]:
     """Return the unsolved failures; of several errors of a command, the last one."""
     return [failing for failing in _rank_failures(log) if not (failing.solved or failing.replaced)]
-
-
-def _action_counts(actions: int, errors: int, what: str = "It") -> str:
-    of_which = f"of which {errors:,} failed" if errors else "none of which failed"
-    return f"{what} took {plural(actions, 'action')}, {of_which}"
 
 
 def _message(failing: LoggedFailure) -> str:

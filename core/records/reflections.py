@@ -11,9 +11,6 @@ from core.records.loops import Outcome
 
 TRIGGERS: Final = ("failure", "success", "timeout", "manual")  # values of `triggered_by`
 REFLECTION_TYPES: Final = ("error-analysis", "success-pattern", "process-improvement")
-NOTHING_LEARNED: Final = "The log alone shows nothing to do differently; put it into words."
-NOTHING_LEARNED_IN_ALL: Final = "The log alone shows nothing to do differently in such a task; put it into words."
-"""Learning of a draft on an attempt and on a task if the log shows none; a request to write one."""
 
 
 class Reflection(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -56,8 +53,8 @@ class Reflection(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
 
     @property
     def has_learning(self) -> bool:
-        """Whether it contains a learning that is not a placeholder."""
-        return not (self.draft and self.learning in ("", NOTHING_LEARNED, NOTHING_LEARNED_IN_ALL))
+        """Whether it is written by an agent, or drafted with a learning."""
+        return bool(self.learning) or not self.draft
 
     @property
     def text(self) -> str:

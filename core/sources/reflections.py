@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from core.base.grouping import group_pairs
 from core.records.findings import Finding, Severity
 from core.records.loops import Outcome
-from core.records.reflections import NOTHING_LEARNED, NOTHING_LEARNED_IN_ALL, TRIGGERS, Reflection
+from core.records.reflections import TRIGGERS, Reflection
 from core.sources import normalize
 from core.sources.fields import Fields, document, quote_value
 from core.sources.loop_facts import ANALYTICS, BEST_OUTPUT, newest
@@ -27,7 +27,8 @@ _HEADING: Final = re.compile(r"#{1,6}\s+Iteration\s+(\d{1,9})\s*$", re.IGNORECAS
 _NUMBERED: Final = re.compile(r"(\d{1,9})\.\w+$")
 """The number at the end of a file name: `reflection-10.json`, `003.json`."""
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_PLACEHOLDERS: Final = (NOTHING_LEARNED, NOTHING_LEARNED_IN_ALL)
+_NOTHING_LEARNED: Final = "The log alone shows nothing to do differently"
+"""Start of the learning of drafts of earlier versions that only counted actions."""
 _MEMORY_FOLDER: Final = ".aiwg/ralph/memory/reflections/"
 _EPISODIC_KEYS: Final = frozenset({"attempt_id", "triggered_by", "reflection_type", "action_items", "observation"})
 """Keys that only reflections on attempts have."""
@@ -106,7 +107,9 @@ def _read_lines(
     for line in lines:
         place = f"line {line.number}"
         if isinstance(line.value, dict):
-            yield _episodic(Fields(file, line.value, findings, place), modified_at, task_id)
+            reflection = _episodic(Fields(file, line.value, findings, place), modified_at, task_id)
+            if not (reflection.draft and reflection.learning.startswith(_NOTHING_LEARNED)):
+                yield reflection
         else:
             message = f"expected an object, found {quote_value(line.value)}"
             findings.append(Finding(file, place, Severity.WARNING, "wrong-type", message))
@@ -130,7 +133,6 @@ def _reflection(
 def _episodic(fields: Fields, modified_at: datetime, task_id: str, loop_id: str = "") -> Reflection:
     """Read a reflection on an attempt; `task_id` is the name of its folder."""
     trigger = normalize.word(fields.text("triggered_by"))
-    learning, is_draft = fields.text("learning"), fields.flag("draft") or False
     return _reflection(
         fields,
         EPISODIC,
@@ -145,10 +147,9 @@ def _episodic(fields: Fields, modified_at: datetime, task_id: str, loop_id: str 
         trigger=trigger if trigger in TRIGGERS else "",
         observation=fields.text("observation"),
         analysis=fields.text("analysis"),
-        # The placeholder text of a draft asks for a learning, so it is dropped.
-        learning="" if is_draft and learning in _PLACEHOLDERS else learning,
+        learning=fields.text("learning"),
         actions=fields.texts("action_items"),
-        draft=is_draft,
+        draft=fields.flag("draft") or False,
     )
 
 

@@ -177,10 +177,10 @@ def _draft_reflections(
 ) -> None:
     """Draft the missing reflections on the attempt and, if it has ended, on the task."""
     number = work.attempt.number
-    lines = [line.value for line in reader.reflection_lines() if isinstance(line.value, dict)]
-    mine = [line for line in lines if line.get("attempt_id", line.get("attempt")) == number]
-    triggers = {str(line.get("trigger", "")) for line in mine}
-    drafts: list[dict[str, Any]] = []
+    records = (line.value for line in reader.reflection_lines())
+    mine = [one for one in records if isinstance(one, dict) and one.get("attempt_id", one.get("attempt")) == number]
+    triggers = {str(one.get("trigger", "")) for one in mine}
+    drafts: list[dict[str, Any] | None] = []
 
     def read_work(other: int) -> AttemptWork:
         place = folder.attempts().get(other)
@@ -196,8 +196,8 @@ def _draft_reflections(
         last_failed = read_work(failed[-1]) if failed else None
         given_up = status == TaskStatus.FAILED
         drafts.append(draft_completion(counted, ended, work.log, last_failed, given_up=given_up))
-    if drafts:
-        AppendLog(folder.reflections).append([msgspec.json.encode(draft) for draft in drafts])
+    if lines := [msgspec.json.encode(draft) for draft in drafts if draft is not None]:
+        AppendLog(folder.reflections).append(lines)
 
 
 def _with_counts(one: Attempt, work: AttemptWork) -> Attempt:

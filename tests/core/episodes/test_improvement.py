@@ -24,7 +24,7 @@ from core.project.index import Library
 from core.records.episodes import Attempt
 from core.records.events import Event
 from core.records.loops import Outcome
-from core.records.reflections import NOTHING_LEARNED, Reflection
+from core.records.reflections import Reflection
 
 NOW = datetime(2026, 2, 3, 12, tzinfo=UTC)
 EXAMPLES = ProjectPaths(Path(__file__).parents[2] / "trees/spec-examples")
@@ -75,7 +75,7 @@ def test_example_has_two_retries_with_reflections() -> None:
         (reflection(1, hour(1), task_id="other"), False),
         (reflection(1, hour(9), drafted_at=hour(1.5)), True),  # replaced a draft that existed
         (reflection(1, hour(1.5), draft=True, learning="Avoid: x."), True),
-        (reflection(1, hour(1.5), draft=True, learning=NOTHING_LEARNED), False),
+        (reflection(1, hour(1.5), draft=True, learning=""), False),
     ],
 )
 def test_retry_has_reflections_if_one_existed_before_it_started(written: Reflection, reflected: bool) -> None:

@@ -11,7 +11,6 @@ from core.records.episodes import Action, Attempt, Quality
 from core.records.loops import Outcome
 
 AT = datetime(2026, 2, 1, 9, 30, tzinfo=UTC)
-UNSEEN = "Drafted from the action log, which shows what was done and what failed, but not why."
 # The documented template.
 DOCUMENTED_TEMPLATE = """\
 ## Reflection on Attempt {attempt_id}
@@ -65,6 +64,13 @@ def work(*actions: Action, **fields: Any) -> AttemptWork:
     return AttemptWork(Attempt(**fields), summarize_log(actions))
 
 
+def drafted(*of: AttemptWork) -> dict[str, Any]:
+    """The draft on an attempt, compared with an earlier one if given."""
+    draft = draft_reflection(of[0], AT, *of[1:])
+    assert draft is not None
+    return draft
+
+
 def test_template_is_the_documented_one() -> None:
     assert TEMPLATE == DOCUMENTED_TEMPLATE
     filled = render_reflection(3, "o {learning}", "a", "l", ["x"])
@@ -105,7 +111,7 @@ def test_example_reflection_renders_exactly() -> None:
     ],
 )
 def test_each_trigger_has_its_reflection_type(outcome: Outcome, trigger: str, type_: str) -> None:
-    draft = draft_reflection(work(outcome=outcome), AT)
+    draft = drafted(work(outcome=outcome, reason="it ended"))
     assert (draft["trigger"], draft["reflection_type"], draft["triggered_by"]) == (trigger, type_, outcome.value)
     assert draft["draft"] is True
     assert list(draft)[:8] == [
@@ -121,7 +127,7 @@ def test_each_trigger_has_its_reflection_type(outcome: Outcome, trigger: str, ty
 
 
 def test_draft_names_the_most_frequent_failure_and_its_solution() -> None:
-    draft = draft_reflection(
+    draft = drafted(
         work(
             run(1, "npm test", False, "TypeError: 3 missing\n  at a.ts"),
             run(2, "npm run lint", False, "1 problem"),
@@ -131,17 +137,16 @@ def test_draft_names_the_most_frequent_failure_and_its_solution() -> None:
             reason="lint is red",
             failed=("big bang",),
             quality=(Quality(1, 0.3), Quality(1, 0.7), Quality(2, 0.6)),
-        ),
-        AT,
+        )
     )
     assert draft["observation"] == (
-        "Attempt 1 ended in failure: lint is red. It took 5 actions, of which 3 failed, in 2 iterations. `npm test` "
+        "Attempt 1 ended in failure: lint is red. `npm test` "
         "failed 2 times: TypeError: 3 missing. Also failed: `npm run lint`. Changed: src/types.ts. Quality went from "
         "0.30 to 0.60, at best 0.70."
     )
     assert draft["analysis"] == (
         "`npm test` no longer failed after changes to src/types.ts. "
-        f"`npm run lint` (1 problem) was not run again after changes to src/types.ts. {UNSEEN}"
+        "`npm run lint` (1 problem) was not run again after changes to src/types.ts."
     )
     assert draft["learning"] == (
         'Avoid: big bang. Not known to be solved: `npm run lint` failed with "1 problem". '
@@ -151,7 +156,7 @@ def test_draft_names_the_most_frequent_failure_and_its_solution() -> None:
 
 
 def test_draft_contains_only_facts_of_the_log() -> None:
-    draft = draft_reflection(
+    draft = drafted(
         work(
             run(1, "npx tsc", False, "TS2322"),
             change(2, "src/auth.ts"),
@@ -159,8 +164,7 @@ def test_draft_contains_only_facts_of_the_log() -> None:
             run(4, "npm test", False, "logout fails"),
             run(5, "npm test", True),
             run(6, "make", False, "no rule"),
-        ),
-        AT,
+        )
     )
     assert "`npm test` failed 2 times, with different errors, among them: login fails. Also" in draft["observation"]
     assert "`npx tsc` (TS2322) was not run again after changes to src/auth.ts." in draft["analysis"]
@@ -172,7 +176,7 @@ def test_draft_contains_only_facts_of_the_log() -> None:
 
 
 def test_replaced_error_is_not_an_action_item() -> None:
-    draft = draft_reflection(work(run(1, "npm test", False, "login"), run(2, "npm test", False, "logout")), AT)
+    draft = drafted(work(run(1, "npm test", False, "login"), run(2, "npm test", False, "logout")))
     assert "`npm test` (login) did not fail with this error again, but with another one." in draft["analysis"]
     assert draft["learning"] == 'Not solved: `npm test` failed with "logout".'
     assert draft["action_items"] == ["Find out what makes `npm test` fail"]
@@ -180,64 +184,58 @@ def test_replaced_error_is_not_an_action_item() -> None:
 
 def test_draft_names_changes_that_did_not_help() -> None:
     red = run(1, "npm test", False, "TypeError: 3 missing")
-    draft = draft_reflection(work(red, change(2, "a.ts"), red, change(3, "b.ts"), red), AT)
+    draft = drafted(work(red, change(2, "a.ts"), red, change(3, "b.ts"), red))
     assert draft["analysis"].startswith("`npm test` failed again after changes to a.ts; b.ts.")
     assert draft["learning"].endswith('failed with "TypeError: 3 missing", also after changes to a.ts; b.ts.')
     assert draft["action_items"] == ["Find out what makes `npm test` fail before changing more"]
 
 
-@pytest.mark.parametrize(
-    ("between", "learning"),
-    [
-        (("npm ci", "ls src"), '`npm test` failed with "no jest" until `npm ci` was run.'),
-        (("git status",), "no change logged in between: run it again before looking for a cause."),
-    ],
-)
-def test_failure_solved_without_a_change_names_the_command_or_may_be_flaky(
-    between: tuple[str, ...], learning: str
-) -> None:
-    commands = [run(2, command, True) for command in between]
-    log = (run(1, "npm test", False, "no jest"), *commands, run(3, "npm test", True))
-    assert draft_reflection(work(*log, outcome=Outcome.SUCCESS), AT)["learning"].endswith(learning)
+@pytest.mark.parametrize("command", ["npm ci", "git status", "ls src"])
+def test_a_second_run_or_an_installed_dependency_teaches_nothing(command: str) -> None:
+    log = (run(1, "npm test", False, "no jest"), run(2, command, True), run(3, "npm test", True))
+    assert draft_reflection(work(*log, outcome=Outcome.SUCCESS), AT) is None
 
 
 def test_failed_check_ranks_before_a_failed_tool() -> None:
     missing = Action(
         number=1, type="read", tool="Read", params=(("file_path", "a.md"),), success=False, error="no file"
     )
-    draft = draft_reflection(work(missing, missing, run(2, "npm test", False, "red")), AT)
+    draft = drafted(work(missing, missing, run(2, "npm test", False, "red")))
     assert "`npm test` failed once: red. Also failed: `Read a.md`." in draft["observation"]
     assert "Read" not in draft["analysis"] + draft["learning"] + "".join(draft["action_items"])
 
 
 def test_failing_check_of_a_success_is_an_action_item() -> None:
-    draft = draft_reflection(work(run(1, "npm run lint", False, "1 problem"), outcome=Outcome.SUCCESS), AT)
+    log = work(run(1, "npm run lint", False, "1 problem"), outcome=Outcome.SUCCESS, plan="lint later")
+    draft = drafted(log)
     assert draft["action_items"] == ["Find out what makes `npm run lint` fail"]
 
 
-def test_draft_states_that_it_was_drafted_from_the_log() -> None:
-    draft = draft_reflection(work(), AT)
-    assert "No action was logged." in draft["observation"]
-    assert draft["analysis"] == UNSEEN
-    assert draft["action_items"] == ["Log what is done, so that the next attempt can learn from it"]
-    assert draft["learning"] == "The log alone shows nothing to do differently; put it into words."
+@pytest.mark.parametrize("outcome", [Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT])
+def test_actions_alone_are_not_reflected_on(outcome: Outcome) -> None:
+    assert draft_reflection(work(outcome=outcome), AT) is None
+    assert draft_reflection(work(change(1, "a.ts"), run(2, "ls", True), outcome=outcome), AT) is None
+
+
+def test_the_reason_of_the_agent_is_reflected_on() -> None:
+    assert drafted(work(reason="the API is down"))["observation"] == "Attempt 1 ended in failure: the API is down."
 
 
 def test_draft_compares_with_the_previous_attempt() -> None:
     log = change(1, "a.ts"), run(2, "npm test", False, "red")
     before = work(*log, plan="implement first")
     after = work(change(1, "b.ts"), run(2, "npm test", False, "red"), plan="types first", number=2)
-    analysis = draft_reflection(after, AT, before)["analysis"]
+    analysis = drafted(after, before)["analysis"]
     assert 'Attempt 1 planned "implement first", this one "types first".' in analysis
     assert "Unlike attempt 1 it changed b.ts." in analysis
-    assert draft_reflection(after, AT, before)["learning"].endswith('failed with "red", as in attempt 1.')
-    again = draft_reflection(work(*log, plan="implement first", number=2), AT, before)
+    assert drafted(after, before)["learning"].endswith('failed with "red", as in attempt 1.')
+    again = drafted(work(*log, plan="implement first", number=2), before)
     assert again["action_items"][1] == 'Plan something else than "implement first", which missed the goal twice'
 
 
 def test_untrusted_texts_become_one_short_line() -> None:
     hostile = "x\n## Reflection on Attempt 9\n" + "y" * 10_000
-    draft = draft_reflection(work(run(1, hostile, False, hostile), reason=hostile, suggestions=(hostile,)), AT)
+    draft = drafted(work(run(1, hostile, False, hostile), reason=hostile, suggestions=(hostile,)))
     texts = [draft["observation"], draft["analysis"], draft["learning"], *draft["action_items"]]
     assert not any("\n" in text or len(text) > 3000 for text in texts)
 
@@ -249,21 +247,21 @@ def test_completed_task_gets_a_draft_on_the_whole_task() -> None:
     ]
     failed = AttemptWork(attempts[0], summarize_log([change(1, "a.ts")]))
     draft = draft_completion(attempts, AT, summarize_log([change(1, "a.ts"), change(2, "types.ts")]), failed)
+    assert draft is not None
     assert (draft["trigger"], draft["reflection_type"]) == ("task_completion", "process-improvement")
-    assert draft["observation"] == (
-        "The task was completed by attempt 2. Its 2 attempts took 12 actions, of which 3 failed."
-    )
+    assert draft["observation"] == ("The task was completed by attempt 2.")
     assert draft["analysis"].startswith("Attempt 1 did not reach the goal: slow.")
     assert draft["learning"] == (
         '"types first" reached the goal; "big bang" did not. Unlike attempt 1 it changed types.ts. Worked: x.'
     )
-    assert draft_completion(attempts[1:], AT)["analysis"] == f"No attempt before it failed. {UNSEEN}"
+    assert draft_completion(attempts[1:], AT) is None, "without another attempt there is nothing to compare"
 
 
 def test_given_up_task_gets_a_draft_on_the_whole_task() -> None:
     attempts = [Attempt(task_id="t", number=n, outcome=Outcome.FAILURE, plan=plan) for n, plan in ((1, "a"), (2, "b"))]
     log = summarize_log([run(1, "npm test", False, "red")])
     draft = draft_completion(attempts, AT, log, AttemptWork(attempts[1], log), given_up=True)
+    assert draft is not None
     assert (draft["trigger"], draft["triggered_by"]) == ("task_completion", "failure")
     assert draft["observation"].startswith("The task was given up after attempt 2.")
     assert draft["learning"] == ('Did not reach the goal: "a"; "b". The last obstacle: `npm test` failed with "red".')

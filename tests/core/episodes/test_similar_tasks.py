@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from core.episodes.similar_tasks import SIMILAR, SimilarTask, find_similar_tasks
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import Outcome
-from core.records.reflections import NOTHING_LEARNED, MemoryTask, Reflection
+from core.records.reflections import MemoryTask, Reflection
 from core.records.snapshot import Snapshot
 from core.retrieval.embeddings import Closeness, ComparableWork, Embeddings
 
@@ -102,7 +102,7 @@ def test_learnings_of_successes_come_first_and_drafts_last() -> None:
         reflection("t-1", 4, "types first"),
         reflection("t-1", 5, ""),
         reflection("t-2", 1, "only drafted", draft=True),
-        reflection("t-2", 2, NOTHING_LEARNED, draft=True),
+        reflection("t-2", 2, "", draft=True),
     )
     one, two = find_similar_tasks("Fix login", snapshot(*tasks, attempts=attempts, recorded=recorded))
     assert one.learnings == ((2, "types first"), (3, "newest"), (1, "look at the loader"))

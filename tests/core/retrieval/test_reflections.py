@@ -12,7 +12,7 @@ import pytest
 from core.config.settings import InjectionSettings
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import Loop, LoopStatus, Outcome
-from core.records.reflections import NOTHING_LEARNED, MemoryTask, Reflection
+from core.records.reflections import MemoryTask, Reflection
 from core.records.snapshot import Snapshot
 from core.retrieval.learnings import LazyLearnings, LearningIndex
 from core.retrieval.reflections import ReflectionChoice, ReflectionSection
@@ -161,7 +161,7 @@ def test_key_learnings_are_used_and_superseded_or_empty_reflections_are_not() ->
         MemoryTask(id="m", description=SIMILAR, learnings=("Ask for the smallest scope", " ")),
         task("task-001", SIMILAR),
         learned("old", task_id="task-001", superseded=True),
-        learned(NOTHING_LEARNED, task_id="task-001", draft=True),
+        learned("", task_id="task-001", draft=True),
     )
     _, found = section(known)
     assert [(one.id, one.text) for one in found.chosen] == [("m#1", "Ask for the smallest scope")]

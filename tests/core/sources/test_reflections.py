@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.records.loops import Outcome
-from core.records.reflections import NOTHING_LEARNED, Reflection
+from core.records.reflections import Reflection
 from core.sources.record_kinds import kind_of
 from core.sources.reflections import join_reflections, read_reflections, reflection_key
 from core.storage.decoded import Line
@@ -36,6 +36,7 @@ SHAPES = {
     ".aiwg/ralph/current-loop.json": "state",
     ".aiwg/ralph-external/session-state.json": "state",
 }
+COUNTED = "The log alone shows nothing to do differently"
 
 
 def read(file: str, value: Any) -> tuple[Reflection, ...]:
@@ -300,9 +301,9 @@ def test_a_final_reflection_replaces_earlier_drafts() -> None:
     assert [one.drafted_at for one in parsed] == [None, datetime(2026, 2, 1, 9, tzinfo=UTC), None]
 
 
-def test_a_placeholder_is_not_a_learning_and_the_last_reflection_counts() -> None:
+def test_a_draft_that_only_counts_is_ignored_and_the_last_reflection_counts() -> None:
     lines = [
-        {"attempt_id": 1, "learning": NOTHING_LEARNED, "draft": True, "observation": "it failed"},
+        {"attempt_id": 1, "learning": f"{COUNTED}; put it into words.", "draft": True, "observation": "3 actions"},
         {"attempt_id": 2, "learning": "first", "reflection_type": "error-analysis"},
         {"attempt_id": 2, "learning": "of another kind", "reflection_type": "success-pattern"},
         {"attempt_id": 2, "learning": "better", "reflection_type": "error-analysis"},
@@ -311,5 +312,5 @@ def test_a_placeholder_is_not_a_learning_and_the_last_reflection_counts() -> Non
         {"attempt_id": 3, "learning": "of no kind either"},
     ]
     parsed = read(".aiwg/ralph/tasks/t/reflections.jsonl", [Line(at, value) for at, value in enumerate(lines, 1)])
-    assert (parsed[0].learning, parsed[0].text, parsed[0].has_learning) == ("", "it failed", False)
+    assert [one.attempt for one in parsed] == [2, 2, 2, 2, 3, 3]
     assert [one.text for one in parsed if one.superseded] == ["first"]

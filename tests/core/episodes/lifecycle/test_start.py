@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from core.episodes.lifecycle.start import MAX_EARLIER, AttemptLessons, render_plan
 from core.episodes.log_summary import LogSummary
-from core.episodes.reflections import AttemptWork, draft_completion, draft_reflection
+from core.episodes.reflections import AttemptWork, draft_reflection
 from core.records.episodes import Attempt
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
@@ -74,11 +74,10 @@ Estimated iterations: 4
 def test_plan_omits_repetitions_and_drafts_without_learning() -> None:
     attempt = Attempt(task_id="t", number=1, outcome=Outcome.FAILURE, plan="redis", worked=("x",), failed=("a", "b"))
     drafted = draft_reflection(AttemptWork(attempt, LogSummary()), datetime(2026, 2, 1, tzinfo=UTC))
-    empty = draft_completion([attempt], datetime(2026, 2, 1, tzinfo=UTC))
-    reflection = [
-        Reflection(id="", shape="episodic", file="", learning=one["learning"], draft=True) for one in (drafted, empty)
-    ]
-    text = render_plan(2, description="d", lessons=(AttemptLessons(attempt, tuple(reflection)),))
+    assert drafted is not None
+    learnings = (drafted["learning"], "")
+    reflections = tuple(Reflection(id="", shape="episodic", file="", learning=one, draft=True) for one in learnings)
+    text = render_plan(2, description="d", lessons=(AttemptLessons(attempt, reflections),))
     assert text.endswith(
         "### Attempt 1 (failure)\n\n- Approach: redis\n- Learning (drafted from the log): Worked: x. Avoid: a; b.\n"
     )
