@@ -113,7 +113,6 @@ def _encode_event(event: tuple[str, Any]) -> bytes:
 @contextmanager
 def scripted_model(port: int, scenario: str, folder: Path, log: Path) -> Iterator[None]:
     """Serve a scripted model while the block runs."""
-    log.mkdir(parents=True, exist_ok=True)
     server = ModelServer(port, scenario, folder, log)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

@@ -13,6 +13,7 @@ CHECKS: Final = {
     "test_connecting_is_accepted_and_changes_nothing_the_second_time": "connect",
     "test_all_hooks_fire_and_none_reports_an_error": "hooks",
     "test_a_session_that_gives_up_fails_and_one_that_fixes_the_test_succeeds": "outcome",
+    "test_a_repeated_prompt_is_another_attempt_at_its_task": "attempts",
     "test_the_fix_is_learned_in_the_words_of_the_agent": "lesson",
     "test_a_similar_prompt_gives_the_lesson_to_the_model": "lesson at the prompt",
     "test_the_same_error_gives_the_known_fix_to_the_model": "known fix at the error",

@@ -61,6 +61,10 @@ def give_to_user(folder: Path) -> None:
             os.chown(path, user.pw_uid, user.pw_gid, follow_symlinks=False)
 
 
+PID_FILE: Final = "pid"
+"""File beside the logged requests with the process ID of the agent, which leads a process group."""
+
+
 def sandboxed(command: Sequence[str], port: int, scenario: str, log: Path) -> list[str]:
     """Return the command that runs an agent beside a scripted model."""
     model = [sys.executable, "-m", "tests.agents.sandbox", str(port), scenario, str(log), "--"]
@@ -74,8 +78,9 @@ def main(arguments: Sequence[str]) -> int:
     if has_namespace:
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     with scripted_model(int(port), scenario, Path.cwd(), Path(log)):
-        done = subprocess.run([*ordinary_user(), *command], stdin=subprocess.DEVNULL, check=False)
-    return done.returncode
+        agent = subprocess.Popen([*ordinary_user(), *command], stdin=subprocess.DEVNULL, process_group=0)
+        (Path(log) / PID_FILE).write_text(str(agent.pid))
+        return agent.wait()
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ SCENARIOS: Final[dict[str, Sequence[Step]]] = {
     "fix": (_RUN_TESTS, _READ_CART, _FIX, Step(action=Run(TEST_COMMAND)), Step("Done. All tests pass.")),
     "give-up": (_RUN_TESTS, Step(GAVE_UP)),
     "chat": (Step("A cart sums the prices of its items."),),
-    "wait": (_RUN_TESTS, Step(action=Run("sleep 60")), Step("Done.")),
+    "wait": (_RUN_TESTS, Step(action=Run("sleep 30")), Step("Done.")),
     "report": (
         Step(action=CallTool("loop_context", {"task": "Make the failing test of the cart pass"})),
         _RUN_TESTS,

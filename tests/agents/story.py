@@ -13,6 +13,9 @@ TASK: Final = "Make the failing test of the cart pass"
 SAME_TASK: Final = "A test of the cart fails, fix the cart"
 OTHER_TASK: Final = "Write the release notes of the website"
 QUESTION: Final = "What does a cart do?"
+PROMPTS: Final = {"given up": TASK, "fixed": TASK, "next": SAME_TASK, "other": OTHER_TASK, "asked": QUESTION}
+"""The sessions by their names, in their order."""
+_SCENARIOS: Final = {"given up": "give-up", "asked": "chat"}
 _PRIVATE: Final = (".git", ".aiwg", "__pycache__", ".pytest_cache")
 
 
@@ -28,13 +31,13 @@ class Story:
     """Exit code of `connect --check`."""
     connected_again: dict[str, bytes]
     sessions: dict[str, AgentSession] = field(default_factory=dict)
-    """`given up` and `fixed` have the same prompt, `next` a similar one, `other` another one; `asked` is a question."""
+    worked_on: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The task that changed last, after each session."""
     learned: list[dict[str, Any]] = field(default_factory=list)
     """Patterns after the first fix."""
     lesson: str = ""
     """The text of the first one."""
     loops: list[dict[str, Any]] = field(default_factory=list)
-    tasks: list[dict[str, Any]] = field(default_factory=list)
     patterns: list[dict[str, Any]] = field(default_factory=list)
     disconnected: dict[str, bytes] = field(default_factory=dict)
 
@@ -62,22 +65,24 @@ def play(bench: Workbench) -> Story:
     bench.ralphdeck("connect", bench.name, "--yes")
     story = Story(bench, before, connected, checked, files(bench.project))
     fix = "fix" if bench.agent.events else "report"
-    story.sessions["given up"] = bench.run(TASK, "give-up")
-    story.sessions["fixed"] = bench.run(TASK, fix)
+    for name, prompt in PROMPTS.items():
+        bench.break_cart()
+        story.sessions[name] = bench.run(prompt, _SCENARIOS.get(name, fix))
+        if name == "fixed":
+            story.learned = _learn(bench)
+            story.lesson = "".join(bench.ralphdeck("pattern", "show", row["id"]) for row in story.learned)
+        story.worked_on[name] = bench.newest_task()
+    wait_until(lambda: len(bench.loops()) >= len(story.sessions), seconds=10)
+    story.loops, story.patterns = bench.loops(), bench.patterns()
+    bench.ralphdeck("connect", bench.name, "--remove", "--yes")
+    story.disconnected = files(bench.project)
+    return story
+
+
+def _learn(bench: Workbench) -> list[dict[str, Any]]:
+    """Return the patterns that were extracted in the background, or by hand where no hook does it."""
     if bench.agent.events:
         wait_until(lambda: bool(bench.patterns()))
     else:
         bench.extract_newest()
-    story.learned = bench.patterns()
-    if story.learned:
-        story.lesson = bench.ralphdeck("pattern", "show", story.learned[0]["id"])
-    for name, prompt in (("next", SAME_TASK), ("other", OTHER_TASK)):
-        bench.break_cart()
-        story.sessions[name] = bench.run(prompt, fix)
-    story.sessions["asked"] = bench.run(QUESTION, "chat")
-    wait_until(lambda: len(bench.loops()) >= len(story.sessions), seconds=10)
-    story.loops, story.patterns = bench.loops(), bench.patterns()
-    story.tasks = bench.json("task", "list")["tasks"]
-    bench.ralphdeck("connect", bench.name, "--remove", "--yes")
-    story.disconnected = files(bench.project)
-    return story
+    return bench.patterns()

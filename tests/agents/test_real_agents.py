@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.agents.model_apis import CACHED, INPUT, OUTPUT
-from tests.agents.story import SAME_TASK, TASK, Story
+from tests.agents.story import PROMPTS, SAME_TASK, TASK, Story
 
 pytestmark = [pytest.mark.agents, pytest.mark.slow]
 LESSON = "count a missing discount as zero"
@@ -42,11 +42,18 @@ def test_all_hooks_fire_and_none_reports_an_error(story: Story) -> None:
 
 def test_a_session_that_gives_up_fails_and_one_that_fixes_the_test_succeeds(story: Story) -> None:
     only_with_hooks(story)
-    first, second, *_ = sorted(story.tasks, key=lambda task: str(task["id"]))
-    assert (first["description"], first["attempts"], first["last_outcome"]) == (TASK, 2, "success")
-    assert second["description"] == SAME_TASK
+    outcomes = {name: task["last_outcome"] for name, task in story.worked_on.items()}
+    assert (outcomes["given up"], outcomes["fixed"], outcomes["next"]) == ("failure", "success", "success")
     assert story.loop("given up")["status"] == "failed"
     assert story.loop("fixed")["status"] == "completed"
+
+
+def test_a_repeated_prompt_is_another_attempt_at_its_task(story: Story) -> None:
+    only_with_hooks(story)
+    first, again, other = (story.worked_on[name] for name in ("given up", "fixed", "next"))
+    assert (first["description"], first["attempts"]) == (TASK, 1)
+    assert (again["id"], again["attempts"]) == (first["id"], 2)
+    assert (other["description"], other["attempts"]) == (SAME_TASK, 1)
 
 
 def test_the_fix_is_learned_in_the_words_of_the_agent(story: Story) -> None:
@@ -82,6 +89,7 @@ def test_each_session_is_a_loop_with_its_tokens(story: Story) -> None:
     for name, session in story.sessions.items():
         row = story.loop(name)
         assert row["source"] == story.bench.name
+        assert row["task"] == PROMPTS[name]
         if story.bench.name == "copilot":  # it leaves no file with tokens
             continue
         replies = len(session.requests)
@@ -92,7 +100,7 @@ def test_each_session_is_a_loop_with_its_tokens(story: Story) -> None:
 
 def test_a_question_makes_no_task(story: Story) -> None:
     row = story.loop("asked")
-    assert row["task"] not in [task["description"] for task in story.tasks]
+    assert story.worked_on["asked"] == story.worked_on["other"]
     assert row["badges"] == []
 
 

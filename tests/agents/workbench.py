@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -15,9 +16,20 @@ from typing import Any, Final
 from tests.agents.agent_table import AGENTS, Place
 from tests.agents.model_server import HOST
 from tests.agents.recorded_program import HookRecord, install_program, read_records
-from tests.agents.sandbox import NO_PROXY, PROXY, ROOT, give_to_user, ordinary_user, sandboxed, without_network
+from tests.agents.sandbox import (
+    NO_PROXY,
+    PID_FILE,
+    PROXY,
+    ROOT,
+    give_to_user,
+    ordinary_user,
+    sandboxed,
+    without_network,
+)
 from tests.agents.scenarios import BROKEN, MODULE, TEST
 
+REQUESTS: Final = "requests"
+"""Folder with the requests to the model of each session, and with what the agent printed."""
 SESSION_SECONDS: Final = 180
 """Longest time of a session."""
 BACKGROUND_SECONDS: Final = 60
@@ -130,22 +142,29 @@ class Workbench:
         rows: list[dict[str, Any]] = self.json("loop", "list")["loops"]
         return rows
 
+    def newest_task(self) -> dict[str, Any]:
+        """The task that changed last; empty if there is none."""
+        tasks: list[dict[str, Any]] = self.json("task", "list")["tasks"]
+        return max(tasks, key=lambda task: str(task["updated_at"]), default={})
+
     def extract_newest(self) -> None:
         """Extract the lessons of the newest session, as a person does by hand where no hook does it."""
         newest = max(self.loops(), key=lambda row: str(row["started_at"]))
         self.ralphdeck("loop", "extract", newest["id"])
 
-    def run(self, prompt: str, scenario: str) -> AgentSession:
-        """Let the agent work at a prompt until it ends, and wait for the work in the background."""
-        command = [str(self._program), *self.agent.command(prompt)]
-        return self.run_command(command, scenario)
+    def command(self, prompt: str) -> list[str]:
+        """The command of a session."""
+        return [str(self._program), *self.agent.command(prompt)]
 
-    def run_command(self, command: list[str], scenario: str) -> AgentSession:
-        """Run a command in which the agent works."""
+    def run(self, prompt: str, scenario: str) -> AgentSession:
+        """Let the agent work at a prompt until it ends."""
+        return self.start(self.command(prompt), scenario).wait()
+
+    def start(self, command: list[str], scenario: str) -> RunningAgent:
+        """Start a command in which the agent works."""
         self._runs += 1
-        log = self._folder / "requests" / str(self._runs)
-        known = len(read_records(self._records))
-        code: int | None = None
+        log = self._folder / REQUESTS / str(self._runs)
+        log.mkdir(parents=True)
         process = subprocess.Popen(
             sandboxed(command, self.place.port, scenario, log),
             cwd=self.project,
@@ -156,16 +175,38 @@ class Workbench:
             text=True,
             start_new_session=True,
         )
+        return RunningAgent(process, log, self._records)
+
+
+class RunningAgent:
+    """A session that runs."""
+
+    def __init__(self, process: subprocess.Popen[str], log: Path, records: Path) -> None:
+        self._process = process
+        self._log = log
+        self._records = records
+        self._known = len(read_records(records))
+
+    def requests(self) -> list[dict[str, Any]]:
+        """The requests to the model until now that offer tools."""
+        requests = [json.loads(path.read_text()) for path in sorted(self._log.glob("*.json"))]
+        return [request for request in requests if request["has_tools"]]
+
+    def kill(self) -> None:
+        """Kill the agent and what it runs, so that it cannot end in order."""
+        os.killpg(int((self._log / PID_FILE).read_text()), signal.SIGKILL)
+
+    def wait(self) -> AgentSession:
+        """Wait until the session ends; one that takes too long is killed."""
+        code: int | None = None
         try:
-            output, _ = process.communicate(timeout=SESSION_SECONDS)
-            code = process.returncode
+            output, _ = self._process.communicate(timeout=SESSION_SECONDS)
+            code = self._process.returncode
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
-            output, _ = process.communicate()
-        (self._folder / "requests" / f"{self._runs}.output").write_text(output)
-        requests = [json.loads(path.read_text()) for path in sorted(log.glob("*.json"))]
-        offered = [request for request in requests if request["has_tools"]]
-        return AgentSession(code, output, offered, read_records(self._records)[known:])
+            self.kill()
+            output, _ = self._process.communicate()
+        self._log.with_suffix(".output").write_text(output)
+        return AgentSession(code, output, self.requests(), read_records(self._records)[self._known :])
 
 
 def _free_port() -> int:
