@@ -149,6 +149,9 @@ class LoopAliases:
     def owner_id(self, work_id: str) -> str:
         return self._ids.get(work_id, work_id)
 
+    def voter_id(self, owner_id: str) -> str:
+        return owner_id
+
     def outcome_success(self, _work_id: str) -> bool | None:
         return None
 

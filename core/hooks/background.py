@@ -112,9 +112,9 @@ def _extract(project: ProjectPaths, sessions: Sessions) -> bool:
     opened = open_project(project, ended[0][1], lambda: datetime.now(UTC))
     for session_id, agent, task in ended:
         opened.by = opened.agent = agent
+        record_results(opened, task)
         if is_wanted(opened.settings.extraction):
             extract_unattended(opened, task)
-        record_results(opened, task)
         with sessions.edit_known(session_id) as session:
             if session is not None and task in session.ended_tasks:
                 session.ended_tasks.remove(task)

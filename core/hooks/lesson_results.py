@@ -1,26 +1,40 @@
-"""Results of the lessons that a session was given (docs/agents.md#sessions).
+"""Results of the lessons that a session was given (docs/scoring.md#applied-by-an-agent).
 
-An injection alone is not a use. An error pattern that was given to an attempt was used if its error occurred: with
-success if the error was solved, and without if the attempt failed with it.
+An injection alone is not a use. An error pattern was applied if its error occurred and a later edit follows its fix.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
 
 from core.base.errors import BadInput, UnknownRecord
 from core.base.text import safe_matcher
+from core.episodes.diffs import build_diff
 from core.episodes.folders import TaskFolder, find_attempt_folder
-from core.episodes.strict_reader import StrictReader
+from core.episodes.log_summary import pick_error_line, summarize_log
 from core.records.events import Event, event_id
 from core.records.loops import Outcome
-from core.records.patterns import PatternType
+from core.records.patterns import Pattern, PatternType
+from core.sources.actions import Actions
 
 if TYPE_CHECKING:
     from core.episodes.log_summary import LoggedFailure
     from core.project.project import Project
-    from core.records.episodes import Attempt
+    from core.records.episodes import Action, Attempt
+
+_WORD: Final = re.compile(r"[A-Za-z_]\w{2,79}|\?\.|\?\?|<=|>=|&&|\|\||!==|===|\*\*|\.\.\.")  # names and some operators
+_HOLE: Final = re.compile(r"\{\{[^{}]{0,80}\}\}")
+_MAX_TEXT: Final = 20_000  # characters of a fix or an edit that are compared
+_COMMON: Final = """\
+add and are assert await break but case catch change class const continue def default else elif error except export
+extends false file final finally fix for from func function import instead int into let must new nil none not null only
+package pass private public raise return self should static str string struct super switch test tests that the then this
+throw true try type undefined use var void when while with"""
+_COMMON_WORDS: Final = frozenset(_COMMON.split())
+"""Words that are in fixes of all kinds, so that sharing one of them shows nothing."""
 
 
 def record_results(project: Project, task_id: str) -> None:
@@ -36,38 +50,101 @@ def _find_results(project: Project, task_id: str) -> Iterator[Event]:
         for id, attempt in snapshot.attempts.items()
         if attempt.task_id == task_id and attempt.outcome in (Outcome.SUCCESS, Outcome.FAILURE)
     }
-    about = [event for event in snapshot.events if event.loop_id in attempts or event.loop_id == task_id]
-    counted = {event.pattern_id for event in about if event.kind in ("applied", "extracted")}
-    given: dict[str, set[str]] = {}
+    about = [event for event in snapshot.events if event.loop_id in attempts]
+    known = {(event.loop_id, event.pattern_id) for event in about if event.kind == "applied"}
+    given: dict[str, dict[str, datetime]] = {}
     for event in about:
-        if event.kind == "injected" and event.loop_id in attempts and event.pattern_id not in counted:
-            given.setdefault(event.loop_id, set()).add(event.pattern_id)
-    for work_id, pattern_ids in sorted(given.items()):
+        if event.kind == "injected" and (event.loop_id, event.pattern_id) not in known:
+            given.setdefault(event.loop_id, {}).setdefault(event.pattern_id, event.at)
+    for work_id, patterns in sorted(given.items()):
         attempt = attempts[work_id]
-        failures = _read_failures(project, attempt)
-        for pattern_id in sorted(pattern_ids):
+        actions = _read_actions(project, attempt)
+        failures = summarize_log(actions).failures if actions else ()
+        for pattern_id, at in sorted(patterns.items()):
             pattern = snapshot.patterns.get(pattern_id)
             if pattern is None or pattern.type is not PatternType.ERROR or not pattern.error_pattern:
                 continue
-            matcher = safe_matcher(pattern.error_pattern)
-            met = [failure.solved for failure in failures if matcher.matches(failure.message)]
-            if met and (all(met) or attempt.outcome is Outcome.FAILURE):
+            success = find_result(pattern, at, actions, failures, attempt.outcome)
+            if success is not None:
                 yield Event(
                     id=event_id(now),
                     at=now,
                     kind="applied",
                     pattern_id=pattern_id,
                     loop_id=work_id,
-                    success=all(met),
+                    success=success,
                     by=project.by,
                     agent=project.agent,
                 )
 
 
-def _read_failures(project: Project, attempt: Attempt) -> tuple[LoggedFailure, ...]:
-    """Read the failures in the log of an attempt; none if its folder is gone or unsafe."""
+def find_result(
+    pattern: Pattern, given_at: datetime, actions: Sequence[Action], failures: Iterable[LoggedFailure], outcome: Outcome
+) -> bool | None:
+    """Return whether an error pattern helped in an attempt; None if it was not applied, or if that is unknown.
+
+    `actions` and `failures` are those of the attempt, which was given the pattern at `given_at`.
+    """
+    matcher = safe_matcher(pattern.error_pattern)
+    met = [failure for failure in failures if matcher.matches(failure.message)]
+    failed = (action for action in actions if action.has_failed)
+    first = next((one.number for one in failed if matcher.matches(pick_error_line(one.error, one.output))), None)
+    if not met or first is None:
+        return None
+    following = [
+        action.number
+        for action in actions
+        if action.changed_file
+        and action.number > first
+        and (action.at is None or action.at >= given_at)
+        and follows_fix(pattern, action)
+    ]
+    if not following:
+        return None
+    last = max(failure.last for failure in met)
+    if all(failure.solved for failure in met):
+        return True if following[-1] > last else None
+    return False if outcome is Outcome.FAILURE and following[0] < last else None
+
+
+def follows_fix(pattern: Pattern, action: Action) -> bool:
+    """Return whether an edit adds a line or a distinctive word of the pattern's fix.
+
+    Of a fix without code, the words of its description are compared.
+    """
+    lines, words = _added("\n".join(build_diff(action)))
+    fix_lines, fix_words = _added(pattern.diff_pattern)
+    if pattern.template_code:
+        template = _HOLE.sub(" ", pattern.template_code[:_MAX_TEXT])
+        fix_lines, fix_words = fix_lines | _squeeze(template), fix_words | _words(template)
+    if not fix_words and not fix_lines:
+        fix_words = _words(pattern.description[:_MAX_TEXT])
+    return not lines.isdisjoint(fix_lines) or not words.isdisjoint(fix_words)
+
+
+def _added(diff: str) -> tuple[set[str], set[str]]:
+    """Return the added lines of a diff without spaces, and the words that only they have."""
+    text = diff[:_MAX_TEXT].splitlines()
+    added = "\n".join(line[1:] for line in text if line.startswith("+") and not line.startswith("+++"))
+    removed = "\n".join(line[1:] for line in text if line.startswith("-") and not line.startswith("---"))
+    return _squeeze(added) - _squeeze(removed), _words(added) - _words(removed)
+
+
+def _squeeze(text: str) -> set[str]:
+    """Return the lines with at least one letter or digit, without spaces."""
+    lines = ("".join(line.split()) for line in text.splitlines())
+    return {line for line in lines if any(map(str.isalnum, line))}
+
+
+def _words(text: str) -> set[str]:
+    return {word for found in _WORD.findall(text) if (word := found.casefold()) not in _COMMON_WORDS}
+
+
+def _read_actions(project: Project, attempt: Attempt) -> Sequence[Action]:
+    """Read the log of an attempt; empty if its folder is gone or unsafe."""
     try:
         folder = TaskFolder.of(project.project, attempt.task_id)
-        return StrictReader(folder).log(find_attempt_folder(folder, attempt.number)).failures
+        place = find_attempt_folder(folder, attempt.number)
     except (BadInput, UnknownRecord):
         return ()
+    return Actions(folder.project, folder.project.relative(place.actions))

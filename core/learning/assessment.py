@@ -47,6 +47,8 @@ class Assessment(Struct, frozen=True, kw_only=True):
     quarantined: bool  # unpinned, and the imported text is unread or stopped by the scan
     last_used: datetime | None  # time of the newest known use
     next_change: tuple[datetime, Maturity] | None  # next change of `computed` by decay alone
+    given: int = 0  # injections, applied or not
+    seen: int = 0  # loops that found the pattern themselves
     claimed_rate: float | None = None  # recorded rate that the counts do not confirm, 0..1
     held: bool = False  # quarantined only because the text gives unapproved orders; docs/safety.md#held-texts
     blocked: bool = False  # blocked by the safety scan: releasing or promoting it needs a reason

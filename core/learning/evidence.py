@@ -12,9 +12,11 @@ from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from msgspec import structs
+
 from core.base.grouping import group_pairs
-from core.learning.recorded_uses import EVENT_LOG, UseTable, WorkItems, find_origin
-from core.records.events import Event, Observation
+from core.learning.recorded_uses import LOOP, UseTable, WorkItems, find_origin
+from core.records.events import EVENT_LOG, Event, Observation
 from core.records.loops import InjectedUse, Loop
 
 if TYPE_CHECKING:
@@ -23,9 +25,12 @@ if TYPE_CHECKING:
 DISCOVERY: Final = "discovery"
 TREND: Final = "trend"
 AGGREGATE: Final = "aggregate"
+INVERSION: Final = "inversion"
 _ROUNDING: Final = 1e-9
 _SAME_TIME: Final = timedelta(seconds=60)  # maximum time between updating a record and logging the event
 _USES: Final = ("applied", "outcome", "feedback")
+_RECORDED: Final = (EVENT_LOG, LOOP)  # sources with one observation for each use
+_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 _UNDATED: Final = datetime.max.replace(tzinfo=UTC)
 _Uses: TypeAlias = Sequence[tuple[Loop, InjectedUse]]
 MAX_COUNT: Final = 10**15  # larger counts are reduced to this; a float cannot represent every larger whole number
@@ -238,12 +243,13 @@ def collect_observations(
     discoverer: Loop | None,
     work_items: WorkItems,
     revoked: Sequence[Observation] = (),
+    inherited: Sequence[Observation] = (),
 ) -> tuple[Observation, ...]:
     """Collect all evidence on one pattern, oldest first, undated last.
 
     `events` name the pattern; `uses` are entries of loops. `discoverer` is a loop that recorded the extraction, for a
     pattern without source loops. `revoked` are uses whose results do not count: they are subtracted from the counts of
-    the record, which may contain them.
+    the record, which may contain them. `inherited` are the uses of the pattern that this one warns of.
     """
     recorded: list[Observation] = []
     if uses or events:
@@ -251,6 +257,7 @@ def collect_observations(
         table.add_events(events)
         table.add_loops(uses)
         recorded = table.observations()
+    recorded += inherited
     counted_event = find_counted_event(pattern, events) if events else None
     if counted_event is not None:
         held = (  # reports that do not count, but may have been counted in the record
@@ -259,15 +266,69 @@ def collect_observations(
             if event.kind in _USES and event.success is False and work_items.ignores(event)
         )
         return _collect_after_count(pattern, recorded, counted_event.unrecorded, uses, work_items, (*revoked, *held))
-    found = _find_discovery(pattern, uses, recorded, discoverer, work_items)
+    found = None if inherited else _find_discovery(pattern, uses, recorded, discoverer, work_items)
     if found is not None:
         recorded.append(found)
     counted = [use for use in recorded if _may_be_counted(use, pattern, work_items)]
     counted += revoked
-    recorded.extend(list_unrecorded(pattern, counted, UseCounts.of_record(pattern.recorded_counts)))
-    if len(recorded) > 1:
-        recorded.sort(key=_age_order)
-    return tuple(recorded)
+    unrecorded = list_unrecorded(pattern, counted, UseCounts.of_record(pattern.recorded_counts))
+    observations = [*merge_votes(recorded, work_items), *unrecorded]
+    if len(observations) > 1:
+        observations.sort(key=_age_order)
+    return tuple(observations)
+
+
+def merge_votes(observations: Sequence[Observation], work_items: WorkItems) -> list[Observation]:
+    """Merge the uses of one pattern by each loop or task into one, with its newest result; docs/scoring.md#votes.
+
+    The success of the loop that found the pattern first is part of its sighting. A loop that applied a pattern and
+    found it again has one use. Injections without a use stay as they are.
+    """
+    named = [one for one in observations if one.loop_id and one.kind != "injected" and one.source in _RECORDED]
+    if len(named) < 2:
+        return list(observations)
+    votes = group_pairs((work_items.voter_id(one.loop_id), one) for one in named)
+    if len(votes) == len(named):
+        return list(observations)
+    first = min((one for one in named if one.is_sighting), key=_age_order, default=None)
+    merged = [one for one in observations if one not in named]
+    for group in votes.values():
+        uses = [one for one in group if not one.is_sighting]
+        sightings = sorted((one for one in group if one.is_sighting), key=_age_order)
+        newest = max(uses, key=_vote_order, default=None)
+        is_first = first is not None and first in sightings
+        if is_first and newest is not None and newest.success is not False:
+            newest = None
+        if newest is not None:
+            seen = 1 if sightings and not is_first else 0
+            merged.append(structs.replace(newest, given=sum(one.given for one in uses), seen=seen))
+        if sightings and (is_first or newest is None):
+            given = sum(one.given for one in uses) if newest is None else 0
+            merged.append(structs.replace(sightings[0], given=given))
+    return merged
+
+
+def _vote_order(use: Observation) -> tuple[bool, datetime, int]:
+    iteration = -1 if use.iteration is None else use.iteration
+    return use.success is not None, use.at or _LONG_AGO, iteration
+
+
+def invert_uses(pattern: Pattern, original: Sequence[Observation]) -> list[Observation]:
+    """Return the uses of an approach until its inversion, as those of the warning against it."""
+    until = pattern.first_discovered
+    return [
+        structs.replace(
+            use,
+            pattern_id=pattern.id,
+            kind=use.kind if use.kind in (AGGREGATE, TREND) else "applied",
+            source=INVERSION,
+            success=None if use.success is None else not use.success,
+            given=0,
+            seen=0,
+        )
+        for use in original
+        if use.is_use and (use.at is None or until is None or use.at <= until)
+    ]
 
 
 def find_counted_event(pattern: Pattern, events: Iterable[Event]) -> Event | None:
@@ -305,7 +366,7 @@ def _collect_after_count(
     if recorded_counts is not None:
         counted = (use for use in (*recorded, *ignored) if not is_later(use, pattern))
         beyond = list_aggregates(pattern, recorded_counts.subtract((*before, *counted)))
-    return tuple(sorted((*recorded, *before, *beyond), key=_age_order))
+    return tuple(sorted((*merge_votes(recorded, work_items), *before, *beyond), key=_age_order))
 
 
 def _may_be_counted(use: Observation, pattern: Pattern, work_items: WorkItems) -> bool:
@@ -358,6 +419,7 @@ def _find_discovery(
         loop_id=names[0],
         at=at,
         success={"failure": False, "partial": None}.get(outcome, True),
+        seen=1,
     )
 
 

@@ -134,6 +134,10 @@ class EvidenceIndex:
     def owner_id(self, work_id: str) -> str:
         return self.names.owner_id(work_id)
 
+    def voter_id(self, owner_id: str) -> str:
+        attempt = self.snapshot.attempts.get(owner_id)
+        return owner_id if attempt is None else attempt.task_id
+
     def signals(self, work_id: str) -> OutcomeSignals | None:
         """Return the outcome signals of a work item; None if it has not finished."""
         loop = self.snapshot.loops.get(work_id)

@@ -18,13 +18,14 @@ from core.learning.bursts import (
     report_of_event,
     report_of_use,
 )
-from core.learning.evidence import collect_observations, is_later
+from core.learning.evidence import collect_observations, invert_uses, is_later
 from core.learning.evidence_index import EvidenceIndex, aliases, inverted_ids, reindex
 from core.learning.recorded_uses import LOOP, LoopPatterns, collect_loop_patterns
 from core.learning.team_sums import find_team_sums, list_team_results
 from core.learning.work_names import WorkNames, changes_owners
 from core.records.events import Event, Observation
 from core.records.loops import InjectedUse, Loop
+from core.records.patterns import PatternType
 
 if TYPE_CHECKING:
     from core.config.settings import LearningSettings
@@ -108,8 +109,13 @@ class EvidenceInputs(EvidenceIndex):
                 affected |= self._depending_on(source) | after._depending_on(source)
         inverted, heirs = reindex(self.inverted, old, new, inverted_ids), reindex(self.heirs, old, new, aliases)
         after = replace(after, inverted=inverted, heirs=heirs, ignored=ignored, changed_work=frozenset(sources))
+        for id in delta.attempts:  # the uses of the attempts at one task have one result together
+            if (id in self.snapshot.attempts) is not (id in snapshot.attempts):
+                affected |= {event.pattern_id for event in after.events_by_work.get(id, ()) if event.pattern_id}
         for id in tuple(affected):
             affected |= self.heirs.get(id, frozenset()) | after.heirs.get(id, frozenset())
+        for id in tuple(affected):
+            affected |= after.inverted.get(id, frozenset())
         after._latest.update((id, found) for id, found in self._latest.copy().items() if id not in affected)
         return after, affected
 
@@ -222,7 +228,10 @@ class EvidenceInputs(EvidenceIndex):
         ignored: list[Observation] = []
         if self.ignored:
             uses = [(loop, self._without_report(loop, use, pattern, ignored)) for loop, use in uses]
-        return collect_observations(pattern, uses, events, self.discoverers.get(pattern.id), self, ignored)
+        original = self.snapshot.patterns.get(pattern.inverted_from) if inverted_ids(pattern) else None
+        is_known = original is not None and original.type is not PatternType.ANTI
+        inherited = invert_uses(pattern, self._collect(original)) if original is not None and is_known else ()
+        return collect_observations(pattern, uses, events, self.discoverers.get(pattern.id), self, ignored, inherited)
 
     def all_results(self, pattern: Pattern) -> tuple[Observation, ...]:
         """Return the evidence on one pattern, followed by the results of the team's other projects."""

@@ -12,14 +12,13 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from core.base.grouping import group_pairs
-from core.records.events import INJECTED_REFLECTION, Event, Observation
+from core.records.events import EVENT_LOG, INJECTED_REFLECTION, Event, Observation
 from core.records.loops import ExtractedPattern, InjectedUse, Loop
 from core.records.patterns import Pattern, PatternType, SourceLoop
 
 _USES: Final = frozenset({"injected", "applied"})
 _RESULTS: Final = frozenset({"outcome", "feedback"})
 _KINDS: Final = _USES | _RESULTS | {"extracted"}
-EVENT_LOG: Final = "event-log"
 LOOP: Final = "loop"
 _BY_TIME: Final = attrgetter("at", "id")
 
@@ -34,6 +33,7 @@ class _Use:
     kind: str = "injected"
     success: bool | None = None
     weight: float = 1.0
+    given: int = 0  # how often the pattern was injected
     is_ignored: bool = False  # the newest result does not count, so the result is unknown
 
 
@@ -45,6 +45,9 @@ class WorkItems(Protocol):
 
         This is `work_id` itself if it is neither an alias of a loop nor an attempt at its task.
         """
+
+    def voter_id(self, owner_id: str) -> str:
+        """Return the loop or task whose uses of a pattern have one result together: its attempts are one task."""
 
     def outcome_success(self, work_id: str) -> bool | None:
         """Return the result of applied patterns according to the work item's outcome."""
@@ -127,6 +130,7 @@ class UseTable:
             use = uses.add(_Use(event.iteration, event.at, EVENT_LOG))
         uses.place(use, event.iteration)
         if event.kind == "injected":
+            use.given += 1
             return
         if use.kind == "injected":
             use.kind = "feedback" if event.kind == "feedback" else "applied"
@@ -150,6 +154,7 @@ class UseTable:
                 else:  # an injection is not a use: use the time of the loop's entry
                     use.at, use.source = at or use.at, LOOP
             known.place(use, entry.iteration)
+            use.given = max(use.given, 1)
             if not entry.applied:
                 continue
             if use.kind == "injected":
@@ -177,6 +182,8 @@ class UseTable:
                     weight=use.weight,
                     iteration=use.iteration,
                     inferred=success is not use.success,
+                    given=use.given,
+                    seen=int(use.kind == "discovered"),
                 )
                 found.append(observation)
         return found

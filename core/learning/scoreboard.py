@@ -24,12 +24,13 @@ from core.learning.evidence_inputs import EvidenceInputs, IgnoredReport, find_ch
 from core.learning.inversion_rules import Alternatives, Inversion, inversion_triggered, propose_inversion
 from core.learning.outcomes import Outcome, OutcomeSignals, score_outcome
 from core.learning.reconciliation import reconcile_record
-from core.learning.recorded_uses import EVENT_LOG, LOOP, LoopPatterns
+from core.learning.recorded_uses import LOOP, LoopPatterns
 from core.learning.scores import NO_PIN, Columns, Ints, ObservationSums, Scores
 from core.learning.states import CODES, STATES, change_within, next_change
 from core.learning.team_sums import find_team_sums
 from core.learning.threshold_replay import History
 from core.learning.use_times import REMOVED, ReplacedTimes, UseTimes
+from core.records.events import EVENT_LOG
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.suspicions import Severity
 from core.scanning.verdict import find_stopping_severity, stops_orders
@@ -48,8 +49,8 @@ __all__ = ["Assessment", "Scoreboard"]
 _END_OF_TIME: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 """Maximum time to display; a float cannot represent later ones exactly."""
 _SAME_NAMES: Final = (
-    *("successes", "failures", "uses", "injected_only", "helpful", "harmful", "faded", "pin_stale", "contradicted"),
-    *("multiplier", "score", "inversion_due", "injectable", "quarantined", "held", "blocked"),
+    *("successes", "failures", "uses", "injected_only", "given", "seen", "helpful", "harmful", "faded", "pin_stale"),
+    *("contradicted", "multiplier", "score", "inversion_due", "injectable", "quarantined", "held", "blocked"),
 )
 """Fields of `Assessment` that are read from the array with the same name."""
 _TIMELESS: Final = ("interval", "use_times", "effectiveness")  # cached values that are the same at any time

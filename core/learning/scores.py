@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.learning.decay import SECONDS_PER_DAY
-from core.learning.evidence import AGGREGATE, claimed_rate, successes_from_rate
+from core.learning.evidence import AGGREGATE, INVERSION, claimed_rate, successes_from_rate
 from core.learning.states import CODES, decayed_counts, multipliers, state_codes
 from core.learning.statistics import jeffreys_intervals
 from core.learning.team_columns import TeamColumns
@@ -29,7 +29,18 @@ if TYPE_CHECKING:
     from core.records.team import TeamSums
 
 _KINDS: Final = {True: HELPFUL, False: HARMFUL, None: NO_RESULT}
-_FIELDS: Final = {"index": "i8", "at": "f8", "count": "i8", "weight": "f8", "kind": "i1", "is_dated": "?"}
+_WITHOUT_TIME: Final = (AGGREGATE, INVERSION)  # sources whose uses have an estimated time, or that of another pattern
+_SIGHTING: Final = -1  # kind of a sighting, which is not a use
+_FIELDS: Final = {
+    "index": "i8",
+    "at": "f8",
+    "count": "i8",
+    "weight": "f8",
+    "kind": "i1",
+    "is_dated": "?",
+    "given": "i8",
+    "seen": "i8",
+}
 """Fields of a use in `ObservationSums`, and their types; `index` is that of the pattern, `at` is in epoch seconds."""
 
 Floats = NDArray[np.float64]
@@ -60,6 +71,8 @@ class Columns:
     failures: Ints
     uses: Ints
     injected_only: Ints
+    given: Ints
+    seen: Ints
     rate: Floats
     last_used: Floats
     helpful: Floats
@@ -133,7 +146,7 @@ class ObservationSums:
         self._min_results = min_results
         self._team = team
         self._patterns: list[Pattern] = []
-        self._uses: list[tuple[int, float, int, float, int, bool]] = []
+        self._uses: list[tuple[int, float, int, float, int, bool, int, int]] = []
         self._of_team: list[tuple[int, TeamSums]] = []
 
     def add(self, pattern: Pattern, observations: Iterable[Observation], team: TeamSums | None = None) -> None:
@@ -144,9 +157,9 @@ class ObservationSums:
             self._of_team.append((index, team))
         for use in observations:
             at = math.nan if use.at is None else use.at.timestamp()
-            kind = INJECTED_ONLY if use.kind == "injected" else _KINDS[use.success]
-            is_dated = use.at is not None and use.source != AGGREGATE
-            self._uses.append((index, at, use.count, use.weight, kind, is_dated))
+            kind = INJECTED_ONLY if use.kind == "injected" else _SIGHTING if use.is_sighting else _KINDS[use.success]
+            is_dated = use.at is not None and use.source not in _WITHOUT_TIME and kind != _SIGHTING
+            self._uses.append((index, at, use.count, use.weight, kind, is_dated, use.given, use.seen))
 
     def store(self, columns: Columns, rows: Ints, epoch: float, now: float, half_life: float) -> UseTimes:
         """Write the sums into `rows` of `columns`, which are in the order of `add`.
@@ -154,7 +167,7 @@ class ObservationSums:
         `epoch` (the reference time of the sums), `now` and `half_life` are in seconds.
         """
         uses = np.array(self._uses, [*_FIELDS.items()])
-        index, at, counts, weights, kinds, dated = (uses[name] for name in _FIELDS)
+        index, at, counts, weights, kinds, dated, given, seen = (uses[name] for name in _FIELDS)
         values = counts * weights
         helpful, harmful = np.where(kinds == HELPFUL, values, 0.0), np.where(kinds == HARMFUL, values, 0.0)
 
@@ -169,8 +182,10 @@ class ObservationSums:
         found: dict[str, NDArray[Any]] = {
             "successes": count(np.where(kinds == HELPFUL, counts, 0)),
             "failures": count(np.where(kinds == HARMFUL, counts, 0)),
-            "uses": count(np.where(kinds == INJECTED_ONLY, 0, counts)),
+            "uses": count(np.where((kinds == INJECTED_ONLY) | (kinds == _SIGHTING), 0, counts)),
             "injected_only": count(np.where(kinds == INJECTED_ONLY, counts, 0)),
+            "given": count(given),
+            "seen": count(seen),
             "last_used": last_used,
             "undecayed": total(helpful + harmful),
             "has_future": total((at > now) & (helpful + harmful > 0)) > 0,
@@ -178,7 +193,8 @@ class ObservationSums:
         }
         fixed = np.isnan(at)
         decay = np.where(fixed, 0.0, np.exp2((np.minimum(np.where(fixed, epoch, at), now) - epoch) / half_life))
-        for name, amounts in (("helpful", helpful), ("harmful", harmful), ("injections", counts)):
+        injections = np.where(kinds == _SIGHTING, 0, counts)
+        for name, amounts in (("helpful", helpful), ("harmful", harmful), ("injections", injections)):
             found[name] = total(amounts * decay)
             found[f"fixed_{name}"] = total(np.where(fixed, amounts, 0.0))
         if self._of_team:
@@ -245,6 +261,8 @@ class Scores:
     failures = _Column[Ints]()
     uses = _Column[Ints]()  # including uses without a result
     injected_only = _Column[Ints]()  # injections that were not applied
+    given = _Column[Ints]()  # injections, applied or not
+    seen = _Column[Ints]()  # loops that found the pattern themselves
     rate = _Column[Floats]()  # displayed success rates, 0..1; NaN without any result
     last_used = _Column[Floats]()  # time of the newest use
     pin_stale = _Column[Flags]()  # whether the text changed since the pin was set
@@ -355,9 +373,9 @@ class Scores:
 
     @cached_property
     def effectiveness(self) -> Floats:
-        """Success rates, 0..1; without results 1 for a promoted pattern and for an accepted lesson, else 0."""
+        """Success rates, 0..1; without results 1 for a promoted pattern, a lesson and a sighting, else 0."""
         usable = (self._columns.pin == CODES[Maturity.PROVEN]) & ~self._columns.pin_stale
-        usable |= self._columns.from_lesson
+        usable |= self._columns.from_lesson | (self.seen > 0)
         return np.where(np.isnan(self.rate), usable.astype(np.float64), self.rate)
 
     @cached_property

@@ -57,7 +57,8 @@ class TeamColumns:
             sums[name] = np.exp2(np.minimum(power, most))
         has_future = (last_used > now) & (sums["helpful"] + sums["harmful"] > 0)
         index = np.fromiter((row for row, _ in found), np.int64, len(found))
-        return cls(index, sums | {"team_uses": sums["uses"]}, last_used, has_future)
+        sums |= {"team_uses": sums["uses"], "given": sums["injected_only"]}
+        return cls(index, sums, last_used, has_future)
 
     def add_to(self, columns: Mapping[str, NDArray[Any]]) -> None:
         """Add these sums to arrays with a row per pattern."""

@@ -151,7 +151,8 @@ def _match(state: ProjectState, error: Failure) -> list[tuple[Pattern, Assessmen
             continue
         matches = found.parts_of(n, pattern.type)["error"] >= full_weight
         assessment = board.assessment(pattern.id)
-        if matches and assessment.injectable and (assessment.rate or 0.0) >= settings.min_success_rate:
+        enough = board.effectiveness[board.row(pattern.id)] >= settings.min_success_rate
+        if matches and assessment.injectable and enough:
             items.append((pattern, assessment))
     return sorted(items, key=lambda item: (-item[1].score, item[0].id))[:MAX_PATTERNS]
 

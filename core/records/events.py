@@ -13,6 +13,8 @@ from msgspec import Meta, Struct
 
 _Count = Annotated[int, Meta(ge=0, le=10**15)]
 _Weight = Annotated[float, Meta(ge=0, le=1)]
+EVENT_LOG: Final = "event-log"
+"""Source of the observations that come from the event log."""
 INJECTED_REFLECTION: Final = "injected-reflection"
 """Kind of the event that is recorded when a reflection is injected into a loop's context."""
 
@@ -93,10 +95,10 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Evidence: one use of a pattern in a work item, or the sum of `count` uses.
 
-    `kind` is discovered, applied, injected, feedback, trend or aggregate; `source` is event-log, loop, discovery, trend
-    or aggregate. `at` is None if no file contains a time; such evidence does not decay. `success` is None for an
-    injection without result. `weight` is 0..1. `count` exceeds 1 only for trend and aggregate. `derived` means that
-    `count` was computed from a rate. `inferred` means that the result of the whole loop is used (docs/scoring.md).
+    `kind` is discovered, applied, injected, feedback, trend or aggregate; `source` is event-log, loop, discovery,
+    trend, aggregate or inversion. `at` is None if no file contains a time; such evidence does not decay. `success` is
+    None for an injection without result. `weight` is 0..1. `count` exceeds 1 only for trend and aggregate. `derived`
+    means that `count` was computed from a rate. `inferred` means that the result of the whole loop is used. `given` is how often the work item was given the pattern; `seen` is 1 if it found the pattern itself.
     """
 
     pattern_id: str
@@ -110,6 +112,17 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
     iteration: int | None = None
     derived: bool = False
     inferred: bool = False
+    given: _Count = 0
+    seen: _Count = 0
+
+    @property
+    def is_sighting(self) -> bool:
+        """Whether a work item found the pattern and did not apply it; docs/scoring.md#sightings."""
+        return self.kind == "discovered" and self.source == EVENT_LOG
+
+    @property
+    def is_use(self) -> bool:
+        return self.kind != "injected" and not self.is_sighting
 
 
 def injected_events(

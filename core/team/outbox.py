@@ -149,6 +149,8 @@ def find_slots(observations: Iterable[Observation], salt: bytes) -> list[Slot]:
     ordinals: Counter[bytes] = Counter()
     slots = []
     for one in observations:
+        if one.is_sighting:
+            continue
         use = make_use(one)
         content = _encode((use, one.loop_id, one.iteration))
         ordinal = ordinals[content]

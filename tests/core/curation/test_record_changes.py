@@ -115,14 +115,16 @@ def test_an_extraction_is_one_decision_with_new_ids_and_joined_counts(paths: Pro
     )
     assert decided.summary == "extracted 3 patterns and 1 further use of known patterns from ralph-new"
     assert decided.decision.after["patterns"] == ["pat-error-null-check-002", "pat-error-other-001", "tmpl-guard-001"]
-    known = in_file(paths.pattern_file("error"))[TARGET]
-    assert (known["usage_count"], known["success_rate"]) == (4, 1.0)
-    assert [entry["loop_id"] for entry in known["source_loops"]] == ["ralph-a", "ralph-new"]
-    assert known["x_other_tool"] == {"kept": 1.50}
+    record = in_file(paths.pattern_file("error"))[TARGET]
+    assert (record["usage_count"], record["success_rate"]) == (4, 1.0)
+    assert [entry["loop_id"] for entry in record["source_loops"]] == ["ralph-a", "ralph-new"]
+    assert record["x_other_tool"] == {"kept": 1.50}
     assert "tmpl-guard-001" in in_file(paths.pattern_file("template"))
     assessment = open_project.view.assessment("pat-error-null-check-002")
-    assert (assessment.successes, assessment.state, assessment.injectable) == (1, Maturity.CANDIDATE, True)
-    assert open_project.view.assessment(TARGET).successes == 4
+    assert (assessment.uses, assessment.seen, assessment.state) == (0, 1, Maturity.CANDIDATE)
+    assert assessment.injectable
+    known = open_project.view.assessment(TARGET)
+    assert (known.successes, known.seen) == (3, 2), "the record counts the sighting, the evidence does not"
     assert [event.kind for event in pattern_lineage(open_project.view, TARGET)].count("merged") == 1
 
 
@@ -131,14 +133,14 @@ def test_undoing_an_extraction_leaves_no_byte_of_it_and_no_evidence(paths: Proje
     file = paths.pattern_file("error")
     before = file.read_bytes()
     extract(open_project, proposal(), proposal(duplicate_of=TARGET, similarity=1.0))
-    assert open_project.view.assessment(TARGET).successes == 4
+    assert open_project.view.assessment(TARGET).seen == 2
     open_project.decide(Undo())
     assert file.read_bytes() == before
     assert TARGET in open_project.view.snapshot.patterns and len(open_project.view.snapshot.patterns) == 1
-    assert open_project.view.assessment(TARGET).successes == 3
+    assert open_project.view.assessment(TARGET).seen == 1
     assert open_project.view.snapshot.events == ()
     open_project.decide(Redo())
-    assert open_project.view.assessment(TARGET).successes == 4
+    assert open_project.view.assessment(TARGET).seen == 2
     assert len(open_project.view.snapshot.events) == 2
 
 

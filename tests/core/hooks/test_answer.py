@@ -77,22 +77,30 @@ def test_what_a_session_learned_is_given_to_the_next_one_and_its_outcome_counts(
     assert any(view.board.assessment(id).uses for id in patterns), "and its outcome counts"
 
 
-@pytest.mark.parametrize("is_solved", [True, False])
-def test_a_given_error_pattern_gets_the_result_of_its_error_once(agent: SimulatedAgent, is_solved: bool) -> None:
+@pytest.mark.parametrize(
+    ("edited", "is_solved", "expected"),
+    [
+        ('user?.name ?? ""', True, [True]),
+        ('user?.name ?? ""', False, [False]),
+        ("guest page", True, []),  # another fix says nothing about the lesson
+        ("", False, []),  # neither does a session that changed nothing
+    ],
+)
+def test_a_given_error_pattern_has_a_result_only_if_an_edit_follows_its_fix(
+    agent: SimulatedAgent, edited: str, is_solved: bool, expected: list[bool]
+) -> None:
     agent.prompt(PROMPT)
     agent.fix_and_stop()
     (known,) = (one for one in opened(agent).view.snapshot.patterns.values() if one.type is PatternType.ERROR)
     later = SimulatedAgent(agent.project, "s2", at=agent.at)
     assert known.title in later.prompt(PROMPT)
     later.tool(FAILING)
-    if is_solved:
-        later.tool(EDIT | {"tool_input": {"file_path": "src/page.ts", "old_string": "a", "new_string": "guest page"}})
-        later.tool(PASSING)
+    if edited:
+        later.tool(EDIT | {"tool_input": {"file_path": "src/page.ts", "old_string": "user.name", "new_string": edited}})
+    later.tool(PASSING if is_solved else FAILING)
     later.send("SessionEnd", reason="exit")
     events = [event for event in opened(later).view.snapshot.events if event.pattern_id == known.id]
-    results = [event.success for event in events if event.loop_id.startswith("task-002") and event.kind == "applied"]
-    found_again = [event for event in events if event.loop_id == "task-002" and event.kind == "extracted"]
-    assert results == ([] if found_again else [is_solved])
+    assert [event.success for event in events if event.loop_id == "task-002.1" and event.kind == "applied"] == expected
 
 
 def test_a_given_error_pattern_whose_error_did_not_occur_gets_no_result(agent: SimulatedAgent) -> None:

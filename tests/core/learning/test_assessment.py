@@ -24,9 +24,11 @@ from tests.factories import (
 
 def assessed(made: RecordedCounts, *results: bool) -> Assessment:
     pattern = make_pattern(recorded_counts=made)
-    uses = tuple(make_use(pattern.id, result, iteration=number) for number, result in enumerate(results))
-    loop = Loop(id="a", ended_at=NOW, injected=uses)
-    return make_board(pattern, loops={"a": loop}).assessment(pattern.id)
+    loops = [
+        Loop(id=f"loop-{number}", ended_at=NOW, injected=(make_use(pattern.id, result),))
+        for number, result in enumerate(results)
+    ]
+    return make_board(pattern, loops={loop.id: loop for loop in loops}).assessment(pattern.id)
 
 
 @pytest.mark.parametrize(

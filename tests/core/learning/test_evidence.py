@@ -90,7 +90,58 @@ def test_injected_applied_and_successful_are_separate_facts() -> None:
         (loop, make_use(ID, None, iteration=2)),
         (loop, make_use(ID, False, iteration=3)),
     ]
-    assert counts(collect_observations(make_pattern(), uses)) == (0, 1, 2, 1)
+    assert counts(collect_observations(make_pattern(), uses)) == (0, 1, 1, 1)
+
+
+def test_a_loop_has_one_use_with_its_newest_result() -> None:
+    loop = Loop(id="a", ended_at=days_ago(1))
+    entries = [
+        make_use(ID, False, iteration=1),
+        make_use(ID, True, iteration=3),
+        make_use(ID, False, iteration=2),
+    ]
+    (seen,) = collect_observations(make_pattern(), [(loop, use) for use in entries])
+    assert (seen.success, seen.iteration, seen.given) == (True, 3, 3)
+
+
+def test_a_sighting_is_not_a_use() -> None:
+    events = [
+        make_event(1, "extracted", days_ago(9), loop_id="a"),
+        make_event(2, "applied", days_ago(8), loop_id="a", success=True),
+        make_event(3, "extracted", days_ago(7), loop_id="b"),
+        make_event(4, "extracted", days_ago(7), loop_id="b"),
+    ]
+    seen = collect_observations(make_pattern(), (), events)
+    assert [(one.loop_id, one.is_sighting, one.is_use, one.seen) for one in seen] == [
+        ("a", True, False, 1),  # the success of the loop that found it first is part of the sighting
+        ("b", True, False, 1),
+    ]
+
+
+def test_a_failure_of_the_loop_that_found_it_counts() -> None:
+    events = [
+        make_event(1, "extracted", days_ago(9), loop_id="a"),
+        make_event(2, "applied", days_ago(8), loop_id="a", success=False),
+    ]
+    seen = collect_observations(make_pattern(), (), events)
+    assert [(one.is_use, one.success) for one in seen] == [(False, True), (True, False)]
+
+
+def test_a_loop_that_applied_a_pattern_and_found_it_again_counts_once() -> None:
+    events = [
+        make_event(1, "extracted", days_ago(9), loop_id="a"),
+        make_event(2, "injected", days_ago(8), loop_id="b"),
+        make_event(3, "applied", days_ago(8), loop_id="b", success=True),
+        make_event(4, "extracted", days_ago(7), loop_id="b"),
+    ]
+    _, use = collect_observations(make_pattern(), (), events)
+    assert (use.is_use, use.success, use.given, use.seen) == (True, True, 1, 1)
+
+
+def test_the_sightings_explain_the_uses_that_the_record_counts() -> None:
+    pattern = make_pattern(recorded_counts=make_recorded_counts(3, 0), last_used=days_ago(1))
+    events = [make_event(n, "extracted", days_ago(9 - n), loop_id=f"loop-{n}") for n in range(3)]
+    assert all(one.is_sighting for one in collect_observations(pattern, (), events))
 
 
 def test_the_same_use_recorded_twice_counts_once() -> None:
@@ -153,9 +204,10 @@ def test_a_use_has_the_most_exact_known_time() -> None:
         return [seen.at for seen in collect_observations(pattern, uses) if seen.source == "loop"]
 
     # A source loop is listed when it first applies the pattern; later uses have the time of their iteration.
-    twice = make_use(ID, True, iteration=1, at=days_ago(8)), make_use(ID, True, iteration=2, at=days_ago(4))
-    assert dates(listed, loop, *twice) == [days_ago(7), days_ago(4)]
-    assert dates(make_pattern(), loop, *twice) == [days_ago(8), days_ago(4)]
+    first, later = make_use(ID, True, iteration=1, at=days_ago(8)), make_use(ID, True, iteration=2, at=days_ago(4))
+    assert dates(listed, loop, first) == [days_ago(7)]
+    assert dates(listed, loop, first, later) == [days_ago(4)]
+    assert dates(make_pattern(), loop, first) == [days_ago(8)]
     assert dates(make_pattern(), loop, make_use(ID, True)) == [days_ago(5)]
     assert dates(make_pattern(), Loop(id="a", started_at=days_ago(9)), make_use(ID, True)) == [days_ago(9)]
     # The discovering loop is listed for the discovery.

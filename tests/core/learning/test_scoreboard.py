@@ -71,9 +71,9 @@ def test_the_recorded_rate_is_shown_if_its_counts_match() -> None:
 
 def test_a_recorded_rate_is_shown_only_if_its_counts_match() -> None:
     pattern = make_pattern(recorded_counts=RecordedCounts(rate=0.92, uses=12))
-    loop = Loop(id="a", ended_at=NOW, injected=tuple(make_use(ID, False, iteration=n) for n in range(3)))
+    loops = {name: Loop(id=name, ended_at=NOW, injected=(make_use(ID, False),)) for name in "abc"}
     assert make_board(pattern).assessment(ID).rate == 0.92
-    assert make_board(pattern, loops={"a": loop}).assessment(ID).rate == 0.75
+    assert make_board(pattern, loops=loops).assessment(ID).rate == 0.75
 
 
 def test_states_by_rule() -> None:
@@ -128,10 +128,9 @@ def test_later_evidence_contradicts_a_deprecation() -> None:
 
 def test_recorded_failures_contradict_a_pin_despite_an_old_count() -> None:
     pattern = make_pattern(recorded_counts=make_recorded_counts(10, 4), last_used=days_ago(9))
-    steps = tuple(make_use(ID, False, iteration=n) for n in range(4))
-    loop = Loop(id="a", ended_at=days_ago(1), injected=steps)
+    loops = {name: Loop(id=name, ended_at=days_ago(1), injected=(make_use(ID, False),)) for name in "abcd"}
     curation = pinned(Maturity.PROVEN, successes=10, failures=4)
-    board = make_board(pattern, loops={"a": loop}, curation=curation)
+    board = make_board(pattern, loops=loops, curation=curation)
     assert board.results_since_pin(ID) == (0, 4)
     assert board.assessment(ID).contradicted
 
