@@ -120,13 +120,15 @@ def _anti_pattern_record(case: Case, proposal: Inversion, text: str, anti_id: st
     pattern = case.pattern
     sources = {source.loop_id: source for source in pattern.source_loops}
     source_loops = []
+    times = dict(zip(proposal.source_loops, proposal.failed_at, strict=False))
     for loop_id in proposal.source_loops:
         entry: dict[str, Any] = {"loop_id": loop_id}
         source = sources.get(loop_id)
         if source is not None and source.iteration is not None:
             entry["failure_iteration"] = source.iteration
-        if source is not None and source.at is not None:
-            entry["timestamp"] = iso(source.at)
+        at = times.get(loop_id) or (source.at if source is not None else None)
+        if at is not None:
+            entry["timestamp"] = iso(at)
         source_loops.append(entry)
     record: dict[str, Any] = {
         "pattern_id": anti_id,

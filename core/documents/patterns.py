@@ -107,22 +107,21 @@ def state_line(assessment: Assessment) -> doc.Line:
 
 def rate_line(pattern: Pattern, assessment: Assessment) -> doc.Line:
     is_anti = pattern.type is PatternType.ANTI
-    right, wrong, use = (" right", " wrong", "warning") if is_anti else ("", "", "use")
+    right, wrong, applied = (" right", " wrong", "warned") if is_anti else ("", "", "applied")
     low, high = assessment.interval
     rate = "—" if assessment.rate is None else format_percent(assessment.rate)
-    unresolved = plural(assessment.injected_only, "injection") + " without result" if assessment.injected_only else ""
     return line(
         (assessment.claim_text or rate, "strong"),
         "   " if assessment.claim_text else " of its warnings were right " if is_anti else " success rate ",
         doc.Interval(low, high, assessment.rate),
-        f"  {plural(assessment.uses, use)}: ",
+        f"  given {assessment.given:,}, {applied} {assessment.uses:,}: ",
         (f"{assessment.successes:,} ", "good"),
         result_sign(True),
         (right, "good"),
         (f"  {assessment.failures:,} ", "bad"),
         result_sign(False),
         (wrong, "bad"),
-        (f"  {unresolved}", "quiet") if unresolved else None,
+        f", seen {plural(assessment.seen, 'time')}",
         (f"  score {format_decimal(assessment.score)}", "quiet"),
     )
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from core.base.text import plural
 from core.learning.evidence import round_half_up
 from core.learning.statistics import jeffreys_interval
 from core.records.decisions import Pin
@@ -17,6 +18,12 @@ QUARANTINE: Final = "quarantine"
 HELD: Final = "held"
 INVERSION: Final = "inversion"
 RULE: Final = "rule"
+
+
+def describe_counts(given: int, uses: int, worked: int, seen: int) -> str:
+    """Describe three counts: `given 4, applied 2 (2 worked), seen 3 times`."""
+    applied = f"applied {uses:,} ({worked:,} worked)" if uses else "never applied"
+    return f"given {given:,}, {applied}" + (f", seen {plural(seen, 'time')}" if seen else "")
 
 
 class Assessment(Struct, frozen=True, kw_only=True):
@@ -54,6 +61,10 @@ class Assessment(Struct, frozen=True, kw_only=True):
     blocked: bool = False  # blocked by the safety scan: releasing or promoting it needs a reason
     level: float = 0.9  # probability of the interval, 0..1
     known_interval: tuple[float, float] | None = None  # `interval`, if it was computed for all patterns
+
+    @property
+    def counts_text(self) -> str:
+        return describe_counts(self.given, self.uses, self.successes, self.seen)
 
     @property
     def interval(self) -> tuple[float, float]:

@@ -42,7 +42,7 @@ class Burst(Struct, frozen=True, kw_only=True):
     first: datetime  # first and last report; `UNDATED` if the time is unknown
     last: datetime
     patterns: tuple[str, ...]  # IDs
-    never_applied: int  # number of these patterns that the source neither applied nor had injected
+    never_given: int  # number of these patterns that were not injected into the source
 
 
 class Period(NamedTuple):
@@ -167,7 +167,7 @@ def format_source(source: str) -> str:
 
 def format_burst(burst: Burst) -> str:
     total = len(burst.patterns)
-    some = f", {burst.never_applied:,} of which it never applied"
-    never = {0: "", total: ", none of which it applied"}.get(burst.never_applied, some)
+    some = f"; it was not given {burst.never_given:,} of them"
+    never = {0: "", total: "; it was given none of them"}.get(burst.never_given, some)
     text = f"{format_source(burst.source)} reports {plural(total, 'pattern')} as harmful{never}"
     return f"{text}; its reports are held until you decide"

@@ -135,17 +135,15 @@ class EvidenceInputs(EvidenceIndex):
     def _burst(self, source: str, period: Period) -> Burst:
         reported = sorted({one.pattern_id for one in self._reports(source) if is_within(one.at, (period,))})
         loop = self.snapshot.loops.get(source)
-        applied = {use.pattern_id for use in loop.injected} if loop else set()
-        applied |= {
+        given = {use.pattern_id for use in loop.injected} if loop else set()
+        given |= {
             event.pattern_id
             for id in reported
             for event in self.events.get(id, ())
-            if self._source(event) == source
-            and event.kind in ("injected", "applied")
-            and report_of_event(event) is None
+            if event.kind == "injected" and self._source(event) == source
         }
-        never = len(set(reported) - applied)
-        return Burst(source=source, first=period.first, last=period.last, patterns=tuple(reported), never_applied=never)
+        never = len(set(reported) - given)
+        return Burst(source=source, first=period.first, last=period.last, patterns=tuple(reported), never_given=never)
 
     def _reports(self, source: str) -> list[HarmfulReport]:
         """Return all harmful reports of a source, also those by a harmful outcome."""

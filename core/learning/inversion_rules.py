@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, Final
 
@@ -96,6 +97,7 @@ class Inversion(Struct, frozen=True, kw_only=True):
     better_alternative: str = ""  # the best matching success pattern, or ""
     better_pattern_id: str = ""
     source_loops: tuple[str, ...]  # IDs of the loops in which it failed, oldest first
+    failed_at: tuple[datetime | None, ...] = ()  # when it failed in each of them; None if unknown
     lint: tuple[str, ...]  # reasons why the text may give wrong advice; see `polarity_lint`
     slug: str  # part of the new ID `pat-anti-<slug>-NNN`
 
@@ -119,8 +121,13 @@ def propose_inversion(
     """Propose the inversion of a pattern; `better` is the alternative to recommend."""
     content = pattern.description or pattern.title
     total = assessment.successes + assessment.failures
-    failed = dict.fromkeys(use.loop_id for use in observations if use.success is False and use.loop_id)
+    failed: dict[str, datetime | None] = {}
+    for use in observations:
+        if use.success is False and use.loop_id:
+            failed.setdefault(use.loop_id, use.at)
     mode, why = detect_failure_mode([loops[id] for id in failed if id in loops])
+    if failed.keys().isdisjoint(loops):
+        why = f"It failed in {plural(len(failed), 'work item')} without a loop in this project." if failed else why
     proposal = Inversion(
         pattern_id=pattern.id,
         text=invert_text(content, assessment.failures, total, settings),
@@ -130,6 +137,7 @@ def propose_inversion(
         failure_mode=mode,
         why_it_fails=why,
         source_loops=tuple(failed),
+        failed_at=tuple(failed.values()),
         lint=polarity_lint(content),
         slug=make_inversion_slug(pattern.id),
     )

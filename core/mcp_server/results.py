@@ -10,7 +10,10 @@ Kind = Literal["approach", "anti_pattern", "error_fix", "template"]
 
 @dataclass(frozen=True)
 class PatternRow:
-    """A pattern. `success_rate` is 0 to 1; of an anti_pattern it is how often the avoided approach failed."""
+    """A pattern. `success_rate` is 0 to 1; of an anti_pattern it is how often the avoided approach failed.
+
+    `given` counts injections, `uses` those that were applied, `seen` the loops that found the pattern themselves.
+    """
 
     id: str
     kind: Kind
@@ -18,6 +21,8 @@ class PatternRow:
     title: str
     success_rate: float | None
     uses: int
+    given: int
+    seen: int
 
 
 @dataclass(frozen=True)

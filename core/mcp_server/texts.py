@@ -63,6 +63,8 @@ def pattern_row(state: ProjectState, pattern: Pattern) -> PatternRow:
         title=title,
         success_rate=None if found.rate is None else round(found.rate, 2),
         uses=found.uses,
+        given=found.given,
+        seen=found.seen,
     )
 
 
@@ -80,7 +82,8 @@ def pattern_text(state: ProjectState, pattern: Pattern) -> str:
 
 def describe_row(row: PatternRow) -> str:
     rate = "no result yet" if row.success_rate is None else format_percent(row.success_rate)
-    return f"- {row.id} ({row.kind}, {row.state}, {rate}, {row.uses:,} uses): {row.title}"
+    counts = f"given {row.given:,}, applied {row.uses:,}, seen {row.seen:,}"
+    return f"- {row.id} ({row.kind}, {row.state}, {rate}; {counts}): {row.title}"
 
 
 def as_data(*blocks: str) -> str:

@@ -13,6 +13,7 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from core.records.debug_sessions import DebugSession
     from core.records.events import Event
+    from core.records.loops import Loop
     from core.records.snapshot import Snapshot
 
 ROOT_CAUSE: Final = "root cause"
@@ -47,6 +48,12 @@ def top_causes(snapshot: Snapshot, since: datetime, now: datetime) -> tuple[Caus
         found[kind, name] = Cause(kind=kind, name=name, count=count, newest=min(at, now), loop_id=loop_id)
     ordered = sorted(found.values(), key=lambda cause: (-cause.count, cause.kind, cause.name))
     return tuple(ordered[:MAX_CAUSES])
+
+
+def count_failed_loops(loops: Iterable[Loop], since: datetime, now: datetime) -> int:
+    """Count the loops that ended without success in a time range, for any reason that is a result."""
+    times = ((loop.ended_at or loop.last_activity) for loop in loops if loop.success is False)
+    return sum(at is not None and since <= min(at, now) for at in times)
 
 
 _Occurrence = tuple[str, str, datetime, str]  # kind, name, time, loop

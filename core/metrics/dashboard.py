@@ -20,8 +20,8 @@ from core.learning.states import STATES
 from core.learning.statistics import jeffreys_interval, jeffreys_intervals
 from core.learning.use_times import HARMFUL, HELPFUL, INJECTED_ONLY, KINDS, NO_RESULT
 from core.metrics import DEFAULT_WEEKS
-from core.metrics.causes import Cause, top_causes
-from core.metrics.effectiveness import Comparison, compare_injection
+from core.metrics.causes import Cause, count_failed_loops, top_causes
+from core.metrics.effectiveness import Comparison, compare_injection, count_inherited
 from core.metrics.reviewer_accuracy import ReviewerAccuracy, measure_accuracy
 from core.metrics.usage import UsageGroup, daily_usage, group_usage, usage_day
 from core.records.decisions import TURNS, CurationState, Decision, Verb
@@ -307,6 +307,7 @@ class Dashboard(Struct, frozen=True, kw_only=True):
     open: tuple[OpenKind, ...]
     first_half: int  # number of first questions with half of the expected impact
     causes: tuple[Cause, ...]  # failure causes of the past weeks
+    failed_loops: int  # loops that failed in the past weeks, with or without a known cause
     accuracy: ReviewerAccuracy
     usage: tuple[UsageGroup, ...]  # tokens and cost by day, oldest first; the last day is today
     usage_sources: tuple[UsageGroup, ...]  # the same by source, that with most tokens first
@@ -337,7 +338,8 @@ def build_dashboard(
         level=view.settings.interval_level,
         patterns={(kind, state): patterns[kind, state] for kind in PatternType for state in Maturity},
         evidence=evidence,
-        undated=int((board.uses - board.team_uses)[registry].sum() - board.use_times.counts[used].sum()),
+        undated=int((board.uses - board.team_uses)[registry].sum() - board.use_times.counts[used].sum())
+        - count_inherited(board, (one for one in snapshot.patterns.values() if not one.copy_folder)).uses,
         trend=compute_trend(evidence, view.settings.interval_level),
         iterations=compare_injection(snapshot, view.settings),
         ahead=find_upcoming(board, registry, weeks),
@@ -345,6 +347,7 @@ def build_dashboard(
         open=count_questions(view.queue),
         first_half=count_first_half(view.queue),
         causes=top_causes(snapshot, starts[0], board.now),
+        failed_loops=count_failed_loops(snapshot.loops.values(), starts[0], board.now),
         accuracy=measure_accuracy(view, by),
         usage=days,
         usage_sources=group_usage((loop for loop in snapshot.loops.values() if usage_day(loop) in names), "source"),

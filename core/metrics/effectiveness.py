@@ -14,9 +14,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
-from core.learning.evidence import round_half_up
+from core.learning.evidence import INVERSION, round_half_up
 from core.learning.recorded_uses import loops_with_reflections
 from core.learning.states import STATES
 from core.learning.statistics import Difference, format_inconclusive, required_cases
@@ -59,13 +59,24 @@ class Benefit(Struct, frozen=True):
     improvement_percentage: float | None = None
 
 
+class MeasuredBenefit(Benefit, frozen=True, kw_only=True):
+    """The benefit, and what its averages leave out: loops that failed, and their iterations."""
+
+    completed_loops_with: int
+    completed_loops_without: int
+    failed_loops_with: int
+    failed_loops_without: int
+    average_iterations_failed_with: float | None = None
+    average_iterations_failed_without: float | None = None
+
+
 class EffectivenessMetrics(Struct, frozen=True):
     """`effectiveness_metrics` of the pattern files, with the same order and rounding."""
 
     total_patterns: int
     patterns_by_type: dict[str, int]
     pattern_usage_stats: UsageStats
-    cross_loop_benefit: Benefit
+    cross_loop_benefit: Benefit  # a `MeasuredBenefit` if it was computed from the evidence
     last_updated: str
 
 
@@ -107,18 +118,58 @@ def compute_effectiveness(snapshot: Snapshot, board: Scoreboard, now: datetime) 
     types = Counter(pattern.type for pattern in registry)
     rows = [board.row(pattern.id) for pattern in registry]
     successes, failures = int(board.successes[rows].sum()), int(board.failures[rows].sum())
-    having, lacking = _split_by_injection(snapshot)
-    completed = _count_iterations(snapshot)
-    counts = ([completed[id] for id in kind if id in completed] for kind in (having, lacking))
-    averages = (sum(found) / len(found) if found else None for found in counts)
+    moved = count_inherited(board, registry)
+    successes, failures = successes - moved.successes, failures - moved.failures
     results = successes + failures
     return EffectivenessMetrics(
         len(registry),
         {key: types[kind] for kind, key in _TYPE_KEYS.items()},
         UsageStats(results, successes, failures, _round_half_up(successes / results, 2) if results else None),
-        compute_benefit(len(having), len(lacking), *averages),
+        _measure_benefit(snapshot),
         iso(now) or "",
     )
+
+
+class Inherited(NamedTuple):
+    """Uses that warnings took over from the patterns that they were made of: both count them, a project counts one."""
+
+    successes: int
+    failures: int
+    uses: int
+
+
+def count_inherited(board: Scoreboard, patterns: Iterable[Pattern]) -> Inherited:
+    inverted = (pattern.id for pattern in patterns if pattern.inverted_from and pattern.type is PatternType.ANTI)
+    uses = [use for id in inverted for use in board.observations(id) if use.source == INVERSION]
+    good, bad = (sum(use.count for use in uses if use.success is result) for result in (True, False))
+    return Inherited(good, bad, sum(use.count for use in uses))
+
+
+def _measure_benefit(snapshot: Snapshot) -> MeasuredBenefit:
+    kinds = _split_by_injection(snapshot)
+    completed = _count_iterations(snapshot)
+    reported = _find_reported_failures(snapshot)
+    failed = {
+        loop.id: loop.iteration or 0
+        for loop in snapshot.loops.values()
+        if loop.success is False or (reported and not reported.isdisjoint((loop.id, *loop.aliases)))
+    }
+    good, bad = ([[found[id] for id in kind if id in found] for kind in kinds] for found in (completed, failed))
+    averages = [sum(counts) / len(counts) if counts else None for counts in good]
+    wasted = [sum(counts) / len(counts) if any(counts) else None for counts in bad]
+    return MeasuredBenefit(
+        *astuple(compute_benefit(*map(len, kinds), *averages)),
+        completed_loops_with=len(good[0]),
+        completed_loops_without=len(good[1]),
+        failed_loops_with=len(bad[0]),
+        failed_loops_without=len(bad[1]),
+        average_iterations_failed_with=_round_average(wasted[0]),
+        average_iterations_failed_without=_round_average(wasted[1]),
+    )
+
+
+def _round_average(value: float | None) -> float | None:
+    return None if value is None else _round_half_up(value, 1)
 
 
 def compute_benefit(having: int, lacking: int, average_with: float | None, average_without: float | None) -> Benefit:
@@ -126,8 +177,8 @@ def compute_benefit(having: int, lacking: int, average_with: float | None, avera
     improvement = None
     if average_with is not None and average_without:
         improvement = (average_without - average_with) / average_without * 100
-    values = (average_with, average_without, improvement)
-    return Benefit(having, lacking, *(None if value is None else _round_half_up(value, 1) for value in values))
+    averages = _round_average(average_with), _round_average(average_without)
+    return Benefit(having, lacking, *averages, _round_average(improvement))
 
 
 def count_states(snapshot: Snapshot, board: Scoreboard) -> dict[str, int]:
@@ -227,16 +278,21 @@ def _resolve_loop_ids(snapshot: Snapshot, names: set[str]) -> set[str]:
 
 def _count_iterations(snapshot: Snapshot) -> Mapping[str, int]:
     """Return the iterations of completed loops, without loops reported as failed."""
+    failed = _find_reported_failures(snapshot)
+    completed = (loop for loop in snapshot.loops.values() if loop.success)
+    return {
+        loop.id: loop.iteration for loop in completed if loop.iteration and failed.isdisjoint((loop.id, *loop.aliases))
+    }
+
+
+def _find_reported_failures(snapshot: Snapshot) -> set[str]:
+    """Return the IDs in events of the work whose newest outcome is a failure."""
     reported = {
         event.loop_id: event.success
         for event in snapshot.events
         if event.kind == "outcome" and event.success is not None and not event.pattern_id
     }
-    failed = {name for name, success in reported.items() if not success}
-    completed = (loop for loop in snapshot.loops.values() if loop.success)
-    return {
-        loop.id: loop.iteration for loop in completed if loop.iteration and failed.isdisjoint((loop.id, *loop.aliases))
-    }
+    return {name for name, success in reported.items() if not success}
 
 
 def _round_half_up(value: float, places: int) -> float:

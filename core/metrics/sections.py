@@ -277,15 +277,19 @@ def _questions(found: Dashboard) -> _Data:
 
 
 def _causes(found: Dashboard) -> _Data:
+    failed_uses = sum(week.bad for week in found.evidence)
+    failed = f"{plural(found.failed_loops, 'loop')} and {plural(failed_uses, 'use')} failed"
     if not found.causes:
-        return {}
+        if not (found.failed_loops or failed_uses):
+            return {}
+        return {"takeaway": f"{failed} in the last {plural(found.weeks, 'week')}, none with a recorded cause."}
     top = found.causes[:MAX_NAMED]
     named = ", ".join(f"{visible_line(cause.name, 40)} ({cause.count:,})" for cause in top)
     rows = []
     for cause in found.causes:
         label = f"{visible_line(cause.name, _LABEL_CHARS)}, {cause.kind}"
         rows.append(Row(label=label, values=(cause.count,), count=cause.count, goal=_cause_goal(cause)))
-    return {"takeaway": f"Most often: {named}", "rows": tuple(rows)}
+    return {"takeaway": f"{failed}. Most often: {named}", "rows": tuple(rows)}
 
 
 def _cause_goal(cause: Cause) -> Goal | None:

@@ -154,7 +154,9 @@ class Project(DecidingProject):
             if new:
                 with self._beginning():
                     append_events(self.project, *new)
-                self.apply((self.project.events,))
+                state, _ = self.apply((self.project.events,))
+                if patterns and state.snapshot.complete:
+                    write_metrics(self.project, self.settings, state.snapshot, state.board, state.now)
             return Injected(patterns, reflections)
 
 

@@ -98,7 +98,8 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
     `kind` is discovered, applied, injected, feedback, trend or aggregate; `source` is event-log, loop, discovery,
     trend, aggregate or inversion. `at` is None if no file contains a time; such evidence does not decay. `success` is
     None for an injection without result. `weight` is 0..1. `count` exceeds 1 only for trend and aggregate. `derived`
-    means that `count` was computed from a rate. `inferred` means that the result of the whole loop is used. `given` is how often the work item was given the pattern; `seen` is 1 if it found the pattern itself.
+    means that `count` was computed from a rate. `inferred` means that the result of the whole loop is used. `given` is
+    how often the work item was given the pattern; `seen` is 1 if it found the pattern itself.
     """
 
     pattern_id: str

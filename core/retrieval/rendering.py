@@ -99,10 +99,16 @@ def _render_entry(number: int, pattern: Pattern, assessment: Assessment, limit: 
             lines += _template(pattern, limit)
     if assessment.rate is None:
         detail = "no result yet"
+        if assessment.seen and not assessment.uses:
+            detail = f"seen {plural(assessment.seen, 'time')}, not applied yet"
     elif pattern.type is PatternType.ANTI:
         detail = f"{round_half_up(assessment.rate * 100)}% failure rate"
     else:
         detail = f"{round_half_up(assessment.rate * 100)}% success, {detail}"
+    if assessment.given > assessment.uses:
+        detail += f"; given {assessment.given:,}"
+    if assessment.uses and assessment.seen > 1:
+        detail += f"; seen {plural(assessment.seen, 'time')}"
     return [format_heading(number, name, detail, limit), *lines, *_source(pattern, assessment, limit)]
 
 
@@ -117,9 +123,9 @@ def _source(pattern: Pattern, assessment: Assessment, limit: int) -> list[str]:
     """Format the source: the ID of a single loop, or the number of uses."""
     if pattern.type is PatternType.ANTI:
         return []
-    count, noun = assessment.uses, "previous loop"
+    count, noun = max(assessment.uses, assessment.seen), "previous loop"
     if pattern.type is PatternType.SUCCESS:
-        count, noun = assessment.successes, "successful loop"
+        count, noun = max(assessment.successes, assessment.seen), "successful loop"
     if count <= 1 and len(pattern.source_loops) == 1:
         # The scan of a pattern does not cover the IDs of its loops.
         loop_id = pattern.source_loops[0].loop_id

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from core.base.formatting import shorten_id
-from core.base.text import plural
+from core.learning.assessment import describe_counts
 from core.records.patterns import Pattern, PatternType
 from core.review.impact import WARNED_SHARE, PatternImpacts, good_enough, priority, weekly
 from core.state import review_items as kinds
@@ -64,8 +64,8 @@ class ImpactEstimator:
 
         They may depend on the subject, the number of its injections and uses, and `facts`.
         """
-        row, key = self.board.row(subject), (kind, subject, other)
-        facts = (self.patterns[subject], self._uses.item(row), self._times.item(row), *facts)
+        key = kind, subject, other
+        facts = (self.patterns[subject], self.counts(subject), *facts)
         before, item = self.known.get(key, ((), None))
         if item is None or before != facts:
             item = make()
@@ -105,9 +105,9 @@ class ImpactEstimator:
         """Make a question with its priority; see `ReviewItem`.
 
         In `question`, `{}` is replaced by `name` (the subject by default) in a list, and by `this` in the detail view.
-        `place` explains the position in the queue, by default by the number of injections. `chars` is the length of the
-        texts to read, by default those of the pattern, and `further` the number of patterns of which only the headline
-        is read. The default of `evidence` is that of the pattern. The impact may be left to `ask`.
+        `place` explains the position in the queue, by default by the counts of the pattern. `chars` is the length of
+        the texts to read, by default those of the pattern, and `further` the number of patterns of which only the
+        headline is read. The default of `evidence` is that of the pattern. The impact may be left to `ask`.
         """
         if subject in self.board:
             more.setdefault("evidence", self._uses.item(self.board.row(subject)))
@@ -156,8 +156,13 @@ class ImpactEstimator:
         return float(self.stakes.uses[self.board.row(pattern_id)])
 
     def given(self, pattern_id: str) -> str:
-        """Describe how often a pattern was injected."""
-        return f"injected {plural(self.times(pattern_id), 'time')}"
+        """Describe how often a pattern was injected, applied and seen."""
+        return describe_counts(*self.counts(pattern_id))
+
+    def counts(self, pattern_id: str) -> tuple[int, int, int, int]:
+        """Return how often a pattern was injected, applied, applied with success, and seen."""
+        row, board = self.board.row(pattern_id), self.board
+        return board.given.item(row), self._uses.item(row), board.successes.item(row), board.seen.item(row)
 
     def results(self, pattern_id: str) -> int:
         """Return the number of uses of a pattern with a result."""
@@ -168,17 +173,9 @@ class ImpactEstimator:
         return self._times.item(self.board.row(pattern_id))
 
     def place(self, pattern_id: str) -> str:
-        """Describe how often a pattern was injected, and how likely its state is wrong."""
-        row = self.board.row(pattern_id)
-        worse, is_withheld = float(self.stakes.chance[row]), bool(self.stakes.is_withheld[row])
-        return f"{self.given(pattern_id)}; {self._chance(pattern_id, worse, is_withheld)}"
-
-    def _chance(self, pattern_id: str, worse: float, is_withheld: bool) -> str:
-        """Describe how likely the state is wrong; `worse`: P(success rate is too low)."""
+        """Describe how often a pattern was given, and the rate from which loops should get it."""
         rate = "rate of right warnings" if self.is_warning(pattern_id) else "success rate"
-        chance, side = (1 - worse, "above") if is_withheld else (worse, "below")
-        chance = min(max(chance, 0.01), 0.99)
-        return f"{chance:.0%} likely that its true {rate} is {side} {good_enough(self.settings):.0%}"
+        return f"{self.given(pattern_id)}; the limit of the {rate} is {good_enough(self.settings):.0%}"
 
     def is_warning(self, pattern_id: str) -> bool:
         """Whether the pattern is an anti-pattern, whose successes are right warnings."""
@@ -188,9 +185,8 @@ class ImpactEstimator:
     def since(self, pattern_id: str, *, is_withheld: bool) -> tuple[float, str]:
         """Return impact and position of a contradicted pin by the results since it alone."""
         row = self.board.row(pattern_id)
-        below, above, worse = self.stakes.since_pin[row]
-        place = f"{self.given(pattern_id)}; {self._chance(pattern_id, worse, is_withheld)}"
-        return float(self.stakes.uses[row]) * (above if is_withheld else below), place
+        below, above, _ = self.stakes.since_pin[row]
+        return float(self.stakes.uses[row]) * (above if is_withheld else below), self.place(pattern_id)
 
 
 def chars_of(pattern: Pattern) -> int:

@@ -50,9 +50,8 @@ def side_by_side(
 
 def _head(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
     assessment = view.assessment(pattern.id)
-    uses = f"   {percent(assessment.rate)} of {plural(assessment.uses, 'use')}"
-    injected = (f"   injected {plural(assessment.uses + assessment.injected_only, 'time')}", "$quiet")
-    summary = Content.assemble(draw_state(assessment.shown, glyphs), uses, injected)
+    rate, counts = f"   {percent(assessment.rate)}", (f"   {assessment.counts_text}", "$quiet")
+    summary = Content.assemble(draw_state(assessment.shown, glyphs), rate, counts)
     return [Content.styled(visible_line(pattern.id, 200), "bold $secondary"), summary, Content("")]
 
 

@@ -44,7 +44,9 @@ def pattern_cells(
         "id": visible_line(pattern.id, 120),
         "title": visible_line(_subject(pattern), 200),
         "rate": f"{'~' * assessment.is_claimed}{percent(assessment.rate)}",
+        "given": f"{assessment.given:,}",
         "uses": f"{assessment.uses:,}",
+        "seen": f"{assessment.seen:,}",
         "score": format_decimal(assessment.score),
     }
     style = "$quiet" if assessment.multiplier == 0 else ""
@@ -73,7 +75,9 @@ def pattern_words(pattern: Pattern, assessment: Assessment, now: datetime) -> di
         "what": _subject(pattern),
         "success rate": assessment.claim_text or percent(assessment.rate),
         "90 % interval": f"{percent(low)} to {percent(high)}",
-        "uses": f"{assessment.uses:,}",
+        "given": f"{assessment.given:,}",
+        "applied": f"{assessment.uses:,}",
+        "seen": f"{assessment.seen:,}",
         "last used": ago(assessment.last_used, now) if assessment.last_used else "never",
         "score": format_decimal(assessment.score),
     }

@@ -160,6 +160,7 @@ def recorded_counts(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
     for name in ("uses", "successes", "failures"):
         value = getattr(recorded, name)
         pairs.append((name, "-" if value is None else f"{value:,}", f"{getattr(evident, name):,}"))
+    pairs.append(("seen", f"{evident.seen:,}", f"{evident.seen:,}"))
     rows: list[tuple[Text, ...]] = []
     for name, a, b in pairs:
         sign, style = (Sign("", "", "differs"), "warning") if a != b else ("", "")
@@ -203,7 +204,7 @@ def report_source(view: ProjectState, burst: Burst) -> Iterable[Block]:
     yield line("")
     yield from fields(
         ("Reports", (plural(len(burst.patterns), "pattern"), *when)),
-        ("Never injected", f"{burst.never_applied:,} of them, as far as is recorded"),
+        ("Never injected", f"{burst.never_given:,} of them, as far as is recorded"),
         ("Loop", loop.status.value if loop is not None else ""),
         ("Outcome", outcome[1].reasoning if outcome is not None else ""),
     )

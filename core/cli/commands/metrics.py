@@ -16,6 +16,7 @@ from core.cli.support.project import open_project
 from core.cli.support.team import last_team_status
 from core.metrics import DEFAULT_WEEKS
 from core.metrics.effectiveness import (
+    Benefit,
     Comparison,
     EffectivenessMetrics,
     compare_injection,
@@ -164,15 +165,27 @@ def _print(found: EffectivenessMetrics, by_state: dict[str, int], comparison: Co
     rate = f", {percent(stats.overall_success_rate)} successful" if stats.total_applications else ""
     line(f"Applications with a result: {stats.total_applications:,}{rate}")
     line("Loops:")
-    for word, count, average in (
-        ("with", benefit.loops_with_pattern_injection, benefit.average_iterations_with),
-        ("without", benefit.loops_without_pattern_injection, benefit.average_iterations_without),
-    ):
-        iterations = "none completed" if average is None else f"{average:.1f} iterations on average"
-        line(f"  {word} injected patterns: {count:,}, {iterations}")
+    for word in ("with", "without"):
+        line(f"  {word} injected patterns: {_describe_loops(benefit, word)}")
     if benefit.improvement_percentage is not None:
-        line(f"  improvement: {benefit.improvement_percentage:.1f} % (over all tasks, not corrected for category)")
+        note = "of completed loops, over all tasks, not corrected for category"
+        line(f"  improvement: {benefit.improvement_percentage:.1f} % ({note})")
     _print_comparison("Difference within the same category", comparison, settings)
+
+
+def _describe_loops(benefit: Benefit, word: str) -> str:
+    """Describe loops with or without injected patterns: `5; 1 completed in 2.0 iterations on average, 4 failed`."""
+    total, average, completed, failed, wasted = (
+        getattr(benefit, f"{name}_{word}{more}")
+        for name, more in (
+            *(("loops", "_pattern_injection"), ("average_iterations", ""), ("completed_loops", "")),
+            *(("failed_loops", ""), ("average_iterations_failed", "")),
+        )
+    )
+    parts = ["none completed" if average is None else f"{completed:,} completed in {average:.1f} iterations on average"]
+    if failed:
+        parts.append(f"{failed:,} failed" + ("" if wasted is None else f" after {wasted:.1f}"))
+    return f"{total:,}; {', '.join(parts)}" if total else "none"
 
 
 def _print_comparison(label: str, comparison: Comparison, settings: Settings) -> None:

@@ -44,7 +44,7 @@ QUESTION_COLUMNS = (
 BURST_COLUMNS = (
     id_column("SOURCE", lambda burst: burst.source),
     Column("PATTERNS", lambda burst: str(len(burst.patterns)), right=True),
-    Column("NEVER APPLIED", lambda burst: str(burst.never_applied), right=True, expendable=1),
+    Column("NEVER GIVEN", lambda burst: str(burst.never_given), right=True, expendable=1),
     Column("FROM (UTC)", lambda burst: minute(known_time(burst.first))),
     Column("TO (UTC)", lambda burst: minute(known_time(burst.last)), expendable=2),
 )

@@ -223,7 +223,7 @@ def duplicates(scales: ImpactEstimator, alike: Sequence[tuple[str, str, float]])
             kinds.DUPLICATE,
             target,
             partial(_duplicate, scales, target, merged, similarity, uses),
-            *(scales.patterns[merged], scales.times(merged), similarity, uses),
+            *(scales.patterns[merged], scales.counts(merged), similarity, uses),
             impact=WASTED_USE * similarity * scales.uses(merged),
             other=merged,
         )
@@ -237,7 +237,7 @@ def _duplicate(scales: ImpactEstimator, target: str, merged: str, similarity: fl
         name=f"{shorten_id(merged)} into {shorten_id(target)}",
         this="these two",
         reason=f"{cap_similarity(similarity):.0%} similar",
-        place=f"{scales.given(target)}, the other one {plural(scales.times(merged), 'time')}",
+        place=f"{scales.given(target)}; the other one: {scales.given(merged)}",
         chars=chars_of(scales.patterns[target]) + chars_of(scales.patterns[merged]),
         other=merged,
         similarity=similarity,

@@ -136,6 +136,6 @@ def test_a_held_report_is_announced_at_once(project: Path, call: Call) -> None:
     results = [call("record", LOOP, other, "--failure", "--project", project) for other in OTHERS]
     assert "held: " not in results[4].out
     assert results[5].out.splitlines()[-1] == (
-        f"held: {LOOP} reports 6 patterns as harmful, none of which it applied; its reports are held until you decide; "
-        "see: ralphdeck review suspicious"
+        f"held: {LOOP} reports 6 patterns as harmful; it was given none of them; its reports are held until you "
+        "decide; see: ralphdeck review suspicious"
     )

@@ -31,7 +31,7 @@ from tests.factories import (
 )
 
 IDS = ("pat-error-a-001", "pat-error-b-001")
-BURST = Burst(source="ralph-x", first=CURATION_NOW, last=CURATION_NOW, patterns=IDS, never_applied=2)
+BURST = Burst(source="ralph-x", first=CURATION_NOW, last=CURATION_NOW, patterns=IDS, never_given=2)
 some_id = st.sampled_from(IDS)
 
 

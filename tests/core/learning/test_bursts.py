@@ -123,7 +123,7 @@ def found(board: Scoreboard) -> Burst:
 
 def test_held_reports_do_not_count_and_are_listed() -> None:
     board = make_board(*patterns(), events=blames("x", *MANY))
-    assert found(board) == Burst(source="x", first=NOW, last=NOW, patterns=MANY, never_applied=8)
+    assert found(board) == Burst(source="x", first=NOW, last=NOW, patterns=MANY, never_given=8)
     assert {board.assessment(id).failures for id in MANY} == {0}
     (aside,) = board.ignored_reports(MANY[0])
     assert (aside.source, aside.revoked) == ("x", False)
@@ -135,17 +135,17 @@ def test_five_reports_count() -> None:
     assert [board.assessment(id).failures for id in MANY] == [1] * 5 + [0] * 3
 
 
-def test_bursts_count_patterns_that_were_never_applied() -> None:
+def test_bursts_count_patterns_that_were_never_given() -> None:
     loop = Loop(id="x", injected=(make_use(MANY[0], None), make_use(MANY[1], None, applied=False)))
     board = make_board(*patterns(), loops={"x": loop}, events=blames("x", *MANY))
-    assert found(board).never_applied == 6
+    assert found(board).never_given == 6
 
 
 def test_reports_in_the_state_of_a_loop_are_held() -> None:
     uses = tuple(InjectedUse(pattern_id=id, applied=True, successful=False) for id in MANY)
     loop = Loop(id="x", status=LoopStatus.FAILED, ended_at=NOW, injected=uses)
     board = make_board(*patterns(), loops={"x": loop})
-    assert found(board).never_applied == 0
+    assert found(board).never_given == 0
     assessment = board.assessment(MANY[0])
     assert (assessment.failures, assessment.injected_only) == (0, 1)
 
@@ -238,4 +238,4 @@ def test_a_harmful_report_is_not_a_use() -> None:
         make_event(n, "applied", NOW, pattern_id=id, loop_id="x", success=False) for n, id in enumerate(MANY)
     )
     had = make_event(90, "injected", NOW, pattern_id=MANY[0], loop_id="x")
-    assert found(make_board(*patterns(), events=(*events, had))).never_applied == 7
+    assert found(make_board(*patterns(), events=(*events, had))).never_given == 7

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import convert, to_builtins
+from msgspec.structs import replace
 
 from core.config.settings import Settings
 from core.learning.scoreboard import Scoreboard
@@ -15,6 +16,7 @@ from core.learning.statistics import MAX_REQUIRED
 from core.metrics.effectiveness import (
     EffectivenessMetrics,
     Group,
+    MeasuredBenefit,
     compare_groups,
     compare_injection,
     compare_pattern,
@@ -116,6 +118,12 @@ def test_metrics_are_those_of_the_evidence() -> None:
         "average_iterations_with": 3.5,
         "average_iterations_without": 5.0,
         "improvement_percentage": 30.0,
+        "completed_loops_with": 2,
+        "completed_loops_without": 1,  # of one completed loop the iterations are unknown
+        "failed_loops_with": 0,
+        "failed_loops_without": 1,
+        "average_iterations_failed_with": None,
+        "average_iterations_failed_without": 40.0,
     }
     assert count_states(snapshot, board) == {"candidate": 1, "established": 1, "proven": 0, "deprecated": 0}
 
@@ -129,6 +137,19 @@ def test_events_report_injections_and_failures() -> None:
     found = compute_effectiveness(snapshot, board_of(snapshot), NOW).cross_loop_benefit
     assert (found.loops_with_pattern_injection, found.loops_without_pattern_injection) == (1, 2)
     assert (found.average_iterations_with, found.average_iterations_without) == (3.0, 5.0)
+    assert isinstance(found, MeasuredBenefit)
+    assert (found.failed_loops_without, found.average_iterations_failed_without) == (1, 9.0)
+
+
+def test_the_uses_of_an_inverted_pattern_count_once() -> None:
+    inverted = replace(PATTERN, type=PatternType.ANTI, id="pat-anti-sample-001", inverted_from=PATTERN.id)
+    events = [make_event(n, "applied", days_ago(9), loop_id=f"loop-{n}", success=n < 2) for n in range(5)]
+    events = [replace(event, pattern_id=PATTERN.id) for event in events]
+    snapshot = Snapshot(patterns={one.id: one for one in (PATTERN, inverted)}, events=tuple(events))
+    board = board_of(snapshot)
+    before = compute_effectiveness(known(events=tuple(events)), board_of(known(events=tuple(events))), NOW)
+    assert board.results(inverted.id) == board.results(PATTERN.id)[::-1]
+    assert compute_effectiveness(snapshot, board, NOW).pattern_usage_stats == before.pattern_usage_stats
 
 
 def test_unknown_metrics_are_none() -> None:

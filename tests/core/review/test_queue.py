@@ -99,7 +99,7 @@ def test_failing_pattern_gives_an_inversion_question() -> None:
     (item,) = queue([make_error_pattern("p")], used("p", "++-----"))
     assert (item.kind, item.subject) == ("inversion", "p")
     assert item.question == "Turn p into a warning?"
-    assert item.reason == "5 of 7 uses failed; injected 7 times"
+    assert item.reason == "5 of 7 uses failed; given 0, applied 7 (2 worked)"
     assert item.inversion is not None
     assert (item.inversion.failures, item.inversion.total) == (5, 7)
 
@@ -110,8 +110,8 @@ def test_contradicted_promotion_names_its_date() -> None:
     assert item.kind == "contradicted"
     assert item.question == "Remove the promotion of p? Later results contradict it."
     assert item.reason == (
-        "promoted by alice on 3 May 2026; since then 4 of 6 uses failed; injected 6 times; "
-        "96% likely that its true success rate is below 70%"
+        "promoted by alice on 3 May 2026; since then 4 of 6 uses failed; given 0, applied 6 (2 worked); "
+        "the limit of the success rate is 70%"
     )
 
 
@@ -126,7 +126,7 @@ def test_changed_text_gives_a_stale_pin_question() -> None:
     curation = CurationState(pins={"p": pin(Maturity.PROVEN)})
     (item,) = queue([make_error_pattern("p", content_hash="v2")], used("p", "+"), curation)
     assert item.kind == "stale-pin"
-    assert item.reason == "promoted by alice on 3 May 2026; its text has changed since; injected 1 time"
+    assert item.reason == "promoted by alice on 3 May 2026; its text has changed since; given 0, applied 1 (1 worked)"
 
 
 def test_patterns_with_most_uses_and_failures_come_first() -> None:
@@ -202,7 +202,7 @@ def test_duplicate_question_keeps_the_more_used_pattern() -> None:
     (item,) = queue(patterns, used("b", "+++"), alike=[("a", "b", 0.95), ("b", "c", 0.9)])
     assert (item.kind, item.subject, item.other, item.similarity) == ("duplicate", "b", "a", 0.95)
     assert item.question == "Merge a into b?"
-    assert item.reason == "95% similar; injected 3 times, the other one 0 times"
+    assert item.reason == "95% similar; given 0, applied 3 (3 worked); the other one: given 0, never applied"
 
 
 def test_quarantined_duplicate_is_merged_into_the_other_pattern() -> None:
@@ -317,8 +317,8 @@ def test_a_state_that_one_more_result_changes_is_asked_about() -> None:
     assert (item.kind, item.subject, item.question_key) == ("borderline", "p", "state of p")
     assert item.question == "Keep injecting p?"
     assert item.reason == (
-        "established, 4 of 14 uses failed; one more failure makes it deprecated; injected 14 times; "
-        "41% likely that its true success rate is below 70%"
+        "established, 4 of 14 uses failed; one more failure makes it deprecated; given 0, applied 14 (10 worked); "
+        "the limit of the success rate is 70%"
     )
     assert item.evidence == 14
 
@@ -326,13 +326,13 @@ def test_a_state_that_one_more_result_changes_is_asked_about() -> None:
 def test_pattern_deprecated_by_a_small_margin_is_asked_about() -> None:
     (item,) = queue([make_error_pattern("p")], used("p", "++-" * 5, OFTEN))
     assert (item.question, item.asks) == ("Re-enable the deprecated p?", "Re-enable this deprecated pattern?")
-    assert "likely that its true success rate is above 70%" in item.reason
+    assert "the limit of the success rate is 70%" in item.reason
 
 
 def test_anti_pattern_question_counts_right_warnings() -> None:
     (item,) = queue([make_error_pattern("p", type=PatternType.ANTI)], used("p", "++-" * 5, OFTEN))
     assert "the warning was right in 10 of 15" in item.reason
-    assert "likely that its true rate of right warnings is above 70%" in item.reason
+    assert "the limit of the rate of right warnings is 70%" in item.reason
 
 
 def test_state_that_decays_soon_is_asked_about() -> None:
@@ -380,7 +380,7 @@ def test_broad_trigger_question_shows_the_matched_share() -> None:
     items = review_queue(patterns, board, CurationState(), LATER, SETTINGS, Found(broad={"p": 0.9, "gone": 1.0}))
     (item,) = [item for item in items if item.kind == "broad"]
     assert item.question == "The trigger of p is too broad. Quarantine the pattern?"
-    assert item.reason == ".*\N{SYMBOL FOR ESCAPE} matches 90% of common messages; injected 3 times"
+    assert item.reason == ".*\N{SYMBOL FOR ESCAPE} matches 90% of common messages; given 0, applied 3 (3 worked)"
 
 
 def test_queue_does_not_depend_on_time_alone() -> None:

@@ -113,13 +113,13 @@ async def test_sorting_shows_the_first_of_the_new_order(sample: Path, home: Path
 async def test_a_second_click_on_a_heading_reverses_the_order(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="patterns") as user:
         header = "".join(segment.text for segment in user.table.render_line(0))
-        await user.pilot.click(user.table, offset=(header.index("uses"), 0))
-        await user.sees("uses ↓")
+        await user.pilot.click(user.table, offset=(header.index("used "), 0))
+        await user.sees("used ↓")
         uses = [user.app.view.assessment(key).uses for key in user.table.keys]
         assert uses == sorted(uses, reverse=True)
         header = "".join(segment.text for segment in user.table.render_line(0))
-        await user.pilot.click(user.table, offset=(header.index("uses"), 0))
-        await user.sees("uses ↑")
+        await user.pilot.click(user.table, offset=(header.index("used "), 0))
+        await user.sees("used ↑")
         assert [user.app.view.assessment(key).uses for key in user.table.keys] == sorted(uses)
 
 
@@ -421,7 +421,7 @@ async def test_selected_patterns_are_archived_with_a_reason_and_restored_by_undo
 async def test_titles_have_priority_over_ids_and_bars(sample: Path, home: Path) -> None:
     rows: list[tuple[int, list[str], list[str]]] = [
         (80, ["● prov", "Measure the query plan before adding an"], ["0.69", "pat-success"]),
-        (120, ["● proven", "Measure the query plan before adding an index", "0.69–1.00"], ["pat-success", "━"]),
+        (120, ["● proven", "Measure the query plan before adding an ind", "0.69–1.00"], ["pat-success", "━"]),
         (200, ["● proven", "Measure the query plan before adding an index", "0.69 ┄┄┄┄┄┄━━╋ 1.00"], ["pat-success"]),
         (260, ["● proven", "pat-success-profile-first-009", "0.69 ┄┄┄┄┄┄━━╋ 1.00"], []),
     ]

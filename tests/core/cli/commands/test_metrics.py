@@ -36,7 +36,8 @@ def test_the_difference_is_printed_with_its_interval(examples: Path, call: Call)
     out = call("metrics", "--project", examples).out
     assert "Difference within the same category: -2.0 iterations\n" in out
     assert "  -2.0 iterations, 90 % interval -2.5 to -1.5; 3 and 3 loops in 1 category\n" in out
-    assert "  improvement: 40.0 % (over all tasks, not corrected for category)\n" in out
+    assert "3 completed in 3.0 iterations on average" in out
+    assert "  improvement: 40.0 % (of completed loops, over all tasks, not corrected for category)\n" in out
     document = call("metrics", "--json", "--project", examples).document
     comparison = document["comparison"]
     assert (comparison["tells"], comparison["loops_needed"], comparison["level"]) == (True, 0, 0.9)
