@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from core.adapters.command_output import parse_results
 from core.base.record_text import one_line
 from core.debug_memory.error_messages import is_test_file
+from core.debug_memory.run_reports import COMMAND, EXIT_CODE
 from core.debug_memory.runner_reports import parse_failures
 from core.debug_memory.session_files import MAX_RUNS, MIN_SENTENCE, encode_execution, new_record
 from core.episodes.commands import ActionCommand, parse_command
@@ -30,9 +31,7 @@ if TYPE_CHECKING:
     from core.debug_memory.session_files import Record
     from core.records.episodes import Action, Attempt
 
-COMMAND: Final = "command"  # keys of `environment.additional`
-EXIT_CODE: Final = "exit_code"
-RECORDED_BY: Final = "recorded_by"  # key of an analysis or fix that a command wrote; a session keeps it
+RECORDED_BY: Final = "recorded_by"  # key of a run, analysis or fix that a command wrote; a session keeps it
 _SPACE: Final = uuid.UUID("6f1d3f0e-6c0b-4c55-9d43-6f6a4d0c2b11")  # name space of the IDs
 _MAX_ACTIONS: Final = 5_000  # newest actions of an attempt that are read
 _MAX_OUTPUT: Final = 20_000  # end of an output that is searched for failures, in characters
@@ -73,7 +72,7 @@ def make_session(attempt: Attempt, actions: Sequence[Action], now: datetime, *, 
     record = new_record(
         session_id(attempt.task_id, attempt.number, attempt.started_at),
         executions[0].at or attempt.started_at or now,
-        file=_main_file(failing, changed),
+        file=find_main_file(failing, changed),
         metadata=metadata,
         executions=[encode_execution(run) for run in executions[-MAX_RUNS:]],
     )
@@ -82,16 +81,20 @@ def make_session(attempt: Attempt, actions: Sequence[Action], now: datetime, *, 
 
 
 def merge_records(present: Record, new: Record) -> Record:
-    """Return a new record with what only commands write: analyses, fixes, lessons, and an escalation."""
+    """Return a new record with what only commands write: runs, analyses, fixes, lessons, and an escalation."""
     known = {entry.get("timestamp"): entry for entry in present.get("executions", ()) if isinstance(entry, dict)}
     executions = []
     for entry in new["executions"]:
         before = known.get(entry["timestamp"], {})
         parts = {name: before[name] for name in ("analysis", "fix_applied") if _is_by_command(before.get(name))}
         executions.append({**entry, **parts})
+    times = {entry["timestamp"] for entry in executions}
+    executions += [entry for at, entry in known.items() if at not in times and _is_by_command(entry)]
+    executions.sort(key=lambda entry: str(entry.get("timestamp")))
     kept = {name: value for name, value in present.items() if name not in new}
     is_escalated = present.get("status") == "escalated" and new["status"] != PASSED
-    return {**new, **kept, "executions": executions, **({"status": present["status"]} if is_escalated else {})}
+    numbered = [{**entry, "attempt": number} for number, entry in enumerate(executions, 1)]
+    return {**new, **kept, "executions": numbered, **({"status": present["status"]} if is_escalated else {})}
 
 
 def _is_by_command(value: Any) -> bool:
@@ -240,8 +243,8 @@ def _exit_code(action: Action) -> int | None:
     return int(found[1]) if found else None
 
 
-def _main_file(failures: Iterable[Failure], changed: Sequence[str]) -> str:
-    """Return the file that the session is about: the changed one in which an error occurred, if there is one."""
+def find_main_file(failures: Iterable[Failure], changed: Sequence[str]) -> str:
+    """Return the file that a session is about: the changed one in which an error occurred, if there is one."""
     places = [failure.file for failure in failures if failure.file and not failure.file.startswith(("/", "../"))]
     sources = [file for file in places if not is_test_file(file)]
     both = (file for file in sources if file in changed)

@@ -86,9 +86,9 @@ def on_failure(
     Each error has a type, a message, and the file if known. A missing type is read from a message such as `TypeError: x
     is null`; without a type only messages are compared. Only failures in files that match `file_pattern` (syntax of
     LIKE in SQLite) count. `session` is the ID of the session with these errors; its own fixes are not offered. `most`
-    is for a short answer: the maximum number of fixes and of patterns, without fix templates. `only_same` leaves out the
-    fixes of errors that are only similar. The fix of an attempt from which a pattern was extracted is never offered: the
-    pattern is, unless a review decides against it.
+    is for a short answer: the maximum number of fixes and of patterns, without fix templates. `only_same` leaves out
+    the fixes of errors that are only similar. The fix of an attempt from which a pattern was extracted is never
+    offered: the pattern is, unless a review decides against it.
 
     Raises BadInput if the file pattern is too long, and Refused if the decisions cannot be read, because the patterns
     in quarantine are then unknown.
