@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from core.adapters.command_output import parse_results
 from core.base.record_text import one_line
+from core.base.shell_commands import is_recorded_run
 from core.debug_memory.error_messages import is_test_file
 from core.debug_memory.run_reports import COMMAND, EXIT_CODE
 from core.debug_memory.runner_reports import parse_failures
@@ -43,6 +44,15 @@ _NO_RUNNER: Final = re.compile(
     r"|(?:command not found|: not found|is not recognized as an internal .{1,80}|No such file or directory)\s*$",
     re.MULTILINE,
 )
+_CAUSES: Final = {
+    "null_undefined_access": re.compile(
+        r"'NoneType' object|NullPointerException|nil pointer dereference|\b(?:of|is) (?:null|undefined)\b"
+    ),
+    "dependency_issue": re.compile(r"No module named|Cannot find (?:module|package)|ModuleNotFoundError"),
+    "type_mismatch": re.compile(
+        r"unsupported operand type|can only concatenate|Incompatible types?\b|is not assignable to type"
+    ),
+}  # root cause categories, by what a message states
 _NOT_RUN: Final = frozenset({126, 127})  # exit codes of a shell that could not run a command
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'(])")
 
@@ -107,6 +117,7 @@ def _find_runs(actions: Sequence[Action]) -> list[tuple[int, ActionCommand]]:
         (place, command)
         for place, action in enumerate(actions)
         if action.command
+        and not is_recorded_run(action.command)
         and (action.success is not None or action.has_failed)
         and (command := parse_command(action)).check
         and not (action.has_failed and _could_not_run(action))
@@ -151,7 +162,7 @@ def _executions(
         if changes:
             fix = _fix(changes, attempt, is_last=end == len(actions), root=root)
             fix = replace(fix, verified=_verdict(actions, runs[number:], command, failures, root))
-            run = replace(run, fix=fix, analysis=_analysis(changes, fix))
+            run = replace(run, fix=fix, analysis=_analysis(changes, fix, failures))
         yield run
 
 
@@ -221,7 +232,7 @@ def _describe_lines(diff: str, files: Sequence[str]) -> str:
     return one_line(f"{where}removed {removed}" if removed else f"changed {', '.join(files[:3])}")
 
 
-def _analysis(changes: Sequence[Action], fix: Fix) -> Analysis | None:
+def _analysis(changes: Sequence[Action], fix: Fix, failures: Sequence[Failure]) -> Analysis | None:
     """Return what the agent wrote before the change, cause first; None if it wrote too little for the format."""
     reasons = [text for change in changes if (text := one_line(change.reasoning))]
     if not reasons:
@@ -232,7 +243,13 @@ def _analysis(changes: Sequence[Action], fix: Fix) -> Analysis | None:
     strategy = strategy if len(strategy) >= MIN_SENTENCE else fix.description
     if min(len(cause), len(strategy)) < MIN_SENTENCE:
         return None
-    return Analysis(root_cause=cause, strategy=strategy)
+    return Analysis(root_cause=cause, strategy=strategy, category=_category(failures))
+
+
+def _category(failures: Sequence[Failure]) -> str:
+    """Return the root cause category that the message of a failure states; "" if it states none."""
+    texts = [f"{failure.error_type}: {failure.message}" for failure in failures]
+    return next((name for name, words in _CAUSES.items() if any(words.search(text) for text in texts)), "")
 
 
 def _exit_code(action: Action) -> int | None:
