@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import uuid
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from core.adapters.command_output import parse_results
 from core.base.record_text import one_line
-from core.base.shell_commands import is_recorded_run
+from core.base.shell_commands import is_read_only, is_recorded_run
 from core.debug_memory.error_messages import is_test_file
 from core.debug_memory.run_reports import COMMAND, EXIT_CODE
 from core.debug_memory.runner_reports import parse_failures
@@ -112,18 +113,25 @@ def _is_by_command(value: Any) -> bool:
 
 
 def _find_runs(actions: Sequence[Action]) -> list[tuple[int, ActionCommand]]:
-    """Return the place and command of each run of a check that failed at least once, in order."""
-    runs = [
-        (place, command)
-        for place, action in enumerate(actions)
-        if action.command
-        and not is_recorded_run(action.command)
-        and (action.success is not None or action.has_failed)
-        and (command := parse_command(action)).check
-        and not (action.has_failed and _could_not_run(action))
-    ]
-    failed = {command.check for place, command in runs if actions[place].has_failed}
-    return [(place, command) for place, command in runs if command.check in failed]
+    """Return the place and command of each run of a check that failed at least once, in order.
+
+    A check is a test, build, type check or linter, or any command that failed and was run again after a change.
+    """
+    runs: defaultdict[tuple[str, ...], list[tuple[int, ActionCommand]]] = defaultdict(list)
+    edits = [place for place, action in enumerate(actions) if action.changed_file]
+    for place, action in enumerate(actions):
+        is_run = action.command and not is_recorded_run(action.command) and not is_read_only(action.command)
+        has_result = action.success is not None or action.has_failed
+        if is_run and has_result and not (action.has_failed and _could_not_run(action)):
+            command = parse_command(action)
+            runs[command.check or command.whole].append((place, command))
+    found: list[tuple[int, ActionCommand]] = []
+    for own in runs.values():
+        failed = next((place for place, _ in own if actions[place].has_failed), None)
+        is_repeated = failed is not None and any(failed < edit < own[-1][0] for edit in edits)
+        if failed is not None and (own[0][1].check or is_repeated):
+            found += own
+    return sorted(found, key=lambda run: run[0])
 
 
 def _could_not_run(action: Action) -> bool:
@@ -137,6 +145,7 @@ def _executions(
 ) -> Iterator[Execution]:
     digest = hashlib.sha256()
     before = 0
+    last_edit = max((place for place, action in enumerate(actions) if action.changed_file), default=-1)
     ends = [place for place, _ in runs[1:]] + [len(actions)]
     for number, ((place, command), end) in enumerate(zip(runs, ends, strict=True), 1):
         for action in actions[before:place]:
@@ -151,7 +160,7 @@ def _executions(
             at=action.at,
             code_hash=digest.hexdigest(),
             environment=(
-                ("test_framework", " ".join(command.check)),
+                ("test_framework", " ".join(command.check) or command.whole[0].split(" ", 1)[0]),
                 (COMMAND, _relative(one_line(action.command, _MAX_COMMAND), root)),
                 *(((EXIT_CODE, str(code)),) if code is not None else ()),
             ),
@@ -160,7 +169,7 @@ def _executions(
         )
         changes = [one for one in actions[place + 1 : end] if one.changed_file] if failures else []
         if changes:
-            fix = _fix(changes, attempt, is_last=end == len(actions), root=root)
+            fix = _fix(changes, attempt, is_last=place < last_edit < end, root=root)
             fix = replace(fix, verified=_verdict(actions, runs[number:], command, failures, root))
             run = replace(run, fix=fix, analysis=_analysis(changes, fix, failures))
         yield run

@@ -248,3 +248,17 @@ def test_lessons_are_written_to_the_session_of_a_solved_task(agent: SimulatedAge
     agent.send("Stop")
     [session] = sessions_of(agent.project)
     assert [(one.category, one.effectiveness) for one in session.lessons] == [("null_undefined_access", 1.0)]
+
+
+def test_any_command_that_is_run_again_after_a_change_is_a_check(project: ProjectPaths) -> None:
+    agent = SimulatedAgent(project)
+    agent.prompt("Fix it")
+    command = {"command": "sh check.sh"}
+    agent.tool({**FAILING, "tool_input": command, "error": "Exit code 1\ntotal is wrong"})
+    agent.tool({**FAILING, "tool_input": {"command": "rm old.log"}, "error": "Exit code 1\nrm: no permission"})
+    agent.tool(EDIT)
+    agent.tool({**PASSING, "tool_input": command})
+    agent.send("Stop")
+    [session] = sessions_of(project)
+    assert [dict(run.environment)["command"] for run in session.executions] == ["sh check.sh"] * 2
+    assert session.verdicts == (True, None)
