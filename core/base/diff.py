@@ -58,7 +58,7 @@ def field_changes(before: Pattern, after: Pattern) -> tuple[FieldChange, ...]:
 
 
 _FIELDS: Final = (
-    *("title", "error_type", "error_pattern", "task_pattern", "description", "category"),
+    *("title", "error_type", "error_message", "error_pattern", "places", "task_pattern", "description", "category"),
     *("steps", "tools", "preconditions", "benefits", "limitations", "symptoms", "location_hints"),
     *("why_it_fails", "better_alternative", "better_pattern_id", "use_case"),
     *("template_language", "template_code", "placeholders", "diff_pattern"),

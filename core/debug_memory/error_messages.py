@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from enum import Enum
 from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
@@ -21,6 +22,8 @@ _PART: Final = re.compile(
     r"|(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,64})(?![\w-]))"
     r"|(?P<number>(?<![\w.])[0-9]+(?:[.,][0-9]+)*)"
 )
+_SYMBOL: Final = re.compile(r"[A-Za-z_$][\w$.:<>\[\]()*&,-]{0,100}(?: \| [\w.\[\]]{1,60}){0,5}|[^\w\s]{1,3}")
+"""A quoted text that is an identifier, a type such as `list[str] | None`, or an operator."""
 _SPECIAL: Final = frozenset("\\.^$*+?{}[]|()")
 _FORMS: Final[dict[str | None, str]] = {"path": r"\S+", "id": r"[\w-]+", "number": r"\d+"}
 _NAME: Final = re.compile(r"(?:Uncaught\s+)?(?:\w{1,40}\.){0,6}([A-Z]\w{0,60}(?:Error|Exception))(?:\s*\[\w+\])?:\s*")
@@ -40,14 +43,22 @@ _TEST_NAME: Final = re.compile(r"(?:test_.{0,200}|conftest|.{0,200}_test|.{0,200
 _LIBRARIES: Final = ("/node_modules/", "/site-packages/", "/dist-packages/", "/lib/python", "/internal/")
 
 
-def generalize_message(message: str, *, keep_names: bool = False) -> str:
+class Names(Enum):
+    """Which quoted texts of a message a regex keeps literally."""
+
+    NONE = "none"
+    SYMBOLS = "symbols"  # identifiers, types and operators, but not values
+    ALL = "all"
+
+
+def generalize_message(message: str, *, names: Names = Names.NONE) -> str:
     """Return an RE2 regex that matches similar messages; "" if it is too general.
 
-    See docs/extraction.md. Uses only the first line. With `keep_names`, quoted names must be equal as well.
+    See docs/extraction.md#triggers. Uses only the first line.
     """
     text = message.strip().split("\n", 1)[0].rstrip()[:_MAX_MESSAGE]
     pattern, letters = "", 0
-    for literal, piece in _pieces(text, keep_names):
+    for literal, piece in _pieces(text, names):
         if len(pattern) + len(piece) > MAX_PATTERN:
             break
         pattern += piece
@@ -59,7 +70,7 @@ def generalize_message(message: str, *, keep_names: bool = False) -> str:
     return pattern if compiled.problem is None and compiled.matches(message) else ""
 
 
-def _pieces(text: str, keep_names: bool) -> Iterator[tuple[str, str]]:
+def _pieces(text: str, names: Names) -> Iterator[tuple[str, str]]:
     end = 0
     for found in _PART.finditer(text):
         yield from _literal(text[end : found.start()])
@@ -69,7 +80,7 @@ def _pieces(text: str, keep_names: bool) -> Iterator[tuple[str, str]]:
                 "",
                 "[0-9.,]+" if found.lastgroup == "number" and not found[0].isdecimal() else _FORMS[found.lastgroup],
             )
-        elif keep_names:
+        elif names is Names.ALL or (names is Names.SYMBOLS and _SYMBOL.fullmatch(found[0][1:-1])):
             yield from _literal(found[0])
         else:
             yield "", f"{found[0][0]}.*{found[0][0]}"

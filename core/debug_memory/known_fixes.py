@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.text import safe_matcher
-from core.debug_memory.error_messages import generalize_message, is_same_file, split_error
+from core.debug_memory.error_messages import Names, generalize_message, is_same_file, split_error
 from core.debug_memory.index import ERROR_TYPE, DebugIndex, FixCounts, matching_spellings, newest_first
 from core.records.debug_sessions import DebugSession, Failure
 from core.sources.debug_sessions import split_location
@@ -123,7 +123,7 @@ def _make_fixes(
 def _is_same_error(error: Failure, failure: Failure, session: DebugSession) -> bool:
     """Return whether a failure is most likely the error itself; only numbers, paths and IDs may differ."""
     types = {one.error_type.casefold() for one in (error, failure)} - {"", "other"}
-    signature = generalize_message(error.message, keep_names=True)
+    signature = generalize_message(error.message, names=Names.ALL)
     is_alike = safe_matcher(signature).matches(failure.message) if signature else error.message == failure.message
     if len(types) > 1 or not is_alike:
         return False

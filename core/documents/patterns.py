@@ -160,7 +160,8 @@ def body(pattern: Pattern, title: str = "") -> Iterable[doc.Block]:
         iterations = f"{pattern.average_iterations:g} on average"
     language = f" ({pattern.template_language})" if pattern.template_language else ""
     yield from fields(
-        ("Error", pattern.error_pattern and ": ".join(filter(None, (pattern.error_type, pattern.error_pattern)))),
+        ("Error", pattern.error_message if pattern.error_message != pattern.title else ""),
+        ("Trigger" if pattern.error_message else "Error", _trigger(pattern)),
         ("Where", ", ".join(pattern.location_hints)),
         (DESCRIPTION_LABELS[pattern.type], description),
         ("Use", pattern.use_case if pattern.use_case != title else ""),
@@ -180,6 +181,14 @@ def body(pattern: Pattern, title: str = "") -> Iterable[doc.Block]:
     yield from code("Diff", pattern.diff_pattern, "diff")
     yield from fields(*((f"{{{{{name}}}}}", text) for name, text in pattern.placeholders), indent=2)
     yield from fields(("Inverted from", pattern.inverted_from), ("Related", ", ".join(pattern.related)))
+
+
+def _trigger(pattern: Pattern) -> str:
+    if not pattern.error_pattern:
+        return ""
+    places = f" in {', '.join(pattern.places)}" if pattern.places else ""
+    name = "" if pattern.error_message else pattern.error_type
+    return f"{': '.join(filter(None, (name, pattern.error_pattern)))}{places}"
 
 
 def evidence(state: ProjectState, pattern: Pattern, limit: int | None = None) -> Iterable[doc.Block]:

@@ -33,10 +33,13 @@ _WRITING: Final = frozenset({"write", "edit", "create"})  # action types and too
 def build_diff(action: Action) -> tuple[str, ...]:
     """Return the lines of a unified diff; empty if the action changes nothing.
 
+    If the output of the action is a diff, it is that.
+
     The diff shows the intended change, even if the action failed. The old content of a file that was written as a whole
     is unknown, so all of its lines count as added.
     """
-    lines = tuple(_lines(dict(action.params), action))
+    own = action.output if action.output.startswith("--- ") and "\n@@ -" in action.output else ""
+    lines = tuple(own.splitlines() if own else _lines(dict(action.params), action))
     omitted = len(lines) - MAX_LINES
     return (*lines[:MAX_LINES], f"… {plural(omitted, 'more line')}") if omitted > 0 else lines
 

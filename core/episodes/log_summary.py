@@ -77,7 +77,8 @@ class LogSummary(Struct, kw_only=True):
     def outcome(self) -> Outcome:
         """Outcome that the log proves; unknown if it proves none.
 
-        It is the result of the last check (test, build, type check or linter), unless a file was changed after it.
+        It is the result of the last check, unless a file was changed after it. A check is a test, build, type check
+        or linter, or any command that failed and was run again after a change of a file.
         Otherwise, the outcome is a failure if the last action failed. Only a check can prove a success.
         """
         if self.check is not None:
@@ -139,7 +140,7 @@ _Runs = dict[ActionCommand, dict[int, LoggedFailure]]  # unsolved failures by co
 
 def _command_key(command: ActionCommand) -> tuple[str, ...]:
     """Return a key that is equal for two commands if one may cover the other."""
-    return command.check or command.whole
+    return command.key
 
 
 def _find_covered(command: ActionCommand, alike: _Runs) -> list[ActionCommand]:
@@ -163,6 +164,7 @@ class _Tally:
         self._failures: dict[tuple[str, str], LoggedFailure] = {}
         self._unsolved = _Unsolved()
         self._ran: deque[tuple[int, str]] = deque(maxlen=MAX_RAN)
+        self._failed_at: dict[tuple[str, ...], int] = {}  # number of the first failure, by command
 
     def add(self, action: Action) -> None:
         done = self._done
@@ -183,7 +185,7 @@ class _Tally:
     def _judge(self, action: Action) -> None:
         command = parse_command(action)
         self._done.last_failed = action.has_failed
-        if command.check:
+        if command.check or self._is_repeated(action, command):
             self._done.check = not action.has_failed
         if action.has_failed:
             self._fail(action, command)
@@ -193,6 +195,18 @@ class _Tally:
             failing.ran = tuple(dict.fromkeys(what for number, what in self._ran if number > failing.last))
         if action.command and not command.check and not is_read_only(action.command):
             self._ran.append((self._done.actions, _describe(action)))
+
+    def _is_repeated(self, action: Action, command: ActionCommand) -> bool:
+        """Whether a shell command failed before, and a file was changed since."""
+        if not action.command or is_read_only(action.command):
+            return False
+        failed_at = self._failed_at.get(command.key)
+        if failed_at is None:
+            if action.has_failed and len(self._failed_at) < MAX_FAILURES:
+                self._failed_at[command.key] = self._done.actions
+            return False
+        newest = next(reversed(self._last_edit.values()), 0)
+        return newest > failed_at
 
     def _fail(self, action: Action, command: ActionCommand) -> None:
         done = self._done

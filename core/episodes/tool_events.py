@@ -10,6 +10,7 @@ import msgspec
 
 from core.base.errors import BadInput
 from core.config.paths import relative_to_project
+from core.episodes.file_changes import describe_change
 from core.episodes.validation import keep_ends
 from core.records.episodes import TARGETS
 from core.sources.episodes import MAX_TEXT
@@ -47,6 +48,7 @@ _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _MAX_NAME: Final = 200
 
 _FILE_TOOLS: Final = frozenset({"read", "notebookread", "write", "edit", "multiedit", "notebookedit"})
+EDITING: Final = frozenset({"write", "edit"})  # action types whose output is a diff of the change
 _RUNNERS: Final = frozenset({"bash", "powershell", "bashoutput", "taskoutput", "task", "agent"})
 _RUNNING: Final = frozenset({"running", "pending", "async_launched"})
 _FAILED_STATUSES: Final = frozenset({"failed", "error", "killed"})  # values of `status` that mean a failure
@@ -57,9 +59,9 @@ _TEXTS: Final = ("content", "result", "output", "filenames")  # members of a res
 def parse_tool_event(event: Mapping[str, Any], project: str = "") -> dict[str, Any]:
     """Convert a `PostToolUse` or `PostToolUseFailure` event into action fields.
 
-    `success` is None for a background command, and if the event does not prove a result. The output does not contain
-    the content of a file that was read or written. Paths inside the `project` folder become relative to it. Raises
-    BadInput for another event, and for a tool whose events are not logged.
+    `success` is None for a background command, and if the event does not prove a result. The output of an edit is a
+    diff of the change, and that of a read does not contain the content of the file. Paths inside the `project` folder
+    become relative to it. Raises BadInput for another event, and for a tool whose events are not logged.
     """
     name = event.get("hook_event_name", SUCCEEDED)
     if name not in (SUCCEEDED, FAILED):
@@ -86,13 +88,15 @@ def parse_tool_event(event: Mapping[str, Any], project: str = "") -> dict[str, A
     if success and event.get(UNKNOWN_RESULT) is True:
         success = None
     error = _error(event, result) if success is False else ""
+    kind = classify_tool(tool)
+    change = describe_change(params, response, project) if kind in EDITING and success else ""
     has_stderr_as_error = error == _text(result.get("stderr")).strip()
     action = {
-        "type": classify_tool(tool),
+        "type": kind,
         "tool": keep_ends(tool.strip(), _MAX_NAME),
         "params": params,
         "success": success,
-        "output": _output(known, result or response, params, without_stderr=has_stderr_as_error),
+        "output": change or _output(known, result or response, params, without_stderr=has_stderr_as_error),
         "error": error,
         "reasoning": keep_ends(_text(params.get("description")), MAX_TEXT),
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import keyword
 import re
 import textwrap
 from collections.abc import Iterable
@@ -33,6 +35,18 @@ _TEXT: Final = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\
 _IMPORT: Final = re.compile(r"\s*(?:import|from|export\s.*\sfrom|(?:const|let|var)\s.*=\s*require\()")
 _QUOTED: Final = re.compile(rf"['\"`]({_IDENTIFIER})['\"`]")
 _UNKNOWN_NAME: Final = re.compile(rf"\b({_IDENTIFIER}) is not defined\b|\bname ['\"]({_IDENTIFIER})['\"]")
+_JS_NAMES: Final = frozenset(
+    {
+        *("const", "let", "var", "function", "return", "if", "else", "for", "of", "in", "new", "await", "async"),
+        *("null", "undefined", "true", "false", "this", "typeof", "throw", "try", "catch"),
+    }
+)
+_COMMON_NAMES: Final = {
+    "python": frozenset({*keyword.kwlist, *dir(builtins), "self", "cls"}),
+    "javascript": _JS_NAMES,
+    "typescript": _JS_NAMES,
+}
+"""Names by language that do not belong to one place."""
 _ROLES: Final = (
     ("module", re.compile(r"\bmodule\b|\bimport", re.IGNORECASE)),
     ("property", re.compile(r"\bpropert|\battribute\b|\breading\b|\bfield\b|\bkey\b", re.IGNORECASE)),
@@ -61,6 +75,32 @@ def make_template(diff: str, message: str) -> Template | None:
         code = re.sub(rf"(?<![\w$]){re.escape(name)}(?![\w$])(?!\}}\}})", f"{{{{{placeholder}}}}}", code)
     used = dict.fromkeys(re.findall(r"\{\{([a-z]+\d?)\}\}", code))
     return Template(code=code, placeholders=tuple(used))
+
+
+def make_clean_template(diff: str, language: str) -> Template | None:
+    """Generalize the added code of a diff if that is possible without doubt, else return None.
+
+    Each name that belongs to this place becomes a placeholder. There is no template if the code has texts or members,
+    calls functions that are not built in, or has more than a few such names.
+    """
+    code = replace_surrogates(_extract_added(diff))
+    bare = re.sub(r"(?:#|//).*", "", code)
+    if not code or bare != code or _TEXT.search(code) or _IMPORT.search(code) or re.search(r"[{}`$@]|\\", code):
+        return None
+    removed = "\n".join(line[1:] for line in diff.splitlines() if line.startswith("-"))
+    common = _COMMON_NAMES.get(language, frozenset())
+    names = dict.fromkeys(name for name in re.findall(rf"(?<![\w$]){_IDENTIFIER}", code) if name not in common)
+    is_member = any(re.search(rf"\.\s*{name}|{name}\s*[.(]", code) for name in map(re.escape, names))
+    is_number = re.search(r"(?<![\w.])(?:[2-9]|\d{2,}|\d+\.\d+)(?![\w.])", code)
+    words = len(re.findall(_IDENTIFIER, code))
+    if not names or not common or is_member or is_number or len(names) > 2 or words < 2 * len(names) + 1:
+        return None
+    if not all(re.search(rf"(?<![\w$]){re.escape(name)}(?![\w$])", removed) or code.count(name) > 1 for name in names):
+        return None
+    for number, name in enumerate(names, 1):
+        placeholder = "variable" if number == 1 else f"variable{number}"
+        code = re.sub(rf"(?<![\w$]){re.escape(name)}(?![\w$])(?!\}}\}})", f"{{{{{placeholder}}}}}", code)
+    return Template(code=code, placeholders=tuple(dict.fromkeys(re.findall(r"\{\{([a-z]+\d?)\}\}", code))))
 
 
 def added_lines(diff: str) -> str:

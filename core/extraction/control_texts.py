@@ -25,7 +25,16 @@ _CONTROL: Final = re.compile(
 """Promises, reports and markers of the end, and slash commands."""
 _SPACES: Final = re.compile(r"\s+")
 _CODE: Final = frozenset(
-    {"template_code", "code_template", "error_pattern", "task_description_pattern", "diff_pattern", "source_loops"}
+    {
+        "template_code",
+        "code_template",
+        "error_pattern",
+        "error_message",
+        "error_places",
+        "task_description_pattern",
+        "diff_pattern",
+        "source_loops",
+    }
 )
 _MIN_START: Final = 20  # characters from which the start of a prompt is recognised
 _PROMISE_RUNNERS: Final = frozenset({"ralph-loop"})  # whose condition is the phrase that ends the loop

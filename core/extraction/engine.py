@@ -15,10 +15,11 @@ from msgspec.structs import replace
 
 from core.base.polarity import Warned, parse_warning
 from core.base.record_text import make_slug, one_line, strip_label
+from core.base.text import visible_line
 from core.debug_memory.error_messages import location_hint
 from core.extraction.approaches import explain_no_approach, find_approaches
 from core.extraction.clustering import MIN_LOOPS, Cluster
-from core.extraction.code import LANGUAGES, describe_placeholder, file_language, make_template
+from core.extraction.code import LANGUAGES, describe_placeholder, file_language, make_clean_template, make_template
 from core.extraction.errors import Sighting, extract_message, find_errors, parse_error
 from core.extraction.failures import detect_failure_mode, find_anti_patterns, make_anti_pattern
 from core.extraction.fix_kinds import detect_domain, fix_category, fix_description, make_tags, mentioned_language
@@ -35,9 +36,11 @@ from core.extraction.selection import (
     refuse_ineffective,
     remove_duplicates,
 )
+from core.extraction.trigger_check import describe_failure, make_trigger
 from core.records.debug_sessions import Failure
 from core.records.extractions import ALL_TYPES, Extraction, Material, Proposal
 from core.records.patterns import PatternType
+from core.redaction.masking import mask_secrets
 from core.retrieval.task import analyse_task
 
 if TYPE_CHECKING:
@@ -57,7 +60,8 @@ def extract(
     material: Material, known: KnownPatterns, settings: ExtractionSettings, types: Collection[PatternType] = ALL_TYPES
 ) -> Extraction:
     """Extract candidate patterns of the given types from a loop, task or session."""
-    logged = (repair for attempt in reversed(material.attempts) for repair in find_attempt_repairs(attempt))
+    attempts = reversed(material.attempts)
+    logged = (repair for attempt in attempts for repair in find_attempt_repairs(attempt, material.root))
     repairs = (*find_repairs(material), *islice(logged, MAX_PROPOSALS), *find_reflected_repairs(material))
     fixed = sorted(repairs, key=lambda repair: not repair.diff)[:MAX_PROPOSALS]  # those with code first
     proposals = remove_duplicates(_find_proposals(material, fixed, known, settings, types), settings)
@@ -77,7 +81,10 @@ def _find_proposals(
     types: Collection[PatternType],
 ) -> Iterator[Proposal]:
     if PatternType.ERROR in types:
-        for proposal, repair in find_error_patterns(material, fixed):
+        for proposal, repair in find_error_patterns(material, fixed, known):
+            if repair.failures:
+                yield proposal
+                continue
             yield narrow_trigger(replace(proposal, failures=_failures(material, repair)), repair.error, known, settings)
     if PatternType.SUCCESS in types:
         for proposal in find_approaches(material):
@@ -133,23 +140,37 @@ def _has_error(material: Material) -> bool:
     )
 
 
-def find_error_patterns(material: Material, repairs: Iterable[Repair]) -> Iterator[tuple[Proposal, Repair]]:
+def find_error_patterns(
+    material: Material, repairs: Iterable[Repair], known: KnownPatterns
+) -> Iterator[tuple[Proposal, Repair]]:
     """Yield an error pattern for each repair, with the repair."""
     for repair in repairs:
         error, at = repair.error, repair.at or find_end(material)
         category, description, language, tags = _describe(material, repair)
         fix = {"description": description, "fix_category": category}
-        if (code := make_template(repair.diff, error.message)) is not None:
+        code = make_template(repair.diff, error.message)
+        if repair.failures:
+            code = make_clean_template(repair.diff, language)
+            fix["diff_pattern"] = mask_secrets(repair.diff)
+        if code is not None:
             fix["code_template"] = code.code
             if language:
                 fix["code_template_language"] = language
         signature: dict[str, Any] = {"error_type": error.error_type, "error_pattern": error.signature}
+        if repair.failures:
+            trigger = make_trigger(repair.failures, known.messages)
+            signature["error_pattern"] = trigger.pattern
+            signature["error_message"] = visible_line(mask_secrets(one_line(describe_failure(repair.failures[0]))))
+            signature["error_places"] = [visible_line(place) for place in trigger.places] or None
         if hint := location_hint(error.file, error.function):
             signature["error_location_hints"] = [hint]
         proposal = make_proposal(
             PatternType.ERROR,
-            _SLUGS.get(category) or make_slug(_VARIABLE.sub(" ", error.signature), "error"),
-            {"error_signature": signature, "fix_approach": fix},
+            (not repair.failures and _SLUGS.get(category)) or make_slug(_VARIABLE.sub(" ", error.signature), "error"),
+            {
+                "error_signature": {key: value for key, value in signature.items() if value is not None},
+                "fix_approach": {key: value for key, value in fix.items() if value},
+            },
             sources=[make_source(material.loop_id, at, by=find_contributor(material, repair.agent))],
             at=at,
             tags=tags,
@@ -161,7 +182,7 @@ def find_error_patterns(material: Material, repairs: Iterable[Repair]) -> Iterat
 def find_code_templates(material: Material, repairs: Iterable[Repair]) -> Iterator[Proposal]:
     """Yield a code template for each repair whose code contains placeholders."""
     for repair in repairs:
-        code = make_template(repair.diff, repair.error.message)
+        code = None if repair.failures else make_template(repair.diff, repair.error.message)
         if code is None or not code.placeholders:
             continue
         category, description, language, tags = _describe(material, repair)
@@ -185,7 +206,8 @@ def _describe(material: Material, repair: Repair) -> tuple[str, str, str, list[s
     language = language or mentioned_language(material.goal, error.message)
     places = (error.file, *repair.files[:3], repair.description, material.goal)
     tags = make_tags(language, category, error.error_type, places)
-    return category, fix_description(repair.description, category, error.message), language, tags
+    text = repair.description if repair.failures else fix_description(repair.description, category, error.message)
+    return category, text, language, tags
 
 
 def extract_recurring_lesson(

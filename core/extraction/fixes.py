@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core.base.grouping import group_pairs
 from core.base.record_text import one_line, strip_label
-from core.base.text import safe_matcher
-from core.debug_memory.error_messages import split_error
+from core.debug_memory.command_errors import find_command_errors
 from core.episodes.commands import parse_command
-from core.episodes.diffs import build_diff
-from core.extraction.errors import Sighting, count_failing, extract_message, find_errors, parse_error
+from core.extraction.attempt_fixes import find_fixes
+from core.extraction.change_kinds import is_environment_error
+from core.extraction.errors import Sighting, classify_error_type, count_failing, find_errors, parse_error
 from core.records.debug_sessions import DebugSession, Execution, Failure, Fix
 from core.records.loops import Iteration, Outcome
 
@@ -26,17 +25,7 @@ if TYPE_CHECKING:
     from core.records.events import Event
     from core.records.extractions import LoggedAttempt, Material
 
-MAX_LATER_RUNS: Final = 50  # maximum number of later runs of a command that are checked for an error
-MAX_EDITS: Final = 20  # maximum number of changes in the description of a fix, the last ones
-_MAX_TEXT: Final = 20_000  # maximum number of characters of an output that are searched for its error
-_MAX_LINES: Final = 500
 _MAX_REASONS: Final = 3
-_MARK: Final = re.compile(r"^(?:E\s{2,}|[>×✕✗●•*-]\s+)")  # prefixes of error lines in the output of test runners
-_ONLY_A_CODE: Final = re.compile(
-    r"(?:process |command )?(?:exit(?:ed|s)?|failed)(?: with)?(?: \w+)? ?(?:code|status)?:? ?-?\d*\.?", re.IGNORECASE
-)
-"""An error that contains only an exit code."""
-_MAX_CODE: Final = 100
 
 
 class Repair(Struct, frozen=True, kw_only=True):
@@ -50,6 +39,7 @@ class Repair(Struct, frozen=True, kw_only=True):
     trace: str  # the records of error and fix, for display
     at: datetime | None = None  # when it was fixed
     agent: str = ""  # who fixed it, or ""
+    failures: tuple[Failure, ...] = ()  # for a fix in the log of an attempt: the errors that it removed
 
 
 def find_repairs(material: Material) -> tuple[Repair, ...]:
@@ -169,43 +159,31 @@ def _of_log(errors: Sequence[Event], resolved: Sequence[Event], iterations: Sequ
             )
 
 
-def find_attempt_repairs(logged: LoggedAttempt) -> Iterator[Repair]:
-    """Yield the errors of commands that were fixed by changes to files.
-
-    The command must pass later, and the error must not occur again in the attempt. The fix consists of the changes
-    before the next run of the command.
-    """
-    actions = logged.actions
-    commands = [parse_command(action) for action in actions]
-    errors = {place: _sighting(logged.attempt, action) for place, action in enumerate(actions) if action.has_failed}
-    last = {error.signature: (place, error.message) for place, error in errors.items() if error is not None}
-    runs_of = group_pairs(
-        (commands[place].check or commands[place].whole, place)
-        for place, action in enumerate(actions)
-        if action.success is not None or action.has_failed
-    )
-    for places in runs_of.values():
-        for rank, place in enumerate(places):
-            error = errors.get(place)
-            if error is None or last[error.signature][0] > place:
-                continue
-            later = (after for after in places[rank + 1 :] if commands[after].covers(commands[place]))
-            runs = tuple(islice(later, MAX_LATER_RUNS))
-            passed = next((after for after in runs if not actions[after].has_failed), None)
-            if passed is None or any(errors.get(after) is None for after in runs if after < passed):
-                continue  # a failure without a message may be the same error
-            changes = [action for action in actions[place + 1 : runs[0]] if action.changed_file][-MAX_EDITS:]
-            if changes and not _recurs(error, place, last.values()):
-                attempt, run, end = logged.attempt, actions[place], actions[passed]
-                yield Repair(
-                    error=error,
-                    description=one_line("; ".join(describe_changes(changes))),
-                    diff="\n".join(part for change in changes for part in build_diff(change))[:_MAX_TEXT],
-                    files=list_files(changes),
-                    trace=f"{describe_attempt(attempt)}, actions {run.number} → {end.number}",
-                    at=end.at or run.at or attempt.ended_at,
-                    agent=attempt.agent,
-                )
+def find_attempt_repairs(logged: LoggedAttempt, root: str = "") -> Iterator[Repair]:
+    """Yield the fixes in the log of an attempt; `root` is the project folder."""
+    attempt = logged.attempt
+    for fix in find_fixes(logged, root):
+        failure = fix.failures[0]
+        where = f"{describe_attempt(attempt)}, action {fix.first.number}"
+        error = parse_error(failure, where, fix.first.iteration, fix.first.at) or Sighting(
+            error_type=classify_error_type(failure.error_type, failure.message),
+            message=failure.message,
+            signature=failure.message,
+            where=where,
+            file=failure.file,
+            iteration=fix.first.iteration,
+            at=fix.first.at,
+        )
+        yield Repair(
+            error=replace(error, file=error.file or failure.test_file),
+            description=fix.description,
+            diff=fix.diff,
+            files=fix.files,
+            trace=f"{describe_attempt(attempt)}, actions {fix.first.number} → {fix.last.number}",
+            at=fix.last.at or fix.first.at or attempt.ended_at,
+            agent=attempt.agent,
+            failures=fix.failures,
+        )
 
 
 def find_repeated_errors(logged: LoggedAttempt, least: int) -> Iterator[tuple[Sequence[Sighting], Sequence[str]]]:
@@ -249,27 +227,10 @@ def describe_attempt(attempt: Attempt) -> str:
     return f"{attempt.task_id}, attempt {attempt.number}"
 
 
-def _recurs(error: Sighting, place: int, last: Iterable[tuple[int, str]]) -> bool:
-    """Return whether one of the latest errors contains this one."""
-    again = safe_matcher(error.signature)
-    newest = sorted((other for other in last if other[0] > place), reverse=True)[:MAX_LATER_RUNS]
-    return any(again.matches(message) for _, message in newest)
-
-
 def _sighting(attempt: Attempt, action: Action) -> Sighting | None:
+    """Return the error of a failed action; None if it has none, or only shows that the environment is incomplete."""
+    failures = find_command_errors(action.error, action.output)
+    if not failures or is_environment_error(action, failures):
+        return None
     where = f"{describe_attempt(attempt)}, action {action.number}"
-    return parse_error(Failure(message=_find_message(action)), where, action.iteration, action.at)
-
-
-def _find_message(action: Action) -> str:
-    """Return the line of an action that names an exception, or else the first line with an error."""
-    lines = [_MARK.sub("", part.strip()) for text in (action.error, action.output) for part in _split_lines(text)]
-    found = [message for part in lines if (message := extract_message(part))]
-    if found:
-        return next((message for message in found if split_error(message)[0]), found[0])
-    own = [part for part in map(str.strip, _split_lines(action.error)) if part]
-    return next((part for part in own if not _ONLY_A_CODE.fullmatch(part[:_MAX_CODE])), "")
-
-
-def _split_lines(text: str) -> list[str]:
-    return text[:_MAX_TEXT].splitlines()[:_MAX_LINES]
+    return parse_error(failures[0], where, action.iteration, action.at)

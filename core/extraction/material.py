@@ -54,6 +54,9 @@ class Materials:
 
     def read(self, source_id: str) -> Material:
         """Return the material of a loop, task or debug session; raises UnknownRecord."""
+        return replace(self._read(source_id), root=str(self._paths.project))
+
+    def _read(self, source_id: str) -> Material:
         snapshot = self._snapshot
         if source_id in snapshot.loops:
             return self._of_loop(snapshot.loops[source_id])

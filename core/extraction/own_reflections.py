@@ -43,6 +43,8 @@ def find_reflected_repairs(material: Material) -> Iterator[Repair]:
     if not is_completed and all(logged.attempt.outcome is not Outcome.SUCCESS for logged in material.attempts):
         return
     for one in _usable_reflections(material):
+        if one.draft:  # it repeats what the log shows, and the log is material, too
+            continue
         message = next(filter(None, (extract_message(text) for text in (one.observation, one.analysis))), "")
         what = strip_label(one.learning) or _actions(one)
         if not message or not what or extract_message(what) or parse_warning(what):

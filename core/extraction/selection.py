@@ -13,7 +13,7 @@ from core.base.grouping import group_in_steps, group_pairs
 from core.base.record_text import one_line
 from core.base.steps import Steps, run_all, sort_in_steps
 from core.base.text import safe_matcher
-from core.debug_memory.error_messages import generalize_message
+from core.debug_memory.error_messages import Names, generalize_message
 from core.extraction.errors import Sighting, extract_message
 from core.extraction.record_parts import parse_pattern
 from core.records.patterns import Pattern, PatternType
@@ -42,7 +42,7 @@ def narrow_trigger(proposal: Proposal, error: Sighting, known: KnownPatterns, se
     if share <= settings.max_match_share:
         return proposal
     broad = f"matches {share:.0%} of {len(known.messages):,} known error messages"
-    narrow = generalize_message(error.message, keep_names=True)
+    narrow = generalize_message(error.message, names=Names.ALL)
     if narrow and known.share(narrow) <= settings.max_match_share:
         record = {**proposal.record, "error_signature": {**signature, "error_pattern": narrow}}
         trace = (*proposal.trace, f"names were kept in the signature: without them it {broad}")

@@ -18,7 +18,17 @@ from core.sources.pattern_record import content_hash
 
 _ARCHIVE: Final = ".aiwg/ralph/shared/archive/"
 _TEXT: Final = (
-    *("description", "category", "error_type", "error_pattern", "location_hints", "task_pattern", "template_code"),
+    *(
+        "description",
+        "category",
+        "error_type",
+        "error_pattern",
+        "error_message",
+        "places",
+        "location_hints",
+        "task_pattern",
+        "template_code",
+    ),
     *("template_language", "placeholders", "diff_pattern", "steps", "tools", "preconditions", "benefits"),
     *("limitations", "symptoms", "why_it_fails", "better_alternative", "better_pattern_id", "use_case"),
 )  # fields of all pattern types, besides the title, that `content_hash` covers

@@ -145,10 +145,16 @@ class HookAnswer:
             if self._event.moment is Moment.SESSION_END:
                 self._work.end_session(session)
             else:
-                self._work.end_turn(session)
+                self._work.end_turn(session, self._last_message())
             has_ended = bool(session.ended_tasks)
         if has_ended:
             start_background(self._project)
+
+    def _last_message(self) -> str:
+        """Return the last message of the agent, from the event or else from its transcript."""
+        from core.hooks.agent_texts import find_last_text
+
+        return self._event.message or find_last_text(self._event.transcript)
 
     def _send(self, send: Callable[[bytes], None], context: str) -> None:
         if context:

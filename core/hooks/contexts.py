@@ -65,9 +65,8 @@ def known_fix(project: ProjectReader, call: FailedCall) -> str:
 
 def find_failures(call: FailedCall, root: str) -> list[Failure]:
     """Find the errors in the error text and the output of a failed tool call."""
-    from core.debug_memory.runner_reports import parse_failures
+    from core.debug_memory.command_errors import find_command_errors
     from core.episodes.log_summary import pick_error_line
 
-    both = call.error if call.output in call.error else f"{call.error}\n{call.output}"
-    found = parse_failures(both.encode("utf-8", "replace"), root)
+    found = find_command_errors(call.error, call.output, root)
     return list(found) or [Failure(message=pick_error_line(call.error, call.output))]

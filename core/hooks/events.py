@@ -18,7 +18,6 @@ from msgspec import Struct
 
 from core.agents.agent_table import AGENTS, MCP_TOOLS, SERVER, Moment
 from core.base.errors import BadInput
-from core.base.shell_commands import is_recorded_run
 from core.episodes.tool_events import FAILED, SUCCEEDED, UNKNOWN_RESULT, classify_tool
 from core.hooks.outcomes import has_succeeded
 from core.redaction.masking import mask_secrets
@@ -75,6 +74,7 @@ class HookEvent(Struct, frozen=True, kw_only=True):
     call: str = ""  # identifies the tool call, "" if nothing distinguishes it from an equal one
     tool: Mapping[str, Any] = {}  # a tool event in the form of Claude Code
     is_own_tool: bool = False  # whether the tool is one of ralphdeck
+    call_id: str = ""  # ID that the agent's transcript gives to the tool call
 
 
 class FailedCall(Struct, omit_defaults=True):
@@ -115,6 +115,7 @@ def parse_event(agent: str, data: bytes, name: str = "") -> HookEvent | None:
         call=_call(fields, data) if is_tool else "",
         tool=_tool_event(agent, name, fields) if is_tool else {},
         is_own_tool=is_tool and _is_own_tool(fields),
+        call_id=_text(fields, _CALL)[:_MAX_ID] if is_tool else "",
     )
 
 
@@ -125,7 +126,7 @@ def _is_from_copilot(name: str, fields: Mapping[str, Any]) -> bool:
 
 
 def _is_own_tool(fields: Mapping[str, Any]) -> bool:
-    """Return whether a tool call is one of the MCP server, or runs only ralphdeck, and no check by `debug run`."""
+    """Return whether a tool call is one of the MCP server, or runs only ralphdeck."""
     server = fields.get("mcp_context")
     if isinstance(server, dict) and server.get("server_name") == SERVER:
         return True
@@ -133,8 +134,7 @@ def _is_own_tool(fields: Mapping[str, Any]) -> bool:
     if tool.removeprefix(_CURSOR_MCP) in MCP_TOOLS or _OWN_TOOL.search(tool[:_MAX_ID]):
         return True
     given = _params(_decoded(next((fields[field] for field in _INPUT if field in fields), None)))
-    command = _text(given, _COMMANDS).strip()
-    return _OWN_COMMAND.fullmatch(command[:_MAX_ID]) is not None and not is_recorded_run(command)
+    return _OWN_COMMAND.fullmatch(_text(given, _COMMANDS).strip()[:_MAX_ID]) is not None
 
 
 def _find_moment(name: str) -> Moment | None:

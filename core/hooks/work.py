@@ -12,12 +12,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from core.base.errors import BadInput, Conflict, Refused, UnknownRecord, Unwritable
-from core.base.shell_commands import is_read_only
-from core.base.text import visible_line
+from core.base.shell_commands import parse_check
+from core.base.text import visible, visible_line
 from core.config.paths import is_safe_id
 from core.episodes.folders import TaskFolder
 from core.episodes.protocol import Episodes
-from core.episodes.tool_events import parse_tool_event
+from core.episodes.tool_events import EDITING, parse_tool_event
 from core.episodes.validation import MAX_ID
 from core.hooks.debug_sessions import write_debug_session
 from core.hooks.events import HookEvent, digest
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 TAG: Final = "session"  # tag of the tasks that are made from sessions
 NO_PROMPT: Final = "Work without a prompt"  # description of a task if the agent reports no prompt
+_MAX_MESSAGE: Final = 1_500  # characters of the agent's last message that are recorded
 _TASK_VARIABLE: Final = "RALPHDECK_TASK"
 
 
@@ -80,6 +81,11 @@ class SessionWork:
             return False
         if event.call and not remember(session.calls, event.call, MAX_CALLS):
             return False
+        if action["type"] in EDITING and not action.get("reasoning"):
+            from core.hooks.agent_texts import find_text_before
+
+            if text := find_text_before(event.transcript, event.call_id):
+                action["reasoning"] = visible(text)
         session.has_acted = session.is_turn_open = True
         if self._named_task:
             logged = self._memory.log_action(self._named_task, action)
@@ -132,20 +138,21 @@ class SessionWork:
             append_events(self._project, *made)
         given.is_recorded = True
 
-    def end_turn(self, session: Session) -> None:
+    def end_turn(self, session: Session, message: str = "") -> None:
         """Close the open attempt if its log proves an outcome; a success completes the task.
 
-        Then write the debug sessions of attempts with checks.
+        Then write the debug sessions of attempts with checks. `message` is the agent's last message, which is recorded
+        with the outcome.
         """
         session.is_turn_open = False
-        self._close_attempt(session)
+        self._close_attempt(session, message)
         self.write_debug_sessions(session)
 
-    def _close_attempt(self, session: Session) -> None:
+    def _close_attempt(self, session: Session, message: str) -> None:
         if not session.attempt:
             return
         try:
-            ended = self._memory.complete_attempt(session.task, attempt=session.attempt)
+            ended = self._memory.complete_attempt(session.task, attempt=session.attempt, reason=_shorten(message))
             if ended.outcome is Outcome.SUCCESS:
                 self._memory.complete_attempt(session.task, attempt=session.attempt, task_done=True)
                 self._add_ended(session)
@@ -185,10 +192,15 @@ class SessionWork:
 
 
 def _note_check(session: Session, task: str, number: int, action: Mapping[str, Any]) -> None:
-    """Remember an attempt with a command that may be a check for the debug memory."""
+    """Remember an attempt with a test, build, type check or linter for the debug memory."""
     command = (action.get("params") or {}).get("command")
-    if isinstance(command, str) and command and not is_read_only(command):
+    if isinstance(command, str) and parse_check(command)[0]:
         remember(session.checked, f"{task}.{number}", MAX_PROMPTS)
+
+
+def _shorten(message: str) -> str:
+    """Return the beginning of a message, without secrets and hidden characters."""
+    return visible(message.strip(), _MAX_MESSAGE)
 
 
 def remember_task(session: Session) -> None:

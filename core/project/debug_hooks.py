@@ -32,11 +32,12 @@ from core.debug_memory.reports import FixTemplate, report_fix_templates
 from core.extraction.material import Materials
 from core.learning.assessment import Assessment
 from core.learning.evidence import round_half_up
-from core.records.debug_sessions import PASSED, DebugSession, Failure, Lesson
+from core.records.debug_sessions import DebugSession, Failure, Lesson
 from core.records.events import Event, event_id
 from core.records.extractions import Extraction
 from core.records.patterns import Pattern, PatternType
-from core.retrieval.relevance import WEIGHTS, measure_relevance
+from core.retrieval.error_places import list_places, matches_failure
+from core.retrieval.relevance import measure_relevance
 from core.retrieval.rendering import render_context
 from core.retrieval.task import analyse_task
 from core.scanning.context_scan import (
@@ -139,17 +140,17 @@ def _has_pattern(state: ProjectState, fix: KnownFix) -> bool:
 def _match(state: ProjectState, error: Failure) -> list[tuple[Pattern, Assessment]]:
     """Return the injectable error patterns that match the message, best first."""
     patterns, board, settings = state.snapshot.patterns, state.board, state.settings.injection
+    places = " ".join(list_places(error))
     text = f"{error.error_type}: {error.message}" if error.error_type else error.message
     if not error.message or not (settings.enabled and settings.include_error_patterns):
         return []
-    found = measure_relevance(analyse_task(text), state.index, patterns)
-    full_weight = WEIGHTS[PatternType.ERROR]["error"]
+    found = measure_relevance(analyse_task(f"{text}\n{places}"), state.index, patterns)
     items = []
-    for n, row in enumerate(found.rows.tolist()):
+    for row in found.rows.tolist():
         pattern = patterns.get(state.index.ids[row])
         if pattern is None or pattern.type is not PatternType.ERROR or pattern.id not in board:
             continue
-        matches = found.parts_of(n, pattern.type)["error"] >= full_weight
+        matches = matches_failure(pattern, error)
         assessment = board.assessment(pattern.id)
         enough = board.effectiveness[board.row(pattern.id)] >= settings.min_success_rate
         if matches and assessment.injectable and enough:
@@ -293,15 +294,6 @@ def _write_lessons(project: Project, session: DebugSession, found: Sequence[Less
         return write_lessons(project.project, session, found, project.settings.watch.retry_seconds, dry_run=dry_run)
     except (Conflict, Unwritable) as error:
         return LessonUpdate(lessons=tuple(found), problem=str(error))
-
-
-def write_task_lessons(project: Project, task_id: str) -> None:
-    """Write the lessons of the sessions that were made from the successful attempts at a task."""
-    for session in list(project.view.snapshot.debug_sessions.values()):
-        if session.task_id == task_id and session.attempt_id and session.status == PASSED:
-            lessons = collect_lessons(session, project.view.debug)
-            if _write_lessons(project, session, lessons, dry_run=False).changed:
-                project.apply((project.project.project / session.file,))
 
 
 def _extract(project: Project, result: SuccessResult, *, dry_run: bool) -> SuccessResult:

@@ -43,7 +43,8 @@ class Proposal(Struct, frozen=True, kw_only=True):
         record = self.record
         if self.type is PatternType.ERROR:
             signature, fix = record["error_signature"], record["fix_approach"]
-            return f"{signature['error_type']}: {signature['error_pattern']} → {fix['description']}"
+            error = signature.get("error_message") or f"{signature['error_type']}: {signature['error_pattern']}"
+            return f"{error} → {fix['description']}"
         if self.type is PatternType.SUCCESS:
             return f"{record['task_category']}: {record['approach']['description']}"
         if self.type is PatternType.ANTI:
@@ -105,7 +106,8 @@ class Material(Struct, frozen=True, kw_only=True):
     `source_id` is the ID of a loop, task or debug session. `loop` is this loop, or the loop of the task or session, if
     known. `task` is this task, or the task of the session; None for a loop, which may have several. `iterations` are
     merged from all files of the loop. Attempts, sessions and errors are oldest first, reflections newest first.
-    `resolved` are the events that resolve errors. `agent` is the agent that requested the extraction.
+    `resolved` are the events that resolve errors. `agent` is the agent that requested the extraction. `root` is the
+    project folder.
     """
 
     source_id: str
@@ -118,6 +120,7 @@ class Material(Struct, frozen=True, kw_only=True):
     errors: tuple[Event, ...] = ()
     resolved: tuple[Event, ...] = ()
     agent: str = ""
+    root: str = ""
 
     @property
     def loop_id(self) -> str:

@@ -117,6 +117,8 @@ class Pattern(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     anti-patterns and templates (docs/file-formats.md#pattern-records): `title`, in one line, is the error, approach,
     avoided approach or use case; `description` is the fix, approach, avoided approach or template description;
     `category` is the fix_category, task_category, failure_mode or language.
+    `error_message` is a message that `error_pattern` matches, as the tool printed it, and `places` are the tests,
+    functions and files to which this trigger is limited; empty if it applies everywhere.
     `error_pattern` and `task_pattern` are regexes from a file: run them only with `core.base.text.safe_matcher`.
 
     `content_hash` is the SHA-256 (hex) of everything that can be injected, without counts, times, source loops and
@@ -133,6 +135,8 @@ class Pattern(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     category: str = ""
     error_type: str = ""
     error_pattern: str = ""
+    error_message: str = ""
+    places: tuple[str, ...] = ()
     location_hints: tuple[str, ...] = ()
     task_pattern: str = ""
     use_case: str = ""

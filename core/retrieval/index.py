@@ -138,7 +138,7 @@ class LazyPatternIndex(LazyIndex[Pattern, PatternIndex]):
 def _index_terms(pattern: Pattern) -> _Terms:
     texts = (
         *(pattern.id.partition("-")[2], pattern.title, pattern.description, pattern.use_case, pattern.category),
-        *(pattern.error_type, pattern.error_pattern, pattern.task_pattern),
+        *(pattern.error_type, pattern.error_message, pattern.error_pattern, pattern.task_pattern),
         *(*pattern.tags[:_MAX_LIST], *pattern.steps[:_MAX_LIST]),
     )
     tags = {tag.strip().lower()[:80] for tag in pattern.tags[:_MAX_LIST]} - {""}

@@ -12,6 +12,7 @@ import numpy as np
 from core.base.text import safe_matcher
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.embeddings import Closeness, Floats, scale_closeness
+from core.retrieval.error_places import occurs_in
 from core.retrieval.index import TYPES, PatternIndex
 
 if TYPE_CHECKING:
@@ -211,5 +212,7 @@ def _try_regexes(
             pattern = patterns.get(index.ids[rows[place]])
             source = (pattern.error_pattern if name == "error" else pattern.task_pattern) if pattern else ""
             regex = safe_matcher(source) if source else None
+            if pattern and name == "error" and pattern.places and not occurs_in(pattern.places, profile.text):
+                continue
             if regex and regex.matches(profile.text) and not any(map(regex.matches, _MEANINGLESS)):
                 parts[name][place] = 1.0

@@ -71,10 +71,11 @@ def _render_entry(number: int, pattern: Pattern, assessment: Assessment, limit: 
     lines: list[str] = []
     match pattern.type:
         case PatternType.ERROR:
-            if pattern.error_pattern:
-                lines.append(f"   - Error: {escape_quoted(pattern.error_pattern, limit)}")
+            if error := pattern.error_message or pattern.error_pattern:
+                lines.append(f"   - Error: {escape_quoted(error, limit)}")
             if pattern.description:
                 lines.append(f"   - Fix: {escape_inline(pattern.description, limit)}")
+            lines += _code("Diff", pattern.diff_pattern, "diff", limit)
             lines += _template(pattern, limit)
         case PatternType.SUCCESS:
             name, average = pattern.description or pattern.title, pattern.average_iterations
@@ -139,14 +140,18 @@ def _is_harmful(text: str, limit: int) -> bool:
 
 
 def _template(pattern: Pattern, limit: int) -> list[str]:
-    code = mask_secrets(pattern.template_code).replace("\r\n", "\n").strip("\n").split("\n")
-    if not any(map(str.strip, code)):
-        return []
     language = pattern.template_language
     if not language and pattern.type is PatternType.TEMPLATE:
         language = pattern.category
+    return _code("Template", pattern.template_code, language, limit)
+
+
+def _code(label: str, text: str, language: str, limit: int) -> list[str]:
+    code = mask_secrets(text).replace("\r\n", "\n").strip("\n").split("\n")
+    if not any(map(str.strip, code)):
+        return []
     fence = FENCE + (language if _LANGUAGE_NAME.fullmatch(language) else "")
     shown = [escape_delimiters(escape_fences(visible_line(line.expandtabs(4), limit))) for line in code]
     if len(shown) > MAX_TEMPLATE_LINES:
         shown[MAX_TEMPLATE_LINES:] = [f"… {len(shown) - MAX_TEMPLATE_LINES:,} more lines"]
-    return ["   - Template:", *(f"     {line}".rstrip() for line in (fence, *shown, FENCE))]
+    return [f"   - {label}:", *(f"     {line}".rstrip() for line in (fence, *shown, FENCE))]

@@ -71,7 +71,8 @@ def find_harm_when_cut(pattern: Pattern, limit: int, *, orders: bool = True) -> 
     judged = min((one.severity.rank for one in pattern.suspicions), default=Severity.FLAGGED.rank)
     anti = pattern.type is PatternType.ANTI
     named = [pattern.title, pattern.description, pattern.use_case]
-    advice = [pattern.error_pattern, *pattern.steps, pattern.better_alternative, *pattern.template_code.split("\n")]
+    code = (*pattern.template_code.split("\n"), *pattern.diff_pattern.split("\n"))
+    advice = [pattern.error_message or pattern.error_pattern, *pattern.steps, pattern.better_alternative, *code]
     for texts, avoided in ((named, anti), (advice, False)):
         for text in texts:
             for one in _scan_cut(text, limit, avoided) if len(text) > limit else ():
@@ -140,6 +141,6 @@ def _own(text: str) -> tuple[tuple[Rule, str], ...]:
 def _injected_text(pattern: Pattern) -> str:
     """Join all fields of a pattern that a context may contain, as in the context."""
     loops = (source.loop_id for source in pattern.source_loops[:1])
-    named = (pattern.title, pattern.error_pattern, pattern.description, pattern.use_case)
-    better = (pattern.better_alternative, pattern.better_pattern_id, pattern.template_code)
+    named = (pattern.title, pattern.error_message or pattern.error_pattern, pattern.description, pattern.use_case)
+    better = (pattern.better_alternative, pattern.better_pattern_id, pattern.template_code, pattern.diff_pattern)
     return re.sub(r"\s+", " ", "\n".join(filter(None, (*named, *pattern.steps, *better, *loops))))

@@ -153,6 +153,8 @@ def _error_text(record: Fields) -> dict[str, Any]:
     if signature := record.inside("error_signature"):
         text["error_type"] = signature.text("error_type")
         text["error_pattern"] = signature.text("error_pattern")
+        text["error_message"] = signature.text("error_message")
+        text["places"] = signature.texts("error_places")
         text["location_hints"] = signature.texts("error_location_hints")
     if fix := _read_described(record, "fix_approach", text):
         text["category"] = fix.text("fix_category")
@@ -230,6 +232,8 @@ def _read_described(record: Fields, name: str, text: dict[str, Any]) -> Fields |
 
 def make_title(pattern_id: str, kind: PatternType, name: str, text: Mapping[str, Any]) -> str:
     """Return a readable title: the name in the record, or one from its ID or text if that is empty."""
+    if not name and (message := text.get("error_message")):
+        return str(message)
     if not name and (slug := _SLUG.fullmatch(pattern_id)):
         name = slug[1].replace("-", " ")
         name = name if kind is PatternType.ERROR else name[0].upper() + name[1:]

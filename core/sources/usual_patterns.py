@@ -121,6 +121,8 @@ def _error_text(record: Any) -> _Text:
     return {
         "error_type": signature.error_type,
         "error_pattern": signature.error_pattern,
+        "error_message": signature.error_message or "",
+        "places": _texts(signature.error_places),
         "template_code": fix.code_template or "",
         "location_hints": _texts(signature.error_location_hints),
         "description": fix.description,

@@ -242,7 +242,7 @@ def text_of(pattern: Pattern) -> tuple[object, ...]:
     """Return the content of a pattern without its ID; equal contents are duplicates."""
     return (
         *(pattern.type, pattern.description, pattern.use_case, pattern.category),
-        *(pattern.error_type, pattern.error_pattern),
+        *(pattern.error_type, pattern.error_message, pattern.error_pattern, pattern.places),
         *(pattern.location_hints, pattern.task_pattern, pattern.template_code, pattern.template_language),
         *(frozenset(pattern.placeholders), pattern.diff_pattern, pattern.steps, pattern.tools, pattern.preconditions),
         *(pattern.benefits, pattern.limitations, pattern.symptoms, pattern.why_it_fails),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from core.base.text import MAX_PATTERN, safe_matcher
 from core.config.paths import relative_to_project
 from core.debug_memory.error_messages import (
+    Names,
     StackFrame,
     generalize_message,
     is_same_file,
@@ -50,7 +51,7 @@ def test_variable_parts_become_wildcards(message: str, expected: str) -> None:
 
 
 def test_quoted_names_can_stay_literal() -> None:
-    assert generalize_message("Type 'a | b' has 3 errors", keep_names=True) == r"Type 'a \| b' has \d+ errors"
+    assert generalize_message("Type 'a | b' has 3 errors", names=Names.ALL) == r"Type 'a \| b' has \d+ errors"
 
 
 @pytest.mark.parametrize("message", ["", "   ", "'a' '.*'", "42", "/a/b/c", "\n\n", "E5 !!!", "...."])
@@ -85,8 +86,8 @@ def test_control_and_invisible_characters_are_not_in_signatures() -> None:
     ).map(" ".join)
 )
 def test_signature_matches_its_own_message(message: str) -> None:
-    for keep_names in (False, True):
-        signature = generalize_message(message, keep_names=keep_names)
+    for names in Names:
+        signature = generalize_message(message, names=names)
         assert len(signature) <= MAX_PATTERN
         assert not signature or (
             safe_matcher(signature).problem is None and safe_matcher(signature).matches(message.strip())

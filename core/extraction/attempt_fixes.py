@@ -1,0 +1,284 @@
+"""Fixes in the log of an attempt: a command failed, files were edited, and the same command passed.
+
+See docs/extraction.md#attempts. One fix gives one record, whatever the number of its errors and edits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from core.base.check_reports import command_result
+from core.base.record_text import one_line
+from core.base.shell_commands import is_read_only
+from core.base.text import safe_matcher
+from core.debug_memory.command_errors import find_command_errors
+from core.debug_memory.error_messages import generalize_message, is_test_file
+from core.episodes.commands import ActionCommand, parse_command
+from core.episodes.file_changes import Hunk
+from core.episodes.log_summary import pick_error_line
+from core.extraction.change_kinds import is_environment_error, is_install, teaches_nothing
+from core.extraction.net_changes import find_net_changes, hunks_of
+from core.extraction.reasons import describe_hunks, find_reason
+from core.records.debug_sessions import Failure
+from core.records.episodes import Action
+from core.retrieval.error_places import list_places
+
+if TYPE_CHECKING:
+    from core.records.extractions import LoggedAttempt
+
+MAX_DIFF_LINES: Final = 10  # maximum number of changed lines in the diff of a lesson
+MAX_EDITS: Final = 50  # maximum number of edits of one fix, the last ones
+_MAX_RUNS: Final = 200  # maximum number of runs of one command
+_MAX_COMMAND: Final = 80  # characters of a command in the message of an error without one
+_ONLY_A_CODE: Final = re.compile(
+    r"no message|(?:process |command )?(?:exit(?:ed)?|failed)(?: with)?(?: exit)?(?: code| status)?:? ?-?\d{0,5}\.?",
+    re.IGNORECASE,
+)
+_DOCUMENTS: Final = re.compile(
+    r"(?:^|/)(?:README|CHANGELOG|CHANGES|NOTES|TODO|LICENSE)[^/]*$|\.(?:md|rst|txt|adoc)$", re.IGNORECASE
+)
+
+
+class AttemptFix(Struct, frozen=True, kw_only=True):
+    """One fix: the errors, the net change that removed them, and why."""
+
+    failures: tuple[Failure, ...]  # of the first failed run, the most specific first; never empty
+    description: str
+    diff: str  # the most relevant lines of the change
+    hunks: tuple[Hunk, ...]  # the whole change
+    files: tuple[str, ...]
+    first: Action  # the failed run
+    last: Action  # the run that passed
+
+
+class _Run(Struct):
+    """One run of a command that has a result."""
+
+    place: int
+    command: ActionCommand
+    has_failed: bool
+    failures: tuple[Failure, ...] = ()
+
+
+def find_fixes(logged: LoggedAttempt, root: str = "") -> list[AttemptFix]:
+    """Return the fixes of an attempt in the order of their passing runs."""
+    actions = logged.actions
+    used: set[int] = set()
+    found: list[AttemptFix] = []
+    for runs in _find_windows(actions, root):
+        edits = [n for n in range(runs[0].place + 1, runs[-1].place) if actions[n].changed_file and n not in used]
+        for stage, own in _split_stages(actions, runs, edits):
+            if fix := _make_fix(logged, actions, stage, own[-MAX_EDITS:], runs[-1], root):
+                used |= set(own)
+                found.append(fix)
+    return found
+
+
+def _find_windows(actions: Sequence[Action], root: str) -> list[list[_Run]]:
+    """Return the failed runs of a command up to the run that passed, for each command that was repeated."""
+    waiting: dict[tuple[str, ...], list[_Run]] = {}
+    failed: list[_Run] = []
+    found: list[list[_Run]] = []
+    for place, action in enumerate(actions):
+        if not action.command or (has_passed := _has_passed(action)) is None or is_read_only(action.command):
+            continue
+        command = parse_command(action)
+        if not has_passed:
+            run = _Run(place, command, True, _find_failures(action, root))
+            failed.append(run)
+            if len(own := waiting.setdefault(command.key, [])) < _MAX_RUNS:
+                own.append(run)
+            continue
+        for key in [key for key, own in waiting.items() if key == command.key or _contains(command, own)]:
+            own = waiting[key]
+            covered = [run for run in own if command.covers(run.command) or _names(command, run)]
+            if not covered:
+                continue
+            if any(actions[n].changed_file for n in range(covered[-1].place + 1, place)):  # else it passes by chance
+                found.append([*covered, _Run(place, command, False)])
+            waiting[key] = [run for run in own if run not in covered]
+            if not waiting[key]:
+                del waiting[key]
+    return [runs for runs in found if not _recurs(runs, failed)]
+
+
+def _has_passed(action: Action) -> bool | None:
+    """Return whether a command passed; None if its exit code is unknown or hidden, and its output has no report."""
+    if action.has_failed:
+        return False
+    return command_result(action.command, f"{action.output}\n{action.error}", action.success)
+
+
+def _contains(command: ActionCommand, runs: Sequence[_Run]) -> bool:
+    """Return whether a chain of commands contains the failed one."""
+    return any(set(run.command.parts) <= set(command.parts) for run in runs if run.command.parts)
+
+
+def _names(command: ActionCommand, run: _Run) -> bool:
+    """Return whether a command runs only some tests, among them all that failed in a run."""
+    if not command.check or command.check != run.command.check or not run.failures:
+        return False
+    words = " ".join(command.words)
+    names = [{one.test_file.rpartition("/")[2], one.test_name.rpartition("::")[2]} - {""} for one in run.failures]
+    return all(own and any(name in words for name in own) for own in names)
+
+
+def _recurs(runs: Sequence[_Run], failed: Sequence[_Run]) -> bool:
+    """Return whether the error of a fix returned later in the attempt."""
+    marks = _marks(runs[0].failures)
+    again = [safe_matcher(pattern) for one in runs[0].failures if (pattern := generalize_message(one.message))]
+    later = (run for run in failed if run.place > runs[-1].place)
+    return any(
+        marks & _marks(run.failures) or any(one.matches(other.message) for one in again for other in run.failures)
+        for run in later
+    )
+
+
+def _marks(failures: Iterable[Failure]) -> set[str]:
+    """Return the tests of failures, or else their messages without numbers."""
+    found = set()
+    for one in failures:
+        test = [place for place in list_places(one) if "::" in place and one.test_name]
+        found.add(test[0] if test else re.sub(r"\d+", "0", one.message))
+    return found
+
+
+def _split_stages(
+    actions: Sequence[Action], runs: Sequence[_Run], edits: Sequence[int]
+) -> Iterator[tuple[_Run, list[int]]]:
+    """Split a series of failed runs where one error was fixed and another one, not made by the edits, remains."""
+    failed = [run for run in runs if run.has_failed]
+    ends = runs[-1].place
+    starts = [failed[0]]
+    for run in failed[1:]:
+        before = starts[-1]
+        own = [n for n in edits if before.place < n < run.place]
+        first, now = _marks(before.failures), _marks(run.failures)
+        if not own or not first or not now or first & now:
+            continue
+        edited = {hunk.file for n in own for hunk in hunks_of(actions[n])} | {actions[n].target for n in own}
+        is_known = now <= first
+        is_older = all(
+            one.file not in edited and one.test_file not in edited and (one.file or one.test_file)
+            for one in run.failures
+        )
+        if (is_known or is_older) and not _is_replaced(actions, own, [n for n in edits if n > run.place]):
+            starts.append(run)
+    for number, run in enumerate(starts):
+        until = starts[number + 1].place if number + 1 < len(starts) else ends
+        yield run, [n for n in edits if run.place < n < until]
+
+
+def _is_replaced(actions: Sequence[Action], edits: Sequence[int], later: Sequence[int]) -> bool:
+    """Return whether a later edit removes lines that these edits added."""
+    added = {line[1:].strip() for n in edits for hunk in hunks_of(actions[n]) for line in hunk.lines if line[:1] == "+"}
+    removed = {
+        line[1:].strip() for n in later for hunk in hunks_of(actions[n]) for line in hunk.lines if line[:1] == "-"
+    }
+    return bool((added & removed) - {""})
+
+
+def _make_fix(
+    logged: LoggedAttempt, actions: Sequence[Action], run: _Run, edits: Sequence[int], passed: _Run, root: str
+) -> AttemptFix | None:
+    first, last = actions[run.place], actions[passed.place]
+    between = [actions[n] for n in range(run.place + 1, passed.place)]
+    if not edits or is_environment_error(first, run.failures):
+        return None
+    if any(is_install(one) for one in between) and any(
+        re.search(r"(?i)module|package|command|cannot find|not found|import", one.message) for one in run.failures
+    ):
+        return None
+    hunks = find_net_changes(actions[n] for n in edits)
+    hunks = [hunk for hunk in hunks if not _DOCUMENTS.search(hunk.file)] or hunks
+    if not hunks and any(hunks_of(actions[n]) for n in edits):
+        return None  # all edits were reverted
+    if teaches_nothing(hunks, [actions[n].target for n in edits]):
+        return None
+    failures = run.failures or (Failure(message=f"`{one_line(first.command, _MAX_COMMAND)}` failed"),)
+    chosen = choose_lines(hunks, failures)
+    description = _find_words(logged, [actions[n] for n in edits]) or describe_hunks(chosen)
+    if not description:
+        return None
+    files = dict.fromkeys(filter(None, (*(hunk.file for hunk in chosen), *(actions[n].target for n in edits))))
+    return AttemptFix(
+        failures=failures,
+        description=description,
+        diff=render_hunks(chosen),
+        hunks=tuple(hunks),
+        files=tuple(files),
+        first=first,
+        last=last,
+    )
+
+
+def _find_words(logged: LoggedAttempt, edits: Sequence[Action]) -> str:
+    """Return the reason in the words before the last edit, or else at the end, or before an earlier edit."""
+    reasons = list(dict.fromkeys(action.reasoning for action in reversed(edits) if action.reasoning))
+    return find_reason((*reasons[:1], logged.attempt.reason)) or find_reason(reasons[1:])
+
+
+def _find_failures(action: Action, root: str) -> tuple[Failure, ...]:
+    """Return the errors of a failed command; its most informative line if no line has the form of an error."""
+    if found := find_command_errors(action.error, action.output, root):
+        return found
+    line = pick_error_line(action.error, action.output)
+    return () if _ONLY_A_CODE.fullmatch(line) else (Failure(message=line),)
+
+
+def choose_lines(hunks: Sequence[Hunk], failures: Sequence[Failure]) -> list[Hunk]:
+    """Return the hunks nearest to the errors, with at most `MAX_DIFF_LINES` changed lines together."""
+    files = [one.file for one in failures if one.file]
+    functions = [one.function for one in failures if one.function]
+    words = {word for one in failures[:3] for word in re.findall(r"\w{3,}", one.message)}
+
+    def rank(item: tuple[int, Hunk]) -> tuple[bool, bool, bool, bool, int, int]:
+        number, hunk = item
+        text = "\n".join(hunk.lines)
+        near = any(name in text for name in functions) or any(re.search(rf"\b{re.escape(w)}\b", text) for w in words)
+        is_import = all(
+            re.match(r"[+-]\s*(?:import|from|#include|use|using|require|const .*require)\b|[+-]\s*$", line)
+            for line in hunk.lines
+            if line[:1] in "+-"
+        )
+        size = sum(line[:1] in "+-" for line in hunk.lines)
+        return is_test_file(hunk.file), hunk.file not in files, not near, is_import, size, number
+
+    left, chosen = MAX_DIFF_LINES, list[tuple[int, Hunk]]()
+    for number, hunk in sorted(enumerate(hunks), key=rank):
+        size = sum(line[:1] in "+-" for line in hunk.lines)
+        if is_test_file(hunk.file) and any(not is_test_file(one.file) for _, one in chosen):
+            continue
+        if size <= left:
+            chosen.append((number, hunk))
+            left -= size
+        elif not chosen:
+            chosen.append((number, _cut(hunk)))
+            break
+    return [hunk for _, hunk in sorted(chosen, key=lambda item: item[0])]
+
+
+def _cut(hunk: Hunk) -> Hunk:
+    """Return a long hunk with some of its removed and some of its added lines."""
+    removed = [line for line in hunk.lines if line[:1] == "-" and line[1:].strip()]
+    added = [line for line in hunk.lines if line[:1] == "+" and line[1:].strip()]
+    less = min(len(removed), max(MAX_DIFF_LINES - len(added), MAX_DIFF_LINES // 3))
+    return hunk._replace(lines=(*removed[:less], *added[: MAX_DIFF_LINES - less]))
+
+
+def render_hunks(hunks: Sequence[Hunk]) -> str:
+    """Render hunks as a diff with the file names, without line numbers."""
+    lines: list[str] = []
+    last = ""
+    for hunk in hunks:
+        if hunk.file != last:
+            lines.append(f"@@ {hunk.file} @@")
+        elif lines:
+            lines.append("@@")
+        lines += hunk.lines
+        last = hunk.file
+    return "\n".join(lines)

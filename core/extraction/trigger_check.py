@@ -1,0 +1,121 @@
+"""Triggers of error patterns: specific ones only (docs/extraction.md#triggers).
+
+A trigger is a regex for the message of an error, and maybe the places in which it applies. It generalizes what varies,
+such as numbers and paths. A trigger that also matches common messages of test runners and compilers keeps its names;
+if that is not enough, it is limited to the test or function of the error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from core.base.text import safe_matcher
+from core.debug_memory.error_messages import Names, generalize_message
+from core.retrieval.error_places import list_places
+
+if TYPE_CHECKING:
+    from core.records.debug_sessions import Failure
+
+_MAX_PLACES: Final = 5
+_MIN_LETTERS: Final = 10  # letters of a message, without quoted texts, below which the name of the error is kept
+_QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*[`']|\u2018[^\u2019]*\u2019|<[^<>]*>")
+_WORD: Final = re.compile(r"[A-Za-z_$][\w$]*")
+_SLOT: Final = re.compile(r"\{(\w+)\}")
+
+
+class Trigger(Struct, frozen=True):
+    """A regex for error messages and the places to which it is limited, "" if no regex is specific."""
+
+    pattern: str
+    places: tuple[str, ...] = ()
+
+
+def describe_failure(failure: Failure) -> str:
+    """Return the message of a failure with the name of its error, as the tool prints it."""
+    name, message = failure.error_type, failure.message.strip()
+    return f"{name}: {message}" if name and not message.startswith(name) and message != name else message
+
+
+def make_trigger(failures: Sequence[Failure], known: Iterable[str] = ()) -> Trigger:
+    """Return the trigger for the first failure; the further ones have the same fix and may add places.
+
+    `known` are other messages of the project.
+    """
+    failure = failures[0]
+    is_compared = is_comparison(describe_failure(failure))
+    is_short = sum(map(str.isalpha, _QUOTED.sub("", failure.message))) < _MIN_LETTERS
+    text = describe_failure(failure) if is_compared or is_short else failure.message
+    narrow = generalize_message(text, names=Names.ALL)
+    if not is_compared:
+        others = [message for message in known if not safe_matcher(narrow).matches(message)] if narrow else []
+        for names in (Names.SYMBOLS, Names.ALL):
+            pattern = generalize_message(text, names=names)
+            if pattern and is_specific(pattern) and not any(map(safe_matcher(pattern).matches, others)):
+                return Trigger(pattern)
+    pattern = generalize_message(text, names=Names.NONE if is_compared else Names.ALL)
+    if not pattern:
+        pattern = generalize_message(describe_failure(failure), names=Names.ALL)
+    alike = [one for one in failures if one is failure or is_comparison(describe_failure(one)) is is_compared]
+    places = dict.fromkeys(place for one in alike[:_MAX_PLACES] for place in _own_places(one, is_compared))
+    return Trigger(pattern, tuple(places)[:_MAX_PLACES]) if pattern and places else Trigger("")
+
+
+def is_specific(pattern: str) -> bool:
+    """Return whether a regex matches none of the common messages and has words besides those of test runners."""
+    regex = safe_matcher(pattern)
+    if regex.problem is not None or is_comparison(re.sub(r"\\(.)", r"\1", pattern)):
+        return False
+    return not any(map(regex.matches, common_errors()))
+
+
+def is_comparison(message: str) -> bool:
+    """Return whether a message only compares values: all of its words are those of test frameworks."""
+    text = _QUOTED.sub(" ", message)
+    words = {word.lower() for word in _WORD.findall(text)}
+    asserting = _lists()["asserting"]
+    return not words or (bool(words & asserting) and words <= asserting | _lists()["values"])
+
+
+@cache
+def common_errors() -> tuple[str, ...]:
+    """Return the shipped list of common messages of test runners, compilers and programs."""
+    return tuple(message for line in _sections()["messages"] for message in _expand(line))
+
+
+def _own_places(failure: Failure, is_compared: bool) -> tuple[str, ...]:
+    places = list_places(failure)
+    named = [place for place in places if "::" in place]
+    if is_compared:
+        return tuple(named[:1])
+    code = [place for place in named if failure.function and place.endswith(f"::{failure.function}")]
+    return tuple((code or named or list(places))[:1])
+
+
+@cache
+def _lists() -> dict[str, frozenset[str]]:
+    return {name: frozenset(" ".join(lines).split()) for name, lines in _sections().items() if name != "messages"}
+
+
+@cache
+def _sections() -> dict[str, list[str]]:
+    """Read the sections of `common_errors.txt`: a heading in brackets, then lines; `#` begins a comment."""
+    found: dict[str, list[str]] = {}
+    for line in Path(__file__).with_name("common_errors.txt").read_text("utf-8").splitlines():
+        if heading := re.fullmatch(r"\[(\w+)\]", line):
+            found[heading[1]] = []
+        elif line.strip() and not line.startswith("# "):
+            found[next(reversed(found))].append(line)
+    return found
+
+
+def _expand(line: str) -> list[str]:
+    """Replace a slot such as `{name}` by each word of the section of this name."""
+    if (slot := _SLOT.search(line)) is None or slot[1] not in _sections():
+        return [line]
+    return [line.replace(slot[0], word) for word in sorted(_lists()[slot[1]])]
