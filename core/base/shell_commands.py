@@ -17,6 +17,8 @@ _LAUNCHER: Final = re.compile(r"npx|bunx|uv|poetry|pipenv|hatch|run|exec|bundle|
 _QUIET: Final = re.compile(r"-q|-v|-vv|-s|-x|--|--quiet|--verbose|--silent|--run")  # they do not affect the result
 _TESTS: Final = re.compile(r"pytest|unittest|tox|nox|jest|vitest|mocha|.*(?:test|spec|verify).*|check", re.IGNORECASE)
 """Test runners, and targets of a build tool that run tests."""
+_OWN_RUN: Final = re.compile(r"\bralphdeck\s+debug\s+run\s+[^;&|]{1,200}?\s--\s+")
+"""Prefix of a command that `debug run` runs; its exit code is that of the command."""
 _READ_ONLY: Final = re.compile(
     r"(?:ls|cat|head|tail|less|grep|rg|ag|find|fd|pwd|echo|printf|wc|which|type|tree|stat|file|diff|date|true|jq|ps)"
     r"(?:\s|$)|(?:sed\s+-n|git\s+(?:status|log|diff|show|branch|blame|grep|ls-files))\b"
@@ -33,7 +35,7 @@ def is_test_run(text: str) -> bool:
 @lru_cache(1024)
 def parse_check(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the check in a shell command and its arguments; empty if it is in a pipe."""
-    for part in text.split("&&"):
+    for part in _OWN_RUN.sub("", text).split("&&"):
         words = part.split()[:_MAX_WORDS]
         while words and (_LAUNCHER.fullmatch(words[0].rpartition("/")[2]) or "=" in words[0]):
             del words[0]
@@ -52,6 +54,11 @@ def parse_check(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         given = (word.rstrip("/") or word for word in rest if not _QUIET.fullmatch(word) and ">" not in word)
         return (name, *words[1:name_length]), tuple(word for word in given if word not in _EVERYTHING)
     return (), ()
+
+
+def is_recorded_run(text: str) -> bool:
+    """Return whether a shell command runs a check with `debug run`, which records it itself."""
+    return _OWN_RUN.search(text[:_MAX_TEXT]) is not None
 
 
 @lru_cache(1024)

@@ -224,10 +224,10 @@ Examples:
             },
         ),
         "debug": GroupPlace(
-            "List debug sessions, find known fixes, and archive old sessions.",
+            "Record and list debug sessions, find known fixes, and archive old sessions.",
             """\
 Query and archive the debug memory: what agents ran, what failed, why, and what fixed it. The commands failure, success
-and escalate are hooks for agents.
+and escalate are hooks for agents; start, run, analyse, fix and end record a session from a script.
 
 \b
 Examples:
@@ -243,6 +243,11 @@ Examples:
                 "causes": Place("debug:causes", "List the most frequent root causes and recurring failures."),
                 "failure": Place("debug_hooks:failure", "Print the known fix for an error."),
                 "success": Place("debug_hooks:success", "Learn from a session that succeeded."),
+                "start": Place("debug_record:start", "Start a session and print its ID."),
+                "run": Place("debug_record:run", "Run a command, and add its failures and exit code to a session."),
+                "analyse": Place("debug_record:analyse", "Record the root cause of the newest failing run."),
+                "fix": Place("debug_record:fix", "Record the fix of the newest failing run."),
+                "end": Place("debug_record:end", "End a session: resolved, escalated or abandoned."),
                 "escalate": Place("debug_hooks:escalate", "Escalate a session to a person and save its context."),
                 "archive-expired": Place(
                     "debug_archive:archive_expired", "Archive the sessions whose retention time is over."
@@ -250,7 +255,7 @@ Examples:
                 "archived": Place("debug_archive:archived", "List the archived sessions."),
                 "restore": Place("debug_archive:restore", "Restore a session from the archive."),
             },
-            aliases={"sessions": "list", "retain": "archive-expired"},
+            aliases={"sessions": "list", "retain": "archive-expired", "analyze": "analyse"},
         ),
         "reflection": GroupPlace(
             "List what agents wrote about their attempts, and learnings that recur.",

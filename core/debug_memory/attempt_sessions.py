@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import uuid
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +13,9 @@ from msgspec.structs import replace
 
 from core.adapters.command_output import parse_results
 from core.base.record_text import one_line
+from core.base.shell_commands import is_read_only, is_recorded_run
 from core.debug_memory.error_messages import is_test_file
+from core.debug_memory.run_reports import COMMAND, EXIT_CODE
 from core.debug_memory.runner_reports import parse_failures
 from core.debug_memory.session_files import MAX_RUNS, MIN_SENTENCE, encode_execution, new_record
 from core.episodes.commands import ActionCommand, parse_command
@@ -30,9 +33,7 @@ if TYPE_CHECKING:
     from core.debug_memory.session_files import Record
     from core.records.episodes import Action, Attempt
 
-COMMAND: Final = "command"  # keys of `environment.additional`
-EXIT_CODE: Final = "exit_code"
-RECORDED_BY: Final = "recorded_by"  # key of an analysis or fix that a command wrote; a session keeps it
+RECORDED_BY: Final = "recorded_by"  # key of a run, analysis or fix that a command wrote; a session keeps it
 _SPACE: Final = uuid.UUID("6f1d3f0e-6c0b-4c55-9d43-6f6a4d0c2b11")  # name space of the IDs
 _MAX_ACTIONS: Final = 5_000  # newest actions of an attempt that are read
 _MAX_OUTPUT: Final = 20_000  # end of an output that is searched for failures, in characters
@@ -44,6 +45,15 @@ _NO_RUNNER: Final = re.compile(
     r"|(?:command not found|: not found|is not recognized as an internal .{1,80}|No such file or directory)\s*$",
     re.MULTILINE,
 )
+_CAUSES: Final = {
+    "null_undefined_access": re.compile(
+        r"'NoneType' object|NullPointerException|nil pointer dereference|\b(?:of|is) (?:null|undefined)\b"
+    ),
+    "dependency_issue": re.compile(r"No module named|Cannot find (?:module|package)|ModuleNotFoundError"),
+    "type_mismatch": re.compile(
+        r"unsupported operand type|can only concatenate|Incompatible types?\b|is not assignable to type"
+    ),
+}  # root cause categories, by what a message states
 _NOT_RUN: Final = frozenset({126, 127})  # exit codes of a shell that could not run a command
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'(])")
 
@@ -73,7 +83,7 @@ def make_session(attempt: Attempt, actions: Sequence[Action], now: datetime, *, 
     record = new_record(
         session_id(attempt.task_id, attempt.number, attempt.started_at),
         executions[0].at or attempt.started_at or now,
-        file=_main_file(failing, changed),
+        file=find_main_file(failing, changed),
         metadata=metadata,
         executions=[encode_execution(run) for run in executions[-MAX_RUNS:]],
     )
@@ -82,16 +92,20 @@ def make_session(attempt: Attempt, actions: Sequence[Action], now: datetime, *, 
 
 
 def merge_records(present: Record, new: Record) -> Record:
-    """Return a new record with what only commands write: analyses, fixes, lessons, and an escalation."""
+    """Return a new record with what only commands write: runs, analyses, fixes, lessons, and an escalation."""
     known = {entry.get("timestamp"): entry for entry in present.get("executions", ()) if isinstance(entry, dict)}
     executions = []
     for entry in new["executions"]:
         before = known.get(entry["timestamp"], {})
         parts = {name: before[name] for name in ("analysis", "fix_applied") if _is_by_command(before.get(name))}
         executions.append({**entry, **parts})
+    times = {entry["timestamp"] for entry in executions}
+    executions += [entry for at, entry in known.items() if at not in times and _is_by_command(entry)]
+    executions.sort(key=lambda entry: str(entry.get("timestamp")))
     kept = {name: value for name, value in present.items() if name not in new}
     is_escalated = present.get("status") == "escalated" and new["status"] != PASSED
-    return {**new, **kept, "executions": executions, **({"status": present["status"]} if is_escalated else {})}
+    numbered = [{**entry, "attempt": number} for number, entry in enumerate(executions, 1)]
+    return {**new, **kept, "executions": numbered, **({"status": present["status"]} if is_escalated else {})}
 
 
 def _is_by_command(value: Any) -> bool:
@@ -99,17 +113,25 @@ def _is_by_command(value: Any) -> bool:
 
 
 def _find_runs(actions: Sequence[Action]) -> list[tuple[int, ActionCommand]]:
-    """Return the place and command of each run of a check that failed at least once, in order."""
-    runs = [
-        (place, command)
-        for place, action in enumerate(actions)
-        if action.command
-        and (action.success is not None or action.has_failed)
-        and (command := parse_command(action)).check
-        and not (action.has_failed and _could_not_run(action))
-    ]
-    failed = {command.check for place, command in runs if actions[place].has_failed}
-    return [(place, command) for place, command in runs if command.check in failed]
+    """Return the place and command of each run of a check that failed at least once, in order.
+
+    A check is a test, build, type check or linter, or any command that failed and was run again after a change.
+    """
+    runs: defaultdict[tuple[str, ...], list[tuple[int, ActionCommand]]] = defaultdict(list)
+    edits = [place for place, action in enumerate(actions) if action.changed_file]
+    for place, action in enumerate(actions):
+        is_run = action.command and not is_recorded_run(action.command) and not is_read_only(action.command)
+        has_result = action.success is not None or action.has_failed
+        if is_run and has_result and not (action.has_failed and _could_not_run(action)):
+            command = parse_command(action)
+            runs[command.check or command.whole].append((place, command))
+    found: list[tuple[int, ActionCommand]] = []
+    for own in runs.values():
+        failed = next((place for place, _ in own if actions[place].has_failed), None)
+        is_repeated = failed is not None and any(failed < edit < own[-1][0] for edit in edits)
+        if failed is not None and (own[0][1].check or is_repeated):
+            found += own
+    return sorted(found, key=lambda run: run[0])
 
 
 def _could_not_run(action: Action) -> bool:
@@ -123,6 +145,7 @@ def _executions(
 ) -> Iterator[Execution]:
     digest = hashlib.sha256()
     before = 0
+    last_edit = max((place for place, action in enumerate(actions) if action.changed_file), default=-1)
     ends = [place for place, _ in runs[1:]] + [len(actions)]
     for number, ((place, command), end) in enumerate(zip(runs, ends, strict=True), 1):
         for action in actions[before:place]:
@@ -137,7 +160,7 @@ def _executions(
             at=action.at,
             code_hash=digest.hexdigest(),
             environment=(
-                ("test_framework", " ".join(command.check)),
+                ("test_framework", " ".join(command.check) or command.whole[0].split(" ", 1)[0]),
                 (COMMAND, _relative(one_line(action.command, _MAX_COMMAND), root)),
                 *(((EXIT_CODE, str(code)),) if code is not None else ()),
             ),
@@ -146,9 +169,9 @@ def _executions(
         )
         changes = [one for one in actions[place + 1 : end] if one.changed_file] if failures else []
         if changes:
-            fix = _fix(changes, attempt, is_last=end == len(actions), root=root)
+            fix = _fix(changes, attempt, is_last=place < last_edit < end, root=root)
             fix = replace(fix, verified=_verdict(actions, runs[number:], command, failures, root))
-            run = replace(run, fix=fix, analysis=_analysis(changes, fix))
+            run = replace(run, fix=fix, analysis=_analysis(changes, fix, failures))
         yield run
 
 
@@ -218,7 +241,7 @@ def _describe_lines(diff: str, files: Sequence[str]) -> str:
     return one_line(f"{where}removed {removed}" if removed else f"changed {', '.join(files[:3])}")
 
 
-def _analysis(changes: Sequence[Action], fix: Fix) -> Analysis | None:
+def _analysis(changes: Sequence[Action], fix: Fix, failures: Sequence[Failure]) -> Analysis | None:
     """Return what the agent wrote before the change, cause first; None if it wrote too little for the format."""
     reasons = [text for change in changes if (text := one_line(change.reasoning))]
     if not reasons:
@@ -229,7 +252,13 @@ def _analysis(changes: Sequence[Action], fix: Fix) -> Analysis | None:
     strategy = strategy if len(strategy) >= MIN_SENTENCE else fix.description
     if min(len(cause), len(strategy)) < MIN_SENTENCE:
         return None
-    return Analysis(root_cause=cause, strategy=strategy)
+    return Analysis(root_cause=cause, strategy=strategy, category=_category(failures))
+
+
+def _category(failures: Sequence[Failure]) -> str:
+    """Return the root cause category that the message of a failure states; "" if it states none."""
+    texts = [f"{failure.error_type}: {failure.message}" for failure in failures]
+    return next((name for name, words in _CAUSES.items() if any(words.search(text) for text in texts)), "")
 
 
 def _exit_code(action: Action) -> int | None:
@@ -240,8 +269,8 @@ def _exit_code(action: Action) -> int | None:
     return int(found[1]) if found else None
 
 
-def _main_file(failures: Iterable[Failure], changed: Sequence[str]) -> str:
-    """Return the file that the session is about: the changed one in which an error occurred, if there is one."""
+def find_main_file(failures: Iterable[Failure], changed: Sequence[str]) -> str:
+    """Return the file that a session is about: the changed one in which an error occurred, if there is one."""
     places = [failure.file for failure in failures if failure.file and not failure.file.startswith(("/", "../"))]
     sources = [file for file in places if not is_test_file(file)]
     both = (file for file in sources if file in changed)

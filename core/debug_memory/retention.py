@@ -20,6 +20,7 @@ from core.records.findings import Severity
 from core.sources.debug_sessions import join_escalations, read_escalation, read_sessions
 from core.sources.record_kinds import ESCALATION, can_contain_sessions, kind_of
 from core.sources.sweep import can_contain_records, scan
+from core.sources.validation import normalize_keys
 from core.storage.decoded import Problem
 from core.storage.file_reader import Stamp, decode, read_file
 
@@ -70,7 +71,7 @@ def read_session_file(paths: ProjectPaths, file: str) -> tuple[tuple[DebugSessio
     is_torn = any(problem.severity is Severity.ERROR for problem in decoded.problems)
     if file.endswith(".jsonl"):
         is_torn = bool(decoded.problems) or not raw.data.endswith(b"\n")
-    return read_sessions(file, decoded.value)[0], None if is_torn else raw.stamp
+    return read_sessions(file, normalize_keys(decoded.value))[0], None if is_torn else raw.stamp
 
 
 def archived_files(paths: ProjectPaths) -> Iterator[str]:

@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from core.base.errors import BadInput, Conflict, Refused, Unwritable
+from core.base.errors import BadInput, Refused, Unwritable
 from core.base.record_text import replace_surrogates
 from core.base.text import visible_line
 from core.config.paths import safe_component
@@ -27,8 +27,7 @@ from core.storage.atomic_write import rewrite, take_theirs
 from core.storage.file_reader import MAX_BYTES
 from core.storage.json_editor import BadJson, JsonText
 from core.storage.json_editor import Path as Place
-from core.storage.locks import file_lock
-from core.storage.yaml_editor import YamlText
+from core.storage.locks import check_writable, file_lock
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
@@ -47,7 +46,7 @@ _RETRY_SECONDS: Final = (0.05, 0.1, 0.2)
 _EMPTY: Final[tuple[Any, ...]] = (None, "", [], {}, ())
 
 Record = dict[str, Any]
-Edit = Callable[[JsonText | YamlText, Place, Mapping[str, Any]], None]
+Edit = Callable[[JsonText, Place, Mapping[str, Any]], None]
 """Changes the record at a place of a document; applied to its own result it must change nothing."""
 
 
@@ -160,6 +159,14 @@ def summarize_diff(diff: str) -> str:
     return f"+{added}/-{removed} lines" if added or removed else ""
 
 
+def files_of_diff(diff: str) -> tuple[str, ...]:
+    """Return the files that a unified diff changes, each once."""
+    lines = (line for line in diff.splitlines() if line.startswith(("+++ ", "--- ")))
+    names = (line[4:].partition("\t")[0].strip() for line in lines)
+    found = (name[2:] if name.startswith(("a/", "b/")) else name for name in names if name != "/dev/null")
+    return tuple(dict.fromkeys(found))
+
+
 def clean_text(text: str, limit: int = MAX_TEXT) -> str:
     """Return a text to be written: without secrets and lone surrogates, and not longer than `limit`."""
     return replace_surrogates(mask_secrets(text[: 2 * limit]))[:limit]
@@ -215,15 +222,16 @@ def save_session(paths: ProjectPaths, record: Record, merge: Callable[[Record, R
 def edit_session(paths: ProjectPaths, session: DebugSession, edit: Edit) -> None:
     """Change the record of a session in its file; everything else in the file keeps its bytes.
 
-    Raises Refused if the file is gone, reached through a link, without the session, too long, or a YAML file that
-    cannot be edited without other changes; Conflict if it cannot be parsed, and Unwritable if it cannot be written.
+    Raises Refused if it is a YAML file, gone, reached through a link, without the session or too long, Conflict if it
+    cannot be parsed, and Unwritable if it cannot be written.
     """
+    path = check_editable(paths, session)
     shown = visible_line(session.file, 160)
 
     def change(data: bytes | None) -> bytes:
         if data is None:
             raise Refused(f"{shown} no longer exists")
-        document = YamlText(data) if session.file.endswith((".yaml", ".yml")) else RecordText(data)
+        document = RecordText(data)
         located = find_record(session.file, document.value, session.id)
         if located is None:
             raise Refused(f"debug session {visible_line(session.id, 80)} is no longer in {shown}")
@@ -233,13 +241,20 @@ def edit_session(paths: ProjectPaths, session: DebugSession, edit: Edit) -> None
             raise Refused(f"{shown} would become longer than {MAX_BYTES:,} bytes; start another session")
         return after
 
+    with locked_folder(paths):
+        rewrite(path, change, merge=take_theirs, retry_seconds=_RETRY_SECONDS)
+
+
+def check_editable(paths: ProjectPaths, session: DebugSession) -> Path:
+    """Return the file of a session; Refused if it is YAML or reached through a link, ReadOnly in a read-only folder."""
+    shown = visible_line(session.file, 160)
+    if session.file.endswith((".yaml", ".yml")):
+        raise Refused(f"{shown} is YAML, to which nothing is added; start another session: ralphdeck debug start")
     try:
         path = paths.inside(session.file)
-        if path != paths.aiwg.resolve().joinpath(*session.file.split("/")[1:]):
-            raise Refused(f"{shown} is reached through a link; it was not changed")
-        with locked_folder(paths):
-            rewrite(path, change, merge=take_theirs, retry_seconds=_RETRY_SECONDS)
     except BadInput as error:
         raise Refused(str(error)) from None
-    except BadJson as error:
-        raise Conflict(f"{shown} cannot be parsed ({error}); it was not changed") from None
+    if path != paths.aiwg.resolve().joinpath(*session.file.split("/")[1:]):
+        raise Refused(f"{shown} is reached through a link; it was not changed")
+    check_writable(path)
+    return path

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from core.records.debug_sessions import Analysis, DebugSession, Escalation, Execution, Failure, Fix, Results
     from core.state.project_state import ProjectState
 
-_PLAIN: Final = 3  # Environment entries that need no name: runtime, version, framework.
+_PLAIN: Final = frozenset({"runtime", "runtime_version", "test_framework"})  # environment entries that need no name
 _HASH_CHARS: Final = 12
 _INDENT: Final = 4
 
@@ -109,8 +109,8 @@ def results_text(results: Results | None) -> doc.Text:
 
 
 def _environment(run: Execution, before: Execution | None) -> Iterable[doc.Fields]:
-    plain = " ".join(value for _, value in run.environment[:_PLAIN])
-    named = [f"{name} {value}" for name, value in run.environment[_PLAIN:]]
+    plain = " ".join(value for name, value in run.environment if name in _PLAIN)
+    named = [f"{name.replace('_', ' ')} {value}" for name, value in run.environment if name not in _PLAIN]
     named += [f"code {run.code_hash[:_HASH_CHARS]}"] if run.code_hash else []
     is_same = run.code_hash and before is not None and before.code_hash == run.code_hash
     listed = ", ".join(filter(None, (plain, *named)))

@@ -107,12 +107,14 @@ def _extract(project: ProjectPaths, sessions: Sessions) -> bool:
         return False
     from core.hooks.lesson_results import record_results
     from core.hooks.loops import open_project
+    from core.project.debug_hooks import write_task_lessons
     from core.project.watch_loop import extract_unattended, is_wanted
 
     opened = open_project(project, ended[0][1], lambda: datetime.now(UTC))
     for session_id, agent, task in ended:
         opened.by = opened.agent = agent
         record_results(opened, task)
+        write_task_lessons(opened, task)
         if is_wanted(opened.settings.extraction):
             extract_unattended(opened, task)
         with sessions.edit_known(session_id) as session:

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from core.agents.agent_table import AGENTS, MCP_TOOLS, SERVER, Moment
 from core.base.errors import BadInput
+from core.base.shell_commands import is_recorded_run
 from core.episodes.tool_events import FAILED, SUCCEEDED, UNKNOWN_RESULT, classify_tool
 from core.hooks.outcomes import has_succeeded
 from core.redaction.masking import mask_secrets
@@ -126,7 +127,7 @@ def _is_from_copilot(name: str, fields: Mapping[str, Any]) -> bool:
 
 
 def _is_own_tool(fields: Mapping[str, Any]) -> bool:
-    """Return whether a tool call is one of the MCP server, or runs only ralphdeck."""
+    """Return whether a tool call is one of the MCP server, or runs only ralphdeck, and no check by `debug run`."""
     server = fields.get("mcp_context")
     if isinstance(server, dict) and server.get("server_name") == SERVER:
         return True
@@ -134,7 +135,8 @@ def _is_own_tool(fields: Mapping[str, Any]) -> bool:
     if tool.removeprefix(_CURSOR_MCP) in MCP_TOOLS or _OWN_TOOL.search(tool[:_MAX_ID]):
         return True
     given = _params(_decoded(next((fields[field] for field in _INPUT if field in fields), None)))
-    return _OWN_COMMAND.fullmatch(_text(given, _COMMANDS).strip()[:_MAX_ID]) is not None
+    command = _text(given, _COMMANDS).strip()
+    return _OWN_COMMAND.fullmatch(command[:_MAX_ID]) is not None and not is_recorded_run(command)
 
 
 def _find_moment(name: str) -> Moment | None:

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from core.base.errors import BadInput, Conflict, Refused, UnknownRecord, Unwritable
-from core.base.shell_commands import parse_check
+from core.base.shell_commands import is_read_only
 from core.base.text import visible, visible_line
 from core.config.paths import is_safe_id
 from core.episodes.folders import TaskFolder
@@ -192,9 +192,9 @@ class SessionWork:
 
 
 def _note_check(session: Session, task: str, number: int, action: Mapping[str, Any]) -> None:
-    """Remember an attempt with a test, build, type check or linter for the debug memory."""
+    """Remember an attempt with a command that may be a check for the debug memory."""
     command = (action.get("params") or {}).get("command")
-    if isinstance(command, str) and parse_check(command)[0]:
+    if isinstance(command, str) and command and not is_read_only(command):
         remember(session.checked, f"{task}.{number}", MAX_PROMPTS)
 
 

@@ -134,13 +134,16 @@ class WorkNames:
     def group_sessions(self) -> dict[str, tuple[DebugSession, ...]]:
         """Group debug sessions by the ID of their loop or attempt, each session once.
 
-        A loop that the session names has priority over a task. A session of a task belongs to the attempt that was
-        running when it began, or to the only attempt if times are missing. Other sessions are left out.
+        A session that was made from the log of an attempt belongs to it. Otherwise a loop that the session names has
+        priority over a task; a session of a task belongs to the attempt that was running when it began, or to the only
+        attempt if times are missing. Other sessions are left out.
         """
         pairs = ((self._session_owner(session), session) for session in self._snapshot.debug_sessions.values())
         return {work_id: tuple(sessions) for work_id, sessions in group_pairs(pairs).items() if work_id}
 
     def _session_owner(self, session: DebugSession) -> str:
+        if session.attempt_id in self._snapshot.attempts:
+            return self.owner_id(session.attempt_id)
         row = self.find_loop_id(session.loop_id)
         if row in self._snapshot.loops:
             return row
@@ -175,9 +178,9 @@ def changes_owners(before: Snapshot, after: Snapshot, delta: Delta) -> bool:
     if delta.debug_sessions or not after.debug_sessions:
         return bool(delta.debug_sessions)
     attempts = before.attempts, after.attempts
-    return any(_has_other_names(before, after, id) for id in delta.loops) or any(
-        _begin(attempts[0].get(id)) != _begin(attempts[1].get(id)) for id in delta.attempts
-    )
+    names = any(_has_other_names(before, after, id) for id in delta.loops)
+    tasks = any(_has_other_loop(before, after, id) for id in delta.tasks)
+    return names or tasks or any(_begin(attempts[0].get(id)) != _begin(attempts[1].get(id)) for id in delta.attempts)
 
 
 def _running_at(attempts: Sequence[Attempt], at: datetime | None) -> str:

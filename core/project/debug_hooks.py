@@ -32,7 +32,7 @@ from core.debug_memory.reports import FixTemplate, report_fix_templates
 from core.extraction.material import Materials
 from core.learning.assessment import Assessment
 from core.learning.evidence import round_half_up
-from core.records.debug_sessions import DebugSession, Failure, Lesson
+from core.records.debug_sessions import PASSED, DebugSession, Failure, Lesson
 from core.records.events import Event, event_id
 from core.records.extractions import Extraction
 from core.records.patterns import Pattern, PatternType
@@ -294,6 +294,15 @@ def _write_lessons(project: Project, session: DebugSession, found: Sequence[Less
         return write_lessons(project.project, session, found, project.settings.watch.retry_seconds, dry_run=dry_run)
     except (Conflict, Unwritable) as error:
         return LessonUpdate(lessons=tuple(found), problem=str(error))
+
+
+def write_task_lessons(project: Project, task_id: str) -> None:
+    """Write the lessons of the sessions that were made from the successful attempts at a task."""
+    for session in list(project.view.snapshot.debug_sessions.values()):
+        if session.task_id == task_id and session.attempt_id and session.status == PASSED:
+            lessons = collect_lessons(session, project.view.debug)
+            if _write_lessons(project, session, lessons, dry_run=False).changed:
+                project.apply((project.project.project / session.file,))
 
 
 def _extract(project: Project, result: SuccessResult, *, dry_run: bool) -> SuccessResult:

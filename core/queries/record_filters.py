@@ -193,6 +193,9 @@ class FoundTask(Struct, frozen=True):
 class MemoryCatalog:
     """All tasks, attempts and debug sessions, prepared for filtering; immutable.
 
+    A session that was made from the log of an attempt is listed as that attempt (`of_attempts`), unless a person must
+    decide about it.
+
     An attempt matches by its own text and by the text, status, tags and loop of its task. `before` is the catalog of an
     earlier snapshot, whose texts are reused for unchanged records.
     """
@@ -203,9 +206,19 @@ class MemoryCatalog:
         self.attempts = group_by_task(snapshot.attempts.values())
         missing = {task_id: Task(id=task_id) for task_id in self.attempts.keys() - snapshot.tasks.keys()}
         self.tasks: Mapping[str, Task] = {**snapshot.tasks, **missing} if missing else snapshot.tasks
-        self.sessions = snapshot.debug_sessions
-        escalations = (find_escalation(session, snapshot) for session in self.sessions.values())
+        escalations = (find_escalation(session, snapshot) for session in snapshot.debug_sessions.values())
         self.escalated = {one.session.id: one for one in escalations if one is not None}
+        self.of_attempts: Mapping[str, DebugSession] = {
+            session.attempt_id: session
+            for session in snapshot.debug_sessions.values()
+            if session.attempt_id in snapshot.attempts
+        }
+        views = {session.id for session in self.of_attempts.values()} - self.escalated.keys()
+        self.sessions: Mapping[str, DebugSession] = (
+            {id: one for id, one in snapshot.debug_sessions.items() if id not in views}
+            if views
+            else snapshot.debug_sessions
+        )
         self._task_texts: _Texts[Task] = _texts(self.tasks, _task_text, before._task_texts if before else {})
         known_attempts = before._attempt_texts if before else {}
         self._attempt_texts: _Texts[Attempt] = _texts(snapshot.attempts, _attempt_text, known_attempts)

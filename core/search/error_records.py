@@ -43,7 +43,12 @@ class ErrorRecords(SearchReader):
             # If several files contain a session, only the copy that is used elsewhere is searched.
             sessions = join_sessions(session for file in self._debug_files() for session in self._sessions(file))
         for session in sessions.values():
-            yield from self._failures(session)
+            if not self._is_view(session):  # the failed actions of its attempt are found
+                yield from self._failures(session)
+
+    def _is_view(self, session: DebugSession) -> bool:
+        """Return whether a session was made from the log of an attempt that exists."""
+        return bool(session.attempt_id) and self._resolve_work_id(session.attempt_id)[1] is not None
 
     def _error_log(self) -> Iterator[SearchHit]:
         file = self._paths.relative(self._paths.events)

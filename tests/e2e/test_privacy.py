@@ -32,12 +32,18 @@ QUESTION = "pat-success-split-by-type-002"
 CLOCK, PORT = "Use the fixed clock in each test", "Never open port 80"
 GUARDRAILS = f"### Sign: Clock\n- **Instruction**: {CLOCK}\n\n### Sign: Port\n- **Instruction**: {PORT}\n"
 SESSION = "80750770-4397-47c0-9ef8-505ce47f5f8c"
+STARTED = "11111111-1111-4111-8111-111111111111"
 RUNS: dict[str, list[str]] = {
     "review suspicious": [],
     "changes": ["--since", "7d"],
     "check": [],
     "completion": ["bash"],
     "connect": ["claude", "--yes"],
+    "debug start": ["--id", STARTED],
+    "debug run": [STARTED, "--", "false"],
+    "debug analyse": [STARTED, "--cause", "the command always fails", "--strategy", "run another command instead"],
+    "debug fix": [STARTED, "--description", "run another command"],
+    "debug end": [STARTED, "--abandoned"],
     "debug archived": [],
     "debug causes": [],
     "debug escalate": [SESSION, "--reason", "flaky"],
@@ -118,8 +124,8 @@ RUNS: dict[str, list[str]] = {
     "pattern why": [PATTERN],
 }
 """Arguments by command, in an order in which each finds something to do in the sample project."""
-NOTHING_TO_DO = {"debug restore", "team init", "team join", "team leave", "team member", "team status"}
-"""Commands that have nothing to do in the sample project, which has not joined a team: they exit with 1."""
+NOTHING_TO_DO = {"debug restore", "debug run", "team init", "team join", "team leave", "team member", "team status"}
+"""Commands that exit with 1: those that have nothing to do in the sample project, and one that runs `false`."""
 LONG_RUNNING = {"serve", "watch"}
 """Commands that run until interrupted; each has its own test."""
 

@@ -87,7 +87,15 @@ class PaletteIndex:
             _Kind("loop", "loops", ((key, key, loop.task) for key, loop in snapshot.loops.items())),
             _Kind("question", "review", ((q.question_key, q.subject, q.question) for q in view.queue)),
             _Kind("task", "memory", ((task_key(key), key, t.description) for key, t in snapshot.tasks.items())),
-            _Kind("session", "memory", ((session_key(k), k, s.file_path) for k, s in snapshot.debug_sessions.items())),
+            _Kind(
+                "session",
+                "memory",
+                (
+                    (session_key(k), k, s.file_path)
+                    for k, s in snapshot.debug_sessions.items()
+                    if s.attempt_id not in snapshot.attempts
+                ),
+            ),
             _Kind("reflection", "reflections", ((key, key, r.text) for key, r in snapshot.reflections.items())),
             _Kind("lesson", "reflections", ((key, key, one.text) for key, one in snapshot.lessons.items())),
             _Kind("decision", "log", ((d.id, d.subject, _decision_text(d)) for d in reversed(snapshot.decisions))),

@@ -19,7 +19,7 @@ from core.search.search import MAX_RANKED
 from core.search.words import SearchFilters
 from tui.present import memory as present
 from tui.present import memory_groups
-from tui.present.memory import ESCALATIONS, SESSIONS, TASKS, Tree, earlier_key, parts, task_key, tree
+from tui.present.memory import ESCALATIONS, SESSIONS, TASKS, Tree, attempt_key, earlier_key, parts, task_key, tree
 from tui.present.text_hits import failure_note, hit_content, hits_by_record, index_note, search_words
 from tui.screens.memory_details import DETAIL_SHARE, TABS, MemoryDetails
 from tui.screens.replay import ReplayScreen
@@ -299,7 +299,10 @@ class MemoryScreen(MemoryDetails):
         return TASKS
 
     def go_to(self, key: str) -> None:
-        """Move the cursor to a row, and unfold its parents."""
+        """Move the cursor to a row, and unfold its parents; a session without a row is the row of its attempt."""
+        session = self.view.snapshot.debug_sessions.get(parts(key)[1]) if parts(key)[0] == "session" else None
+        if session is not None and session.id not in self._catalog.sessions:
+            key = attempt_key(session.attempt_id)
         above = self._above(key)
         self._folded |= {above: False, self._above(above): False}
         self._select(self.view)

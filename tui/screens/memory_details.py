@@ -9,7 +9,7 @@ from textual import on
 
 from core.base.errors import RalphdeckError
 from core.documents import debug_sessions, tasks
-from core.documents.document import Block, fields
+from core.documents.document import Block, fields, section
 from core.episodes.attempt_state import AttemptCondition, assess_attempt
 from core.episodes.history import AttemptDetail, read_attempt
 from core.episodes.loop_links import Coverage, measure_coverage
@@ -191,6 +191,8 @@ class MemoryDetails(CrossLinks, ListScreen):
         task, condition = self._catalog.tasks[attempt.task_id], self._condition(attempt)
         lines = self._draw(memory_tasks.attempt_overview(attempt, task, condition, self.glyphs, width, height), width)
         more = [*(tasks.milestones(detail.milestones) if detail is not None else ())]
+        if session := self._catalog.of_attempts.get(attempt.id):
+            more += section("Debug session", debug_sessions.runs(self.view, session, is_short=True))
         if height >= memory_tasks.TALL:
             more += memory_tasks.overview_end(detail, None if self._has_beside(key) else reflections, opens)
         return [*lines, *self._draw(more)]

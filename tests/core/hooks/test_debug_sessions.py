@@ -15,6 +15,8 @@ from core.hooks.background import SETTLED_AFTER, needs_background, run
 from core.hooks.sessions import Sessions
 from core.project.index import Library
 from core.records.debug_sessions import DebugSession, Fix
+from core.search.search import search
+from core.search.words import SearchFilters, SearchPlace, SearchWords
 from tests.core.hooks.agents import EDIT, FAILING, PASSING, SimulatedAgent
 
 
@@ -212,3 +214,51 @@ def test_a_named_task_gets_its_debug_session(
     agent.send("Stop")
     [session] = sessions_of(project)
     assert session.attempt_id == "task-001.1"
+
+
+def test_a_run_that_debug_run_records_is_not_recorded_again_and_proves_the_outcome(project: ProjectPaths) -> None:
+    agent = SimulatedAgent(project)
+    agent.prompt("Fix it")
+    command = {"command": "ralphdeck debug run s -- npm test"}
+    agent.tool({**FAILING, "tool_input": command})
+    agent.tool(EDIT)
+    agent.tool({**PASSING, "tool_input": command})
+    agent.send("Stop")
+    assert not (project.ralph / "debug-memory").exists()
+    assert agent.record.attempt == 0 and agent.record.ended_tasks == ["task-001"]
+
+
+def test_a_failure_is_found_once_by_a_search(project: ProjectPaths) -> None:
+    agent = SimulatedAgent(project)
+    agent.prompt("Fix it")
+    fail(agent)
+    agent.send("Stop")
+    found = search(
+        project, SearchWords("properties of null"), SearchFilters(places=frozenset({SearchPlace.ERRORS})), limit=10
+    )
+    assert [hit.action for hit in found.hits] == [1]
+
+
+def test_lessons_are_written_to_the_session_of_a_solved_task(agent: SimulatedAgent) -> None:
+    agent.prompt("Fix the account page")
+    fail(agent)
+    reason = "The user may be null when the page loads. Read the name only if there is one."
+    agent.tool({**EDIT, "tool_input": {"file_path": "src/account.ts", "description": reason}})
+    agent.tool(PASSING)
+    agent.send("Stop")
+    [session] = sessions_of(agent.project)
+    assert [(one.category, one.effectiveness) for one in session.lessons] == [("null_undefined_access", 1.0)]
+
+
+def test_any_command_that_is_run_again_after_a_change_is_a_check(project: ProjectPaths) -> None:
+    agent = SimulatedAgent(project)
+    agent.prompt("Fix it")
+    command = {"command": "sh check.sh"}
+    agent.tool({**FAILING, "tool_input": command, "error": "Exit code 1\ntotal is wrong"})
+    agent.tool({**FAILING, "tool_input": {"command": "rm old.log"}, "error": "Exit code 1\nrm: no permission"})
+    agent.tool(EDIT)
+    agent.tool({**PASSING, "tool_input": command})
+    agent.send("Stop")
+    [session] = sessions_of(project)
+    assert [dict(run.environment)["command"] for run in session.executions] == ["sh check.sh"] * 2
+    assert session.verdicts == (True, None)

@@ -48,6 +48,12 @@ def test_a_session_of_a_task_belongs_to_the_running_attempt(days: float, attempt
     assert work_id_of(made("task", "task", days_ago(days)), FIRST, SECOND) == attempt
 
 
+def test_a_session_made_from_an_attempt_belongs_to_it() -> None:
+    session = msgspec.structs.replace(made("task", "task", days_ago(9)), attempt=2)
+    assert work_id_of(session, FIRST, SECOND) == "task.2"
+    assert work_id_of(session, FIRST) == "task.1"  # its attempt is gone
+
+
 def test_without_times_only_a_single_attempt_is_matched() -> None:
     assert work_id_of(made("task"), FIRST) == "task.1"
     assert work_id_of(made("task"), FIRST, SECOND) == ""

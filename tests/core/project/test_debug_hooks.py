@@ -310,13 +310,13 @@ def test_an_answer_to_an_agent_offers_only_fixes_of_the_same_error(
 
 def test_the_fix_of_an_attempt_is_not_offered_beside_a_pattern_from_it(view: ProjectState) -> None:
     session = struct_replace(make_session("s", alike(fixed=True)), task_id="task-001", attempt=1)
-    source = SourceLoop(loop_id="task-001")
+    sources = (SourceLoop(loop_id="task-001"),)
     pattern = Pattern(
         id="pat-error-x-001",
         title="x",
         type=PatternType.ERROR,
         error_pattern="Cannot read property",
-        source_loops=(source,),
+        source_loops=sources,
     )
     found = knowing(view, session)
     assert offered(found) == ["s"]

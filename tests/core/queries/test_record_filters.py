@@ -133,3 +133,14 @@ def test_invalid_word_is_a_problem(text: str, problem: str) -> None:
     query = parse_query(text, MEMORY_FIELDS)
     assert all(term.field not in {"in", "tool"} for term in query.terms)
     assert " ".join(query.problems).startswith(problem) and bool(query.problems) == bool(problem)
+
+
+def test_a_session_made_from_an_attempt_is_listed_as_the_attempt_unless_it_needs_a_person() -> None:
+    attempt = Attempt(task_id="task-001", number=1)
+    session = DebugSession(id="s", task_id="task-001", attempt=1, status="passed")
+    snapshot = Snapshot(attempts={attempt.id: attempt}, debug_sessions={"s": session})
+    catalog = MemoryCatalog(snapshot)
+    assert (catalog.sessions, catalog.of_attempts) == ({}, {"task-001.1": session})
+    stuck = replace(session, status="escalated")
+    assert MemoryCatalog(Snapshot(attempts=snapshot.attempts, debug_sessions={"s": stuck})).sessions == {"s": stuck}
+    assert MemoryCatalog(Snapshot(debug_sessions={"s": session})).sessions == {"s": session}

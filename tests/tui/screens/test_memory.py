@@ -58,6 +58,23 @@ async def test_escalations_are_first_then_tasks_then_sessions(sample: Path, home
 
 
 @pytest.mark.slow
+async def test_a_session_made_from_an_attempt_is_shown_with_the_attempt(sample: Path, home: Path) -> None:
+    failure = {"test_name": "t", "error_type": "TypeError", "error_message": "total is null"}
+    run = {"attempt": 1, "test_results": {"total": 4, "passed": 3, "failed": 1}, "failures": [failure]}
+    session = {"session_id": "s-of-attempt", "executions": [run], "metadata": {"task_id": ENDED, "attempt": 1}}
+    file = sample / ".aiwg/ralph/debug-memory/s-of-attempt.json"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps(session))
+    async with open_dashboard(sample, home) as user:
+        screen = await in_memory(user)
+        assert session_key("s-of-attempt") not in user.table.keys
+        screen.go_to(session_key("s-of-attempt"))
+        await user.settled()
+        assert user.table.cursor_key == attempt_key(f"{ENDED}.1")
+        assert "3 of 4 passed" in details(user)
+
+
+@pytest.mark.slow
 async def test_enter_and_the_arrows_fold_and_unfold(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await in_memory(user)
