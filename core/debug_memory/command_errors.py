@@ -26,6 +26,7 @@ _COLOUR: Final = re.compile(r"\x1b\[[0-9;]{0,20}[A-Za-z]")
 _EXIT: Final = re.compile(r"(?:Exit code|Process exited with code|Exit code:) ?-?\d{1,6}$", re.IGNORECASE)
 _TAP: Final = re.compile(r"(?P<indent>\s{0,40})not ok \d{1,6}(?: - | )?(?P<name>.{0,300})$")
 _TAP_KEY: Final = re.compile(r"\s{0,40}(?P<key>location|failureType|error|code|name|stack): ?(?P<value>.{0,900})$")
+_TAP_FILE: Final = re.compile(r"(?:at |\(in test file )(\S{1,300}?),? line \d")
 _UNITTEST: Final = re.compile(r"(?:FAIL|ERROR): (?P<name>[\w.]{1,200}) \((?P<place>[\w.]{1,300})\)")
 _GO: Final = re.compile(r"\s{0,40}--- FAIL: (?P<name>\S{1,200})")
 _GO_LINE: Final = re.compile(r"\s{0,40}(?P<file>\S{1,200}\.go):(?P<line>\d{1,7}): (?P<message>.{1,900})")
@@ -37,6 +38,18 @@ _SPEC_PLACE: Final = re.compile(r"test at (?P<file>.{1,300}):(?P<line>\d{1,7}):\
 _SPEC_TEST: Final = re.compile(r"\s{0,40}\N{HEAVY MULTIPLICATION X} (?P<name>.{1,300}?)(?: \([\d.]{1,20}ms\))?$")
 _RSPEC: Final = re.compile(r"\s{1,20}Failure/Error: (?P<code>.{1,300})$")
 _MINITEST: Final = re.compile(r"(?P<name>[\w:]{1,200}#\w{1,200}) \[(?P<file>[^\]:]{1,300}):(?P<line>\d{1,7})\]:$")
+_PHPUNIT: Final = re.compile(r"\d{1,4}\) (?P<name>[\w\\]{1,200}::\w{1,200})")
+_DOCTEST: Final = re.compile(r'File "(?P<file>[^"]{1,300})", line \d{1,7}, in (?P<name>[\w.]{1,200})$')
+_DOTNET: Final = re.compile(r"\s{0,8}(?:Failed|\[FAIL\]) (?P<name>[\w.]{1,300})(?:\(.{0,200}\))? \[")
+_SHELLCHECK_PLACE: Final = re.compile(r"In (?P<file>\S{1,300}) line \d{1,7}:$")
+_SHELLCHECK: Final = re.compile(r"\s{0,200}\^.{0,200}? (?P<code>SC\d{4}) \(\w{1,10}\): (?P<message>.+)")
+_BARE: Final = re.compile(r"[A-Za-z_][\w.]{0,100}(?:Error|Exception|Warning|Interrupt|Exit)")
+_LEGEND: Final = re.compile(r"[+-] \w{1,20} [+-] \w{1,20}$")
+_JAVA_FRAME: Final = re.compile(
+    r"\s{0,20}at (?!java\.|javax\.|jdk\.|sun\."
+    r"|org\.junit)(?P<function>[\w.$<>]{1,300})\((?P<file>\w{1,200}\.\w{1,8}):\d{1,7}\)"
+)
+_PYTHON_FRAME: Final = re.compile(r'\s{0,40}File "[^"]{1,300}", line \d{1,7}')
 _FRAME: Final = re.compile(r"\s{0,40}(?:at |from |\d{1,4}: |# )")
 _IN_FUNCTION: Final = re.compile(
     r"(?:\S{1,40}: )?(?P<file>[^\s:]{1,300}):? [Ii]n (?:member )?function [\u2018'`\"](?P<name>.{1,200}?)[\u2019'\"]:?$"
@@ -64,7 +77,14 @@ _DIAGNOSTICS: Final = tuple(
         r"|curl): (?P<message>.+)",
         r"(?P<message>.{3,400}) at (?P<file>\S{1,300}) line (?P<line>\d{1,7})[.,]",
         r"(?:Parse |Runtime )?[Ee]rror(?:: near line (?P<line>\d{1,7}): | near line \d{1,7}: )(?P<message>.+)",
+        r"(?:Exception in thread \"[^\"]{0,100}\" |Caused by: |Uncaught (?:exception )?|Unhandled exception[.:] )"
+        r"(?P<message>[\w.$]{1,200}(?:Exception|Error)\b.*)",
+        r"SUMMARY: (?P<message>\w{1,40}Sanitizer: \S{1,80}) (?P<file>\S{1,300}?):(?P<line>\d{1,7})(?::\d{1,7})?"
+        r" in (?P<function>\S{1,200})",
+        r"(?:==\d{1,9}==)?ERROR: (?P<message>\w{1,40}Sanitizer: .+)",
+        r"(?:\S{1,40}: )?(?P<file>[^\s:]{1,300}\.\w{1,5}):(?P<line>\d{1,7}): (?P<message>(?!in \S{1,100}$).+)",
         r"(?:panic|fatal error): (?P<message>.+)",
+        r"(?:.{0,200}[ :(])?(?P<message>Segmentation fault|Bus error|Floating point exception)\b",
         r"g?make(?:\[\d{1,3}\])?: \*\*\* (?P<message>(?:No rule|missing|commands|Recursive).+)",
     )
 )
@@ -122,8 +142,11 @@ def _parse_tap(lines: Sequence[str], root: str) -> Iterator[Failure]:
         message, file = keys.get("error", ""), keys.get("location", "").rpartition(":")[0].rpartition(":")[0]
         if not message and (own := [line.strip()[1:].strip() for line in block if line.strip().startswith("#")]):
             compared = [line for line in own if re.match(r"(?:got|expected|actual)\b", line)]
-            message = " ".join(compared[:2]) or next((line for line in own if line), "")
-            file = next((found[1] for line in own if (found := re.match(r"at (\S{1,300}) line \d", line))), "")
+            reported = next(
+                (line for line in own if line and not line.startswith(("(in test file", "Failed test"))), ""
+            )
+            message = " ".join(compared[:2]) or reported
+            file = next((found[1] for line in own if (found := _TAP_FILE.match(line))), "")
         is_uninformative = not message or re.fullmatch(r"test failed|Process exited.*|.*exited with code.*", message)
         if is_uninformative and (printed := [*_parse_comments(lines[:place], root)]):
             yield replace(printed[-1], test_name=printed[-1].test_name or _test_of(name))
@@ -180,11 +203,12 @@ def _indent(line: str) -> int:
 def _first_lines(lines: Iterable[str]) -> str:
     """Join the first line of a message with the compared values below it, if it ends with a colon."""
     own = [line.strip() for line in lines if line.strip()]
-    if not own:
-        return ""
-    if own[0].endswith(":"):
-        return " ".join(own[:2] if not own[1:2] or not re.match(r"[+-] \w", own[1]) else [own[0], *own[2:4]])
-    return own[0]
+    if not own or not own[0].endswith(":"):
+        return own[0] if own else ""
+    legend = next((n for n, line in enumerate(own) if _LEGEND.match(line)), len(own))
+    values = own[1:legend] or own[legend + 1 :]
+    changed = [" ".join(line.split()) for line in values if re.match(r"[+-]\s", line)]
+    return " ".join((own[0], *(changed[:4] or values[:3])))[:_MAX_LINE]
 
 
 def _parse_comments(lines: Sequence[str], root: str) -> Iterator[Failure]:
@@ -330,9 +354,73 @@ def _parse_minitest(lines: Sequence[str], root: str) -> Iterator[Failure]:
             yield Failure(error_type=name, message=message, test_name=test, test_file=found["file"])
 
 
+def _parse_phpunit(lines: Sequence[str], root: str) -> Iterator[Failure]:
+    for n, line in enumerate(lines):
+        if (found := _PHPUNIT.match(line)) and (text := [one.strip() for one in lines[n + 1 : n + 8] if one.strip()]):
+            name, message, _ = split_error(text[0])
+            file = next((at[1] for one in text if (at := re.match(r"(\S{1,300}\.php):\d{1,7}$", one))), "")
+            yield Failure(error_type=name, message=message, test_name=found["name"], test_file=file)
+
+
+def _parse_doctest(lines: Sequence[str], root: str) -> Iterator[Failure]:
+    for n, line in enumerate(lines):
+        if found := _DOCTEST.match(line):
+            text = [one.strip() for one in lines[n + 1 : n + 14]]
+            text = [*takewhile(lambda one: not one.startswith("***"), text)]
+            message = " ".join(one for one in text if one and one != "Failed example:")
+            yield Failure(message=message[:_MAX_LINE], test_name=found["name"], test_file=found["file"])
+
+
+def _parse_dotnet(lines: Sequence[str], root: str) -> Iterator[Failure]:
+    for n, line in enumerate(lines):
+        if found := _DOTNET.match(line):
+            block = lines[n + 1 : n + 20]
+            start = next((k for k, one in enumerate(block) if one.strip() == "Error Message:"), None)
+            if start is not None:
+                text = [one.strip() for one in takewhile(lambda one: "Stack Trace:" not in one, block[start + 1 :])]
+                name, message, _ = split_error(" ".join(filter(None, text[:4])))
+                yield Failure(error_type=name, message=message, test_name=found["name"])
+
+
+def _parse_shellcheck(lines: Sequence[str], root: str) -> Iterator[Failure]:
+    file = ""
+    for line in lines:
+        if found := _SHELLCHECK_PLACE.match(line):
+            file = found["file"]
+        elif file and (found := _SHELLCHECK.match(line)):
+            yield Failure(message=f"{found['code']}: {found['message']}", file=file)
+
+
 def _parse_reports(lines: Sequence[str], root: str) -> Iterator[Failure]:
-    """Parse pytest, Jest, Vitest and tracebacks."""
-    yield from parse_failures("\n".join(lines).encode("utf-8", "replace"), root)
+    """Parse pytest, Jest and Vitest, and tracebacks; add the compared values that Jest prints below the message."""
+    for one in parse_failures("\n".join(lines).encode("utf-8", "replace"), root):
+        compared: list[str] = []
+        place = next((n for n, line in enumerate(lines) if line.strip() == one.message), None)
+        if place is not None and one.message.startswith("expect("):
+            below = (line.strip() for line in lines[place + 1 : place + 8])
+            compared = [line for line in below if re.match(r"(?:Expected|Received)\b.{0,40}:", line)][:2]
+        code = _code_above(lines, f"{one.error_type}: {one.message}")
+        if code and not any(map(str.isalpha, one.message)):
+            yield replace(one, message=f"{code} ({one.message})")
+        else:
+            yield replace(one, message=" ".join((one.message, *compared)))
+
+
+def _parse_bare(lines: Sequence[str], root: str) -> Iterator[Failure]:
+    """Parse tracebacks of Python whose error has no message: the code that raised it is the message."""
+    for n, line in enumerate(lines):
+        if _BARE.fullmatch(line.strip()) and (code := _code_above(lines[: n + 1], line.strip())):
+            trace = "\n".join(lines[max(n - 40, 0) : n])
+            yield Failure(error_type=line.strip().rpartition(".")[2], message=code, stack_trace=trace)
+
+
+def _code_above(lines: Sequence[str], last: str) -> str:
+    """Return the line of code above the last line of a traceback, "" if there is none."""
+    place = next((n for n, line in enumerate(lines) if line.strip() == last), 0)
+    above = [line.strip() for line in lines[max(place - 3, 0) : place]]
+    code = [line for line in above if line and not re.fullmatch(r"[\^~ ]+", line)]
+    is_traced = any(_PYTHON_FRAME.match(line) for line in above)
+    return code[-1] if is_traced and code and not _PYTHON_FRAME.match(code[-1]) else ""
 
 
 def _parse_plain(lines: Sequence[str], root: str) -> Iterator[Failure]:
@@ -365,6 +453,9 @@ def _parse_diagnostic(text: str, below: Sequence[str]) -> Failure | None:
             if symbol := next((one.strip() for one in below[:4] if re.match(r"\s{2,}symbol:\s", one)), ""):
                 rest = f"{rest} ({' '.join(symbol.split())})"
             code = f"{groups['code']}: " if groups.get("code") else ""
+            frame = next((one for line in below if (one := _JAVA_FRAME.match(line))), None)
+            if frame is not None and not groups.get("file"):
+                groups |= {"file": frame["file"], "function": frame["function"]}
             file = groups.get("file") or ""
             if form.pattern.endswith(r"\.go:(?P<line>\d{1,7})(?::\d{1,7})?: (?P<message>.+)"):
                 file = f"{file}.go"
@@ -399,7 +490,8 @@ def _parse_words(lines: Sequence[str], root: str) -> Iterator[Failure]:
 
 _PARSERS: Final[tuple[Callable[[Sequence[str], str], Iterator[Failure]], ...]] = (
     *(_parse_tap, _parse_node_spec, _parse_unittest, _parse_go, _parse_rust, _parse_mocha, _parse_rspec),
-    *(_parse_minitest, _parse_reports, _parse_plain, _parse_words),
+    *(_parse_minitest, _parse_phpunit, _parse_doctest, _parse_dotnet, _parse_shellcheck, _parse_reports),
+    *(_parse_bare, _parse_plain, _parse_words),
 )
 
 
@@ -411,5 +503,8 @@ def _locate(failure: Failure, root: str) -> Failure:
     if not file and (source := find_source_frame(frames, test_file)) is not None:
         file, function = source.file, function or source.function
     own = StackFrame(file, failure.line, function)
-    function = "" if function in ("<module>", "Object.<anonymous>") or is_test_file(own.file) else function
-    return replace(failure, file=file, test_file=test_file, function=function)
+    function = "" if function in ("<module>", "Object.<anonymous>") else function
+    test_name = failure.test_name
+    if is_test_file(own.file) and function:
+        test_name, test_file, function = test_name or function, test_file or own.file, ""
+    return replace(failure, file=file, test_file=test_file, test_name=test_name, function=function)

@@ -32,6 +32,7 @@ _COLOUR: Final = re.compile(r"\x1b\[[0-9;]{0,20}m")
 _PREFIX: Final = re.compile(
     r"\s*(?:E\s+|[^\w\s]\s+)?"
 )  # prefix of a line with an error: `E   ` of pytest, `● ` of Jest
+_REPORTED: Final = re.compile(r"E {3,}\S")  # a line that pytest reports
 _ASSERT: Final = "assert "
 _EXPECT: Final = ("expect(", "Error: expect(")
 _FAILED: Final = frozenset({"failed", "error"})
@@ -185,6 +186,8 @@ def _parse_block(lines: Sequence[str], test_name: str, test_file: str) -> Iterat
     if not errors and test_name and test_file and first is not None:
         # Jest prints the message of an assertion without a type, directly below the name of the test.
         errors = [(first, _make_failure(lines[first].strip()))]
+    if not errors and test_name and (place := next((n for n, line in enumerate(lines) if _REPORTED.match(line)), None)):
+        errors = [(place, _make_failure(_PREFIX.sub("", lines[place], count=1)))]
     used = 0
     for number, (place, failure) in enumerate(errors):
         begin = next((n for n in range(used, place) if precedes_error(lines[n])), place)

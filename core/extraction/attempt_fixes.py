@@ -157,16 +157,14 @@ def _split_stages(
     for run in failed[1:]:
         before = starts[-1]
         own = [n for n in edits if before.place < n < run.place]
-        first, now = _marks(before.failures), _marks(run.failures)
-        if not own or not first or not now or first & now:
+        if not own or not before.failures or not run.failures or _marks(before.failures[:1]) & _marks(run.failures):
             continue
         edited = {hunk.file for n in own for hunk in hunks_of(actions[n])} | {actions[n].target for n in own}
-        is_known = now <= first
-        is_older = all(
-            one.file not in edited and one.test_file not in edited and (one.file or one.test_file)
-            for one in run.failures
-        )
-        if (is_known or is_older) and not _is_replaced(actions, own, [n for n in edits if n > run.place]):
+        gone = [one for one in before.failures if not _marks((one,)) & _marks(run.failures)]
+        touched = edited | {file for one in gone for file in (one.file, one.test_file)}
+        files = [{one.file, one.test_file} - {""} for one in run.failures]
+        is_other = all(own_files and not own_files & touched for own_files in files)
+        if is_other and not _is_replaced(actions, own, [n for n in edits if n > run.place]):
             starts.append(run)
     for number, run in enumerate(starts):
         until = starts[number + 1].place if number + 1 < len(starts) else ends

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _MAX_PLACES: Final = 5
 _MIN_LETTERS: Final = 10  # letters of a message, without quoted texts, below which the name of the error is kept
+_MIN_NAME: Final = 3  # shorter names are common
 _QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*[`']|\u2018[^\u2019]*\u2019|<[^<>]*>")
 _WORD: Final = re.compile(r"[A-Za-z_$][\w$]*")
 _SLOT: Final = re.compile(r"\{(\w+)\}")
@@ -55,15 +56,22 @@ def make_trigger(failures: Sequence[Failure], known: Iterable[str] = ()) -> Trig
     if not is_compared:
         others = [message for message in known if not safe_matcher(narrow).matches(message)] if narrow else []
         for names in (Names.SYMBOLS, Names.ALL):
-            pattern = generalize_message(text, names=names)
-            if pattern and is_specific(pattern) and not any(map(safe_matcher(pattern).matches, others)):
+            pattern = _bounded(generalize_message(text, names=names))
+            if (
+                pattern
+                and is_specific(pattern)
+                and not has_common_names(text)
+                and not any(map(safe_matcher(pattern).matches, others))
+            ):
                 return Trigger(pattern)
     pattern = generalize_message(text, names=Names.NONE if is_compared else Names.ALL)
     if not pattern:
         pattern = generalize_message(describe_failure(failure), names=Names.ALL)
     alike = [one for one in failures if one is failure or is_comparison(describe_failure(one)) is is_compared]
     places = dict.fromkeys(place for one in alike[:_MAX_PLACES] for place in _own_places(one, is_compared))
-    return Trigger(pattern, tuple(places)[:_MAX_PLACES]) if pattern and places else Trigger("")
+    if not places and (narrow := _bounded(narrow)) and is_distinctive(text) and not _is_common(narrow):
+        return Trigger(narrow)
+    return Trigger(_bounded(pattern), tuple(places)[:_MAX_PLACES]) if pattern and places else Trigger("")
 
 
 def is_specific(pattern: str) -> bool:
@@ -71,7 +79,33 @@ def is_specific(pattern: str) -> bool:
     regex = safe_matcher(pattern)
     if regex.problem is not None or is_comparison(re.sub(r"\\(.)", r"\1", pattern)):
         return False
-    return not any(map(regex.matches, common_errors()))
+    return not _is_common(pattern)
+
+
+def has_common_names(message: str) -> bool:
+    """Return whether a message has the form of a common one, and all names in it are common, too."""
+    names = {name for quoted in _QUOTED.findall(message) for name in _WORD.findall(quoted)}
+    common = _lists()["name"] | _lists()["types"] | _lists()["values"]
+    is_known = bool(names) and all(name in common or len(name) < _MIN_NAME for name in names)
+    return is_known and _is_common(generalize_message(message))
+
+
+def is_distinctive(message: str) -> bool:
+    """Return whether a message has a word that is neither a common name nor a word of test frameworks."""
+    known = {word for words in _lists().values() for word in words}
+    return any(
+        len(word) >= _MIN_NAME and word.lower() not in known and word not in known for word in _WORD.findall(message)
+    )
+
+
+@lru_cache(4096)
+def _is_common(pattern: str) -> bool:
+    return bool(pattern) and any(map(safe_matcher(pattern).matches, common_errors()))
+
+
+def _bounded(pattern: str) -> str:
+    """Return a regex that matches no longer word at its end."""
+    return rf"{pattern}\b" if re.search(r"(?<!\\)[A-Za-z0-9_]$", pattern) and not pattern.endswith(r"\d+") else pattern
 
 
 def is_comparison(message: str) -> bool:
@@ -85,7 +119,7 @@ def is_comparison(message: str) -> bool:
 @cache
 def common_errors() -> tuple[str, ...]:
     """Return the shipped list of common messages of test runners, compilers and programs."""
-    return tuple(message for line in _sections()["messages"] for message in _expand(line))
+    return tuple(dict.fromkeys(message for line in _sections()["messages"] for message in _expand(line)))
 
 
 def _own_places(failure: Failure, is_compared: bool) -> tuple[str, ...]:
@@ -118,4 +152,4 @@ def _expand(line: str) -> list[str]:
     """Replace a slot such as `{name}` by each word of the section of this name."""
     if (slot := _SLOT.search(line)) is None or slot[1] not in _sections():
         return [line]
-    return [line.replace(slot[0], word) for word in sorted(_lists()[slot[1]])]
+    return [more for word in sorted(_lists()[slot[1]]) for more in _expand(line.replace(slot[0], word))]

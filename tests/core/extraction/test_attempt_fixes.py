@@ -1,0 +1,159 @@
+"""Fixes in the log of an attempt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from core.episodes.file_changes import compare_texts, format_hunks
+from core.extraction.attempt_fixes import MAX_DIFF_LINES, AttemptFix, find_fixes
+from core.records.episodes import Action, Attempt
+from core.records.extractions import LoggedAttempt
+from core.records.loops import Outcome
+
+NULL = "TypeError: cart is null at src/cart.ts:3"
+
+
+def ran(command: str, error: str = "", **fields: Any) -> dict[str, Any]:
+    params = (("command", command),)
+    return {"type": "bash", "tool": "Bash", "params": params, "error": error, "success": not error} | fields
+
+
+def edited(file: str, old: str, new: str, why: str = "") -> dict[str, Any]:
+    output = format_hunks(compare_texts(file, old, new))
+    params = (("file_path", file),)
+    return {"type": "edit", "tool": "Edit", "params": params, "output": output, "success": True, "reasoning": why}
+
+
+def fixes(*done: dict[str, Any], reason: str = "") -> list[AttemptFix]:
+    actions = tuple(Action(number=number, **one) for number, one in enumerate(done, 1))
+    attempt = Attempt(task_id="task-001", number=1, outcome=Outcome.SUCCESS, reason=reason)
+    return find_fixes(LoggedAttempt(attempt=attempt, actions=actions), "/project")
+
+
+EDIT = edited("src/cart.ts", "a\nx = cart.id\nb\n", "a\nx = cart?.id\nb\n", "A guest has no cart.")
+
+
+def test_any_command_that_failed_and_passed_after_an_edit_is_a_check() -> None:
+    for command in (
+        "npm test",
+        "node --test",
+        "sh test.sh",
+        "./run_checks",
+        "python test_x.py",
+        "make",
+        "gcc a.c && ./a.out",
+    ):
+        (fix,) = fixes(ran(command, NULL), EDIT, ran(command))
+        assert (fix.description, fix.first.number, fix.last.number) == ("A guest has no cart.", 1, 3), command
+
+
+def test_the_diff_has_the_changed_lines_with_one_line_around_them() -> None:
+    (fix,) = fixes(ran("make test", NULL), EDIT, ran("make test"))
+    assert fix.diff == "@@ src/cart.ts @@\n a\n-x = cart.id\n+x = cart?.id\n b"
+
+
+def test_options_and_what_shows_the_output_do_not_make_another_command() -> None:
+    for first, second in (
+        ("sh test.sh", "bash test.sh"),
+        ("./test.sh", "sh test.sh"),
+        ("cd app && python check.py", "python check.py -v"),
+        ("python check.py 2>&1 | tail -20", "python check.py"),
+        ("python check.py", "timeout 60 python check.py"),
+    ):
+        assert len(fixes(ran(first, NULL), EDIT, ran(second))) == 1, (first, second)
+
+
+def test_another_target_or_environment_is_another_command() -> None:
+    for second in ("python other.py", "DEBUG=1 python check.py", "node check.py", "python check.py b.txt"):
+        assert fixes(ran("python check.py", NULL), EDIT, ran(second)) == [], second
+
+
+def test_a_narrower_run_counts_if_it_has_the_failed_tests() -> None:
+    output = "_____ test_a _____\nE   ValueError: cart is empty\nFAILED tests/test_cart.py::test_a - ValueError: cart\n"
+    failed = ran("pytest", "Exit code 1", output=output)
+    assert len(fixes(failed, EDIT, ran("pytest tests/test_cart.py"))) == 1
+    assert fixes(failed, EDIT, ran("pytest tests/test_user.py")) == []
+
+
+def test_an_unknown_result_is_no_success() -> None:
+    assert fixes(ran("npm test", NULL), EDIT, ran("npm test", success=None)) == []
+    assert fixes(ran("npm test", NULL), EDIT, ran("npm test | tail -3", output="done")) == []
+    assert len(fixes(ran("npm test", NULL), EDIT, ran("npm test | tail -3", output="Tests: 3 passed, 3 total"))) == 1
+
+
+def test_a_run_that_passes_without_an_edit_after_its_last_failure_proves_nothing() -> None:
+    assert fixes(ran("npm test", NULL), ran("npm test")) == []
+    assert fixes(ran("npm test", NULL), EDIT, ran("npm test", NULL), ran("npm test")) == []
+
+
+def test_one_fix_of_several_commands_is_one_record() -> None:
+    found = fixes(ran("npm test", NULL), ran("npm run lint", "error: x"), EDIT, ran("npm test"), ran("npm run lint"))
+    assert [fix.first.command for fix in found] == ["npm test"]
+
+
+def test_a_wrong_first_edit_is_left_out_with_its_words() -> None:
+    wrong = edited("src/cart.ts", "x = cart.id\n", "x = cart!.id\n", "The type is wrong here.")
+    right = edited("src/cart.ts", "x = cart!.id\n", "x = cart?.id\n", "Guests have no cart at all.")
+    (fix,) = fixes(ran("npm test", NULL), wrong, ran("npm test", NULL), right, ran("npm test"))
+    assert fix.description == "Guests have no cart at all."
+    assert fix.diff == "@@ src/cart.ts @@\n-x = cart.id\n+x = cart?.id"
+
+
+def test_two_errors_of_which_one_remains_are_two_fixes() -> None:
+    both = "src/cart.ts(3,1): error TS2304: Cannot find name 'carts'.\nsrc/user.ts(9,1): error TS2339: No 'idd'."
+    one = "src/user.ts(9,1): error TS2339: No 'idd'."
+    user = edited("src/user.ts", "u.idd\n", "u.id\n", "The property of a user is id.")
+    found = fixes(ran("tsc", both), EDIT, ran("tsc", one), user, ran("tsc"))
+    assert [(fix.failures[0].message[:6], fix.files) for fix in found] == [
+        ("TS2304", ("src/cart.ts",)),
+        ("TS2339", ("src/user.ts",)),
+    ]
+
+
+def test_an_error_that_the_first_edit_caused_belongs_to_the_same_fix() -> None:
+    typo = edited("src/cart.ts", "x = cart.id\n", "x = crat?.id\n", "A guest has no cart.")
+    right = edited("src/cart.ts", "x = crat?.id\n", "x = cart?.id\n", "A typo in the name of the variable.")
+    (fix,) = fixes(
+        ran("npm test", NULL),
+        typo,
+        ran("npm test", "ReferenceError: crat is not defined at src/cart.ts:3"),
+        right,
+        ran("npm test"),
+    )
+    assert fix.failures[0].message == "cart is null"
+    assert "crat" not in fix.diff
+
+
+def test_without_words_the_change_is_described() -> None:
+    silent = EDIT | {"reasoning": ""}
+    (fix,) = fixes(ran("npm test", NULL), silent, ran("npm test"), reason="Done. All tests pass.")
+    assert fix.description == "In src/cart.ts: `x = cart.id` → `x = cart?.id`"
+    (fix,) = fixes(ran("npm test", NULL), silent, ran("npm test"), reason="Guests have no cart. All tests pass.")
+    assert fix.description == "Guests have no cart."
+
+
+def test_the_lines_near_the_error_are_chosen_from_a_large_change() -> None:
+    old = [f"line {n}" for n in range(100)]
+    new = [f"LINE {n}" if n % 10 == 0 else line for n, line in enumerate(old)]
+    large = edited("src/other.ts", "\n".join(old), "\n".join(new))
+    (fix,) = fixes(ran("npm test", NULL), large, EDIT, ran("npm test"))
+    assert "+x = cart?.id" in fix.diff
+    assert sum(line[0] in "+-" for line in fix.diff.splitlines()) <= MAX_DIFF_LINES
+
+
+def test_changes_of_tests_and_documents_are_left_out_beside_changes_of_code() -> None:
+    test = edited("src/cart.test.ts", "a\n", "b\n")
+    readme = edited("README.md", "a\n", "b\n")
+    (fix,) = fixes(ran("npm test", NULL), readme, test, EDIT, ran("npm test"))
+    assert "README" not in fix.diff and "cart.test.ts" not in fix.diff
+
+
+def test_a_missing_module_that_was_installed_is_not_a_fix() -> None:
+    missing = "ModuleNotFoundError: No module named 'requests'"
+    install = ran("pip install requests")
+    assert fixes(ran("python check.py", missing), install, EDIT, ran("python check.py")) == []
+
+
+def test_a_command_without_a_message_is_named() -> None:
+    (fix,) = fixes(ran("./check", "Exit code 1"), EDIT, ran("./check"))
+    assert fix.failures[0].message == "`./check` failed"
