@@ -452,7 +452,11 @@ def _parse_diagnostic(text: str, below: Sequence[str]) -> Failure | None:
             name, rest, _ = split_error(message)
             if symbol := next((one.strip() for one in below[:4] if re.match(r"\s{2,}symbol:\s", one)), ""):
                 rest = f"{rest} ({' '.join(symbol.split())})"
-            code = f"{groups['code']}: " if groups.get("code") else ""
+            code = (
+                found[0][found.start("code") - found.start() : found.start("message") - found.start()]
+                if groups.get("code")
+                else ""
+            )
             frame = next((one for line in below if (one := _JAVA_FRAME.match(line))), None)
             if frame is not None and not groups.get("file"):
                 groups |= {"file": frame["file"], "function": frame["function"]}
@@ -469,9 +473,8 @@ def _parse_diagnostic(text: str, below: Sequence[str]) -> Failure | None:
     if found := _CODED.fullmatch(text):
         arrow = next((one for line in below[:2] if (one := _ARROW.match(line))), None)
         if arrow is not None:
-            code = found["number"] or found["code"]
             file = arrow["file"].removeprefix("./")
-            return Failure(message=f"{code}: {found['message']}" if code else found["message"], file=file)
+            return Failure(message=text.removeprefix("error: ").replace(" [*] ", " "), file=file)
     return None
 
 

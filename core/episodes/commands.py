@@ -36,7 +36,7 @@ class ActionCommand(NamedTuple):
     @property
     def key(self) -> tuple[str, ...]:
         """Return what is equal for two commands if one may cover the other: the check, or the programs."""
-        return self.check or tuple(" ".join(part.split()[:2]) for part in self.parts) or self.whole
+        return self.check or tuple(map(_head, self.parts)) or self.whole
 
     def covers(self, earlier: ActionCommand) -> bool:
         """Whether the command checks everything that an earlier command checked."""
@@ -57,8 +57,14 @@ class ActionCommand(NamedTuple):
 
 def _extends(one: str, other: str) -> bool:
     """Return whether two programs are the same with the same files, maybe with other options."""
-    words, others = one.split(), other.split()
-    return words[:2] == others[:2] and {w for w in words if w[:1] != "-"} == {w for w in others if w[:1] != "-"}
+    files, others = ({word for word in part.split() if word[:1] != "-"} for part in (one, other))
+    return _head(one) == _head(other) and files == others
+
+
+def _head(part: str) -> str:
+    """Return a program and its first file or subcommand, or its first option if it has none."""
+    program, *words = part.split()
+    return " ".join((program, *([word for word in words if word[:1] != "-"] or words)[:1]))
 
 
 def parse_command(action: Action) -> ActionCommand:

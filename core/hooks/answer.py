@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from core.hooks.work import SessionWork
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
 
+_NUMBER = re.compile(r"0x[0-9a-f]{1,16}|\d{1,20}")  # numbers differ between runs with the same error
 _COMPACTED = "compact"  # source of a start after a compaction
 
 
@@ -138,7 +140,7 @@ class HookAnswer:
         error = tool.get("error")
         if tool.get("hook_event_name") != FAILED or not isinstance(error, str) or not error.strip():
             return False
-        return remember(session.answered, digest(error), MAX_ANSWERED)
+        return remember(session.answered, digest(_NUMBER.sub("0", error)), MAX_ANSWERED)
 
     def _end(self) -> None:
         with self._sessions.edit(self._event, self._clock()) as session:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 _FIELDS: Final[Mapping[type[Struct], tuple[str, ...]]] = {
     Pattern: (
-        *("title", "category", "error_type", "template_language", "tags", "location_hints", "first_discovered"),
-        *("last_used", "recorded_counts", "file", "copy_folder"),
+        *("title", "category", "error_type", "template_language", "tags", "location_hints", "places"),
+        *("first_discovered", "last_used", "recorded_counts", "file", "copy_folder"),
     ),
     SourceLoop: ("loop_id", "at"),
     LoopFact: ("loop_id", "directory", "raw_status", "criteria", "source", "file"),
@@ -31,7 +31,7 @@ _FIELDS: Final[Mapping[type[Struct], tuple[str, ...]]] = {
     Reflection: ("loop_id", "task_id", "file", "pointer", "shape", "kind", "effectiveness"),
 }
 """Fields whose values many records have: names, dates and counts, not texts."""
-_TUPLES: Final = frozenset({"tags", "location_hints", "criteria"})
+_TUPLES: Final = frozenset({"tags", "location_hints", "places", "criteria"})
 """Those of `_FIELDS` whose items are shared too."""
 _MAX_WAITING: Final = 1000  # records that wait to be changed: many at once take half the time
 

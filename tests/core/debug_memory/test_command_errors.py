@@ -38,7 +38,7 @@ def test_an_import_error_that_a_test_file_prints_is_the_error_of_the_test() -> N
     assert (found.error_type, found.file, found.test_name) == ("SyntaxError", "cart.mjs", "")
 
 
-def test_warnings_notes_and_summaries_are_no_errors() -> None:
+def test_warnings_notes_and_summaries_are_skipped() -> None:
     noise = "cart.c:4:7: warning: unused variable 'x'\ncart.c:4:7: note: declared here\nmake: *** [cart] Error 1\n"
     assert find_command_errors(noise, "", ROOT) == ()
 

@@ -25,6 +25,14 @@ from core.records.episodes import Action
         ("grep pytest README", "pytest", False),
         ("npm install", "npm install left-pad", False),
         ("npm install", "npm  install", True),
+        ("sh test.sh", "bash test.sh", True),
+        ("./test.sh", "sh test.sh -v", True),
+        ("python check.py | tail -20", "cd app && timeout 60 python check.py 2>&1", True),
+        ("gcc a.c -o a && ./a", "gcc -Wall a.c -o a && ./a", True),
+        ("make && ./a", "make && ./b", False),
+        ("python check.py", "python other.py", False),
+        ("python check.py a", "python check.py b", False),
+        ("DEBUG=1 python check.py", "python check.py", False),
     ],
 )
 def test_later_run_covers_an_earlier_run_of_the_same_or_less(earlier: str, later: str, covers: bool) -> None:

@@ -29,6 +29,11 @@ def act(type_: str, result: str, success: bool | None = True, error: str = "") -
         ((act("bash", "npm test", None, "boom"),), Outcome.FAILURE),
         ((act("bash", "npm test", None),), Outcome.UNKNOWN),
         ((act("bash", "ls"), act("edit", "a.ts")), Outcome.UNKNOWN),
+        ((act("bash", "sh t.sh", False), act("edit", "a.sh"), act("bash", "bash t.sh")), Outcome.SUCCESS),
+        ((act("bash", "./t.py", False), act("edit", "a.py"), act("bash", "./t.py", False)), Outcome.FAILURE),
+        ((act("bash", "sh t.sh", False), act("bash", "sh t.sh")), Outcome.UNKNOWN),
+        ((act("bash", "sh t.sh", False), act("edit", "a.sh"), act("bash", "sh other.sh")), Outcome.UNKNOWN),
+        ((act("bash", "cat a.sh", False), act("edit", "a.sh"), act("bash", "cat a.sh")), Outcome.UNKNOWN),
         ((), Outcome.UNKNOWN),
     ],
 )

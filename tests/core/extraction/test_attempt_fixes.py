@@ -75,7 +75,7 @@ def test_a_narrower_run_counts_if_it_has_the_failed_tests() -> None:
     assert fixes(failed, EDIT, ran("pytest tests/test_user.py")) == []
 
 
-def test_an_unknown_result_is_no_success() -> None:
+def test_an_unknown_result_does_not_count_as_a_success() -> None:
     assert fixes(ran("npm test", NULL), EDIT, ran("npm test", success=None)) == []
     assert fixes(ran("npm test", NULL), EDIT, ran("npm test | tail -3", output="done")) == []
     assert len(fixes(ran("npm test", NULL), EDIT, ran("npm test | tail -3", output="Tests: 3 passed, 3 total"))) == 1

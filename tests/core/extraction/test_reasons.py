@@ -25,7 +25,7 @@ from core.extraction.reasons import describe_hunks, find_reason, split_reason
         "Fix the bug in app.py.",
     ],
 )
-def test_announcements_greetings_and_reports_of_success_are_no_reason(text: str) -> None:
+def test_announcements_greetings_and_reports_of_success_are_left_out(text: str) -> None:
     assert split_reason(text) == []
 
 

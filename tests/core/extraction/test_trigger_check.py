@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from core.base.text import safe_matcher
@@ -9,7 +11,7 @@ from core.extraction.trigger_check import Trigger, common_errors, is_comparison,
 from core.records.debug_sessions import Failure
 
 
-def failure(message: str, error_type: str = "", **fields: str) -> Failure:
+def failure(message: str, error_type: str = "", **fields: Any) -> Failure:
     return Failure(message=message, error_type=error_type, **fields)
 
 
