@@ -1,0 +1,1 @@
+"""Recorded sessions in which a check fails, and figures for the lessons that are extracted from them."""

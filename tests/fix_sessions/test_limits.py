@@ -1,0 +1,27 @@
+"""What is extracted from the recorded sessions is good enough."""
+
+from __future__ import annotations
+
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+
+import pytest
+
+from tests.fix_sessions.figures import LIMITS, Results, measure
+from tests.fix_sessions.report import render
+from tests.fix_sessions.sessions import read_other_failures, read_sessions
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as executor:
+        return measure(read_sessions(), read_other_failures(), executor)
+
+
+@pytest.mark.xfail(reason="a weakened assertion is learned, and two lessons are not found again", strict=False)
+def test_lessons_of_recorded_sessions_keep_all_limits(results: Results) -> None:
+    figures = results.figures()
+    missed = {name: value for name, value in figures.items() if not LIMITS[name].holds(value)}
+    assert not missed, render(results, worst=10)
