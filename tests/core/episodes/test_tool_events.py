@@ -32,7 +32,7 @@ def used(tool: str, given: object = None, response: object = None, **event: obje
     [
         ("Read NotebookRead WebFetch mcp__files__read_text_file mcp__jira__getIssue", "read"),
         ("Write mcp__files__write_file mcp__serena__create_text_file", "write"),
-        ("Edit MultiEdit NotebookEdit mcp__files__edit_file", "edit"),
+        ("Edit MultiEdit NotebookEdit StrReplace mcp__files__edit_file", "edit"),
         ("Bash BashOutput KillShell mcp__github__create_issue mcp__x__updateGetter mcp__ __ mcp__x__", "bash"),
         ("Grep WebSearch mcp__serena__find_symbol", "grep"),
         ("Glob LS mcp__files__list_directory", "glob"),
