@@ -22,7 +22,8 @@ UNKNOWN_RESULT: Final = "unknown_result"  # key of an event that does not prove 
 _TYPES: Final = {
     **dict.fromkeys(("read", "notebookread", "webfetch", "skill", "readmcpresourcetool"), "read"),
     "write": "write",
-    **dict.fromkeys(("edit", "multiedit", "notebookedit", "apply_patch", "replace", "search_replace", "strreplace"), "edit"),
+    **dict.fromkeys(("edit", "multiedit", "notebookedit", "apply_patch"), "edit"),
+    **dict.fromkeys(("replace", "search_replace", "strreplace"), "edit"),
     **dict.fromkeys(("bash", "powershell", "bashoutput", "taskoutput", "killshell", "killbash", "taskstop"), "bash"),
     **dict.fromkeys(("grep", "websearch", "lsp"), "grep"),
     **dict.fromkeys(("glob", "ls", "listmcpresourcestool"), "glob"),
