@@ -117,6 +117,8 @@ def on_another_day(output: str) -> str:
     ):
         later = re.sub(expression, lambda found: str(int(found[1]) + 17), later)
     later = re.sub(r"0x[0-9a-f]{6,}", "0x7fc3a1b2d4e0", later)
+    later = re.sub(r"pytest-\d+/", "pytest-77/", later)
+    later = re.sub(r"\b0\.\d{12,}", "0.3127845219999785", later)
     later = re.sub(r"(?<=\()\d{3,6}(?=\) panicked)", "90210", later)
     later = re.sub(r"\bgoroutine \d+", "goroutine 23", later)
     later = re.sub(r"(?<=duration_ms[: ])( ?)\d+\.\d+", r"\g<1>9.25", later)

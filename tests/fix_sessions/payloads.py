@@ -63,6 +63,8 @@ class Conversation:
             self.run(call_id, step.run, step.exit, self._located(step.output))
         elif step.read:
             self.read(call_id, step.read)
+        elif step.error:
+            self.fail_edit(call_id, step)
         else:
             name = step.edit or step.write
             before = self.files.get(name)
@@ -87,6 +89,10 @@ class Conversation:
 
     def change(self, call_id: str, step: Step, before: str | None, text: str) -> None:
         """Edit or write a file; `before` is its content, None if it is new."""
+        raise NotImplementedError
+
+    def fail_edit(self, call_id: str, step: Step) -> None:
+        """Make an edit that the tool refuses."""
         raise NotImplementedError
 
     def end(self, texts: list[str], last: str) -> None:
@@ -148,6 +154,11 @@ class Claude(Conversation):
         done = f"The file {path} has been updated successfully."
         self._call(call_id, "Edit" if step.edit else "Write", given, {"tool_response": response}, done)
 
+    def fail_edit(self, call_id: str, step: Step) -> None:
+        given = {"file_path": self._path(step.edit), "old_string": step.old, "new_string": step.new}
+        error = f"<tool_use_error>{step.error}</tool_use_error>"
+        self._call(call_id, "Edit", given, {"error": error, "is_interrupt": False}, error)
+
     def end(self, texts: list[str], last: str) -> None:
         self._send("Stop", stop_hook_active=False, last_assistant_message=last, background_tasks=[], session_crons=[])
         self._send("SessionEnd", reason="other")
@@ -207,17 +218,23 @@ class Codex(Conversation):
         name = step.edit or step.write
         patch = _codex_patch(name, before, self.files[name])
         done = f"Success. Updated the following files:\n{'M' if before is not None else 'A'} {name}\n"
-        self._response({"type": "custom_tool_call", "call_id": call_id, "name": "apply_patch", "input": patch})
+        self._response(self._patch_call(call_id, patch))
         kind = "update" if before is not None else "add"
         changes = {self._path(name): {"type": kind, "unified_diff": "\n".join(_diff(before or "", self.files[name]))}}
         self._item({"type": "FileChange", "id": call_id, "changes": changes, "status": "completed", "stdout": done})
         shown = f"Exit code: 0\nWall time: 0 seconds\nOutput:\n{done}"
-        self._tool("apply_patch", call_id, patch, shown)
+        self._send_patch(call_id, patch, shown)
         self._response({"type": "custom_tool_call_output", "call_id": call_id, "output": shown})
 
     def end(self, texts: list[str], last: str) -> None:
         self._send("Stop", stop_hook_active=False, last_assistant_message=last or None)
         self._send("SessionEnd", reason="other")
+
+    def _patch_call(self, call_id: str, patch: str) -> JsonObject:
+        return {"type": "custom_tool_call", "call_id": call_id, "name": "apply_patch", "input": patch}
+
+    def _send_patch(self, call_id: str, patch: str, shown: str) -> None:
+        self._tool("apply_patch", call_id, patch, shown)
 
     def _tool(self, tool: str, call_id: str, command: str, response: str) -> None:
         given = {"command": command}
@@ -236,6 +253,17 @@ class Codex(Conversation):
         common = {"session_id": self.id, "turn_id": f"{self.id}-1", "transcript_path": str(self.transcript)}
         common |= {"cwd": str(self.project), "model": "gpt-5.5", "permission_mode": "bypassPermissions"}
         self.send({**common, "hook_event_name": event, **fields})
+
+
+class CodexWithoutEdits(Codex):
+    """Codex with a model that it does not know: a patch is a command, and only the transcript has the edit."""
+
+    def _patch_call(self, call_id: str, patch: str) -> JsonObject:
+        arguments = json.dumps({"cmd": f"apply_patch <<'PATCH'\n{patch}PATCH", "yield_time_ms": 30000})
+        return {"type": "function_call", "name": "exec_command", "arguments": arguments, "call_id": call_id}
+
+    def _send_patch(self, call_id: str, patch: str, shown: str) -> None:
+        pass
 
 
 class Gemini(Conversation):
@@ -379,7 +407,11 @@ class Cursor(Conversation):
         self.send({**common, "hook_event_name": event, "transcript_path": str(self.transcript), **fields})
 
 
-CONVERSATIONS: Final = {each.agent: each for each in (Claude, Codex, Gemini, Copilot, Cursor)}
+CONVERSATIONS: Final = {
+    **{each.agent: each for each in (Claude, Codex, Gemini, Copilot, Cursor)},
+    "codex-without-edits": CodexWithoutEdits,
+}
+"""The forms of conversations; most are named after their agent."""
 
 
 def _diff(before: str, after: str) -> list[str]:

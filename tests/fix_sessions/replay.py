@@ -27,9 +27,9 @@ NOW: Final = datetime(2026, 11, 20, 9, tzinfo=UTC)
 class Workshop:
     """A project in a folder of its own; the background work of the hooks is done when an event returns."""
 
-    def __init__(self, folder: Path, agent: str = "claude") -> None:
+    def __init__(self, folder: Path, form: str = "claude") -> None:
         self.folder = folder
-        self.agent = agent
+        self._form = CONVERSATIONS[form]
         self.paths = ProjectPaths(folder / "project")
         self.paths.ralph.mkdir(parents=True)
         self._answers: list[str] = []
@@ -78,10 +78,10 @@ class Workshop:
 
     def _conversation(self, name: str) -> Conversation:
         transcript = self.folder / "transcripts" / f"{name}.jsonl"
-        return CONVERSATIONS[self.agent](name, self.paths.project, transcript, self._send)
+        return self._form(name, self.paths.project, transcript, self._send)
 
     def _send(self, payload: JsonObject) -> None:
-        event = parse_event(self.agent, json.dumps(payload).encode())
+        event = parse_event(self._form.agent, json.dumps(payload).encode())
         assert event is not None, payload
         HookAnswer(self.paths, event, clock=lambda: NOW).handle(lambda data: self._answers.append(_context(data)))
 

@@ -27,6 +27,7 @@ class Step(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     new: str = ""
     write: str = ""
     content: str = ""
+    error: str = ""  # of an edit that changes nothing
 
 
 class Label(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
