@@ -14,6 +14,7 @@ from msgspec import Struct
 from core.base.record_text import one_line
 from core.base.shell_commands import is_read_only
 from core.episodes.commands import ActionCommand, parse_command
+from core.episodes.shell_edits import edits_files
 from core.records.loops import Outcome
 from core.redaction.masking import mask_secrets
 
@@ -164,6 +165,7 @@ class _Tally:
         self._failures: dict[tuple[str, str], LoggedFailure] = {}
         self._unsolved = _Unsolved()
         self._ran: deque[tuple[int, str]] = deque(maxlen=MAX_RAN)
+        self._changed = 0  # number of the last action that changed files
         self._failed_at: dict[tuple[str, ...], int] = {}  # number of the first failure, by command
 
     def add(self, action: Action) -> None:
@@ -171,8 +173,8 @@ class _Tally:
         done.actions += 1
         done.last_at = action.at or done.last_at
         done.iterations = max(done.iterations, action.iteration or 0)
-        if action.changed_file:
-            done.check = None
+        if action.changed_file or (not action.has_failed and edits_files(action.command)):
+            done.check, self._changed = None, done.actions
             if file := action.target:
                 self._files.setdefault(file)
                 self._last_edit.pop(file, None)  # re-insert, to keep the order of the last change
@@ -205,8 +207,7 @@ class _Tally:
             if action.has_failed and len(self._failed_at) < MAX_FAILURES:
                 self._failed_at[command.key] = self._done.actions
             return False
-        newest = next(reversed(self._last_edit.values()), 0)
-        return newest > failed_at
+        return self._changed > failed_at
 
     def _fail(self, action: Action, command: ActionCommand) -> None:
         done = self._done

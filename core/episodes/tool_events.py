@@ -46,6 +46,7 @@ _CHANGES: Final = {
 }  # action type by a word in the name of another tool, such as `mcp__files__read_text_file`
 _OTHER: Final = "bash"  # action type of unknown tools, which most likely run something external
 _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_MAX_PATCH_START: Final = 500  # characters of a shell command in which a patch begins
 _MAX_NAME: Final = 200
 
 _FILE_TOOLS: Final = frozenset({"read", "notebookread", "write", "edit", "multiedit", "notebookedit"})
@@ -90,6 +91,8 @@ def parse_tool_event(event: Mapping[str, Any], project: str = "") -> dict[str, A
         success = None
     error = _error(event, result) if success is False else ""
     kind = classify_tool(tool)
+    is_patch = kind == "bash" and "*** Begin Patch" in str(params.get("command", ""))[:_MAX_PATCH_START]
+    kind = "edit" if is_patch else kind
     change = describe_change(params, response, project) if kind in EDITING and success else ""
     has_stderr_as_error = error == _text(result.get("stderr")).strip()
     action = {

@@ -20,6 +20,7 @@ from core.debug_memory.error_messages import generalize_message, is_test_file
 from core.episodes.commands import ActionCommand, parse_command
 from core.episodes.file_changes import Hunk
 from core.episodes.log_summary import pick_error_line
+from core.episodes.shell_edits import edits_files
 from core.extraction.change_kinds import is_environment_error, is_install, teaches_nothing
 from core.extraction.net_changes import find_net_changes, hunks_of
 from core.extraction.reasons import describe_hunks, find_reason
@@ -70,7 +71,7 @@ def find_fixes(logged: LoggedAttempt, root: str = "") -> list[AttemptFix]:
     used: set[int] = set()
     found: list[AttemptFix] = []
     for runs in _find_windows(actions, root):
-        edits = [n for n in range(runs[0].place + 1, runs[-1].place) if actions[n].changed_file and n not in used]
+        edits = [n for n in range(runs[0].place + 1, runs[-1].place) if is_edit(actions[n]) and n not in used]
         for stage, own in _split_stages(actions, runs, edits):
             if fix := _make_fix(logged, actions, stage, own[-MAX_EDITS:], runs[-1], root):
                 used |= set(own)
@@ -84,7 +85,8 @@ def _find_windows(actions: Sequence[Action], root: str) -> list[list[_Run]]:
     failed: list[_Run] = []
     found: list[list[_Run]] = []
     for place, action in enumerate(actions):
-        if not action.command or (has_passed := _has_passed(action)) is None or is_read_only(action.command):
+        is_run = bool(action.command) and not (is_read_only(action.command) or edits_files(action.command))
+        if not is_run or (has_passed := _has_passed(action)) is None:
             continue
         command = parse_command(action)
         if not has_passed:
@@ -98,12 +100,17 @@ def _find_windows(actions: Sequence[Action], root: str) -> list[list[_Run]]:
             covered = [run for run in own if command.covers(run.command) or _names(command, run)]
             if not covered:
                 continue
-            if any(actions[n].changed_file for n in range(covered[-1].place + 1, place)):  # else it passes by chance
+            if any(is_edit(actions[n]) for n in range(covered[-1].place + 1, place)):  # else it passes by chance
                 found.append([*covered, _Run(place, command, False)])
             waiting[key] = [run for run in own if run not in covered]
             if not waiting[key]:
                 del waiting[key]
     return [runs for runs in found if not _recurs(runs, failed)]
+
+
+def is_edit(action: Action) -> bool:
+    """Return whether an action changed files, by a tool or by a shell command."""
+    return action.changed_file or (not action.has_failed and edits_files(action.command))
 
 
 def _has_passed(action: Action) -> bool | None:
@@ -160,8 +167,8 @@ def _split_stages(
         if not own or not before.failures or not run.failures or _marks(before.failures[:1]) & _marks(run.failures):
             continue
         edited = {hunk.file for n in own for hunk in hunks_of(actions[n])} | {actions[n].target for n in own}
-        gone = [one for one in before.failures if not _marks((one,)) & _marks(run.failures)]
-        touched = edited | {file for one in gone for file in (one.file, one.test_file)}
+        fixed = [one for one in before.failures if not _marks((one,)) & _marks(run.failures)]
+        touched = edited | {file for one in fixed for file in (one.file, one.test_file)}
         files = [{one.file, one.test_file} - {""} for one in run.failures]
         is_other = all(own_files and not own_files & touched for own_files in files)
         if is_other and not _is_replaced(actions, own, [n for n in edits if n > run.place]):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from core.episodes.diffs import build_diff
 from core.episodes.file_changes import Hunk, compare_texts, parse_diff
+from core.episodes.shell_edits import find_shell_hunks
 
 if TYPE_CHECKING:
     from core.records.episodes import Action
@@ -37,6 +38,8 @@ def hunks_of(action: Action) -> list[Hunk]:
     """Return the hunks in the output of an edit, or in its parameters if they are not pairs of texts."""
     if _has_diff(action):
         return parse_diff(action.output, action.target)
+    if action.command and (found := find_shell_hunks(action.command)):
+        return found
     return [] if [*_pairs(action)] else parse_diff("\n".join(build_diff(action)), action.target)
 
 

@@ -17,6 +17,7 @@ from core.base.text import visible, visible_line
 from core.config.paths import is_safe_id
 from core.episodes.folders import TaskFolder
 from core.episodes.protocol import Episodes
+from core.episodes.shell_edits import edits_files
 from core.episodes.tool_events import EDITING, parse_tool_event
 from core.episodes.validation import MAX_ID
 from core.hooks.debug_sessions import write_debug_session
@@ -81,7 +82,7 @@ class SessionWork:
             return False
         if event.call and not remember(session.calls, event.call, MAX_CALLS):
             return False
-        if action["type"] in EDITING and not action.get("reasoning"):
+        if action["type"] in EDITING or edits_files(str(action.get("params", {}).get("command", ""))):
             from core.hooks.agent_texts import find_text_before
 
             if text := find_text_before(event.transcript, event.call_id):

@@ -157,3 +157,9 @@ def test_a_missing_module_that_was_installed_is_not_a_fix() -> None:
 def test_a_command_without_a_message_is_named() -> None:
     (fix,) = fixes(ran("./check", "Exit code 1"), EDIT, ran("./check"))
     assert fix.failures[0].message == "`./check` failed"
+
+
+def test_an_edit_by_a_shell_command_is_an_edit() -> None:
+    edit = ran("sed -i 's/cart.id/cart?.id/' src/cart.ts") | {"reasoning": "A guest has no cart."}
+    (fix,) = fixes(ran("npm test", NULL), edit, ran("npm test"))
+    assert (fix.description, fix.diff) == ("A guest has no cart.", "@@ src/cart.ts @@\n-cart.id\n+cart?.id")
