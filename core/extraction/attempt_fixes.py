@@ -23,7 +23,7 @@ from core.episodes.log_summary import pick_error_line
 from core.episodes.shell_edits import edits_files
 from core.extraction.change_kinds import is_environment_error, is_install, teaches_nothing
 from core.extraction.net_changes import find_net_changes, hunks_of
-from core.extraction.reasons import describe_hunks, find_reason
+from core.extraction.reasons import describe_hunks, find_reason, join_sentences, split_reason
 from core.records.debug_sessions import Failure
 from core.records.episodes import Action
 from core.retrieval.error_places import list_places
@@ -73,7 +73,9 @@ def find_fixes(logged: LoggedAttempt, root: str = "") -> list[AttemptFix]:
     for runs in _find_windows(actions, root):
         edits = [n for n in range(runs[0].place + 1, runs[-1].place) if is_edit(actions[n]) and n not in used]
         for stage, own in _split_stages(actions, runs, edits):
-            if fix := _make_fix(logged, actions, stage, own[-MAX_EDITS:], runs[-1], root):
+            last = [run for run in runs if run.has_failed and own and run.place < own[-1]][-1:]
+            is_other = bool(last) and not _marks(stage.failures) & _marks(last[0].failures)
+            if fix := _make_fix(logged, stage, own[-MAX_EDITS:], runs[-1], has_other_error=is_other):
                 used |= set(own)
                 found.append(fix)
     return found
@@ -188,8 +190,9 @@ def _is_replaced(actions: Sequence[Action], edits: Sequence[int], later: Sequenc
 
 
 def _make_fix(
-    logged: LoggedAttempt, actions: Sequence[Action], run: _Run, edits: Sequence[int], passed: _Run, root: str
+    logged: LoggedAttempt, run: _Run, edits: Sequence[int], passed: _Run, *, has_other_error: bool
 ) -> AttemptFix | None:
+    actions = logged.actions
     first, last = actions[run.place], actions[passed.place]
     between = [actions[n] for n in range(run.place + 1, passed.place)]
     if not edits or is_environment_error(first, run.failures):
@@ -206,7 +209,8 @@ def _make_fix(
         return None
     failures = run.failures or (Failure(message=f"`{one_line(first.command, _MAX_COMMAND)}` failed"),)
     chosen = choose_lines(hunks, failures)
-    description = _find_words(logged, [actions[n] for n in edits]) or describe_hunks(chosen)
+    changes = [actions[n] for n in edits]
+    description = _find_words(logged, changes, has_other_error=has_other_error) or describe_hunks(chosen)
     if not description:
         return None
     files = dict.fromkeys(filter(None, (*(hunk.file for hunk in chosen), *(actions[n].target for n in edits))))
@@ -221,9 +225,16 @@ def _make_fix(
     )
 
 
-def _find_words(logged: LoggedAttempt, edits: Sequence[Action]) -> str:
-    """Return the reason in the words before the last edit, or else at the end, or before an earlier edit."""
+def _find_words(logged: LoggedAttempt, edits: Sequence[Action], *, has_other_error: bool) -> str:
+    """Return the reason in the words before the last edit, or else at the end, or before an earlier edit.
+
+    If the first edit removed the error and the last one another error, both have a reason.
+    """
     reasons = list(dict.fromkeys(action.reasoning for action in reversed(edits) if action.reasoning))
+    if has_other_error and len(reasons) > 1 and not _is_replaced(edits, [0], range(1, len(edits))):
+        first, last = (split_reason(text)[:1] for text in (reasons[-1], reasons[0]))
+        if first and last:
+            return join_sentences((*first, *last))
     return find_reason((*reasons[:1], logged.attempt.reason)) or find_reason(reasons[1:])
 
 

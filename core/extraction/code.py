@@ -80,8 +80,8 @@ def make_template(diff: str, message: str) -> Template | None:
 def make_clean_template(diff: str, language: str) -> Template | None:
     """Generalize the added code of a diff if that is possible without doubt, else return None.
 
-    Each name that belongs to this place becomes a placeholder. There is no template if the code has texts or members,
-    calls functions that are not built in, or has more than a few such names.
+    Each name that belongs to this place becomes a placeholder. There is no template if the code is one line, has texts
+    or members, calls functions that are not built in, or has more than a few such names.
     """
     code = replace_surrogates(_extract_added(diff))
     bare = re.sub(r"(?:#|//).*", "", code)
@@ -93,7 +93,8 @@ def make_clean_template(diff: str, language: str) -> Template | None:
     is_member = any(re.search(rf"\.\s*{name}|{name}\s*[.(]", code) for name in map(re.escape, names))
     is_number = re.search(r"(?<![\w.])(?:[2-9]|\d{2,}|\d+\.\d+)(?![\w.])", code)
     words = len(re.findall(_IDENTIFIER, code))
-    if not names or not common or is_member or is_number or len(names) > 2 or words < 2 * len(names) + 1:
+    is_short = code.count("\n") < 2 or words < 2 * len(names) + 1
+    if not names or not common or is_member or is_number or is_short or len(names) > 2:
         return None
     if not all(re.search(rf"(?<![\w$]){re.escape(name)}(?![\w$])", removed) or code.count(name) > 1 for name in names):
         return None

@@ -97,7 +97,7 @@ def find_reason(texts: Iterable[str]) -> str:
                 break
         if sum(len(_WORD.findall(one)) for one in found) >= _MIN_WORDS:
             break
-    return _join(found[:_MAX_SENTENCES])
+    return join_sentences(found[:_MAX_SENTENCES])
 
 
 def split_reason(text: str) -> list[str]:
@@ -114,8 +114,9 @@ def split_reason(text: str) -> list[str]:
         sentence = _PATHS.sub("", shorter if len(_WORD.findall(shorter)) >= 2 else sentence)
         sentence = sentence.strip(" \t:-\u2014") if not sentence.endswith(".") else sentence.strip()
         if len(_WORD.findall(sentence)) >= 2:
-            first = sentence.split()[0]
-            found.append(sentence[:1].upper() + sentence[1:] if first.isalpha() else sentence)
+            # Without its lead, a sentence begins in lower case; other words may be names in the code.
+            is_word = lead is not None and lead.end() > 0 and sentence.split()[0].isalpha()
+            found.append(sentence[:1].upper() + sentence[1:] if is_word else sentence)
     return found
 
 
@@ -160,7 +161,8 @@ def _tokens(text: str) -> Iterator[str]:
     return (found[0] for found in re.finditer(r"\s+|\w+|.", text))
 
 
-def _join(sentences: Sequence[str]) -> str:
+def join_sentences(sentences: Sequence[str]) -> str:
+    """Join sentences to a text of one line of limited length."""
     text = ""
     for sentence in sentences:
         ended = sentence if sentence[-1:] in ".!?\u2026" else f"{sentence}."

@@ -163,3 +163,11 @@ def test_an_edit_by_a_shell_command_is_an_edit() -> None:
     edit = ran("sed -i 's/cart.id/cart?.id/' src/cart.ts") | {"reasoning": "A guest has no cart."}
     (fix,) = fixes(ran("npm test", NULL), edit, ran("npm test"))
     assert (fix.description, fix.diff) == ("A guest has no cart.", "@@ src/cart.ts @@\n-cart.id\n+cart?.id")
+
+
+def test_two_edits_that_each_removed_another_error_both_have_a_reason() -> None:
+    first = edited("src/cart.ts", "x = cart.id\n", "x = (cart || {}).id\n", "The cart may be missing.")
+    second = edited("src/cart.ts", "y = 1\n", "y = 0\n", "The sum has to start at 0.")
+    other = "TypeError: Reduce of empty array at src/cart.ts:9"
+    (fix,) = fixes(ran("npm test", NULL), first, ran("npm test", other), second, ran("npm test"))
+    assert fix.description == "The cart may be missing. The sum has to start at 0."

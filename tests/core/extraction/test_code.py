@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.extraction.code import file_language, make_template
+from core.extraction.code import file_language, make_clean_template, make_template
 
 UNIFIED = """\
 --- a/src/cart.py
@@ -54,3 +54,23 @@ def test_the_language_is_that_of_the_file() -> None:
 def test_any_text_gives_a_template_or_none(code: str, message: str) -> None:
     found = make_template("\n".join(f"+{line}" for line in code.splitlines()), message)
     assert found is None or len(found.code) <= 20_000
+
+
+@pytest.mark.parametrize(
+    ("added", "language", "expected"),
+    [
+        ("    if labels is None:\n        labels = []", "python", "if {{variable}} is None:\n    {{variable}} = []\n"),
+        ("    if labels is None:\n        labels = list(DEFAULTS.values())", "python", None),  # a member
+        ('    if labels is None:\n        labels = ["new"]', "python", None),  # a text
+        ("    return labels or []", "python", None),  # one line
+        ("    if a is None:\n        return b + c", "python", None),  # too many names
+        ("    if labels is None:\n        labels = []", "", None),  # unknown language
+        ("import os\nos = None", "python", None),
+    ],
+)
+def test_a_clean_template_has_a_placeholder_for_each_own_name_or_there_is_none(
+    added: str, language: str, expected: str | None
+) -> None:
+    diff = "-    labels.append(x)\n" + "\n".join(f"+{line}" for line in added.split("\n"))
+    found = make_clean_template(diff, language)
+    assert (found.code if found is not None else None) == expected
