@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+import msgspec
+
 from tests.fix_sessions.sessions import Failure, Session, Step
 
 RECORDED_HOME: Final = "/home/user"
@@ -35,6 +37,8 @@ class Conversation:
     _calls: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     agent: ClassVar[str]
+    is_write_recorded: ClassVar[bool] = True  # whether it is known how the agent reports a written file
+    is_refusal_recorded: ClassVar[bool] = False  # whether it is known how the agent reports a refused edit
 
     def play(self, session: Session) -> None:
         """Play a whole session; the files of the project change with it."""
@@ -115,6 +119,7 @@ class Claude(Conversation):
     """Claude Code: failures are events of their own; the reading tools are not connected."""
 
     agent = "claude"
+    is_refusal_recorded = True
 
     def start(self, prompt: str) -> None:
         self._send("SessionStart", source="startup")
@@ -322,6 +327,7 @@ class Copilot(Conversation):
     """Copilot CLI: the exit code is in the last line; only the end of a turn names the transcript."""
 
     agent = "copilot"
+    is_write_recorded = False
 
     def start(self, prompt: str) -> None:
         self._send("SessionStart", source="new", initial_prompt=prompt)
@@ -339,8 +345,6 @@ class Copilot(Conversation):
         self._tool("Read", call_id, {"path": self._path(name)}, self.files[name])
 
     def change(self, call_id: str, step: Step, before: str | None, text: str) -> None:
-        if not step.edit:
-            raise ValueError("the form in which Copilot CLI writes a file is not recorded")
         given = {"path": self._path(step.edit), "old_str": step.old, "new_str": step.new}
         self._tool("Edit", call_id, given, f"File {self._path(step.edit)} updated with changes.")
 
@@ -412,6 +416,15 @@ CONVERSATIONS: Final = {
     "codex-without-edits": CodexWithoutEdits,
 }
 """The forms of conversations; most are named after their agent."""
+
+
+def convert_session(session: Session, form: str) -> Session | None:
+    """Return a session as one of another form; None if it is not known how that agent reports its steps."""
+    kind = CONVERSATIONS[form]
+    if not kind.is_write_recorded and any(step.write for step in session.steps):
+        return None
+    steps = [step for step in session.steps if not step.error or kind.is_refusal_recorded]
+    return msgspec.structs.replace(session, agent=form, steps=steps)
 
 
 def _diff(before: str, after: str) -> list[str]:

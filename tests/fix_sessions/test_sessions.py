@@ -9,7 +9,7 @@ import pytest
 
 from core.agents.agent_table import Moment
 from core.hooks.events import parse_event
-from tests.fix_sessions.payloads import CONVERSATIONS, JsonObject
+from tests.fix_sessions.payloads import CONVERSATIONS, JsonObject, convert_session
 from tests.fix_sessions.sessions import Session, read_sessions
 
 SESSIONS = read_sessions()
@@ -56,3 +56,13 @@ def test_events_are_those_of_the_agent_and_begin_and_end_a_session(form: str, tm
     assert moments[-2:] == [Moment.TURN_END, Moment.SESSION_END]
     assert {event.agent for event in events if event is not None} == {conversation.agent}
     assert len({event.call for event in events if event is not None and event.call}) == moments.count(Moment.TOOL)
+
+
+def test_a_session_is_converted_only_to_forms_that_are_known() -> None:
+    by_name = {session.name: session for session in SESSIONS}
+    written, refused = by_name["latin1-names"], by_name["subclass-constructor"]
+    assert convert_session(written, "copilot") is None
+    converted = convert_session(refused, "gemini")
+    assert converted is not None and converted.agent == "gemini"
+    assert any(step.error for step in refused.steps) and not any(step.error for step in converted.steps)
+    assert convert_session(refused, "claude") == refused
