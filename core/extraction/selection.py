@@ -124,8 +124,17 @@ def _has_same_trigger(one: Pattern, other: Pattern) -> bool:
     if one.type is not other.type:
         return False
     if one.type is PatternType.ERROR:
-        return one.error_pattern == other.error_pattern
+        return one.error_pattern == other.error_pattern or _fits(one, other) or _fits(other, one)
     return one.type is PatternType.TEMPLATE and one.template_code == other.template_code
+
+
+def _fits(pattern: Pattern, other: Pattern) -> bool:
+    """Return whether the trigger of a pattern matches the error of another one, in a common place if both have some."""
+    if not pattern.error_pattern or not other.error_message:
+        return False
+    if pattern.places and other.places and not set(pattern.places) & set(other.places):
+        return False
+    return safe_matcher(pattern.error_pattern).matches(other.error_message)
 
 
 def _is_same_lesson(new: Pattern, known: Pattern, loop_id: str) -> bool:
@@ -133,6 +142,9 @@ def _is_same_lesson(new: Pattern, known: Pattern, loop_id: str) -> bool:
     if new.type is PatternType.ERROR:
         text = new.error_pattern.replace("\\", "")  # without escapes, a signature can be matched like a message
         is_alike = known.category == new.category and bool(known.error_pattern)
+        if new.error_message and known.error_pattern:
+            is_other = known.category != new.category
+            return known.error_pattern == new.error_pattern or (not is_other and _fits(known, new))
         return known.error_pattern == new.error_pattern or (
             is_alike and safe_matcher(known.error_pattern).matches(text)
         )
