@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Kind = Literal["approach", "anti_pattern", "error_fix", "template"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """The answer of a tool. `text` is what the model should read: some clients give it only the data."""
+
+    text: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -26,10 +33,9 @@ class PatternRow:
 
 
 @dataclass(frozen=True)
-class LoopContext:
+class LoopContext(Result):
     """The context for a task; `left_out` counts the matching patterns that did not fit."""
 
-    text: str
     injection_id: str | None
     patterns: list[PatternRow]
     tokens: int
@@ -49,7 +55,7 @@ class Fix:
 
 
 @dataclass(frozen=True)
-class KnownFixes:
+class KnownFixes(Result):
     """What solved an error before."""
 
     known: bool
@@ -57,7 +63,7 @@ class KnownFixes:
 
 
 @dataclass(frozen=True)
-class FoundPatterns:
+class FoundPatterns(Result):
     """The best matches; `total` counts all of them."""
 
     patterns: list[PatternRow]
@@ -65,11 +71,10 @@ class FoundPatterns:
 
 
 @dataclass(frozen=True)
-class PatternDetails:
-    """One pattern: its text as a context has it, the rules behind its state, and the loops behind its rate."""
+class PatternDetails(Result):
+    """One pattern: the rules behind its state, and the loops behind its rate."""
 
     pattern: PatternRow
-    text: str
     reasons: list[str]
     loops: list[str]
 
@@ -87,7 +92,7 @@ class PastTask:
 
 
 @dataclass(frozen=True)
-class PastTasks:
+class PastTasks(Result):
     """Similar tasks, the most similar first."""
 
     tasks: list[PastTask]
@@ -110,7 +115,7 @@ class LoopRow:
 
 
 @dataclass(frozen=True)
-class Loops:
+class Loops(Result):
     """Loops, newest first; `running` and `waiting` count all of them."""
 
     loops: list[LoopRow]
@@ -127,7 +132,7 @@ class HeldMark:
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(Result):
     """What was recorded; `score` (0 to 1) is that of the outcome."""
 
     recorded: bool
@@ -137,7 +142,7 @@ class Report:
 
 
 @dataclass(frozen=True)
-class Proposal:
+class Proposal(Result):
     """What became of a lesson; `id` is that of the new pattern, `same_as` that of a known one."""
 
     id: str | None

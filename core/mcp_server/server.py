@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -21,6 +22,7 @@ from core.base.text import visible
 from core.mcp_server import pages, reports, results, tools
 
 if TYPE_CHECKING:
+    from core.mcp_server.handshake import Relay
     from core.mcp_server.session import Session
 
 _INSTRUCTIONS: Final = (
@@ -160,11 +162,23 @@ def _client(ctx: Context) -> str:
     return params.client_info.name if params is not None else ""
 
 
-def create_server(session: Session) -> MCPServer:
+def serve(session: Session, relay: Relay) -> None:
+    """Serve the requests of a relay until they end."""
+    sys.stdin, sys.stdout = relay.requests, relay.answers
+    create_server(session, started=_release_stdout).run()
+
+
+def _release_stdout() -> None:
+    """Keep everything else that is printed out of the protocol."""
+    sys.stdout = sys.stderr
+
+
+def create_server(session: Session, started: Callable[[], None] = lambda: None) -> MCPServer:
     """Return a server for one project; it begins to read the project when it starts."""
 
     @asynccontextmanager
     async def reading(_server: MCPServer) -> AsyncIterator[None]:
+        started()
         threading.Thread(target=_read, args=(session,), daemon=True).start()
         yield
 

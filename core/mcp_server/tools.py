@@ -83,7 +83,7 @@ class Answer(NamedTuple):
 
     @property
     def content(self) -> dict[str, Any]:
-        return asdict(self.data)
+        return {"text": self.text} | {key: value for key, value in asdict(self.data).items() if key != "text"}
 
 
 def loop_context(
@@ -115,7 +115,7 @@ def loop_context(
             if one.pattern_id in state.board
         )
         rows = [pattern_row(state, state.snapshot.patterns[one.pattern_id]) for one in injection.chosen]
-        return Answer(text, LoopContext(text, injection_id, rows, count_tokens(text), left_out))
+        return Answer(text, LoopContext(injection_id, rows, count_tokens(text), left_out))
 
 
 def _settings(state: ProjectState, max_tokens: int, types: Sequence[str] | None) -> InjectionSettings:
@@ -236,7 +236,7 @@ def explain_pattern(session: Session, pattern_id: str, *, client: str = "") -> A
         reasons = [quote(state, f"{line.label}: {line.text}", _MAX_LINE) for line in found.lines]
         results = [(one.loop_id, one.helpful, one.harmful) for one in found.loops[:_MAX_LOOPS]]
         loops = [f"{quote(state, id, 200)}: {good:.2f} helpful, {bad:.2f} harmful" for id, good, bad in results]
-        data = PatternDetails(row, fit(body), reasons, loops)
+        data = PatternDetails(row, reasons, loops)
         lists = ["\n".join([f"{head}:", *(f"- {one}" for one in lines)]) if lines else "" for head, lines in (
             ("Why this state", reasons), ("Loops", loops)
         )]  # fmt: skip

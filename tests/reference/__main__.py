@@ -6,9 +6,21 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tests.reference import adapters, commands, json_output, mcp_server, plugin, scan_rules, settings, tested_agents
+from tests.reference import (
+    adapters,
+    commands,
+    json_output,
+    mcp_handshake,
+    mcp_server,
+    plugin,
+    scan_rules,
+    settings,
+    tested_agents,
+)
 
-GENERATORS: Final = (adapters, commands, json_output, mcp_server, scan_rules, settings, tested_agents)
+GENERATORS: Final = (
+    *(adapters, commands, json_output, mcp_handshake, mcp_server, scan_rules, settings, tested_agents),
+)
 ROOT: Final = Path(__file__).parents[2]
 
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
+from importlib.util import find_spec
 
 import click
 
 from core.base.errors import RalphdeckError
 from core.cli.support.options import Command, readonly_option
-from core.cli.support.project import create_project, load_project, read_configuration
+from core.cli.support.project import (
+    create_project,
+    is_readonly,
+    load_project,
+    read_configuration,
+    require_records,
+)
 
 
 class _ServerCommand(Command):
@@ -32,12 +40,18 @@ def mcp() -> None:
       ralphdeck mcp
       ralphdeck mcp --project ~/shop --readonly
     """
+    require_records()
+    if find_spec("mcp") is None:
+        raise RalphdeckError("mcp needs additional packages. Run: pip install 'ralphdeck[mcp]'")
+    from core.mcp_server.handshake import end_at_signals, open_relay
+
+    relay = open_relay(is_readonly=is_readonly())
+    end_at_signals(relay)
+    relay.start()  # before the imports, which take longer than agents wait
+    from core.mcp_server.server import serve
     from core.mcp_server.session import Session
 
-    try:
-        from core.mcp_server.server import create_server
-    except ImportError as error:
-        raise RalphdeckError(f"mcp needs additional packages. Run: pip install 'ralphdeck[mcp]' ({error})") from None
-
     project = create_project(read_configuration(), records=True, asks=False)
-    create_server(Session(project, partial(load_project, project))).run()
+    serve(Session(project, partial(load_project, project)), relay)
+    project.close()
+    os._exit(0)  # a thread may still wait for the client, which the end of the interpreter does not survive

@@ -116,8 +116,8 @@ def create_project(configuration: Configuration, *, records: bool = False, asks:
     from core.project.project import Project
 
     project = chosen_project()
-    if records and not is_folder(project.aiwg):
-        raise ProjectNotFound(f"no .aiwg in {project.project}; name a project with --project")
+    if records:
+        require_records()
     settings = configuration.settings
     opened = Project(
         project,
@@ -132,6 +132,13 @@ def create_project(configuration: Configuration, *, records: bool = False, asks:
     opened.began = ignore_private_files
     opened.agent = os.environ.get("RALPHDECK_AGENT", "").strip()
     return opened
+
+
+def require_records() -> None:
+    """Raise ProjectNotFound if the chosen project has no folder `.aiwg`, in which a command can record something."""
+    project = chosen_project()
+    if not is_folder(project.aiwg):
+        raise ProjectNotFound(f"no .aiwg in {project.project}; name a project with --project")
 
 
 def ignore_private_files(folder: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from tests.core.mcp_server.conftest import LOOP, TASK
 
 pytestmark = pytest.mark.slow
 NEWEST = "2026-07-28"
+CLIENT = {"name": "claude-code", "version": "2.1"}
 META = "io.modelcontextprotocol/"
 
 
@@ -25,7 +27,7 @@ class Raw:
     """A process of `ralphdeck mcp` and its lines of JSON."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
+        self.process = process
         self._id = 0
         self.meta: dict[str, Any] = {}
 
@@ -38,17 +40,17 @@ class Raw:
         if self.meta:
             params["_meta"] = self.meta
         self.write(json.dumps({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params}))
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
             answer: dict[str, Any] = json.loads(line)
             if answer.get("id") == self._id:
                 return answer
         raise AssertionError("the server ended")
 
     def write(self, line: str) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{line}\n")
-        self._process.stdin.flush()
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{line}\n")
+        self.process.stdin.flush()
 
 
 @contextmanager
@@ -124,6 +126,41 @@ def test_a_client_of_2026_discovers_and_calls_without_a_session(folder: Path, tm
     assert len(called["result"]["structuredContent"]["loops"]) == 3
     assert page["result"]["contents"][0]["mimeType"] == "text/markdown"
     assert last_event(folder)["by"] == "mcp:codex"
+
+
+def test_a_client_whose_probe_got_no_answer_in_time_may_still_initialize(folder: Path, tmp_path: Path) -> None:
+    with serve(folder, tmp_path) as raw:
+        probe = {f"{META}protocolVersion": NEWEST, f"{META}clientInfo": CLIENT, f"{META}clientCapabilities": {}}
+        raw.ask("server/discover", _meta=probe)
+        raw.ask("initialize", protocolVersion="2025-11-25", capabilities={"roots": {}}, clientInfo=CLIENT)
+        raw.send("notifications/initialized")
+        called = raw.ask("tools/call", name="list_loops", arguments={})
+    assert called["result"]["isError"] is False
+
+
+def test_a_client_with_an_unknown_version_is_offered_a_known_one(folder: Path, tmp_path: Path) -> None:
+    with serve(folder, tmp_path) as raw:
+        started = raw.ask("initialize", protocolVersion="1999-01-01", capabilities={}, clientInfo=CLIENT)
+        tools = raw.ask("tools/list")
+    assert started["result"]["protocolVersion"] == "2025-11-25"
+    assert len(tools["result"]["tools"]) == 8
+
+
+def test_a_read_only_server_lists_no_tools_that_record(folder: Path, tmp_path: Path) -> None:
+    with serve(folder, tmp_path, "--readonly") as raw:
+        raw.ask("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=CLIENT)
+        tools = {tool["name"] for tool in raw.ask("tools/list")["result"]["tools"]}
+    assert len(tools) == 6 and not tools & {"report_outcome", "propose_lesson"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_server_while_its_client_waits(folder: Path, tmp_path: Path, number: signal.Signals) -> None:
+    with serve(folder, tmp_path) as raw:
+        raw.ask("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=CLIENT)
+        raw.send("notifications/initialized")
+        raw.ask("tools/call", name="list_loops", arguments={})
+        raw.process.send_signal(number)
+        assert raw.process.wait(30) == 0
 
 
 def test_noise_on_stdin_does_not_end_the_server(folder: Path, tmp_path: Path) -> None:
