@@ -5,13 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
 from core.base.errors import BadInput
 from core.base.polarity import read_warning
 from core.base.record_text import make_slug, one_line
 from core.extraction.errors import parse_error
 from core.extraction.failures import detect_failure_mode, make_anti_pattern
 from core.extraction.fix_kinds import detect_domain, fix_category, make_tags, mentioned_language
-from core.extraction.record_parts import make_proposal, make_source
+from core.extraction.record_parts import make_proposal, make_source, without_uses
 from core.records.debug_sessions import Failure
 from core.records.patterns import PatternType
 from core.redaction.masking import mask_secrets
@@ -43,8 +45,13 @@ def make_lesson(
     if kind is PatternType.ANTI:
         warned = read_warning(lesson)
         why = "; ".join(filter(None, (warned.why, evidence)))
-        return draft_pattern(kind, when, warned.text, why, better=warned.better, **origin)
-    return draft_pattern(kind, when, lesson, evidence, **origin)
+        return _without_uses(draft_pattern(kind, when, warned.text, why, better=warned.better, **origin))
+    return _without_uses(draft_pattern(kind, when, lesson, evidence, **origin))
+
+
+def _without_uses(proposal: Proposal) -> Proposal:
+    """Return a proposal that counts no use: an agent that proposes a lesson has not applied it."""
+    return replace(proposal, record=proposal.record | without_uses(proposal.type))
 
 
 def draft_pattern(kind: PatternType, when: str, text: str, why: str, *, better: str = "", **origin: Any) -> Proposal:

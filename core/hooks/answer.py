@@ -8,8 +8,10 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from core.agents.agent_table import AGENTS, Moment
-from core.episodes.tool_events import FAILED
+from core.episodes.tool_events import FAILED, SUCCEEDED
 from core.hooks.background import needs_background, start_background
 from core.hooks.events import HookEvent, digest, encode_answer, failed_call
 from core.hooks.sessions import MAX_ANSWERED, MAX_PROMPTS, MAX_TRIES, Owed, Session, Sessions, remember
@@ -92,11 +94,33 @@ class HookAnswer:
     def _tool(self, send: Callable[[bytes], None]) -> None:
         event = self._event
         with self._sessions.edit(event, self._clock()) as session:
+            self._log_recorded_edits(session)
             is_logged = self._work.log_tool(session, event)
             if is_logged and self._is_new_error(session):
                 session.owed.add_error(failed_call(event.tool))
             owed = self._begin_delivery(session)
-        self._deliver(owed, send)
+            has_given = frozenset(session.given.patterns if session.given.context else ())
+        self._deliver(owed, send, has_given)
+
+    def _log_recorded_edits(self, session: Session) -> None:
+        """Log the edits of Codex that fire no event, before the call or the end of turn that follows them."""
+        event = self._event
+        if event.agent != "codex" or not event.transcript:
+            return
+        from core.hooks.codex_transcript import find_edits
+
+        known = {event.call, *session.calls}
+        for edit in find_edits(event.transcript):
+            if digest(edit.call) in known:
+                continue
+            tool = {
+                "hook_event_name": SUCCEEDED,
+                "tool_name": "apply_patch",
+                "tool_input": {"command": edit.patch, "file_path": edit.file},
+            }
+            for call in (edit.call, f"{edit.call} {edit.file}"):  # the first file of a call counts as its event, too
+                if self._work.log_tool(session, replace(event, call=digest(call), call_id=edit.call, tool=tool)):
+                    break
 
     def _begin_delivery(self, session: Session) -> Owed:
         """Return what this event can carry; nothing if several events failed to deliver it."""
@@ -112,15 +136,18 @@ class HookAnswer:
     def _can_deliver(self) -> bool:
         return self._event.name in AGENTS[self._event.agent].context_events
 
-    def _deliver(self, owed: Owed, send: Callable[[bytes], None]) -> None:
-        """Find what the session is owed and send it, unless another event did so meanwhile."""
+    def _deliver(self, owed: Owed, send: Callable[[bytes], None], has_given: frozenset[str] = frozenset()) -> None:
+        """Find what the session is owed and send it, unless another event did so meanwhile.
+
+        `has_given` are the IDs of the patterns in the context of the prompt, which are not repeated.
+        """
         if not (owed.prompt or owed.errors):
             return
         from core.hooks.contexts import known_fix, open_reader, prompt_context
 
         reader = open_reader(self._project, self._event.agent, self._clock)
         given = prompt_context(reader, owed.prompt)
-        fixes = [known_fix(reader, error) for error in owed.errors]
+        fixes = [known_fix(reader, error, has_given | {*given.patterns}) for error in owed.errors]
         self._begin_answer()
         texts: list[str] = []
         with self._sessions.edit(self._event, self._clock()) as session:
@@ -144,6 +171,7 @@ class HookAnswer:
 
     def _end(self) -> None:
         with self._sessions.edit(self._event, self._clock()) as session:
+            self._log_recorded_edits(session)
             if self._event.moment is Moment.SESSION_END:
                 self._work.end_session(session)
             else:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from core.base.check_reports import command_result
 from core.episodes.tool_events import SUCCEEDED
-from core.storage.json_reader import decode_json
-from core.storage.locks import open_regular
+from core.hooks.codex_transcript import find_exit_code
 
 _RESULT_TYPE: Final = ("result_type", "resultType")
 _FAILED: Final = frozenset({"failure", "failed", "error", "denied", "timeout"})
@@ -23,7 +19,6 @@ _LAST_LINE: Final = re.compile(
 _GEMINI: Final = re.compile(r"(?:<untrusted_context>\s{0,4})?Output: ")
 """Beginning of the output of a command that Gemini CLI ran to its end; it has an exit code only if that is not 0."""
 _SEARCHED: Final = 20_000  # length of the output that is searched for an exit code, at its start and at its end
-_TAIL: Final = 256 << 10  # end of a transcript that is searched for a call, in bytes
 
 
 def has_succeeded(
@@ -46,7 +41,7 @@ def has_succeeded(
         return False
     code = _exit_code(result, output)
     if code is None and command and call:
-        code = _recorded_exit_code(fields.get("transcript_path"), call)
+        code = find_exit_code(fields.get("transcript_path"), call)
     if code is None and error:
         return False
     if not command:
@@ -60,28 +55,6 @@ def _means_success(agent: str, event: str, output: str) -> bool | None:
     if agent == "claude":
         return True if event == SUCCEEDED else None  # other exit codes are another event
     return True if agent == "gemini" and _GEMINI.match(output) else None
-
-
-def _recorded_exit_code(transcript: Any, call: str) -> int | None:
-    """Return the exit code that the transcript of Codex has for a call, None if it has none."""
-    if not isinstance(transcript, str) or not transcript or "\0" in transcript:
-        return None
-    try:
-        with os.fdopen(open_regular(Path(transcript), os.O_RDONLY), "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
-            lines = file.read(_TAIL).splitlines()
-    except OSError:
-        return None
-    name = json.dumps(call).encode()
-    for line in reversed(lines):
-        record = decode_json(line).value if name in line else None
-        payload = record.get("payload") if isinstance(record, dict) else None
-        item = payload.get("item", payload) if isinstance(payload, dict) else None
-        if isinstance(item, dict) and call in (item.get("id"), item.get("call_id")):
-            code = item.get("exit_code")
-            if isinstance(code, int) and not isinstance(code, bool):
-                return code
-    return None
 
 
 def _exit_code(result: Mapping[str, Any], output: str) -> int | None:

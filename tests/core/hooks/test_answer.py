@@ -330,6 +330,14 @@ def test_copilot_with_the_hooks_of_claude_code_gets_its_context_at_the_prompt(ag
     assert copilot.record.agent == "copilot"
 
 
+def test_a_fix_that_the_context_of_the_prompt_has_is_not_repeated_at_the_error(agent: SimulatedAgent) -> None:
+    agent.prompt(PROMPT)
+    agent.fix_and_stop()
+    later = SimulatedAgent(agent.project, "s2", at=agent.at)
+    assert "Cannot read" in later.prompt(PROMPT)
+    assert later.tool(FAILING) == ""
+
+
 def test_a_named_task_gets_the_actions_and_is_not_closed(
     agent: SimulatedAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ import pytest
 from core.config.paths import ProjectPaths
 from core.episodes.history import read_history
 from core.episodes.tool_events import parse_tool_event
+from core.hooks import answer
 from core.hooks.events import HookEvent, parse_event
 from core.records.loops import Outcome
 from tests.core.hooks.agents import SimulatedAgent
@@ -96,6 +97,12 @@ def cursor(output: str, code: int | None, command: str = TEST) -> dict[str, Any]
         "tool_output": json.dumps({"output": output} | ({} if code is None else {"exitCode": code})),
         "tool_use_id": "t1",
     }
+
+
+@pytest.fixture(autouse=True)
+def _no_background(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start no process, for which the sessions of these tests were abandoned long ago."""
+    monkeypatch.setattr(answer, "start_background", lambda _paths: None)
 
 
 PAYLOADS = {"claude": claude, "codex": codex, "gemini": gemini, "copilot": copilot, "cursor": cursor}
@@ -233,3 +240,75 @@ def test_calls_of_ralphdeck_are_not_logged(project: ProjectPaths, agent: str) ->
 )
 def test_commands_of_ralphdeck_are_not_logged(command: str, is_own: bool) -> None:
     assert parse("claude", claude("", 0, command)).is_own_tool is is_own
+
+
+RECORDED = sorted((Path(__file__).parent / "payloads").glob("*.jsonl"))
+GIVEN_UP = 2  # number of the session that ends with a failing test, of all agents but Claude Code
+
+
+def play(project: ProjectPaths, file: Path, number: int, folder: Path) -> SimulatedAgent:
+    """Send the recorded events of one session; before each, its transcript grows up to the record of the call."""
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    records = [line for line in lines if "transcript" in line]
+    named = file.stem.partition("-")[0]
+    agent = SimulatedAgent(project, agent="claude" if file.stem == "copilot-with-claude-hooks" else named)
+    for line in lines:
+        if line.get("session") == number:
+            event = dict(line["event"])
+            agent.session = event.pop("session_id")
+            if event.get("transcript_path"):
+                transcript = folder / Path(event["transcript_path"]).name
+                event["transcript_path"] = str(transcript)
+                own = [line["record"] for line in records if line["transcript"] == transcript.name]
+                ids = [record["payload"].get("item", {}).get("id") for record in own]
+                call = event.get("tool_use_id")
+                until = ids.index(call) + 1 if call in ids else 1 if "prompt" in event else len(own)
+                transcript.write_text("".join(json.dumps(record) + "\n" for record in own[:until]))
+            event.pop("cwd")
+            agent.send(event.pop("hook_event_name"), **event)
+    return agent
+
+
+@pytest.mark.parametrize("file", RECORDED, ids=lambda file: file.stem)
+def test_recorded_sessions_end_as_their_last_test_did(project: ProjectPaths, tmp_path: Path, file: Path) -> None:
+    for number in (1, 2):
+        has_failed = number == GIVEN_UP and file.stem != "claude"
+        agent = play(project, file, number, tmp_path)
+        attempt = read_history(project, agent.record.task).attempts[-1]
+        assert attempt.outcome is (Outcome.FAILURE if has_failed else Outcome.SUCCESS)
+        assert agent.record.agent == file.stem.partition("-")[0]
+
+
+@pytest.mark.parametrize("file", RECORDED, ids=lambda file: file.stem)
+def test_recorded_sessions_have_each_edit_once(project: ProjectPaths, tmp_path: Path, file: Path) -> None:
+    agent = play(project, file, 1, tmp_path)
+    log = project.tasks / agent.record.task / "attempts/001/actions.jsonl"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    (edit,) = (action for action in actions if action["type"] == "edit")
+    assert "discount or 0" in json.dumps(edit) and edit["success"] is True
+    assert actions[-1]["type"] == "bash" and actions.index(edit) < len(actions) - 1
+
+
+def test_an_edit_of_several_files_in_the_transcript_is_one_action_for_each(
+    project: ProjectPaths, tmp_path: Path
+) -> None:
+    changes = {
+        "/shop/a.py": {"type": "update", "unified_diff": "@@ -1 +1 @@\n-a\n+b\n"},
+        "/shop/b.py": {"type": "add", "content": "one\ntwo\n"},
+        "/shop/c.py": {"type": "delete", "content": "gone\n"},
+        "/shop/d.py": {"type": "rename"},
+        "/shop/e.py": 7,
+    }
+    item = {"type": "FileChange", "id": "call_9", "changes": changes, "status": "completed"}
+    refused = {**item, "id": "call_8", "status": "failed"}
+    rollout = tmp_path / "rollout.jsonl"
+    records = [{"payload": {"type": "item_completed", "item": one}} for one in (item, refused)]
+    rollout.write_text("\n".join(map(json.dumps, records)))
+    agent = SimulatedAgent(project, agent="codex")
+    for number in (1, 2):
+        fields = codex(SUCCESS, 0) | {"transcript_path": str(rollout), "tool_use_id": f"call_{number}"}
+        agent.send(fields.pop("hook_event_name"), **fields)
+    log = project.tasks / "task-001/attempts/001/actions.jsonl"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [action["type"] for action in actions] == ["edit", "edit", "edit", "bash", "bash"]
+    assert "+one" in json.dumps(actions[1])

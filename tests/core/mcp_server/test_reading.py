@@ -73,6 +73,8 @@ async def test_a_context_is_marked_as_data_and_names_its_patterns(server: Server
         "title": "TypeError: type mismatch",
         "success_rate": 0.94,
         "uses": 18,
+        "given": 5,
+        "seen": 1,
     }
 
 

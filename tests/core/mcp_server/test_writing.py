@@ -166,6 +166,7 @@ async def test_a_lesson_waits_for_a_person_and_is_injected_after_the_release(ser
         server.project.decide(Release(data["id"]))
         released = await agent.data("loop_context", task=task)
     assert (data["state"], data["same_as"], data["reason"]) == ("waiting_for_person", None, None)
+    assert server.project.view.snapshot.patterns[data["id"]].recorded_counts.uses == 0
     assert data["id"] not in {one["id"] for one in waiting["patterns"]} and LESSON["lesson"] not in waiting["text"]
     assert LESSON["lesson"] not in str(hidden)
     assert question.kind == kinds.QUARANTINE and "which an agent proposed" in question.question
