@@ -158,7 +158,10 @@ class HookAnswer:
                 texts.append(given.context)
                 if self._event.moment is Moment.TOOL:
                     self._work.record_given(session)
-            texts += [fix for error, fix in zip(owed.errors, fixes, strict=True) if error in taken.errors]
+            for error, fix in zip(owed.errors, fixes, strict=True):
+                if error in taken.errors:
+                    texts.append(fix.context)
+                    self._work.record_fix(session, fix.patterns)
         self._send(send, "\n".join(dict.fromkeys(filter(None, texts))))
 
     def _is_new_error(self, session: Session) -> bool:

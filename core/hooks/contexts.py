@@ -49,24 +49,23 @@ def prompt_context(project: ProjectReader, prompt: str) -> Given:
     )
 
 
-def known_fix(project: ProjectReader, call: FailedCall, has_given: Collection[str] = ()) -> str:
-    """Return the known fix for a failed tool call, at most `MAX_FIX_TOKENS`; "" if there is none.
+def known_fix(project: ProjectReader, call: FailedCall, has_given: Collection[str] = ()) -> Given:
+    """Return the known fix for a failed tool call, at most `MAX_FIX_TOKENS`; empty if there is none.
 
-    It is also "" if all that is known are patterns that the agent was given, whose IDs are `has_given`.
+    It is also empty if all that is known are patterns that the agent was given, whose IDs are `has_given`.
     """
     from core.project.debug_hooks import on_failure
 
     failures = find_failures(call, str(project.project.project))
     if not failures or ledger_error(project.view):
-        return ""
+        return Given()
     for count in (2, 1):
         advice = on_failure(project.view, *failures, most=count, only_same=True)
         if not advice.fixes and all(pattern.id in has_given for pattern, _ in advice.patterns):
-            return ""
-        text = advice.text
-        if count_tokens(text) <= MAX_FIX_TOKENS:
-            return text
-    return ""
+            return Given()
+        if count_tokens(advice.text) <= MAX_FIX_TOKENS:
+            return Given(context=advice.text, patterns=[pattern.id for pattern, _ in advice.patterns])
+    return Given()
 
 
 def find_failures(call: FailedCall, root: str) -> list[Failure]:

@@ -7,7 +7,7 @@ closes the attempt if its log proves an outcome. A success completes the task.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -138,6 +138,20 @@ class SessionWork:
         if made:
             append_events(self._project, *made)
         given.is_recorded = True
+
+    def record_fix(self, session: Session, patterns: Sequence[str]) -> None:
+        """Record the patterns of a known fix as injected into the open attempt, each once."""
+        new = [pattern for pattern in patterns if pattern not in session.given.patterns]
+        if not new or not session.attempt:
+            return
+        given = session.given
+        given.patterns += new
+        if given.context and not given.is_recorded:  # they are recorded with the context of the prompt
+            return
+        from core.sources.events import append_events
+
+        work_id = f"{session.task}.{session.attempt}"
+        append_events(self._project, *injected_events(work_id, new, [], at=self._clock(), by=self._agent))
 
     def end_turn(self, session: Session, message: str = "") -> None:
         """Close the open attempt if its log proves an outcome; a success completes the task.

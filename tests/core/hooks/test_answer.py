@@ -330,6 +330,22 @@ def test_copilot_with_the_hooks_of_claude_code_gets_its_context_at_the_prompt(ag
     assert copilot.record.agent == "copilot"
 
 
+def test_a_known_fix_counts_as_given_to_the_attempt_and_its_result_counts(agent: SimulatedAgent) -> None:
+    agent.prompt(PROMPT)
+    agent.fix_and_stop()
+    (known,) = opened(agent).view.snapshot.patterns
+    later = SimulatedAgent(agent.project, "s2", at=agent.at)
+    later.prompt("Write the release notes")
+    assert "Cannot read" in later.tool(FAILING)
+    later.tool(EDIT)
+    later.tool(PASSING)
+    later.send("Stop")
+    later.send("SessionEnd", reason="exit")
+    events = [event for event in opened(later).view.snapshot.events if event.pattern_id == known]
+    assert [event.loop_id for event in events if event.kind == "injected"] == ["task-002.1"]
+    assert [event.success for event in events if event.kind == "applied"] == [True]
+
+
 def test_a_fix_that_the_context_of_the_prompt_has_is_not_repeated_at_the_error(agent: SimulatedAgent) -> None:
     agent.prompt(PROMPT)
     agent.fix_and_stop()
