@@ -129,22 +129,25 @@ class Episodes:
         orders: bool = True,
         abandon: bool = False,
         resume: bool = False,
+        beside: bool = False,
         reopen: bool = False,
+        loop_id: str = "",
     ) -> StartedAttempt:
         """Start an attempt; if the task is paused, resume its open attempt instead.
 
         `agent` is by default that of the task. `similar` are pairs of similar task and learning for the plan. If
         `orders` is set, the plan leaves out texts of other attempts that give orders. `abandon` ends open attempts with
-        the outcome timeout. `resume` resumes the open attempt, for an agent that was killed. `reopen` allows a new
-        attempt at a completed or failed task.
+        the outcome timeout. `resume` resumes the open attempt, for an agent that was killed. `beside` starts another
+        one and leaves open attempts without an outcome. `reopen` allows a new attempt at a completed or failed task.
+        `loop_id` names the session that makes the attempt, if it is not that of the task.
         """
         from core.episodes.lifecycle import start
         from core.episodes.lifecycle.completion import propagate_all
 
         if estimated_iterations is not None:
             check_count(estimated_iterations, "estimated_iterations", validation.MAX_ITERATION)
-        if abandon and resume:
-            raise BadInput("an open attempt can be resumed or abandoned, not both")
+        if abandon + resume + beside > 1:
+            raise BadInput("an open attempt can be resumed, abandoned or left open, only one of these")
         agent = validation.validate_text(agent or self._by, "agent", validation.MAX_ID)
         intent = start.AttemptIntent(
             approach=validation.validate_text(approach, "approach"),
@@ -153,6 +156,7 @@ class Episodes:
             similar=validation.validate_similar(similar),
             orders=orders,
         )
+        loop_id = validation.validate_text(loop_id, "loop_id", validation.MAX_ID)
         validation.check_total_size([intent.approach, intent.steps], "approach and steps")
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):
@@ -162,11 +166,13 @@ class Episodes:
             if status.ended and not reopen:
                 raise Refused(f"{task_id} is {status.value}; to try again, reopen it (--reopen)")
             propagate_all(folder, now=now)
-            open_attempt = start.find_resumable(folder, abandon=abandon, resume=resume, now=now)
+            open_attempt = None
+            if not beside:
+                open_attempt = start.find_resumable(folder, abandon=abandon, resume=resume, now=now)
             if open_attempt is not None:
                 started = start.resume_attempt(folder, open_attempt)
             else:
-                started = start.create_attempt(folder, intent, agent, now)
+                started = start.create_attempt(folder, intent, agent, now, loop_id)
             start.mark_running(folder, started.number, now=now)
             return started
 

@@ -9,17 +9,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 from msgspec import Meta, Struct, field
 
-from core.agents.agent_table import AGENTS
+from core.agents.agent_table import AGENTS, Moment
 from core.base.errors import BadInput
+from core.hooks.agent_process import AgentProcess, find_agent_process
 from core.hooks.events import MAX_PROMPT, FailedCall, HookEvent, digest
 from core.sources.episodes import MAX_ATTEMPTS
+from core.sources.liveness import is_running, process_space, system_processes
 from core.storage.atomic_write import put
 from core.storage.locks import file_lock, open_regular
 
@@ -33,6 +35,7 @@ _MAX_BYTES: Final = 1 << 20
 MAX_TRIES: Final = 3  # events that try to deliver the same context
 _MAX_OWED: Final = 3  # errors whose fix is not delivered yet, the newest ones
 _LOCK_SECONDS: Final = 3.0
+_SILENT_AFTER: Final = timedelta(minutes=30)  # longer than most commands run
 _UNDATED: Final = datetime.min.replace(tzinfo=UTC)
 
 
@@ -76,7 +79,12 @@ class Session(Struct, omit_defaults=True):
 
     agent: str
     id: str
+    started: Annotated[datetime, Meta(tz=True)] | None = None  # time of its first event
     last_event: Annotated[datetime, Meta(tz=True)] | None = None
+    ended: Annotated[datetime, Meta(tz=True)] | None = None  # time of its end, None if it began again
+    process: AgentProcess | None = None
+    turns: int = 0  # number of its prompts
+    first_prompt: str = ""
     prompt: str = ""  # the newest one
     is_turn_open: bool = False  # whether the agent works on the newest prompt
     has_acted: bool = False  # whether a tool was called since the newest prompt
@@ -92,6 +100,17 @@ class Session(Struct, omit_defaults=True):
     checked: list[str] = field(default_factory=list)  # IDs of attempts with checks that the debug memory lacks
     ended_tasks: Annotated[list[str], Meta(max_length=MAX_PROMPTS)] = field(default_factory=list)
     """IDs of tasks from which patterns are not extracted yet."""
+
+    def works_on(self, task: str, now: datetime) -> bool:
+        """Return whether the agent works on a task now.
+
+        It does not if its process has ended, or if that is unknown and no event came for some time.
+        """
+        if self.ended is not None or self.task != task or not self.is_turn_open:
+            return False
+        if self.process is not None and self.process.space == process_space():
+            return is_running(self.process.pid, self.process.started, system_processes())
+        return self.last_event is not None and now - self.last_event <= _SILENT_AFTER
 
 
 _decoder: Final = msgspec.json.Decoder(Session)
@@ -118,7 +137,7 @@ class Sessions:
         path = self._path(event.session)
         with file_lock(_lock_file(path), _LOCK_SECONDS):
             session = _read(path) or Session(event.agent, event.session)
-            session.last_event = now
+            _note_event(session, event, now)
             yield session
             put(path, msgspec.json.encode(session))
 
@@ -142,6 +161,10 @@ class Sessions:
         found = [session for path, session in read if session is not None and self._path(session.id) == path]
         return sorted(found, key=lambda session: session.last_event or _UNDATED, reverse=True)
 
+    def find(self, session_id: str) -> Session | None:
+        """Return the session with an ID, None if there is no record of it."""
+        return _read(self._path(session_id))
+
     def remove(self, session: Session) -> None:
         """Delete the record of a session."""
         path = self._path(session.id)
@@ -151,6 +174,17 @@ class Sessions:
 
     def _path(self, session_id: str) -> Path:
         return self._folder / f"{digest(session_id)}.json"
+
+
+def _note_event(session: Session, event: HookEvent, now: datetime) -> None:
+    """Note the time of an event, the end of the session, and the process of the agent."""
+    session.started = session.started or now
+    session.last_event = now
+    if event.moment is Moment.SESSION_END:
+        session.ended = now
+    elif event.moment in (Moment.START, Moment.PROMPT):
+        session.ended = None
+    session.process = find_agent_process(event.agent) or session.process
 
 
 def _lock_file(record: Path) -> Path:

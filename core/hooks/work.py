@@ -22,7 +22,8 @@ from core.episodes.tool_events import EDITING, parse_tool_event
 from core.episodes.validation import MAX_ID
 from core.hooks.debug_sessions import write_debug_session
 from core.hooks.events import HookEvent, digest
-from core.hooks.sessions import MAX_CALLS, MAX_PROMPTS, Given, Session, remember
+from core.hooks.prompt_index import PromptTask, find_prompt_task, remember_prompt_task
+from core.hooks.sessions import MAX_CALLS, MAX_PROMPTS, Given, Session, Sessions, remember
 from core.records.events import injected_events
 from core.records.loops import Outcome
 from core.sources.episodes import MAX_TEXT
@@ -67,6 +68,8 @@ class SessionWork:
         else:
             session.given = Given()
         session.is_turn_open, session.has_acted, session.prompt = True, False, prompt
+        session.first_prompt = session.first_prompt or prompt
+        session.turns += 1
         known = session.tasks.get(digest(prompt))
         if known is not None and known != session.task:
             session.task, session.attempt = known, 0
@@ -104,19 +107,43 @@ class SessionWork:
         return True
 
     def _open(self, session: Session) -> None:
-        """Start an attempt at the task of the session, or at a new task."""
+        """Start an attempt at the task of the session or of an earlier one with its prompt, or at a new task."""
         known = session.tasks.get(digest(session.prompt))
         if session.task and not known and self._has_ended(session.task):
             session.task = ""
+        earlier = "" if session.task else self._find_repeated(session)
+        session.task = session.task or earlier
+        loop_id = loop_id_of(session.agent, session.id)
         try:
             TaskFolder.of(self._project, session.task)
         except (UnknownRecord, BadInput):
             description = visible_line(session.prompt, MAX_TEXT - 1) or NO_PROMPT
-            loop_id = f"{session.agent}:{session.id}"  # the ID that the adapter of the agent gives to the session
-            session.task = self._memory.init_task(description, tags=(TAG,), loop_id=visible_line(loop_id, MAX_ID - 1))
+            session.task = self._memory.init_task(description, tags=(TAG,), loop_id=loop_id)
         remember_task(session)
-        started = self._memory.start_attempt(session.task, resume=True, reopen=True)
+        is_next = bool(earlier)  # the open attempt of another session is left as it is
+        started = self._memory.start_attempt(
+            session.task, resume=not is_next, beside=is_next, reopen=True, loop_id=loop_id
+        )
         session.attempt = started.number
+        self._remember_first_prompt(session)
+
+    def _find_repeated(self, session: Session) -> str:
+        """Return the task of a session that began with the same prompt within a day, unless it works on it now."""
+        if session.turns > 1 or not session.prompt:
+            return ""
+        found = find_prompt_task(self._project, digest(session.prompt), self._clock())
+        if found is None or found.session == session.id:
+            return ""
+        other = Sessions(self._project).find(found.session)
+        return "" if other is not None and other.works_on(found.task, self._clock()) else found.task
+
+    def _remember_first_prompt(self, session: Session) -> None:
+        if session.turns <= 1 and session.prompt:
+            found = PromptTask(session.task, session.id, self._clock())
+            try:
+                remember_prompt_task(self._project, digest(session.prompt), found)
+            except Unwritable as error:
+                self._warn(f"the next session with this prompt begins a new task: {error}")
 
     def _has_ended(self, task_id: str) -> bool:
         from core.episodes.strict_reader import StrictReader
@@ -204,6 +231,11 @@ class SessionWork:
 
     def _add_ended(self, session: Session) -> None:
         remember(session.ended_tasks, session.task, MAX_PROMPTS)
+
+
+def loop_id_of(agent: str, session_id: str) -> str:
+    """Return the ID of a session's loop, which is that of the adapter of the agent."""
+    return visible_line(f"{agent}:{session_id}", MAX_ID - 1)
 
 
 def _note_check(session: Session, task: str, number: int, action: Mapping[str, Any]) -> None:

@@ -88,7 +88,8 @@ class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     approach in one line. `actions`, `errors` and `last_action_at` are the number of logged actions, the number of
     failed ones and the time of the newest one; None without a log. `quality` has one entry per iteration, in the order
     of the file. `final_quality` and `completion` are 0..1. `reason` explains the outcome. `worked`, `failed` and
-    `suggestions` are `what_worked`, `what_didnt_work` and `suggestions_for_next_time`. `file` is the first source file.
+    `suggestions` are `what_worked`, `what_didnt_work` and `suggestions_for_next_time`. `loop_id` is the loop or session
+    that made it, if it is not that of the task. `file` is the first source file.
     """
 
     task_id: str
@@ -109,6 +110,7 @@ class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     worked: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
     suggestions: tuple[str, ...] = ()
+    loop_id: str = ""
     file: str = ""
 
     @property

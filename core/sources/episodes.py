@@ -174,6 +174,7 @@ def _attempt(fields: Fields, task_id: str, number: int) -> Attempt:
         worked=inner.worked or outer.worked,
         failed=inner.failed or outer.failed,
         suggestions=inner.suggestions or outer.suggestions,
+        loop_id=_text(fields, "loop_id", "loopId"),
     )
 
 

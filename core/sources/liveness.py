@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -14,7 +15,7 @@ from core.records.times import minute_of
 ALWAYS: Final = datetime(1970, 1, 1, tzinfo=UTC)  # Start time of a process on systems that do not report it.
 MAX_PID: Final = 2**22  # Largest pid on Linux; other systems use smaller ones.
 _MAX_COMMAND: Final = 4096  # Bytes of a command line that are read.
-_INTERPRETERS: Final = frozenset({"bash", "sh", "dash", "zsh", "ksh", "busybox", "node", "bun", "python3", "python"})
+INTERPRETERS: Final = frozenset({"bash", "sh", "dash", "zsh", "ksh", "busybox", "node", "bun", "python3", "python"})
 _START_TOLERANCE: Final = timedelta(seconds=2)
 """Tolerance for rounded boot times and clock ticks, and for clock adjustments."""
 
@@ -37,11 +38,7 @@ class ProcFiles:
         self._ticks = os.sysconf("SC_CLK_TCK")
 
     def started_at(self, pid: int) -> datetime | None:
-        try:
-            line = (self._root / str(pid) / "stat").read_bytes()
-        except OSError:
-            return None
-        fields = line[line.rfind(b")") + 2 :].split()  # the process name may contain spaces and parentheses
+        fields = self._stat(pid)
         if len(fields) < 20 or fields[0] in (b"Z", b"X") or not fields[19].isdigit():
             return None
         booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -55,14 +52,31 @@ class ProcFiles:
             return None
         return next((pid for pid in pids if self._runs(pid, program) and self._folder(pid) == wanted), None)
 
-    def _runs(self, pid: int, program: str) -> bool:
+    def words(self, pid: int) -> list[str]:
+        """Return the command line of a process; empty if it does not run."""
         try:
             with (self._root / str(pid) / "cmdline").open("rb") as file:
-                words = file.read(_MAX_COMMAND).decode("utf-8", "replace").split("\0")
+                return file.read(_MAX_COMMAND).decode("utf-8", "replace").split("\0")
         except OSError:
-            return False
+            return []
+
+    def parent(self, pid: int) -> int:
+        """Return the pid of the process that started another one; 0 if it does not run."""
+        fields = self._stat(pid)
+        return int(fields[1]) if len(fields) > 1 and fields[1].isdigit() else 0
+
+    def _stat(self, pid: int) -> list[bytes]:
+        """Return the fields of a process after its name, which may contain spaces and parentheses."""
+        try:
+            line = (self._root / str(pid) / "stat").read_bytes()
+        except OSError:
+            return []
+        return line[line.rfind(b")") + 2 :].split()
+
+    def _runs(self, pid: int, program: str) -> bool:
+        words = self.words(pid)
         names = [word.rpartition("/")[2] for word in words if not word.startswith("-") or word is words[0]]
-        return names[0] == program or (names[0] in _INTERPRETERS and program in names[1:2])
+        return names[:1] == [program] or (bool(names) and names[0] in INTERPRETERS and program in names[1:2])
 
     def _folder(self, pid: int) -> str:
         try:
@@ -90,6 +104,21 @@ class ProcessSignals:
 def system_processes() -> Processes:
     """Return the access to processes that this machine supports."""
     return ProcFiles() if Path("/proc/self/stat").exists() else ProcessSignals()
+
+
+@cache
+def process_space() -> str:
+    """Return where pids of this process have a meaning: the machine and its namespace; "" if unknown."""
+    try:
+        return f"{os.uname().nodename} {Path('/proc/self/ns/pid').readlink()}"
+    except (AttributeError, OSError):
+        return ""
+
+
+def is_running(pid: int, started: datetime, processes: Processes) -> bool:
+    """Return whether the process with this pid and start runs; a later one can have the same pid."""
+    found = processes.started_at(pid) if 0 < pid <= MAX_PID else None
+    return found is not None and (ALWAYS in (found, started) or abs(found - started) <= _START_TOLERANCE)
 
 
 def check_liveness(

@@ -127,7 +127,9 @@ def resume_attempt(folder: TaskFolder, place: AttemptFolder) -> StartedAttempt:
     return StartedAttempt(place.number, folder.project.relative(place.plan), plan, lessons, resumed=True)
 
 
-def create_attempt(folder: TaskFolder, intent: AttemptIntent, agent: str, now: datetime) -> StartedAttempt:
+def create_attempt(
+    folder: TaskFolder, intent: AttemptIntent, agent: str, now: datetime, loop_id: str = ""
+) -> StartedAttempt:
     """Create the folder of a new attempt with its plan; raise `Refused` if it exists."""
     reader = StrictReader(folder)
     task, attempts = reader.task(), reader.attempts()
@@ -144,6 +146,8 @@ def create_attempt(folder: TaskFolder, intent: AttemptIntent, agent: str, now: d
         planned["estimated_iterations"] = intent.estimated_iterations
     execution = {"agent": agent or task.agent, "iterations": 0, "actions_performed": 0, "quality_history": []}
     record = {"id": number, "task_id": folder.id, "started": iso(now), "plan": planned, "execution": execution}
+    if loop_id and loop_id != task.loop_id:
+        record["loop_id"] = loop_id
     place = AttemptFolder(folder.path / ATTEMPTS, f"{number:03}", number)
     files = {place.plan.name: plan.encode("utf-8", "replace"), place.attempt.name: encode_object(record)}
     if not create_folder(folder.project, place.path, files):

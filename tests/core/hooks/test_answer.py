@@ -100,7 +100,7 @@ def test_a_given_error_pattern_has_a_result_only_if_an_edit_follows_its_fix(
     later.tool(PASSING if is_solved else FAILING)
     later.send("SessionEnd", reason="exit")
     events = [event for event in opened(later).view.snapshot.events if event.pattern_id == known.id]
-    assert [event.success for event in events if event.loop_id == "task-002.1" and event.kind == "applied"] == expected
+    assert [event.success for event in events if event.loop_id == "task-001.2" and event.kind == "applied"] == expected
 
 
 def test_a_given_error_pattern_whose_error_did_not_occur_gets_no_result(agent: SimulatedAgent) -> None:
@@ -156,6 +156,36 @@ def test_a_loop_that_repeats_its_prompt_makes_attempts_at_one_task(agent: Simula
         agent.fix_and_stop()
     assert outcomes(agent.project) == [Outcome.SUCCESS] * 3
     assert [*tasks(agent)] == ["task-001"]
+
+
+def test_a_new_session_with_the_same_prompt_makes_the_next_attempt_at_its_task(agent: SimulatedAgent) -> None:
+    for number in range(3):
+        run = SimulatedAgent(agent.project, f"run{number}", at=agent.at + timedelta(hours=number))
+        run.prompt("Do the next story of the plan")
+        run.tool((EDIT, FAILING, PASSING)[number])
+        run.send("SessionEnd", reason="other")
+    view = opened(run).view
+    assert outcomes(agent.project) == [Outcome.UNKNOWN, Outcome.FAILURE, Outcome.SUCCESS]
+    assert {id: task.status for id, task in view.snapshot.tasks.items()} == {"task-001": TaskStatus.COMPLETED}
+    sessions = [attempt.loop_id or "claude:run0" for attempt in view.snapshot.attempts.values()]
+    assert sorted(sessions) == ["claude:run0", "claude:run1", "claude:run2"]
+
+
+def test_a_session_takes_no_task_that_another_one_works_on(agent: SimulatedAgent) -> None:
+    for session in ("s1", "s2"):
+        run = SimulatedAgent(agent.project, session, at=agent.at)
+        run.prompt(PROMPT)
+        run.tool(EDIT)
+    assert [*tasks(run)] == ["task-001", "task-002"]
+
+
+def test_a_prompt_is_not_repeated_after_a_day(agent: SimulatedAgent) -> None:
+    for days in (0, 2):
+        run = SimulatedAgent(agent.project, f"run{days}", at=agent.at + timedelta(days=days))
+        run.prompt(PROMPT)
+        run.fix_and_stop()
+        run.send("SessionEnd", reason="other")
+    assert [*tasks(run)] == ["task-001", "task-002"]
 
 
 def test_the_end_of_a_session_closes_its_task_by_the_evidence(agent: SimulatedAgent) -> None:
@@ -217,7 +247,7 @@ def test_cursor_gets_the_context_at_the_first_tool_call(agent: SimulatedAgent) -
     answered = cursor.send("postToolUse", tool_use_id="1", **EDIT)
     assert "Cannot read" in answered["additional_context"]
     assert cursor.send("postToolUse", tool_use_id="2", **EDIT) is None
-    given = [event for event in opened(agent).view.snapshot.events if event.loop_id == "task-002.1"]
+    given = [event for event in opened(agent).view.snapshot.events if event.loop_id == "task-001.2"]
     assert given
 
 
@@ -242,7 +272,7 @@ def test_a_context_that_was_late_is_given_once_at_the_next_tool_call(agent: Simu
     later.is_late = False
     assert "Cannot read" in later.tool(EDIT)
     assert later.tool(EDIT) == ""
-    injected = [event.kind for event in opened(later).view.snapshot.events if event.loop_id == "task-002.1"]
+    injected = [event.kind for event in opened(later).view.snapshot.events if event.loop_id == "task-001.2"]
     assert "injected" in injected
 
 

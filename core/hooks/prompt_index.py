@@ -1,0 +1,65 @@
+"""Tasks by the first prompts of sessions: a prompt that a new process repeats is another attempt at the same task.
+
+One small file in the folder of the session records, private to one machine. A damaged file counts as empty.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+from msgspec import Meta, Struct
+
+from core.storage.atomic_write import put
+from core.storage.locks import file_lock, open_regular
+
+if TYPE_CHECKING:
+    from core.config.paths import ProjectPaths
+
+REPEATED_WITHIN: Final = timedelta(days=1)
+MAX_PROMPTS: Final = 500  # the newest ones
+_NAME: Final = "prompts.json"
+_MAX_BYTES: Final = 1 << 18
+_LOCK_SECONDS: Final = 3.0
+
+
+class PromptTask(Struct, frozen=True):
+    """The task of a prompt, and the session that worked on it last."""
+
+    task: str
+    session: str
+    at: Annotated[datetime, Meta(tz=True)]
+
+
+_decoder: Final = msgspec.json.Decoder(dict[str, PromptTask])
+
+
+def find_prompt_task(project: ProjectPaths, prompt: str, now: datetime) -> PromptTask | None:
+    """Return the task of a prompt, by its digest, if a session began with it lately."""
+    found = _read(_file(project)).get(prompt)
+    return found if found is not None and abs(now - found.at) <= REPEATED_WITHIN else None
+
+
+def remember_prompt_task(project: ProjectPaths, prompt: str, task: PromptTask) -> None:
+    """Remember the task of a session by the digest of its first prompt; Unwritable if that fails."""
+    path = _file(project)
+    with file_lock(path.with_suffix(".lock"), _LOCK_SECONDS):
+        known = {key: one for key, one in _read(path).items() if abs(task.at - one.at) <= REPEATED_WITHIN}
+        known.pop(prompt, None)
+        newest = sorted(known.items(), key=lambda pair: pair[1].at)[-MAX_PROMPTS + 1 :]
+        put(path, msgspec.json.encode({**dict(newest), prompt: task}))
+
+
+def _file(project: ProjectPaths) -> Path:
+    return project.unlinked(project.relative(project.sessions)) / _NAME
+
+
+def _read(path: Path) -> dict[str, PromptTask]:
+    try:
+        with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
+            return _decoder.decode(file.read(_MAX_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return {}
