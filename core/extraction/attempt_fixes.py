@@ -21,9 +21,17 @@ from core.episodes.commands import ActionCommand, parse_command
 from core.episodes.file_changes import Hunk
 from core.episodes.log_summary import pick_error_line
 from core.episodes.shell_edits import edits_files
-from core.extraction.change_kinds import is_environment_error, is_install, teaches_nothing
+from core.extraction.change_kinds import (
+    is_document,
+    is_environment_error,
+    is_install,
+    is_undone,
+    is_unrelated,
+    teaches_nothing,
+)
 from core.extraction.net_changes import find_net_changes, hunks_of
 from core.extraction.reasons import describe_hunks, find_reason, join_sentences, split_reason
+from core.extraction.weakened_tests import Weakening, find_weakening
 from core.records.debug_sessions import Failure
 from core.records.episodes import Action
 from core.retrieval.error_places import list_places
@@ -39,13 +47,13 @@ _ONLY_A_CODE: Final = re.compile(
     r"no message|(?:process |command )?(?:exit(?:ed)?|failed)(?: with)?(?: exit)?(?: code| status)?:? ?-?\d{0,5}\.?",
     re.IGNORECASE,
 )
-_DOCUMENTS: Final = re.compile(
-    r"(?:^|/)(?:README|CHANGELOG|CHANGES|NOTES|TODO|LICENSE)[^/]*$|\.(?:md|rst|txt|adoc)$", re.IGNORECASE
-)
 
 
 class AttemptFix(Struct, frozen=True, kw_only=True):
-    """One fix: the errors, the net change that removed them, and why."""
+    """One fix: the errors, the net change that removed them, and why.
+
+    If the change made a test check less, its description may be empty.
+    """
 
     failures: tuple[Failure, ...]  # of the first failed run, the most specific first; never empty
     description: str
@@ -54,6 +62,7 @@ class AttemptFix(Struct, frozen=True, kw_only=True):
     files: tuple[str, ...]
     first: Action  # the failed run
     last: Action  # the run that passed
+    weakening: Weakening = Weakening.NONE
 
 
 class _Run(Struct):
@@ -66,7 +75,16 @@ class _Run(Struct):
 
 
 def find_fixes(logged: LoggedAttempt, root: str = "") -> list[AttemptFix]:
-    """Return the fixes of an attempt in the order of their passing runs."""
+    """Return the fixes of an attempt from which something is learned, in the order of their passing runs."""
+    return [fix for fix in _find_changes(logged, root) if not fix.weakening]
+
+
+def find_weakened_tests(logged: LoggedAttempt, root: str = "") -> list[AttemptFix]:
+    """Return the changes of an attempt after which a test passed because it checks less."""
+    return [fix for fix in _find_changes(logged, root) if fix.weakening]
+
+
+def _find_changes(logged: LoggedAttempt, root: str) -> list[AttemptFix]:
     actions = logged.actions
     used: set[int] = set()
     found: list[AttemptFix] = []
@@ -201,27 +219,33 @@ def _make_fix(
         re.search(r"(?i)module|package|command|cannot find|not found|import", one.message) for one in run.failures
     ):
         return None
-    hunks = find_net_changes(actions[n] for n in edits)
-    hunks = [hunk for hunk in hunks if not _DOCUMENTS.search(hunk.file)] or hunks
-    if not hunks and any(hunks_of(actions[n]) for n in edits):
+    changes = [actions[n] for n in edits]
+    hunks = find_net_changes(changes)
+    hunks = [hunk for hunk in hunks if not is_document(hunk.file)] or hunks
+    if not hunks and any(map(hunks_of, changes)):
         return None  # all edits were reverted
-    if teaches_nothing(hunks, [actions[n].target for n in edits]):
+    targets = [action.target for action in changes]
+    commands = [action.command for action in changes if action.command]
+    earlier = (hunk for action in actions[: run.place] if is_edit(action) for hunk in hunks_of(action))
+    if is_undone(hunks, earlier, commands):
         return None
     failures = run.failures or (Failure(message=f"`{one_line(first.command, _MAX_COMMAND)}` failed"),)
-    chosen = choose_lines(hunks, failures)
-    changes = [actions[n] for n in edits]
-    description = _find_words(logged, changes, has_other_error=has_other_error) or describe_hunks(chosen)
-    if not description:
+    weakening = find_weakening(hunks, targets, commands)
+    if not weakening and (teaches_nothing(hunks, targets) or is_unrelated(first, failures, hunks, targets)):
         return None
-    files = dict.fromkeys(filter(None, (*(hunk.file for hunk in chosen), *(actions[n].target for n in edits))))
+    chosen = choose_lines(hunks, failures)
+    description = _find_words(logged, changes, has_other_error=has_other_error) or describe_hunks(chosen)
+    if not description and not weakening:
+        return None
     return AttemptFix(
         failures=failures,
         description=description,
         diff=render_hunks(chosen),
         hunks=tuple(hunks),
-        files=tuple(files),
+        files=tuple(dict.fromkeys(filter(None, (*(hunk.file for hunk in chosen), *targets)))),
         first=first,
         last=last,
+        weakening=weakening,
     )
 
 

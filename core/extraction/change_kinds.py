@@ -1,5 +1,7 @@
-"""Changes from which nothing is learned: skipped tests, suppressed checks, the environment"
-" (docs/extraction.md#attempts)."""
+"""Changes from which nothing is learned: suppressed checks, unrelated files, the environment.
+
+See docs/extraction.md#attempts; for weaker tests, see `weakened_tests`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from core.debug_memory.error_messages import is_test_file
+from core.extraction.weakened_tests import changed_lines
 
 if TYPE_CHECKING:
     from core.episodes.file_changes import Hunk
@@ -27,18 +29,6 @@ _SETTINGS: Final = re.compile(
 """Settings of test runners and linters, lists of dependencies, and the environment."""
 _MANIFEST: Final = re.compile(
     r"(?:^|/)(?:pyproject\.toml|package\.json|go\.mod|Cargo\.toml|composer\.json|pom\.xml|build\.gradle(?:\.kts)?)$"
-)
-_SKIP: Final = re.compile(
-    r"@?(?:pytest\.(?:mark\.)?(?:skip|skipif|xfail)|unittest\.(?:skip|expectedFailure)|skipTest|importorskip"
-    r"|skipIf|skipUnless|expectedFailure)\b"
-    r"|\b(?:it|test|describe|context|suite)\.(?:skip|todo|failing)\b|\bx(?:it|describe|test|context)\s*\("
-    r"|\bt\.Skip(?:f|Now)?\(|#\[ignore|@(?:Ignore|Disabled)\b"
-    r"|\bskip:\s*(?:true|['\"])|\{\s*skip\b|\bthis\.skip\(|\bpending\b|\bskip\s+['\"]|\bmarkTestSkipped\b"
-    r"|\[(?:Fact|Theory)\(Skip|GTEST_SKIP|\bDISABLED_"
-)
-_ASSERTS: Final = re.compile(
-    r"\b(?:assert\w*|expect\w*|should\w*|t\.(?:Error|Fatal|Fail)\w*|require\.\w+|EXPECT_\w+|ASSERT_\w+|is|ok"
-    r"|verify)\b\s*[(!.\s]|\[ .* \]|\|\|\s*(?:exit|fail)"
 )
 _SUPPRESSED: Final = re.compile(
     r"#\s*(?:noqa|type:\s*ignore|pylint:\s*disable|pyright:\s*ignore|mypy:\s*ignore|nosec|fmt:\s*(?:off|skip)"
@@ -61,10 +51,24 @@ _NOT_FOUND: Final = re.compile(
     r"|can't open file '(?P<file>[^']+)'|Missing script: ['\"]?(?P<script>[\w:-]+)"
 )
 _WORD: Final = re.compile(r"[\w./+-]+")
-_LITERAL: Final = re.compile(
-    r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`[^`]*`|\b\d[\d_.]*\b|\b(?:True|False|None|true|false|null"
-    r"|undefined|nil)\b"
+_DOCUMENT: Final = re.compile(
+    r"(?:^|/)(?:README|CHANGELOG|CHANGES|NOTES|TODO|LICENSE)[^/]*$|\.(?:md|rst|txt|adoc)$", re.IGNORECASE
 )
+_TRANSIENT: Final = re.compile(
+    r"\b(?:ETIMEDOUT|ECONNRESET|ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EPIPE|EADDRINUSE|ENOSPC|EMFILE)\b"
+    r"|(?i:connection (?:refused|reset|aborted|timed out)|connect(?:ion)? time-?d? ?out|failed to connect|network is unreachable"
+    r"|could not resolve (?:host|proxy)|name resolution|name or service not known|no route to host|no such host"
+    r"|(?:read|operation|handshake|i/o|request|gateway) time(?:d )?-?out|timeout was reached|max retries exceeded"
+    r"|(?:502|503|504|429) (?:bad gateway|service unavailable|gateway time-?out|too many requests)|too many requests|rate limit"
+    r"|address already in use|port \d{1,5} is (?:already )?in use|no space left on device|disk quota exceeded"
+    r"|cannot allocate memory|too many open files|temporarily unavailable|temporary failure)"
+)
+"""Errors of the network or the machine, which may be gone at the next run."""
+_CONNECTING: Final = re.compile(
+    r"(?i)time_?out|retr(?:y|ies)|backoff|\bport\b|host|\burl|socket|proxy|connect|listen|close|bind\(|fetch|request|session"
+    r"|mock|patch"
+)
+_UNDO: Final = re.compile(r"(?:^|[;&|]\s*)git\s+(?:checkout|restore|revert|reset|stash)\b(?!\s+(?:pop|apply))")
 
 
 def is_environment_error(action: Action, failures: Iterable[Failure]) -> bool:
@@ -99,50 +103,64 @@ def is_install(action: Action) -> bool:
 
 
 def teaches_nothing(hunks: Sequence[Hunk], files: Sequence[str]) -> bool:
-    """Return whether a change only concerns the environment, or makes a check weaker instead of passing it."""
+    """Return whether a change only concerns the environment, or suppresses a check instead of passing it."""
     changed = [hunk.file for hunk in hunks] or list(files)
     if changed and all(_SETTINGS.search(file) for file in changed):
         return True
     if hunks and all(_MANIFEST.search(hunk.file) and _is_runner_section(hunk) for hunk in hunks):
         return True
-    if hunks and all(_SUPPRESSED.search("\n".join(_lines(hunk, "+"))) and _is_same_code(hunk) for hunk in hunks):
+    return bool(hunks) and all(
+        _SUPPRESSED.search("\n".join(changed_lines(hunk, "+"))) is not None and _is_same_code(hunk) for hunk in hunks
+    )
+
+
+def is_document(file: str) -> bool:
+    """Return whether a file is a text for people, such as README.md."""
+    return _DOCUMENT.search(file) is not None
+
+
+def is_unrelated(run: Action, failures: Sequence[Failure], hunks: Sequence[Hunk], files: Sequence[str]) -> bool:
+    """Return whether a change has nothing to do with a failed run, so that its success has another reason.
+
+    This is so for documents, and for any change if the network or the machine failed, unless the run names a changed
+    file. A change of code that connects is related to an error of the network.
+    """
+    changed = {hunk.file for hunk in hunks} or set(files)
+    printed = f"{run.command}\n{run.error}\n{run.output}"
+    if any(name and name in printed for name in (file.rpartition("/")[2] for file in changed)):
+        return False
+    if changed and all(map(is_document, changed)):
         return True
-    return is_weakened(hunks, files)
+    is_transient = any(_TRANSIENT.search(f"{one.error_type}: {one.message}") for one in failures)
+    lines = "\n".join(line for hunk in hunks for sign in "-+" for line in changed_lines(hunk, sign))
+    return is_transient and _CONNECTING.search(lines) is None
 
 
-def is_weakened(hunks: Sequence[Hunk], files: Sequence[str]) -> bool:
-    """Return whether the only changes are in tests, and skip, remove or relax what they check."""
-    changed = [hunk.file for hunk in hunks] or list(files)
-    is_test = [is_test_file(file) or "test" in file.rpartition("/")[2].lower() for file in changed]
-    skips = any(
-        len(_SKIP.findall("\n".join(_lines(hunk, "+")))) > len(_SKIP.findall("\n".join(_lines(hunk, "-"))))
+def is_undone(hunks: Sequence[Hunk], earlier: Iterable[Hunk], commands: Sequence[str]) -> bool:
+    """Return whether a change only takes back earlier ones; `commands` are those of its edits by the shell."""
+    if not hunks:
+        return bool(commands) and all(_UNDO.search(command) for command in commands)
+    before: dict[str, dict[str, set[str]]] = {}
+    for hunk in earlier:
+        lines = before.setdefault(hunk.file, {"-": set(), "+": set()})
+        for sign, known in lines.items():
+            known.update(_bare_lines(hunk, sign))
+    return all(
+        hunk.file in before
+        and set(_bare_lines(hunk, "+")) <= before[hunk.file]["-"]
+        and set(_bare_lines(hunk, "-")) <= before[hunk.file]["+"]
         for hunk in hunks
     )
-    if not changed or not (all(is_test) or skips):
-        return False
-    if skips:
-        return True
-    removed = [line for hunk in hunks for line in _lines(hunk, "-")]
-    added = [line for hunk in hunks for line in _lines(hunk, "+")]
-    before, after = (sum(bool(_ASSERTS.search(line)) for line in lines) for lines in (removed, added))
-    if after < before or (removed and not added):
-        return True
-    # The same assertions with other expected values.
-    return bool(before) and sorted(map(_without_literals, removed)) == sorted(map(_without_literals, added))
 
 
-def _lines(hunk: Hunk, sign: str) -> list[str]:
-    return [line[1:] for line in hunk.lines if line[:1] == sign]
-
-
-def _without_literals(line: str) -> str:
-    return "".join(_LITERAL.sub("0", line).split())
+def _bare_lines(hunk: Hunk, sign: str) -> list[str]:
+    return [bare for line in changed_lines(hunk, sign) if (bare := line.strip())]
 
 
 def _is_same_code(hunk: Hunk) -> bool:
     """Return whether only comments and type names differ."""
     bare = re.compile(r"(?:#|//).*$|/\*.*?\*/|:\s*any\b")
-    old, new = (["".join(bare.sub("", line).split()) for line in _lines(hunk, sign)] for sign in "-+")
+    old, new = (["".join(bare.sub("", line).split()) for line in changed_lines(hunk, sign)] for sign in "-+")
     return [line for line in old if line] == [line for line in new if line]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from core.episodes.file_changes import compare_texts, format_hunks
-from core.extraction.attempt_fixes import MAX_DIFF_LINES, AttemptFix, find_fixes
+from core.extraction.attempt_fixes import MAX_DIFF_LINES, AttemptFix, find_fixes, find_weakened_tests
 from core.records.episodes import Action, Attempt
 from core.records.extractions import LoggedAttempt
 from core.records.loops import Outcome
@@ -24,10 +24,14 @@ def edited(file: str, old: str, new: str, why: str = "") -> dict[str, Any]:
     return {"type": "edit", "tool": "Edit", "params": params, "output": output, "success": True, "reasoning": why}
 
 
-def fixes(*done: dict[str, Any], reason: str = "") -> list[AttemptFix]:
+def attempt_log(*done: dict[str, Any], reason: str = "") -> LoggedAttempt:
     actions = tuple(Action(number=number, **one) for number, one in enumerate(done, 1))
     attempt = Attempt(task_id="task-001", number=1, outcome=Outcome.SUCCESS, reason=reason)
-    return find_fixes(LoggedAttempt(attempt=attempt, actions=actions), "/project")
+    return LoggedAttempt(attempt=attempt, actions=actions)
+
+
+def fixes(*done: dict[str, Any], reason: str = "") -> list[AttemptFix]:
+    return find_fixes(attempt_log(*done, reason=reason), "/project")
 
 
 EDIT = edited("src/cart.ts", "a\nx = cart.id\nb\n", "a\nx = cart?.id\nb\n", "A guest has no cart.")
@@ -171,3 +175,35 @@ def test_two_edits_that_each_removed_another_error_both_have_a_reason() -> None:
     other = "TypeError: Reduce of empty array at src/cart.ts:9"
     (fix,) = fixes(ran("npm test", NULL), first, ran("npm test", other), second, ran("npm test"))
     assert fix.description == "The cart may be missing. The sum has to start at 0."
+
+
+def test_an_edit_that_takes_back_an_earlier_one_is_not_a_fix() -> None:
+    tried = edited("src/cart.ts", "x = cart?.id\n", "x = cart.id\n")
+    assert fixes(ran("npm test"), tried, ran("npm test", NULL), EDIT, ran("npm test")) == []
+    restored = ran("git checkout -- src/cart.ts", reasoning="The test needs the check after all.")
+    assert fixes(ran("npm test"), tried, ran("npm test", NULL), restored, ran("npm test")) == []
+
+
+def test_an_edit_of_a_document_is_a_fix_only_if_the_run_names_it() -> None:
+    readme = edited("README.md", "port 80\n", "port 81\n", "The port of the proxy is 81 now.")
+    assert fixes(ran("npm test", NULL), readme, ran("npm test")) == []
+    for command in ("markdownlint README.md", "npm run docs"):
+        error = "README.md:3 MD009 Trailing spaces"
+        assert len(fixes(ran(command, error), readme, ran(command))) == 1
+
+
+def test_an_error_of_the_network_is_fixed_only_by_a_related_change() -> None:
+    error = "connect ECONNREFUSED 10.0.0.7:5432"
+    assert fixes(ran("npm test", error), EDIT, ran("npm test")) == []
+    port = edited("src/db.ts", "port: 5432\n", "port: 5433\n", "The database listens on another port.")
+    assert len(fixes(ran("npm test", error), port, ran("npm test"))) == 1
+    assert len(fixes(ran("npm test", f"{error}\n    at load (src/cart.ts:3:5)"), EDIT, ran("npm test"))) == 1
+
+
+def test_a_test_that_was_weakened_is_not_a_fix() -> None:
+    test = edited("src/cart.test.ts", "expect(f()).toBe(5);\n", "expect(f()).toBeDefined();\n", "It need not be 5.")
+    log = attempt_log(ran("npm test", NULL), test, ran("npm test"))
+    assert find_fixes(log) == []
+    (weakened,) = find_weakened_tests(log)
+    assert (weakened.weakening, weakened.files) == ("weakened", ("src/cart.test.ts",))
+    assert "+expect(f()).toBeDefined();" in weakened.diff
