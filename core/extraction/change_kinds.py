@@ -55,11 +55,11 @@ _DOCUMENT: Final = re.compile(
     r"(?:^|/)(?:README|CHANGELOG|CHANGES|NOTES|TODO|LICENSE)[^/]*$|\.(?:md|rst|txt|adoc)$", re.IGNORECASE
 )
 _TRANSIENT: Final = re.compile(
-    r"\b(?:ETIMEDOUT|ECONNRESET|ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EPIPE|EADDRINUSE|ENOSPC|EMFILE)\b"
-    r"|(?i:connection (?:refused|reset|aborted|timed out)|connect(?:ion)? time-?d? ?out|failed to connect|network is unreachable"
-    r"|could not resolve (?:host|proxy)|name resolution|name or service not known|no route to host|no such host"
+    r"\b(?:ETIMEDOUT|ECONNRESET|ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EADDRINUSE|ENOSPC)\b"
+    r"|(?i:connection (?:refused|reset|aborted|timed out)|connect(?:ion)? time-?d? ?out|failed to connect"
+    r"|network is unreachable|could not resolve (?:host|proxy)|name resolution|name or service not known|no route to host|no such host"
     r"|(?:read|operation|handshake|i/o|request|gateway) time(?:d )?-?out|timeout was reached|max retries exceeded"
-    r"|(?:502|503|504|429) (?:bad gateway|service unavailable|gateway time-?out|too many requests)|too many requests|rate limit"
+    r"|(?:502|503|504|429) (?:bad gateway|service unavailable|gateway time-?out|too many requests)|rate limit"
     r"|address already in use|port \d{1,5} is (?:already )?in use|no space left on device|disk quota exceeded"
     r"|cannot allocate memory|too many open files|temporarily unavailable|temporary failure)"
 )
@@ -137,7 +137,7 @@ def is_unrelated(run: Action, failures: Sequence[Failure], hunks: Sequence[Hunk]
 
 
 def is_undone(hunks: Sequence[Hunk], earlier: Iterable[Hunk], commands: Sequence[str]) -> bool:
-    """Return whether a change only takes back earlier ones; `commands` are those of its edits by the shell."""
+    """Return whether a change only reverts earlier ones; `commands` are those of its edits by the shell."""
     if not hunks:
         return bool(commands) and all(_UNDO.search(command) for command in commands)
     before: dict[str, dict[str, set[str]]] = {}

@@ -49,7 +49,8 @@ _TOLERANCE: Final = re.compile(
     r"|\bplaces\s*=\s*(?P<places>\d{1,3})|toBeCloseTo\([^()]{0,200},\s*(?P<digits>-?\d{1,3})\s*\)"
 )
 _TRIVIAL: Final = re.compile(
-    r"\bassert (?:True|1)\s*$|\bassert(?:True|_true)?\(\s*(?:True|true|1)\s*\)|expect\(\s*true\s*\)\.to(?:Be|Equal)\(\s*true\s*\)"
+    r"\bassert (?:True|1)\s*$|\bassert(?:True|_true)?\(\s*(?:True|true|1)\s*\)"
+    r"|expect\(\s*true\s*\)\.to(?:Be|Equal)\(\s*true\s*\)"
     r"|assert\.ok\(\s*true\s*\)|assert!\(\s*true\s*\)"
 )
 _SWALLOWED: Final = re.compile(r"^\s*(?:except\b.*:|\}?\s*catch\b.*\{)|contextlib\.suppress\(|^\s*with suppress\(")
@@ -82,12 +83,16 @@ def find_weakening(hunks: Sequence[Hunk], files: Sequence[str], commands: Sequen
 
     `files` are those of edits without hunks, and `commands` the shell commands that changed files.
     """
-    removed, added = (
-        [line for hunk in hunks for line in changed_lines(hunk, sign) if line.strip()] for sign in "-+"
-    )
+    removed, added = ([line for hunk in hunks for line in changed_lines(hunk, sign) if line.strip()] for sign in "-+")
     if len(_SKIP.findall("\n".join(added))) > len(_SKIP.findall("\n".join(removed))):
         return Weakening.SKIPPED
-    deleted = [word for one in commands for found in _REMOVED.finditer(one) for word in found["files"].split() if word[0] != "-"]
+    deleted = [
+        word
+        for one in commands
+        for found in _REMOVED.finditer(one)
+        for word in found["files"].split()
+        if word[0] != "-"
+    ]
     changed = [hunk.file for hunk in hunks] or [file for file in files if file] or deleted
     if not changed or not all(map(_is_test, changed)):
         return Weakening.NONE

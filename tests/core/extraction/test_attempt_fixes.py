@@ -177,7 +177,7 @@ def test_two_edits_that_each_removed_another_error_both_have_a_reason() -> None:
     assert fix.description == "The cart may be missing. The sum has to start at 0."
 
 
-def test_an_edit_that_takes_back_an_earlier_one_is_not_a_fix() -> None:
+def test_an_edit_that_reverts_an_earlier_one_is_not_a_fix() -> None:
     tried = edited("src/cart.ts", "x = cart?.id\n", "x = cart.id\n")
     assert fixes(ran("npm test"), tried, ran("npm test", NULL), EDIT, ran("npm test")) == []
     restored = ran("git checkout -- src/cart.ts", reasoning="The test needs the check after all.")

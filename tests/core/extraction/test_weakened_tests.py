@@ -57,7 +57,11 @@ def test_a_test_that_the_shell_deletes() -> None:
         ("test_a.py", "    assert total() == 5", "    assert total() in (4, 5)"),
         ("test_a.py", "    assert mean() == 1.5", "    assert mean() == pytest.approx(1.5, abs=1)"),
         ("test_a.py", "    with pytest.raises(ValueError):", "    with pytest.raises(Exception):"),
-        ("test_a.py", "    assert f() == 1", "    try:\n        assert f() == 1\n    except AssertionError:\n        pass"),
+        (
+            "test_a.py",
+            "    assert f() == 1",
+            "    try:\n        assert f() == 1\n    except Exception:\n        ...",
+        ),
         ("test_a.py", "@pytest.mark.timeout(5)", "@pytest.mark.timeout(60)"),
         ("test_a.py", "        self.assertEqual(f(), 1)", "        self.assertIsNotNone(f())"),
         ("a.test.ts", "  expect(f()).toEqual([1, 2]);", "  expect(f()).toContain(1);"),
