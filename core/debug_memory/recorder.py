@@ -29,7 +29,7 @@ from core.debug_memory.session_files import (
     save_session,
     session_path,
 )
-from core.records.debug_sessions import ESCALATED, FAILED, IN_PROGRESS, PASSED, ROOT_CAUSES
+from core.records.debug_sessions import ENDS, IN_PROGRESS, RESOLVED, ROOT_CAUSES
 from core.records.times import iso
 from core.sources.debug_sessions import find_record, join_sessions, read_sessions
 from core.storage.locks import open_regular
@@ -40,9 +40,6 @@ if TYPE_CHECKING:
     from core.storage.json_editor import JsonText
     from core.storage.json_editor import Path as Place
 
-RESOLVED: Final = "resolved"
-ABANDONED: Final = "abandoned"
-ENDS: Final = {RESOLVED: PASSED, ESCALATED: ESCALATED, ABANDONED: FAILED}  # status by how a session ends
 _RUNS: Final = "executions"
 _MAX_CODE: Final = 8 << 20  # size of a source file that is hashed, in bytes
 

@@ -15,6 +15,9 @@ ERROR_TYPES: Final = (
     *("AssertionError", "TypeError", "ReferenceError", "SyntaxError", "RuntimeError", "TimeoutError", "NetworkError"),
     *("ValidationError", "Other"),
 )  # error types of the file format; another type is "Other" in a file, with its name as `exception_type`
+RESOLVED: Final = "resolved"
+ABANDONED: Final = "abandoned"
+ENDS: Final = {RESOLVED: PASSED, ESCALATED: ESCALATED, ABANDONED: FAILED}  # status by how a session ends
 ROOT_CAUSES: Final = (
     *("null_undefined_access", "type_mismatch", "missing_validation", "logic_error", "off_by_one", "race_condition"),
     *("resource_leak", "missing_error_handling", "api_misuse", "configuration_error", "dependency_issue", "other"),

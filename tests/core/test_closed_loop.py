@@ -153,7 +153,7 @@ def test_a_burst_is_one_question_one_finding_and_one_decision(paths: ProjectPath
     assert {id: project.view.assessment(id).failures for id in PATTERNS} == before
     assert bursts_asked(project) == ["ralph-2"]
     (finding,) = [finding for finding in all_findings(project.view) if finding.code == "burst"]
-    assert finding.message.startswith("ralph-2 reports 7 patterns as harmful, 6 of which it never applied")
+    assert finding.message.startswith("ralph-2 reports 7 patterns as harmful; it was not given 6 of them")
     decided = project.decide(DiscardReports(source="ralph-2", reason="a crashed session"))
     assert decided.summary == "discarded the harmful reports of ralph-2 on 7 patterns"
     assert not bursts_asked(project)

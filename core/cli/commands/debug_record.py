@@ -14,11 +14,11 @@ from core.cli.support.id_completion import complete_loop, complete_session
 from core.cli.support.options import COUNT, FRACTION, DecidingCommand, invocation
 from core.cli.support.project import chosen_project, decider, now, open_project
 from core.config.paths import BEGIN_COMMAND, is_folder, relative_to_project
-from core.debug_memory.recorder import ABANDONED, ENDS, RESOLVED, DebugRecorder
-from core.records.debug_sessions import ESCALATED, PASSED, ROOT_CAUSES, Analysis, Fix
+from core.records.debug_sessions import ABANDONED, ENDS, ESCALATED, PASSED, RESOLVED, ROOT_CAUSES, Analysis, Fix
 from core.storage.file_reader import MAX_BYTES
 
 if TYPE_CHECKING:
+    from core.debug_memory.recorder import DebugRecorder
     from core.records.debug_sessions import DebugSession, Execution
 
 _session: Final = click.argument("session_id", metavar="SESSION", shell_complete=complete_session)
@@ -26,6 +26,8 @@ _session: Final = click.argument("session_id", metavar="SESSION", shell_complete
 
 def _recorder(*, signed: bool = True) -> DebugRecorder:
     """Open the debug memory of the chosen project, to write into it."""
+    from core.debug_memory.recorder import DebugRecorder
+
     project = chosen_project()
     if not is_folder(project.aiwg):
         folder = shlex.quote(str(project.project))

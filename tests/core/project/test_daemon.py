@@ -224,7 +224,7 @@ def test_concurrent_extractions_extract_once(tmp_path: Path) -> None:
     assert len(refused) == 2
     assert len(view.snapshot.decisions) == 1
     assert len(view.snapshot.patterns) == 2
-    assert all(view.assessment(id).successes == 1 for id in view.snapshot.patterns)
+    assert all(view.assessment(id).seen == 1 for id in view.snapshot.patterns)
 
 
 def test_extraction_respects_the_settings(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.base import negation
+from core.base import polarity as base_polarity
 from core.redaction import value_shapes
 from core.redaction.regex_table import RegexTable
 from core.retrieval import task
@@ -15,7 +16,8 @@ from core.scanning import polarity
 
 CORE = Path(__file__).parents[3] / "core"
 TABLES = {
-    "core/base": negation._REGEX,
+    "core/base/negation": negation._REGEX,
+    "core/base/polarity": base_polarity._REGEX,
     "core/redaction": value_shapes.REGEX,
     "core/retrieval/task": task._REGEX,
     "core/scanning/polarity": polarity._REGEX,

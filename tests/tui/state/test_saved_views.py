@@ -89,7 +89,7 @@ async def test_the_current_list_is_saved_and_opened_again(sample: Path, home: Pa
         await user.until(lambda: user.app.screen.id == "patterns", "Patterns in front")
         await user.settled()
         assert list(user.table.keys) == rows
-        await user.sees("state:proven type:error", "by uses")
+        await user.sees("state:proven type:error", "by used")
 
         await user.press("V", "j", "d")
         await user.sees("Built-in views cannot")

@@ -67,7 +67,7 @@ def test_a_recurring_learning_becomes_a_pattern_with_lineage_to_all_loops_and_un
     shown = call("patterns", "show", new, "--json", "--project", sample).document
     pattern = shown["pattern"]
     assert [source["loop_id"] for source in pattern["source_loops"]] == most["loops"]
-    assert (pattern["usage_count"], pattern["state"]) == (1, "candidate")
+    assert (pattern["seen"], pattern["applied"], pattern["state"]) == (1, 0, "candidate")
     lineage = [(event["kind"], event["loop_id"]) for event in shown["lineage"]]
     assert lineage[: len(most["loops"])] == [
         ("discovered", most["loops"][0]),
