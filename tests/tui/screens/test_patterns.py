@@ -422,8 +422,9 @@ async def test_titles_have_priority_over_ids_and_bars(sample: Path, home: Path) 
     rows: list[tuple[int, list[str], list[str]]] = [
         (80, ["● prov", "Measure the query plan before adding an"], ["0.69", "pat-success"]),
         (120, ["● proven", "Measure the query plan before adding an ind", "0.69–1.00"], ["pat-success", "━"]),
-        (200, ["● proven", "Measure the query plan before adding an index", "pat-success-profile-first-009"], ["━"]),
-        (260, ["● proven", "pat-success-profile-first-009", "0.69 ┄┄┄┄┄┄━━╋ 1.00"], []),
+        (200, ["● proven", "Measure the query plan before adding an index", "0.69–1.00"], ["pat-success", "━"]),
+        (260, ["● proven", "pat-success-profile-first-009", "0.69–1.00"], ["━"]),
+        (300, ["● proven", "pat-success-profile-first-009", "0.69 ┄┄┄┄┄┄━━╋ 1.00"], []),
     ]
     async with open_dashboard(sample, home, place="patterns") as user:
         for width, seen, unseen in rows:
