@@ -107,21 +107,22 @@ def state_line(assessment: Assessment) -> doc.Line:
 
 def rate_line(pattern: Pattern, assessment: Assessment) -> doc.Line:
     is_anti = pattern.type is PatternType.ANTI
-    right, wrong, applied = (" right", " wrong", "warned") if is_anti else ("", "", "applied")
+    right, wrong = (" right", " wrong") if is_anti else ("", "")
+    uses = plural(assessment.uses, "result") if is_anti else f"applied {assessment.uses:,}"
     low, high = assessment.interval
     rate = "—" if assessment.rate is None else format_percent(assessment.rate)
     return line(
         (assessment.claim_text or rate, "strong"),
         "   " if assessment.claim_text else " of its warnings were right " if is_anti else " success rate ",
         doc.Interval(low, high, assessment.rate),
-        f"  given {assessment.given:,}, {applied} {assessment.uses:,}: ",
+        f"  given {assessment.given:,}, {uses}: ",
         (f"{assessment.successes:,} ", "good"),
         result_sign(True),
         (right, "good"),
         (f"  {assessment.failures:,} ", "bad"),
         result_sign(False),
         (wrong, "bad"),
-        f", seen {plural(assessment.seen, 'time')}",
+        f", seen {plural(assessment.seen, 'time')}" if assessment.seen or not is_anti else "",
         (f"  score {format_decimal(assessment.score)}", "quiet"),
     )
 
@@ -135,6 +136,8 @@ def warnings(state: ProjectState, pattern: Pattern, me: str = "") -> Iterable[do
         yield line((f"Later evidence contradicts {whose} decision: see Review.", "warning"))
     if assessment.inversion_due:
         yield line(("Its failure rate is high enough for an inversion: see Review.", "warning"))
+    if assessment.warning_id:
+        yield line((f"Not injected: {assessment.warning_id} warns of the same fix.", "warning"))
     if assessment.quarantined:
         action = "has read its text"
         if assessment.blocked:
@@ -233,7 +236,7 @@ def set_aside_reason(is_revoked: bool) -> str:
 
 def _observation(state: ProjectState, use: Observation) -> tuple[doc.Text, ...]:
     weight = ""
-    if use.success is not None:
+    if use.success is not None and use.is_use:
         new, today = decayed_weight(use, state.now, state.settings.maturity)
         weight = f"{format_decimal(new)} → {format_decimal(today)}"
     source = f"{use.source}{', computed from a rate' if use.derived else ''}"
@@ -242,10 +245,10 @@ def _observation(state: ProjectState, use: Observation) -> tuple[doc.Text, ...]:
     where = f"{use.loop_id}{f', iteration {use.iteration}' if use.iteration is not None else ''}"
     count = f" x{use.count:,}" if use.count > 1 else ""
     return (
-        (result_sign(use.success),),
+        (result_sign(None if use.is_sighting else use.success),),
         (doc.Moment(use.at),),
         (weight,),
-        (f"{use.kind}{count}",),
+        (f"{'seen' if use.is_sighting else use.kind}{count}",),
         ((where, "name"),),
         ((source, "quiet"),),
     )

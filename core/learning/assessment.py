@@ -20,9 +20,11 @@ INVERSION: Final = "inversion"
 RULE: Final = "rule"
 
 
-def describe_counts(given: int, uses: int, worked: int, seen: int) -> str:
+def describe_counts(given: int, uses: int, worked: int, seen: int, *, is_warning: bool = False) -> str:
     """Describe three counts: `given 4, applied 2 (2 worked), seen 3 times`."""
     applied = f"applied {uses:,} ({worked:,} worked)" if uses else "never applied"
+    if is_warning:
+        applied = f"right in {worked:,} of {plural(uses, 'result')}" if uses else "no result"
     return f"given {given:,}, {applied}" + (f", seen {plural(seen, 'time')}" if seen else "")
 
 
@@ -50,12 +52,13 @@ class Assessment(Struct, frozen=True, kw_only=True):
     multiplier: float  # factor of the state in scores
     score: float  # effectiveness x multiplier
     inversion_due: bool  # an inversion proposal is open and not snoozed
-    injectable: bool  # not deprecated, not quarantined, and without a pending inversion, even a snoozed one
+    injectable: bool  # may be injected: not deprecated, quarantined, warned of, or pending as an inversion
     quarantined: bool  # unpinned, and the imported text is unread or stopped by the scan
     last_used: datetime | None  # time of the newest known use
     next_change: tuple[datetime, Maturity] | None  # next change of `computed` by decay alone
     given: int = 0  # injections, applied or not
     seen: int = 0  # loops that found the pattern themselves
+    warning_id: str = ""  # the anti-pattern that warns of the same fix, so that this pattern is not injected
     claimed_rate: float | None = None  # recorded rate that the counts do not confirm, 0..1
     held: bool = False  # quarantined only because the text gives unapproved orders; docs/safety.md#held-texts
     blocked: bool = False  # blocked by the safety scan: releasing or promoting it needs a reason

@@ -20,6 +20,7 @@ from core.learning.finished_work import (
     merge_reports,
     report_signals,
 )
+from core.learning.inversion_rules import discovery_keys, is_same_fix
 from core.learning.outcomes import OutcomeSignals, Verdict, score_outcome
 from core.learning.work_names import WorkNames
 from core.records.event_log import find_event_changes
@@ -45,6 +46,7 @@ class EvidenceIndex:
     discoverers: Mapping[str, Loop]  # discovering loop by pattern
     events: Mapping[str, list[Event]]  # by pattern
     inverted: Mapping[str, frozenset[str]]  # by pattern, IDs of the anti-patterns made from it
+    discovered: Mapping[str, frozenset[str]]  # patterns by loop and time of their discovery; see `discovery_keys`
     heirs: Mapping[str, frozenset[str]]  # by former ID, the patterns that it was merged into
     unresolved: Mapping[str, frozenset[str]]  # patterns that events report as applied without a result, by work item
     reports: Mapping[str, WorkReport]  # reports in the event log on work items as a whole
@@ -63,6 +65,7 @@ class EvidenceIndex:
             uses=group_uses_by_pattern(loops.values()),
             discoverers=find_discoverers(loops.values()),
             inverted=reindex({}, (), snapshot.patterns.values(), inverted_ids),
+            discovered=reindex({}, (), snapshot.patterns.values(), discovery_keys),
             heirs=reindex({}, (), snapshot.patterns.values(), aliases),
             names=names,
             sessions=names.group_sessions(),
@@ -130,6 +133,24 @@ class EvidenceIndex:
         """Return the sources that may have reported a pattern as harmful."""
         sources = {self._source(event) for event in self.events.get(pattern_id, ())}
         return sources | {loop.id for loop, _ in self.uses.get(pattern_id, ())}
+
+    def find_warning(self, pattern: Pattern) -> Pattern | None:
+        """Return the warning against the fix that a pattern recommends, made from another pattern of that fix."""
+        patterns = self.snapshot.patterns
+        for id in self._siblings_of(pattern):
+            original, warnings = patterns.get(id), sorted(self.inverted.get(id, frozenset()) & patterns.keys())
+            if original is None or original.id == pattern.id or not warnings:
+                continue
+            group = [patterns[one] for one in self._siblings_of(original) if one in patterns]
+            fixes = sum(one.type is PatternType.ERROR for one in group)
+            if is_same_fix(pattern, original, is_only_fix=fixes <= 1):
+                return patterns[warnings[0]]
+        return None
+
+    def _siblings_of(self, pattern: Pattern) -> list[str]:
+        """Return the patterns that the same loop found at the same time, if any of them became a warning."""
+        ids: set[str] = set().union(*(self.discovered.get(key, frozenset()) for key in discovery_keys(pattern)))
+        return sorted(ids) if any(self.inverted.get(id) for id in ids) else []
 
     def owner_id(self, work_id: str) -> str:
         return self.names.owner_id(work_id)

@@ -20,6 +20,7 @@ from core.learning.bursts import (
 )
 from core.learning.evidence import collect_observations, invert_uses, is_later
 from core.learning.evidence_index import EvidenceIndex, aliases, inverted_ids, reindex
+from core.learning.inversion_rules import discovery_keys
 from core.learning.recorded_uses import LOOP, LoopPatterns, collect_loop_patterns
 from core.learning.team_sums import find_team_sums, list_team_results
 from core.learning.work_names import WorkNames, changes_owners
@@ -107,8 +108,17 @@ class EvidenceInputs(EvidenceIndex):
         for source in sources:
             if ignored.get(source) != self.ignored.get(source):
                 affected |= self._depending_on(source) | after._depending_on(source)
-        inverted, heirs = reindex(self.inverted, old, new, inverted_ids), reindex(self.heirs, old, new, aliases)
-        after = replace(after, inverted=inverted, heirs=heirs, ignored=ignored, changed_work=frozenset(sources))
+        after = replace(
+            after,
+            inverted=reindex(self.inverted, old, new, inverted_ids),
+            discovered=reindex(self.discovered, old, new, discovery_keys),
+            heirs=reindex(self.heirs, old, new, aliases),
+            ignored=ignored,
+            changed_work=frozenset(sources),
+        )
+        originals = (snapshot.patterns.get(one.inverted_from) for one in (*old, *new) if one.inverted_from)
+        for pattern in (*old, *new, *filter(None, originals)):
+            affected |= {*self._siblings_of(pattern), *after._siblings_of(pattern)}
         for id in delta.attempts:  # the uses of the attempts at one task have one result together
             if (id in self.snapshot.attempts) is not (id in snapshot.attempts):
                 affected |= {event.pattern_id for event in after.events_by_work.get(id, ()) if event.pattern_id}
@@ -232,9 +242,9 @@ class EvidenceInputs(EvidenceIndex):
         return collect_observations(pattern, uses, events, self.discoverers.get(pattern.id), self, ignored, inherited)
 
     def all_results(self, pattern: Pattern) -> tuple[Observation, ...]:
-        """Return the evidence on one pattern, followed by the results of the team's other projects."""
+        """Return the evidence on one pattern without sightings, followed by that of the team's other projects."""
         sums = find_team_sums(self.snapshot, pattern) if self.snapshot.team.sums else None
-        found = self.observations(pattern)
+        found = tuple(one for one in self.observations(pattern) if not one.is_sighting)
         return found if sums is None else (*found, *list_team_results(sums, self.snapshot.team))
 
     def loop_patterns(self, loop_id: str) -> LoopPatterns:

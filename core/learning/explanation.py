@@ -169,6 +169,8 @@ def _explain_decision(assessment: Assessment) -> RuleLine:
         by_rule, text = True, f"{assessment.state} by rule"
         if assessment.decided_by == INVERSION:
             text += ", but not injected: its inversion is pending"
+        elif assessment.warning_id:
+            text += f", but not injected: {visible_line(assessment.warning_id, 120)} warns of the same fix"
         elif assessment.faded:
             text += ", only because its evidence is old"
     return RuleLine(rule="decided", text=text, state=assessment.state, fired=not by_rule)

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from core.base.grouping import group_pairs
 from core.base.negation import find_prohibition
 from core.base.text import plural, visible_line
+from core.learning.recorded_uses import find_origin
 from core.learning.statistics import round_percent
 from core.records.loops import Loop, LoopStatus, Outcome
 from core.records.patterns import Pattern, PatternType
@@ -32,6 +33,8 @@ _MAX_ALTERNATIVES: Final = 3
 _QUALITY_DROP: Final = 0.1  # minimum loss of quality (0..1) during a loop that counts as degradation
 _PREFIX: Final = re.compile(r"\s*(avoid|do not|never)\s*:\s*", re.IGNORECASE)
 _MAX_CHECKED: Final = 1000  # maximum number of characters that `polarity_lint` reads
+_WORD: Final = re.compile(r"[^\W\d]{4,40}")
+_MIN_SHARED_WORDS: Final = 2  # words that a success pattern and a fix of the same loop share if they are one fix
 
 
 def inversion_triggered(successes: Any, failures: Any, settings: AntiPatternSettings) -> Any:
@@ -142,6 +145,39 @@ def propose_inversion(
         slug=make_inversion_slug(pattern.id),
     )
     return proposal.with_alternative(better)
+
+
+def discovery_keys(pattern: Pattern) -> tuple[str, ...]:
+    """Return loop and time of a pattern's discovery as one key; none for a warning, or if they are unknown."""
+    origin = find_origin(pattern)
+    if origin is None or pattern.first_discovered is None or pattern.type is PatternType.ANTI:
+        return ()
+    return (f"{pattern.first_discovered.isoformat()} {origin.loop_id}",)
+
+
+def is_same_fix(pattern: Pattern, original: Pattern, *, is_only_fix: bool) -> bool:
+    """Return whether two patterns with the same discovery recommend the same; docs/scoring.md#inversion.
+
+    `is_only_fix` means that the loop found at most one error pattern then: a success pattern is about that one.
+    """
+    if pattern.type is original.type:
+        return False
+    texts, codes = (pattern.description, original.description), (pattern.template_code, original.template_code)
+    if _is_equal(*texts) or _is_equal(*codes):
+        return True
+    if PatternType.SUCCESS not in (pattern.type, original.type):
+        return False
+    return is_only_fix or len(_words(pattern) & _words(original)) >= _MIN_SHARED_WORDS
+
+
+def _is_equal(one: str, other: str) -> bool:
+    words = one.casefold().split()
+    return bool(words) and words == other.casefold().split()
+
+
+def _words(pattern: Pattern) -> set[str]:
+    text = " ".join((pattern.description, *pattern.steps))[:_MAX_CHECKED]
+    return set(_WORD.findall(text.casefold()))
 
 
 def make_inversion_slug(pattern_id: str) -> str:

@@ -197,6 +197,9 @@ class Scoreboard(Scores):
         suspected = {pattern.id for pattern in patterns if pattern.suspicions}
         for id in suspected | (self._curation.arrivals.keys() & set(ids)):
             self._set_quarantine(id)
+        if self._inputs.inverted:
+            for pattern in patterns:
+                self._set_warned(pattern)
         triggered = inversion_triggered(columns.successes, columns.failures, self.settings.anti_pattern)
         for row in rows[triggered[rows]].tolist():
             self._set_inversion(row)
@@ -211,7 +214,10 @@ class Scoreboard(Scores):
         later = [
             observation.success
             for observation in self._inputs.observations(pattern)
-            if observation.source in (EVENT_LOG, LOOP) and observation.at and observation.at > pin.at
+            if observation.is_use
+            and observation.source in (EVENT_LOG, LOOP)
+            and observation.at
+            and observation.at > pin.at
         ]
         columns.pin[row] = CODES[pin.state]
         columns.pin_stale[row] = bool(pin.content_hash) and pin.content_hash != pattern.content_hash
@@ -247,6 +253,17 @@ class Scoreboard(Scores):
             if verdict.verdict == "snoozed" and verdict.is_snoozed(self.now, int(columns.uses[row])):
                 columns.snoozed_until[row] = math.inf if verdict.until is None else verdict.until.timestamp()
         columns.inversion_pending[row] = True
+
+    def _set_warned(self, pattern: Pattern) -> None:
+        """Keep a pattern out of contexts that warn of the same fix, unless a person pinned it since."""
+        warning = self._inputs.find_warning(pattern)
+        if warning is None:
+            return
+        pin, since = self._curation.pins.get(pattern.id), warning.first_discovered
+        is_decided = (
+            pin is not None and since is not None and pin.at > since and self._is_pinned(self._rows[pattern.id])
+        )
+        self._columns.warned[self._rows[pattern.id]] = not is_decided
 
     def __contains__(self, pattern_id: str) -> bool:
         return pattern_id in self._rows
@@ -294,11 +311,18 @@ class Scoreboard(Scores):
             computed=STATES[self.computed_codes[row]],
             state=STATES[self.state_codes[row]],
             decided_by=decided_by,
+            warning_id=self._warning_id(row),
             pin=self._curation.pins.get(pattern_id),
             last_used=None if math.isnan(last_used) else datetime.fromtimestamp(min(last_used, _END_OF_TIME), UTC),
             next_change=self._next_change(row),
             **{name: getattr(self, name)[row].item() for name in _SAME_NAMES},
         )
+
+    def _warning_id(self, row: int) -> str:
+        if not self._columns.warned[row]:
+            return ""
+        warning = self._inputs.find_warning(self._patterns[self.ids[row]])
+        return warning.id if warning is not None else ""
 
     def _next_change(self, row: int) -> tuple[datetime, Maturity] | None:
         columns = self._columns
@@ -314,7 +338,7 @@ class Scoreboard(Scores):
         return self._inputs.observations(self._pattern(pattern_id))
 
     def all_results(self, pattern_id: str) -> tuple[Observation, ...]:
-        """Return the same, followed by the results of the team's other projects as sums."""
+        """Return the same without sightings, followed by the results of the team's other projects as sums."""
         return self._inputs.all_results(self._pattern(pattern_id))
 
     def team_sums(self, pattern_id: str) -> TeamSums | None:

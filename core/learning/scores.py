@@ -54,7 +54,7 @@ _EMPTY: Final = {"rate": math.nan, "last_used": math.nan, "pin": NO_PIN, "snooze
 _TYPES: Final = {"Ints": np.int64, "Floats": np.float64, "Codes": np.int8, "Flags": np.bool_}
 _DECISIONS: Final = (
     *("pin", "pin_stale", "good_since_pin", "bad_since_pin", "inversion_pending", "snoozed_until"),
-    *("quarantined", "held", "blocked"),
+    *("quarantined", "held", "blocked", "warned"),
 )
 
 
@@ -93,6 +93,7 @@ class Columns:
     quarantined: Flags  # kept out of every context until a person decides about the text
     held: Flags  # quarantined only because the text gives orders that no person has approved
     blocked: Flags  # stopped by the safety scan; releasing or promoting needs a reason
+    warned: Flags  # kept out of every context because of a warning against the same fix
     unnamed: Flags  # kept out of every context because the record has no ID
     from_lesson: Flags  # made of a lesson that a person accepted
 
@@ -391,4 +392,5 @@ class Scores:
     def injectable(self) -> Flags:
         """Whether each pattern may be injected into a context."""
         allowed: Flags = (self.state_codes != CODES[Maturity.DEPRECATED]) & ~self._columns.unnamed
-        return allowed & ~self._columns.quarantined & ~self._columns.inversion_pending
+        columns = self._columns
+        return allowed & ~columns.quarantined & ~columns.inversion_pending & ~columns.warned

@@ -71,7 +71,10 @@ def measure_accuracy(view: ProjectState, by: str) -> ReviewerAccuracy:
             results = [
                 one.success
                 for one in view.board.observations(decision.subject)
-                if one.source in (EVENT_LOG, LOOP) and one.at is not None and decision.at < one.at <= until
+                if one.is_use
+                and one.source in (EVENT_LOG, LOOP)
+                and one.at is not None
+                and decision.at < one.at <= until
             ]
             good, bad = results.count(True), results.count(False)
             if good + bad >= follow_up:

@@ -15,6 +15,7 @@ from msgspec import Struct
 from core.base.formatting import format_decimal
 from core.base.text import visible_line
 from core.learning.assessment import INVERSION, Assessment
+from core.learning.inversion_rules import remove_warning_prefix
 from core.learning.statistics import jeffreys_interval
 from core.records.patterns import DECOMPOSITION_TAG, Maturity, Pattern, PatternType
 from core.records.times import day_of
@@ -198,6 +199,8 @@ class Ranking:
             return "in quarantine until released"
         if assessment.decided_by == INVERSION:
             return "an inversion is proposed: accept or reject it first"
+        if assessment.warning_id:
+            return f"{visible_line(assessment.warning_id, 120)} warns of the same fix"
         effectiveness = float(self._board.effectiveness[self._board.row(pattern_id)])
         if effectiveness < settings.min_success_rate:
             rate = format_decimal(effectiveness) if assessment.rate is not None else "no result yet"
@@ -338,6 +341,8 @@ class _Selection:
         room = settings.max_patterns_injected - len(self._added.pattern_ids)
         self._top = max(min(settings.top_k_patterns, room), 0)
         self._originals: dict[tuple[str, ...], str] = {}
+        self._advice: dict[str, str] = {}  # IDs of added patterns by what they recommend
+        self._warnings: dict[str, str] = {}  # IDs of added warnings by what they warn of
         self._too_long = 0
         self.items: list[Item] = []  # added patterns, best first
         self.context = ""  # text of these patterns, "" without any
@@ -353,6 +358,8 @@ class _Selection:
         original = self._originals.setdefault(_content(pattern), pattern.id)
         if original != pattern.id:
             return f"duplicate of {visible_line(original, 120)}"
+        if opposite := self._find_opposite(pattern):
+            return f"contradicts {visible_line(opposite, 120)}, which ranks higher"
         if self.is_full:
             return f"below the top {self._top} ({format_decimal(candidate.score)})"
         more = [*self.items, (pattern, self._board.assessment(pattern.id))]
@@ -366,7 +373,21 @@ class _Selection:
         if does := find_combined_harm(longer, (item[0] for item in more), orders=orders):
             return f"together with the patterns before it, the context {does}"
         self.items, self.context = more, longer
+        added = self._warnings if pattern.type is PatternType.ANTI else self._advice
+        added.update(dict.fromkeys(self._subjects(pattern), pattern.id))
         return ""
+
+    def _find_opposite(self, pattern: Pattern) -> str:
+        """Return the added pattern that warns of what this one recommends, or the reverse; "" if there is none."""
+        opposite = self._advice if pattern.type is PatternType.ANTI else self._warnings
+        return next((opposite[subject] for subject in self._subjects(pattern) if subject in opposite), "")
+
+    def _subjects(self, pattern: Pattern) -> tuple[str, ...]:
+        """Return what a pattern recommends or warns of, normalized."""
+        texts = [remove_warning_prefix(pattern.description or pattern.title)]
+        if pattern.type is PatternType.ANTI and (original := self._patterns.get(pattern.inverted_from)) is not None:
+            texts.append(original.description or original.title)
+        return tuple(filter(None, (_NOT_A_WORD.sub(" ", text).strip().lower() for text in texts)))
 
     @cached_property
     def strategies(self) -> Strategies:

@@ -157,7 +157,7 @@ class ImpactEstimator:
 
     def given(self, pattern_id: str) -> str:
         """Describe how often a pattern was injected, applied and seen."""
-        return describe_counts(*self.counts(pattern_id))
+        return describe_counts(*self.counts(pattern_id), is_warning=self.is_warning(pattern_id))
 
     def counts(self, pattern_id: str) -> tuple[int, int, int, int]:
         """Return how often a pattern was injected, applied, applied with success, and seen."""

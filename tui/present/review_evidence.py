@@ -61,7 +61,7 @@ def robustness(view: ProjectState, pattern: Pattern) -> Iterable[Fields]:
 
 def uses(view: ProjectState, pattern: Pattern) -> Iterable[Line]:
     """Describe the uses, failures first, then the reports that do not count."""
-    observations = view.board.observations(pattern.id)
+    observations = [one for one in view.board.observations(pattern.id) if not one.is_sighting]
     ordered = sorted(observations, key=lambda one: (one.success is not False, one.success is None))
     for use in ordered[:MAX_USES]:
         yield use_line(use, use.loop_id or use.source)
@@ -214,9 +214,10 @@ def report_source(view: ProjectState, burst: Burst) -> Iterable[Block]:
 
 def failing_pattern(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
     """Describe the pattern, and the loops in which it failed or succeeded."""
-    assessment, observations = view.assessment(pattern.id), view.board.observations(pattern.id)
-    failed = [one for one in observations if one.success is False]
-    succeeded = [one for one in observations if one.success]
+    assessment = view.assessment(pattern.id)
+    used = [one for one in view.board.observations(pattern.id) if one.is_use]
+    failed = [one for one in used if one.success is False]
+    succeeded = [one for one in used if one.success]
     yield from pattern_name(pattern)
     yield line(state_sign(assessment.shown))
     yield rate_line(pattern, assessment)

@@ -62,7 +62,7 @@ def pattern_origin(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
     yield from suspicion_lines(view, pattern)
     yield line("")
     counts = "no counts" if recorded.uses is None else f"{percent(recorded.rate)} of {plural(recorded.uses, 'use')}"
-    uses_here = sum(one.count for one in view.board.observations(pattern.id) if one.loop_id)
+    uses_here = sum(one.count for one in view.board.observations(pattern.id) if one.loop_id and one.is_use)
     yield from fields(("Recorded counts", counts), ("Uses by loops here", plural(uses_here, "use")))
     yield from conflicts(view, pattern)
     yield from fields(

@@ -18,6 +18,7 @@ from core.config.settings import LearningSettings, MaturitySettings, Settings
 from core.learning.evidence_inputs import EvidenceInputs
 from core.learning.scoreboard import Assessment, SavedScores, Scoreboard
 from core.learning.states import decayed_counts
+from core.learning.threshold_replay import what_if
 from core.records.debug_sessions import DebugSession, Execution, Failure
 from core.records.decisions import BurstVerdict, CurationState, InversionVerdict, Pin
 from core.records.episodes import Attempt, Task
@@ -179,6 +180,48 @@ def test_a_pattern_is_inverted_once_even_if_the_ledger_is_lost() -> None:
     assert not make_board(make_pattern(recorded_counts=make_recorded_counts(2, 5)), anti).assessment(ID).inversion_due
 
 
+def test_sightings_alone_change_no_state_at_any_place() -> None:
+    seen = tuple(make_event(n, "extracted", days_ago(n), loop_id=f"loop-{n}") for n in range(6))
+    board = make_board(make_pattern(), events=seen, curation=pinned(Maturity.DEPRECATED))
+    found = board.assessment(ID)
+    assert (found.computed, found.uses, found.seen) == (Maturity.CANDIDATE, 0, 6)
+    assert board.results_since_pin(ID) == (0, 0)
+    replay = what_if(SETTINGS, board.history)
+    assert (replay.events, replay.before[Maturity.CANDIDATE]) == (0, 1)
+
+
+_FIX, _ANTI = "Check for null first", "pat-anti-sample-001"
+
+
+def make_siblings(**of_warning: Any) -> tuple[Pattern, ...]:
+    """One fix as error pattern, template and success pattern, another fix of the same loop, and a warning."""
+    found: dict[str, Any] = {"source_loops": (make_source("a", days_ago(9)),), "first_discovered": days_ago(9)}
+    return (
+        make_pattern(ID, description=_FIX, **found),
+        make_pattern("tmpl-null-001", PatternType.TEMPLATE, description=_FIX, **found),
+        make_pattern("pat-success-null-001", PatternType.SUCCESS, steps=("Added a check for null",), **found),
+        make_pattern("pat-error-other-001", description="Wait for the server", **found),
+        make_pattern("tmpl-other-001", PatternType.TEMPLATE, description="Wait for the server", **found),
+        make_pattern(_ANTI, PatternType.ANTI, first_discovered=days_ago(2), **of_warning),
+    )
+
+
+def test_what_recommends_an_inverted_fix_is_not_injected_beside_the_warning() -> None:
+    board = make_board(*make_siblings(inverted_from=ID))
+    warned = {id: board.assessment(id).warning_id for id in board.ids}
+    assert {id for id, warning in warned.items() if warning == _ANTI} == {"tmpl-null-001", "pat-success-null-001"}
+    assert all(board.assessment(id).injectable is not bool(warned[id]) for id in warned)
+    without = make_board(*make_siblings())
+    assert all(without.assessment(id).injectable for id in without.ids)
+
+
+def test_a_pin_that_is_newer_than_the_warning_has_priority() -> None:
+    for days, injectable in ((1, True), (3, False)):
+        pins = {"tmpl-null-001": make_pin(Maturity.PROVEN, days_ago(days))}
+        board = make_board(*make_siblings(inverted_from=ID), curation=CurationState(pins=pins))
+        assert board.assessment("tmpl-null-001").injectable is injectable
+
+
 def test_without_a_result_only_a_promotion_makes_it_effective() -> None:
     pattern = make_pattern()
     assert make_board(pattern).effectiveness.tolist() == [0.0]
@@ -260,6 +303,8 @@ def _patterns(draw: st.DrawFn) -> dict[str, Pattern]:
             source_loops=draw(st.lists(st.builds(make_source, st.sampled_from("xy"), _AGES), max_size=2).map(tuple)),
             content_hash=draw(st.sampled_from(["seen", "changed"])),
             inverted_from=draw(st.sampled_from(["", "", *_PATTERN_IDS])),
+            first_discovered=draw(st.sampled_from([None, days_ago(5), days_ago(9)])),
+            description=draw(st.sampled_from(["Check for null", "Wait for it"])),
         )
         for id in ids
     }

@@ -155,6 +155,22 @@ def test_a_pattern_proposed_for_inversion_is_omitted() -> None:
     assert ids(inject(TASK, old, curation=curation, min_success_rate=0.0)) == ["001"]
 
 
+def test_a_context_does_not_recommend_what_it_warns_of() -> None:
+    fix, old = null(1, description="Add a null check"), null(2, 0, 9, description="Add a null check!")
+    warning = make_pattern(
+        "pat-anti-null-003",
+        PatternType.ANTI,
+        title="Null check",
+        description="AVOID: Check for null in the session. Failed 9/9 times (100% failure rate)",
+        recorded_counts=make_recorded_counts(9, 0),
+        inverted_from=old.id,
+    )
+    injection = inject(TASK, fix, old, warning)
+    first, second = sorted((fix.id, warning.id), key=lambda id: id not in {one.pattern_id for one in injection.chosen})
+    assert [one.pattern_id for one in injection.chosen] == [first]
+    assert reasons(injection)[second] == f"contradicts {first}, which ranks higher"
+
+
 def test_a_promoted_pattern_counts_at_once() -> None:
     patterns = null(1, 3, 0), null(2, 1, 0)
     assert ids(inject(TASK, *patterns)) == ["001", "002"]
