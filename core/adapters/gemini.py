@@ -36,6 +36,7 @@ _CHANGES: Final = frozenset({"write_file", "replace", "edit"})
 _SHELL: Final = "run_shell_command"
 _EXIT_CODE: Final = re.compile(rb"Exit Code: (-?\d{1,9})")
 _LIMIT: Final = re.compile(r"quota|RESOURCE_EXHAUSTED|rate limit", re.IGNORECASE)
+_CONTEXTS: Final = ("<hook_context>", "<session_context>")
 _CANCELLED: Final = re.compile(r"(?:request )?cancel", re.IGNORECASE)
 
 
@@ -90,6 +91,7 @@ class _Line(Struct, gc=False, rename="camel"):
     type: str = ""
     model: str | None = None
     content: Raw = Raw()
+    display_content: Raw = Raw()
     tool_calls: list[_Tool] | None = None
     tokens: _Tokens | None = None
 
@@ -101,7 +103,7 @@ class ChatFold:
     """Reads a chat line by line; a message that changed is written again with the same ID."""
 
     name = "gemini"
-    version = 1
+    version = 2
     state = Chat
 
     def add(self, state: Chat, line: bytes) -> None:
@@ -115,6 +117,9 @@ class ChatFold:
         state.last = at or state.last
         text = cut(_text(found.content))
         if found.type == "user":
+            text = cut(_prompt(found))
+            if not text:  # results of tools
+                return
             state.turns.append(Turn(started=at, prompt=clip(text, _MAX_MESSAGE)))
             state.turn_count += 1
             del state.turns[:-MAX_TURNS]
@@ -180,6 +185,14 @@ def _text(raw: Raw) -> str:
     if isinstance(value, list):
         return "\n".join(str(part.get("text", "")) for part in value if isinstance(part, dict))
     return value if isinstance(value, str) else ""
+
+
+def _prompt(found: _Line) -> str:
+    """Return what the user wrote, without the contexts that hooks and Gemini CLI add; "" if that is nothing."""
+    value: Any = msgspec.json.decode(found.display_content or found.content or b'""')
+    parts = value if isinstance(value, list) else [{"text": value}]
+    texts = [str(part.get("text", "")) for part in parts if isinstance(part, dict)]
+    return "\n".join(text for text in texts if text.strip() and not text.startswith(_CONTEXTS))
 
 
 _FOLD: Final = ChatFold()

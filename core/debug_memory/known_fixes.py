@@ -39,6 +39,11 @@ class KnownFix(Struct, frozen=True, kw_only=True):
     is_same_error: bool = False  # whether also names and types are equal, and the message or the place is specific
     is_same_file: bool = False  # whether the error occurred in the same file
 
+    @property
+    def has_advice(self) -> bool:
+        """Whether more than the error is known."""
+        return bool(self.fix or self.cause or self.strategy or self.failed)
+
 
 def parse_error(error: Failure) -> Failure:
     """Return the failure with error type and location split off from its message."""

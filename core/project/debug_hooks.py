@@ -88,8 +88,8 @@ def on_failure(
     is null`; without a type only messages are compared. Only failures in files that match `file_pattern` (syntax of
     LIKE in SQLite) count. `session` is the ID of the session with these errors; its own fixes are not offered. `most`
     is for a short answer: the maximum number of fixes and of patterns, without fix templates. `only_same` leaves out
-    the fixes of errors that are only similar. The fix of an attempt from which a pattern was extracted is never
-    offered: the pattern is, unless a review decides against it.
+    the fixes of errors that are only similar, and sessions that know only the error. The fix of an attempt from which
+    a pattern was extracted is never offered: the pattern is, unless a review decides against it.
 
     Raises BadInput if the file pattern is too long, and Refused if the decisions cannot be read, because the patterns
     in quarantine are then unknown.
@@ -102,7 +102,7 @@ def on_failure(
     fixes = tuple(
         fix
         for fix in find_known_fixes(state.debug, found, file_pattern, session)
-        if not _has_pattern(state, fix) and (fix.is_same_error or not only_same)
+        if not _has_pattern(state, fix) and (not only_same or (fix.is_same_error and fix.has_advice))
     )
     run = session.newest_failing if session is not None else None
     own = [run.analysis.category] if run is not None and run.analysis is not None else []

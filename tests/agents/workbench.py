@@ -105,7 +105,7 @@ class Workbench:
             "XDG_CONFIG_HOME": str(home / "config"),
             "XDG_CACHE_HOME": str(home / "cache"),
             "XDG_DATA_HOME": str(home / "data"),
-            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONPYCACHEPREFIX": str(self._folder / "bytecode"),  # as an installed program has it
             "RALPHDECK_SEMANTIC": "off",
             **_LANGUAGE,
             **NO_PROXY,

@@ -85,6 +85,20 @@ def test_a_chat_is_a_loop_with_the_tokens_of_each_message_once(case: Case) -> No
     assert (loop.progress.test_passed, loop.progress.files_changed) == (True, 1)
 
 
+def test_contexts_and_results_of_tools_are_no_prompts(case: Case) -> None:
+    prompt, context = {"text": "Round the totals."}, {"text": "<hook_context>## Lessons</hook_context>"}
+    result = {"functionResponse": {"name": "replace", "response": {"output": "1 replacement"}}}
+    write(
+        chat(case),
+        message("u-2", 40, "user", [{"text": "<session_context>\nThis is the Gemini CLI."}]),
+        message("u-3", 41, "user", [prompt, context]),
+        message("u-4", 42, "user", [result]),
+        message("u-5", 43, "user", [{"text": "Add a test."}, context], displayContent=[{"text": "Add a test."}]),
+    )
+    actions = [turn.action for turn in case.details().iterations]
+    assert actions[1:] == ["Round the totals.", "Add a test."]
+
+
 def test_prompts_begin_iterations(case: Case) -> None:
     (turn,) = case.details().iterations
     assert [one.message for one in turn.failures] == ["AssertionError: 1.00 != 1.01"]

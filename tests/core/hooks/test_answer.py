@@ -264,6 +264,15 @@ def test_a_known_error_is_answered_with_its_fix_once(agent: SimulatedAgent) -> N
     assert later.tool(FAILING) == ""
 
 
+def test_an_error_without_a_fix_is_not_answered(agent: SimulatedAgent) -> None:
+    agent.prompt(PROMPT)
+    agent.tool(FAILING)
+    agent.send("Stop", last_assistant_message="I could not find the cause.")
+    later = SimulatedAgent(agent.project, "s2", at=agent.at)
+    later.prompt("Something else")
+    assert later.tool(FAILING) == ""
+
+
 def test_a_context_that_was_late_is_given_once_at_the_next_tool_call(agent: SimulatedAgent) -> None:
     agent.prompt(PROMPT)
     agent.fix_and_stop()
