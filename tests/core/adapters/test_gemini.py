@@ -85,7 +85,7 @@ def test_a_chat_is_a_loop_with_the_tokens_of_each_message_once(case: Case) -> No
     assert (loop.progress.test_passed, loop.progress.files_changed) == (True, 1)
 
 
-def test_contexts_and_results_of_tools_are_no_prompts(case: Case) -> None:
+def test_contexts_and_results_of_tools_are_not_taken_for_prompts(case: Case) -> None:
     prompt, context = {"text": "Round the totals."}, {"text": "<hook_context>## Lessons</hook_context>"}
     result = {"functionResponse": {"name": "replace", "response": {"output": "1 replacement"}}}
     write(
