@@ -97,6 +97,7 @@ def state_line(assessment: Assessment) -> doc.Line:
         parts.append((f"  not injected until {'approved' if assessment.held else 'released'}", "quiet"))
     else:
         parts.append((f"  by {assessment.decided_by}", "quiet"))
+        parts += [("  proven once a person approves its text", "quiet")] * assessment.is_capped
     if assessment.is_settled:
         parts.append(("  does not change with age", "quiet"))
     elif assessment.next_change is not None and not assessment.quarantined:

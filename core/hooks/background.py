@@ -73,7 +73,7 @@ def run(project: ProjectPaths, now: datetime) -> None:
             while needs_background(sessions.all(), now):
                 _end_abandoned(project, sessions, now)
                 _write_debug_sessions(project, sessions, now)
-                if not _extract(project, sessions):
+                if not _extract(project, sessions, now):
                     break
             for session in sessions.all():
                 if session.last_event is None or now - session.last_event > FORGOTTEN_AFTER:
@@ -100,7 +100,7 @@ def _write_debug_sessions(project: ProjectPaths, sessions: Sessions, now: dateti
                     SessionWork(project, session.agent, clock=lambda: now).write_debug_sessions(session)
 
 
-def _extract(project: ProjectPaths, sessions: Sessions) -> bool:
+def _extract(project: ProjectPaths, sessions: Sessions, now: datetime) -> bool:
     """Extract from all tasks that ended; False if there are none."""
     ended = [(session.id, session.agent, task) for session in sessions.all() for task in session.ended_tasks]
     if not ended:
@@ -110,7 +110,7 @@ def _extract(project: ProjectPaths, sessions: Sessions) -> bool:
     from core.project.debug_hooks import write_task_lessons
     from core.project.watch_loop import extract_unattended, is_wanted
 
-    opened = open_project(project, ended[0][1], lambda: datetime.now(UTC))
+    opened = open_project(project, ended[0][1], lambda: now)
     for session_id, agent, task in ended:
         opened.by = opened.agent = agent
         record_results(opened, task)

@@ -43,7 +43,9 @@ class Assessment(Struct, frozen=True, kw_only=True):
     harmful: float
     rate: float | None  # success rate used for display and ranking, 0..1; None if unknown
     computed: Maturity  # state by the rules alone
-    state: Maturity  # state in effect: the pin; candidate if the pin is stale or in quarantine; else `computed`
+    state: (
+        Maturity  # state in effect: the pin; candidate if stale or in quarantine; else `computed`, unless `is_capped`
+    )
     faded: bool  # `computed` is candidate only because the evidence is old
     decided_by: str  # one of the constants above
     pin: Pin | None  # pin in effect, even if it is stale
@@ -61,6 +63,7 @@ class Assessment(Struct, frozen=True, kw_only=True):
     warning_id: str = ""  # the anti-pattern that warns of the same fix, so that this pattern is not injected
     claimed_rate: float | None = None  # recorded rate that the counts do not confirm, 0..1
     held: bool = False  # quarantined only because the text gives unapproved orders; docs/safety.md#held-texts
+    unreviewed: bool = False  # no person has approved this text, which arrived by itself
     blocked: bool = False  # blocked by the safety scan: releasing or promoting it needs a reason
     level: float = 0.9  # probability of the interval, 0..1
     known_interval: tuple[float, float] | None = None  # `interval`, if it was computed for all patterns
@@ -93,6 +96,11 @@ class Assessment(Struct, frozen=True, kw_only=True):
     def is_settled(self) -> bool:
         """Whether a pin on the current text fixes the state."""
         return self.pin is not None and not self.pin_stale
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether the pattern would be proven if a person approved its text."""
+        return self.unreviewed and self.computed is Maturity.PROVEN and self.state is Maturity.ESTABLISHED
 
     @property
     def shown(self) -> str:

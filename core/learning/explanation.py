@@ -167,6 +167,8 @@ def _explain_decision(assessment: Assessment) -> RuleLine:
         text = _KEPT_OUT[assessment.decided_by]
     else:
         by_rule, text = True, f"{assessment.state} by rule"
+        if assessment.is_capped:
+            by_rule, text = False, "established: proven by its results, but no person approved its text"
         if assessment.decided_by == INVERSION:
             text += ", but not injected: its inversion is pending"
         elif assessment.warning_id:
@@ -193,7 +195,7 @@ def _explain_rules(assessment: Assessment, limits: MaturitySettings) -> Iterator
         (Maturity.ESTABLISHED, "total", "at least", total, limits.min_feedback, enough),
     )
     for state, name, sign, value, threshold, holds in tests:
-        fired = state is assessment.computed and assessment.pin is None
+        fired = state is assessment.computed is assessment.state and assessment.pin is None
         yield _check(state, f"{name} {value:.2f}, {sign} {threshold:.2f}", value, threshold, holds, state, fired)
 
 

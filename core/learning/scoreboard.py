@@ -51,6 +51,7 @@ _END_OF_TIME: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 _SAME_NAMES: Final = (
     *("successes", "failures", "uses", "injected_only", "given", "seen", "helpful", "harmful", "faded", "pin_stale"),
     *("contradicted", "multiplier", "score", "inversion_due", "injectable", "quarantined", "held", "blocked"),
+    "unreviewed",
 )
 """Fields of `Assessment` that are read from the array with the same name."""
 _TIMELESS: Final = ("interval", "use_times", "effectiveness")  # cached values that are the same at any time
@@ -228,13 +229,15 @@ class Scoreboard(Scores):
         return bool(self._columns.pin[row] != NO_PIN and not self._columns.pin_stale[row])
 
     def _set_quarantine(self, id: str) -> None:
-        """Quarantine an unpinned pattern whose text is unread or stopped by the scan."""
+        """Quarantine an unpinned pattern whose text is unread or stopped by the scan; mark an unreviewed text."""
         row, columns = self._rows[id], self._columns
         pattern, arrival = self._patterns[id], self._curation.arrivals.get(id)
         pinned = self._is_pinned(row)
         unread = arrival is not None and arrival.blocks and arrival.needs_review(pattern.content_hash)
         stopped = None if pinned else find_stopping_severity(pattern, self._curation, self.settings.scan)
         columns.quarantined[row] = not pinned and (unread or stopped is not None)
+        is_approved = arrival is None or not arrival.needs_review(pattern.content_hash)
+        columns.unreviewed[row] = not pinned and not is_approved
         columns.held[row] = not unread and stopped is Severity.HELD
         columns.blocked[row] = stopped is Severity.BLOCKED
 

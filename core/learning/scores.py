@@ -54,7 +54,7 @@ _EMPTY: Final = {"rate": math.nan, "last_used": math.nan, "pin": NO_PIN, "snooze
 _TYPES: Final = {"Ints": np.int64, "Floats": np.float64, "Codes": np.int8, "Flags": np.bool_}
 _DECISIONS: Final = (
     *("pin", "pin_stale", "good_since_pin", "bad_since_pin", "inversion_pending", "snoozed_until"),
-    *("quarantined", "held", "blocked", "warned"),
+    *("quarantined", "held", "blocked", "warned", "unreviewed"),
 )
 
 
@@ -93,6 +93,7 @@ class Columns:
     quarantined: Flags  # kept out of every context until a person decides about the text
     held: Flags  # quarantined only because the text gives orders that no person has approved
     blocked: Flags  # stopped by the safety scan; releasing or promoting needs a reason
+    unreviewed: Flags  # no person has approved this text, which arrived by itself: at most established
     warned: Flags  # kept out of every context because of a warning against the same fix
     unnamed: Flags  # kept out of every context because the record has no ID
     from_lesson: Flags  # made of a lesson that a person accepted
@@ -273,6 +274,7 @@ class Scores:
     quarantined = _Column[Flags]()  # kept out of contexts until a person decides about the text
     held = _Column[Flags]()  # quarantined only because the text gives orders that no person has approved
     blocked = _Column[Flags]()  # by the safety scan
+    unreviewed = _Column[Flags]()  # no person has approved this text, which arrived by itself
     inversion_pending = _Column[Flags]()  # kept out of contexts until a person decides, even if snoozed
 
     @cached_property
@@ -336,11 +338,13 @@ class Scores:
 
     @cached_property
     def state_codes(self) -> Codes:
-        """States in effect, with pins and quarantine, as indices into `STATES`."""
+        """States in effect, with pins, quarantine and unreviewed texts, as indices into `STATES`."""
         columns = self._columns
+        is_capped = columns.unreviewed & (self.computed_codes == CODES[Maturity.PROVEN])
+        by_rule = np.where(is_capped, CODES[Maturity.ESTABLISHED], self.computed_codes).astype(np.int8)
         unread = columns.pin_stale | columns.quarantined
         decided = np.where(unread, CODES[Maturity.CANDIDATE], columns.pin).astype(np.int8)
-        return np.where((columns.pin == NO_PIN) & ~columns.quarantined, self.computed_codes, decided)
+        return np.where((columns.pin == NO_PIN) & ~columns.quarantined, by_rule, decided)
 
     @cached_property
     def faded(self) -> Flags:

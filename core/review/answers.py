@@ -156,7 +156,7 @@ def reject_lesson(joined: JoinedLesson, reason: str = "") -> commands.Dismiss:
 _RELEASE_WORDS: Final = {
     kinds.QUARANTINE: (VERBS[Verb.RELEASE].word, "may be injected"),
     kinds.HELD: (APPROVE.word, "this exact text may be injected"),
-    kinds.EXTRACTED: (APPROVE.word, "not asked again"),
+    kinds.EXTRACTED: (APPROVE.word, "may become proven, and is not asked again"),
 }
 """Label and effect of an answer that accepts a text that no person has approved."""
 

@@ -20,7 +20,7 @@ from core.learning.scoreboard import Assessment, SavedScores, Scoreboard
 from core.learning.states import decayed_counts
 from core.learning.threshold_replay import what_if
 from core.records.debug_sessions import DebugSession, Execution, Failure
-from core.records.decisions import BurstVerdict, CurationState, InversionVerdict, Pin
+from core.records.decisions import BurstVerdict, CurationState, InversionVerdict, Pin, UnreviewedText
 from core.records.episodes import Attempt, Task
 from core.records.event_log import EventView, GrowingLog
 from core.records.events import Event, Signals
@@ -85,6 +85,15 @@ def test_states_by_rule() -> None:
     bad = assessed(5, 4)
     assert (bad.state, bad.multiplier, bad.score, bad.injectable) == (Maturity.DEPRECATED, 0.0, 0.0, False)
     assert bad.decided_by == "rule"
+
+
+def test_what_no_person_approved_is_at_most_established() -> None:
+    for reviewed, state in (((), Maturity.ESTABLISHED), (("seen",), Maturity.PROVEN)):
+        arrival = UnreviewedText(
+            kind="extraction", at=NOW, by="claude", decision_id="d1", blocks=False, reviewed=frozenset(reviewed)
+        )
+        found = assessed(9, 0, CurationState(arrivals={ID: arrival}))
+        assert (found.state, found.computed, found.injectable) == (state, Maturity.PROVEN, True)
 
 
 def test_a_pattern_that_falls_back_by_age_is_faded() -> None:
