@@ -49,8 +49,14 @@ def loop_document(state: ProjectState, loop: Loop, details: LoopDetails) -> Docu
 
 
 def loop_reflections(state: ProjectState, loop: Loop) -> list[Reflection]:
+    """Return the reflections that name a loop, or an attempt of its sessions."""
     names = {loop.id, *loop.aliases}
-    return [one for one in state.snapshot.reflections.values() if one.loop_id in names]
+    attempts = {(one.task_id, one.number) for one in state.attempts_of(loop)}
+    return [
+        one
+        for one in state.snapshot.reflections.values()
+        if one.loop_id in names or (one.task_id, one.attempt) in attempts
+    ]
 
 
 def overview(

@@ -16,6 +16,7 @@ from core.episodes.history import read_attempt
 from core.episodes.loop_links import link_tasks
 from core.episodes.similar_tasks import collect_past_tasks
 from core.extraction.control_texts import clean_material
+from core.records.agent_sessions import HOOKS
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, group_by_task
 from core.records.events import Event
@@ -92,6 +93,9 @@ class Materials:
         )
 
     def _of_loop(self, loop: Loop) -> Material:
+        if loop.sources == (HOOKS,):  # all that is known about it are its tasks
+            tasks = [task.id for task in self._snapshot.tasks.values() if task.loop_id == loop.id]
+            return Material(source_id=loop.id, loop=loop, attempts=self._logged(tasks))
         newest = self._read_details(loop).iterations[-MAX_RECORDS:]
         iterations = tuple(replace(one, failures=one.failures[:MAX_FAILURES]) for one in newest)
         attempts = self._logged(self._tasks.get(loop.id, ()))
@@ -134,7 +138,7 @@ class Materials:
     @cached_property
     def _ids(self) -> Mapping[str, str]:
         """Loop IDs by ID and alias."""
-        return {alias: loop.id for loop in self._snapshot.loops.values() for alias in (*loop.aliases, loop.id)}
+        return {alias: loop.id for loop in self._own_loops.values() for alias in (*loop.aliases, loop.id)}
 
     @cached_property
     def _sessions(self) -> Mapping[str, list[DebugSession]]:
@@ -159,9 +163,14 @@ class Materials:
         return tasks | {id: loop.task for id, loop in self._snapshot.loops.items()}
 
     @cached_property
+    def _own_loops(self) -> Mapping[str, Loop]:
+        """Loops with records of their own, which sessions that are known only by their tasks do not have."""
+        return {id: loop for id, loop in self._snapshot.loops.items() if loop.sources != (HOOKS,)}
+
+    @cached_property
     def _links(self) -> Mapping[str, str]:
         """Loop IDs by task ID."""
-        links = link_tasks(self._snapshot.tasks, self._snapshot.loops)
+        links = link_tasks(self._snapshot.tasks, self._own_loops)
         return {task_id: link.loop_id for task_id, link in links.items()}
 
     @cached_property

@@ -19,19 +19,19 @@ from core.episodes.folders import TaskFolder
 from core.episodes.protocol import Episodes
 from core.episodes.shell_edits import edits_files
 from core.episodes.tool_events import EDITING, parse_tool_event
-from core.episodes.validation import MAX_ID
 from core.hooks.debug_sessions import write_debug_session
 from core.hooks.events import HookEvent, digest
 from core.hooks.prompt_index import PromptTask, find_prompt_task, remember_prompt_task
 from core.hooks.sessions import MAX_CALLS, MAX_PROMPTS, Given, Session, Sessions, remember
+from core.records.agent_sessions import SESSION_TAG
 from core.records.events import injected_events
 from core.records.loops import Outcome
+from core.sources.agent_sessions import loop_id_of
 from core.sources.episodes import MAX_TEXT
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
 
-TAG: Final = "session"  # tag of the tasks that are made from sessions
 NO_PROMPT: Final = "Work without a prompt"  # description of a task if the agent reports no prompt
 _MAX_MESSAGE: Final = 1_500  # characters of the agent's last message that are recorded
 _TASK_VARIABLE: Final = "RALPHDECK_TASK"
@@ -118,7 +118,7 @@ class SessionWork:
             TaskFolder.of(self._project, session.task)
         except (UnknownRecord, BadInput):
             description = visible_line(session.prompt, MAX_TEXT - 1) or NO_PROMPT
-            session.task = self._memory.init_task(description, tags=(TAG,), loop_id=loop_id)
+            session.task = self._memory.init_task(description, tags=(SESSION_TAG,), loop_id=loop_id)
         remember_task(session)
         is_next = bool(earlier)  # the open attempt of another session is left as it is
         started = self._memory.start_attempt(
@@ -231,11 +231,6 @@ class SessionWork:
 
     def _add_ended(self, session: Session) -> None:
         remember(session.ended_tasks, session.task, MAX_PROMPTS)
-
-
-def loop_id_of(agent: str, session_id: str) -> str:
-    """Return the ID of a session's loop, which is that of the adapter of the agent."""
-    return visible_line(f"{agent}:{session_id}", MAX_ID - 1)
 
 
 def _note_check(session: Session, task: str, number: int, action: Mapping[str, Any]) -> None:

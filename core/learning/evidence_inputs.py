@@ -30,6 +30,7 @@ from core.records.patterns import PatternType
 
 if TYPE_CHECKING:
     from core.config.settings import LearningSettings
+    from core.learning.outcomes import OutcomeSignals
     from core.records.decisions import CurationState
     from core.records.patterns import Pattern
     from core.records.snapshot import Delta, Snapshot
@@ -247,12 +248,20 @@ class EvidenceInputs(EvidenceIndex):
         found = tuple(one for one in self.observations(pattern) if not one.is_sighting)
         return found if sums is None else (*found, *list_team_results(sums, self.snapshot.team))
 
+    def shown_signals(self, work_id: str) -> OutcomeSignals | None:
+        """Return the signals of a work item; of a session whose attempts are scored, those of the newest with any."""
+        loop = self.snapshot.loops.get(work_id)
+        if loop is None or not self.names.is_recorded_as_tasks(loop):
+            return self.signals(work_id)
+        newest_first = reversed(self.names.attempts_of(loop))
+        return next((found for one in newest_first if (found := self.signals(one.id)) is not None), None)
+
     def loop_patterns(self, loop_id: str) -> LoopPatterns:
         """Return the patterns of a loop; empty for an unknown loop."""
         loop = self.snapshot.loops.get(loop_id)
         if loop is None:
             return LoopPatterns()
-        found = (event for name in self.names.names_of(loop_id) for event in self.events_by_work.get(name, ()))
+        found = (event for name in self.names.works_of(loop) for event in self.events_by_work.get(name, ()))
         events = sorted(found, key=lambda event: event.at)
         if not events and not loop.injected and not loop.extracted:
             return LoopPatterns()

@@ -39,8 +39,10 @@ if TYPE_CHECKING:
     from core.config.settings import Settings
     from core.learning.bursts import Burst
     from core.records.decisions import Pin
+    from core.records.episodes import Attempt
     from core.records.events import Observation
     from core.records.findings import Finding
+    from core.records.loops import Loop
     from core.records.snapshot import Delta, Snapshot
     from core.records.team import TeamSums
 
@@ -370,6 +372,15 @@ class Scoreboard(Scores):
         """Return the signals and the score of a finished loop or attempt, or None."""
         signals = self._inputs.signals(work_id)
         return None if signals is None else (signals, score_outcome(signals, self.now, self.settings.learning))
+
+    def shown_outcome(self, work_id: str) -> tuple[OutcomeSignals, Outcome] | None:
+        """Return the same; of a session whose attempts are scored, that of the newest finished one."""
+        signals = self._inputs.shown_signals(work_id)
+        return None if signals is None else (signals, score_outcome(signals, self.now, self.settings.learning))
+
+    def attempts_of(self, loop: Loop) -> list[Attempt]:
+        """Return the attempts that the sessions of a loop made, as their hooks recorded them, oldest first."""
+        return self._inputs.names.attempts_of(loop)
 
     def results(self, pattern_id: str) -> tuple[int, int]:
         """Return successes and failures of a pattern; zeros for an unknown one."""

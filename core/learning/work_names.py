@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
@@ -12,13 +13,13 @@ from core.records.episodes import Attempt, Task, group_by_task
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
 
     from core.records.debug_sessions import DebugSession
     from core.records.loops import Loop
     from core.records.snapshot import Delta, Snapshot
 
 _BY_NUMBER: Final = attrgetter("number")
+_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class WorkNames:
@@ -35,6 +36,10 @@ class WorkNames:
             after.__dict__["_aliases"] = self._aliases
         if "_tasks" in known and not any(_has_other_loop(before, snapshot, id) for id in delta.tasks):
             after.__dict__["_tasks"] = self._tasks
+        if "_attempts_of_sessions" in known and not any(
+            _has_other_session(before, snapshot, id) for id in delta.attempts
+        ):
+            after.__dict__["_attempts_of_sessions"] = self._attempts_of_sessions
         if "_attempts" in known:
             after.__dict__["_attempts"] = with_changes(self._attempts, self._changed_groups(snapshot, delta))
         return after
@@ -63,13 +68,34 @@ class WorkNames:
         """Task IDs by the loop that the task names."""
         return group_pairs((task.loop_id, task.id) for task in self._snapshot.tasks.values() if task.loop_id)
 
+    @cached_property
+    def _attempts_of_sessions(self) -> Mapping[str, Sequence[str]]:
+        """IDs of attempts by the session that the attempt names, if it is not that of its task."""
+        return group_pairs((one.loop_id, one.id) for one in self._snapshot.attempts.values() if one.loop_id)
+
     def find_loop_id(self, work_id: str) -> str:
         """Return the ID of the loop with this ID or alias; else `work_id` itself."""
         return work_id if work_id in self._snapshot.loops else self._aliases.get(work_id, work_id)
 
     def is_recorded_as_tasks(self, loop: Loop) -> bool:
         """Return whether the work of an agent's session was recorded as tasks, whose attempts are scored instead."""
-        return bool(loop.runner) and loop.id in self._tasks
+        if not loop.runner:
+            return False
+        names = (loop.id, *loop.aliases) if loop.runner == loop.owner else (loop.id,)
+        return any(name in self._tasks or name in self._attempts_of_sessions for name in names)
+
+    def attempts_of(self, loop: Loop) -> list[Attempt]:
+        """Return the attempts that an agent's sessions made, oldest first."""
+        names = (loop.id, *loop.aliases) if loop.runner else ()
+        attempts = self._snapshot.attempts
+        own = {id: attempts[id] for name in names for id in self._attempts_of_sessions.get(name, ())}
+        for task_id in {task_id for name in names for task_id in self._tasks.get(name, ())}:
+            own |= {one.id: one for one in self._attempts.get(task_id, ()) if not one.loop_id}
+        return sorted(own.values(), key=lambda one: (one.started_at or _LONG_AGO, one.task_id, one.number))
+
+    def works_of(self, loop: Loop) -> list[str]:
+        """Return the IDs under which events name the work of a loop, also that of an agent's session."""
+        return list(dict.fromkeys([*self.names_of(loop.id), *(one.id for one in self.attempts_of(loop))]))
 
     def loop_ids_of(self, loop_id: str) -> list[str]:
         """Return all IDs that refer to this loop and to no other."""
@@ -171,6 +197,14 @@ def _has_other_loop(before: Snapshot, after: Snapshot, task_id: str) -> bool:
 
 def _loop_of(task: Task | None) -> str:
     return task.loop_id if task is not None else ""
+
+
+def _has_other_session(before: Snapshot, after: Snapshot, attempt_id: str) -> bool:
+    return _session_of(before.attempts.get(attempt_id)) != _session_of(after.attempts.get(attempt_id))
+
+
+def _session_of(attempt: Attempt | None) -> str:
+    return attempt.loop_id if attempt is not None else ""
 
 
 def changes_owners(before: Snapshot, after: Snapshot, delta: Delta) -> bool:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from core.config.settings import Settings
     from core.learning.recorded_uses import LoopPatterns
     from core.learning.scoreboard import Scoreboard
-    from core.records.loops import LoopDetails
+    from core.records.episodes import Attempt
+    from core.records.loops import Loop, LoopDetails
     from core.state.review_items import ReviewItem
 
 _MADE: Final = frozenset(one.name for one in fields(ProjectState))
@@ -105,8 +106,11 @@ class KeptProjectState(ProjectState):
         return self._inputs  # without the scores, which the first rows do not need
 
     def outcome(self, work_id: str) -> tuple[OutcomeSignals, Outcome] | None:
-        signals = self._inputs.signals(work_id)
+        signals = self._inputs.shown_signals(work_id)
         return None if signals is None else (signals, score_outcome(signals, self.now, self.settings.learning))
+
+    def attempts_of(self, loop: Loop) -> list[Attempt]:
+        return self._inputs.names.attempts_of(loop)
 
     def loop_patterns(self, loop_id: str) -> LoopPatterns:
         return self._inputs.loop_patterns(loop_id)

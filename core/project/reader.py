@@ -24,7 +24,9 @@ from core.ledger.ledger import Ledger
 from core.project.aiwg_adapter import AiwgAdapter
 from core.project.index import Library
 from core.project.kept_view import KeptView
+from core.records.agent_sessions import HOOKS
 from core.records.extractions import ALL_TYPES, Extraction
+from core.records.loops import LoopDetails
 from core.records.snapshot import Delta, Snapshot
 from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings
 from core.retrieval.index import LazyPatternIndex
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
     from core.extraction.offers import Offers
     from core.records.findings import Finding
     from core.records.lessons import JoinedLesson
-    from core.records.loops import Loop, LoopDetails
+    from core.records.loops import Loop
     from core.records.patterns import PatternType
     from core.review.priority import Questions
     from core.review.question_search import QuestionSearch
@@ -296,6 +298,8 @@ class ProjectReader:
         """Read the details of a loop with its adapter."""
         if not loop.runner:
             return self.aiwg.details(loop)
+        if loop.sources == (HOOKS,):  # its tasks and attempts are in the records
+            return LoopDetails(loop_id=loop.id, iterations=loop.iterations)
         with self._details_lock:
             self._collector = self._collector or self.open_collector()
             return self._collector.details(loop)
@@ -448,7 +452,8 @@ def _adapted(kept: Snapshot) -> AdapterRecords:
     from core.adapters.adapter_records import AdapterRecords
 
     return AdapterRecords(
-        loops=tuple(loop for loop in kept.loops.values() if loop.runner), lessons=tuple(kept.lessons.values())
+        loops=tuple(loop for loop in kept.loops.values() if loop.runner and loop.sources != (HOOKS,)),
+        lessons=tuple(kept.lessons.values()),
     )
 
 

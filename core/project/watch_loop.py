@@ -12,6 +12,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final
 
 from core.base.errors import Conflict, RalphdeckError, Refused, UnknownRecord
+from core.records.agent_sessions import HOOKS
 from core.records.decisions import Verb
 from core.records.loops import FINISHED, Loop
 from core.storage.watcher import FileChanges, Watcher, WatchState
@@ -104,7 +105,7 @@ class AutoExtraction:
             return None
         del self._due[loop_id]
         loop = self._project.view.snapshot.loops.get(loop_id)
-        if loop is None or loop.status not in FINISHED or self._is_done(loop):
+        if loop is None or loop.status not in FINISHED or HOOKS in loop.sources or self._is_done(loop):
             return loop_id, None
         return loop_id, extract_unattended(self._project, loop_id)
 

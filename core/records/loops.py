@@ -158,6 +158,7 @@ class StateSource(StrEnum):
     INFERRED = "inferred"
 
 
+TESTS_FAILED: Final = "tests failed"  # why a session that ended its turn after a failed test run has failed
 OWN: Final = "aiwg"  # source of the loops in `.aiwg`, which have no `runner`
 
 

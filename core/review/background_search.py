@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from core.base.errors import RalphdeckError
 from core.base.text import visible_line
+from core.records.agent_sessions import HOOKS
 from core.records.extractions import Extraction
 from core.retrieval.embedding import is_available
 from core.review.context_recipients import Recipient, list_recipients
@@ -78,7 +79,7 @@ class BackgroundSearch:
         `similarity` is that of the patterns of `snapshot`; if `extraction` raises `RalphdeckError`, nothing is offered.
         `prepare` works for some seconds on what `extraction` needs, and returns whether it is ready.
         """
-        ended = (loop for loop in snapshot.loops.values() if loop.status.ended)
+        ended = (loop for loop in snapshot.loops.values() if loop.status.ended and not self._is_extracted(loop))
         candidates = tuple(islice(ended, OFFERED_LOOPS)) if self._settings.enabled else ()
         if removed := self.offers.keys() - {loop.id for loop in candidates}:
             for loop_id in removed:
@@ -97,6 +98,10 @@ class BackgroundSearch:
         if self._is_complete:
             return None
         return similarity.prepare(_STEP_SECONDS) and self._compare(snapshot.patterns, similarity.get())
+
+    def _is_extracted(self, loop: Loop) -> bool:
+        """Return whether hooks extract from the tasks of a session when they end."""
+        return HOOKS in loop.sources and self._settings.auto_extract_on_completion
 
     def _offer(self, loop: Loop, extraction: Callable[[str], Extraction]) -> bool:
         try:

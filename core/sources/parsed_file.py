@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.ledger.decision_log import DecisionLog
+from core.records.agent_sessions import AgentSession
 from core.records.debug_sessions import DebugSession, Escalation
 from core.records.decisions import Decision
 from core.records.episodes import Attempt, Task
@@ -21,6 +22,7 @@ from core.records.findings import Finding, Severity
 from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask, Reflection
 from core.records.team import TeamEvidence
+from core.sources.agent_sessions import parse_agent_sessions
 from core.sources.cross_task_memory import read_memory
 from core.sources.debug_sessions import read_escalation, read_sessions
 from core.sources.episodes import ActionTally, parse_attempts, parse_tasks
@@ -57,6 +59,7 @@ class ParsedFile(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     attempts: tuple[Attempt, ...] = ()
     debug_sessions: tuple[DebugSession, ...] = ()
     escalations: tuple[Escalation, ...] = ()
+    agent_sessions: tuple[AgentSession, ...] = ()
     events: tuple[Event, ...] = ()  # an `EventView` if it was not decoded from the cache
     decisions: tuple[Decision, ...] = ()
     team: TeamEvidence | None = None
@@ -90,6 +93,7 @@ _DOCUMENT_READERS: Final[Mapping[str, Callable[[str, Any, datetime], _Records]]]
     "attempts": lambda file, value, _: parse_attempts(file, value),
     "debug_sessions": lambda file, value, _: read_sessions(file, value),
     "escalations": lambda file, value, _: read_escalation(file, value),
+    "agent_sessions": lambda file, value, _: parse_agent_sessions(file, value),
 }
 """For each collection, the reader of a document (arguments: file, decoded value, mtime)."""
 

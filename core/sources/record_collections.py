@@ -23,16 +23,21 @@ from core.base.grouping import group_pairs
 from core.base.text import visible_line
 from core.records.findings import Finding, Severity
 from core.records.patterns import Pattern, PatternCopy
+from core.sources.agent_sessions import join_agent_sessions
 from core.sources.cross_task_memory import join_memory
 from core.sources.debug_sessions import join_escalations, join_sessions
 from core.sources.episodes import join_attempts, join_tasks
+from core.sources.liveness import process_space
 from core.sources.loop_join import LoopCollection
 from core.sources.loop_union import LoopUnion
 from core.sources.reflections import join_group, reflection_key
+from core.sources.session_rows import SessionRows
+from core.sources.session_states import Moment
 from core.sources.stale_waits import StaleWaits
 
 if TYPE_CHECKING:
     from core.config.settings import WatchSettings
+    from core.records.agent_sessions import AgentSession
     from core.records.lessons import Lesson
     from core.records.loops import Loop
     from core.records.reflections import Reflection
@@ -332,6 +337,8 @@ class ProjectRecords:
         self._joined_lessons: Mapping[str, Lesson] = {}
         self._all_loops = LoopUnion()
         self._stale_waits = StaleWaits()
+        self._session_rows = SessionRows()
+        self._agent_sessions: RecordCollection[AgentSession] = RecordCollection(join_agent_sessions)
         self._reflections = ReflectionCollection()
         self._others: dict[str, RecordCollection[Any]] = {
             "memory_tasks": RecordCollection(join_memory),
@@ -346,10 +353,11 @@ class ProjectRecords:
             "reflections": self._reflections,
             **self._others,
         }
-        self._read = attrgetter(*self._all)
+        self._parts = {**self._all, "agent_sessions": self._agent_sessions}
+        self._read = attrgetter(*self._parts)
 
     def replace(self, file: str, before: ParsedFile, after: ParsedFile) -> None:
-        for collection, old, new in zip(self._all.values(), self._read(before), self._read(after), strict=True):
+        for collection, old, new in zip(self._parts.values(), self._read(before), self._read(after), strict=True):
             if old or new:
                 collection.replace(file, new)
 
@@ -368,14 +376,22 @@ class ProjectRecords:
         `with_reflections`, reflections are not joined, which would take long while a project is loading.
         """
         own = self.loops.join(now, settings, processes, force_liveness=force_liveness)
-        stale_after = timedelta(minutes=settings.stale_after_minutes)
-        adapted = self._stale_waits.mark(self.adapted_loops, now, stale_after)
+        others = {name: collection.join() for name, collection in self._others.items()}
+        moment = Moment(now, timedelta(minutes=settings.stale_after_minutes), processes, process_space())
+        adapted = self._stale_waits.mark(self._join_sessions(others, moment), now, moment.stale_after)
         changed = {"loops": self._all_loops.join(self.loops.records, own, adapted)}
         changed["lessons"] = _changed_ids(self._joined_lessons, self.lessons)
         self._joined_lessons = self.lessons
         changed["patterns"] = self.patterns.join()
         changed["reflections"] = self._reflections.join(self.loops.aliases) if with_reflections else frozenset()
-        return changed | {name: collection.join() for name, collection in self._others.items()}
+        return changed | others
+
+    def _join_sessions(self, changed: Mapping[str, frozenset[str]], moment: Moment) -> Mapping[str, Loop]:
+        """Return the loops of adapters with the sessions that hooks recorded."""
+        rows, tasks, attempts = self._session_rows, self._others["tasks"].records, self._others["attempts"].records
+        touched = rows.replace_attempts(changed["attempts"], attempts)
+        affected = rows.replace_tasks({*touched, *changed["tasks"]}, tasks) | self._agent_sessions.join()
+        return rows.join(self.adapted_loops, affected, self._agent_sessions.records, moment)
 
     def join_some(self, now: datetime, settings: WatchSettings, processes: Processes) -> bool:
         """Join some loops or reflections in advance for the next `join`; returns False if there are none."""

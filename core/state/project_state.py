@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from core.learning.recorded_uses import LoopPatterns
     from core.learning.scoreboard import Assessment, Scoreboard
     from core.records.debug_sessions import DebugSession
+    from core.records.episodes import Attempt
     from core.records.extractions import Extraction
     from core.records.loops import Loop
     from core.records.patterns import Pattern
@@ -193,8 +194,15 @@ class ProjectState:
         return self.board.evidence
 
     def outcome(self, work_id: str) -> tuple[OutcomeSignals, Outcome] | None:
-        """Return the signals and the score of a finished loop or attempt, or None."""
-        return self.board.outcome(work_id)
+        """Return the signals and the score of a finished loop or attempt, or None.
+
+        The attempts of an agent's session are scored: the session shows the outcome of the newest.
+        """
+        return self.board.shown_outcome(work_id)
+
+    def attempts_of(self, loop: Loop) -> list[Attempt]:
+        """Return the attempts that the sessions of a loop made, as their hooks recorded them, oldest first."""
+        return self.board.attempts_of(loop)
 
     def loop_patterns(self, loop_id: str) -> LoopPatterns:
         return self.board.loop_patterns(loop_id)

@@ -108,7 +108,7 @@ def list_loops(status: frozenset[str], sources: frozenset[str], archived: bool |
         inputs = EvidenceInputs.of(snapshot, settings)
         rows = []
         for loop in chosen:
-            signals = inputs.signals(loop.id)
+            signals = inputs.shown_signals(loop.id)
             outcome = (signals, score_outcome(signals, present, settings)) if signals is not None else None
             rows.append(loop_row(loop, inputs.loop_patterns(loop.id), outcome))
         return objects.LoopList.of(loops=rows, findings=snapshot.findings)
