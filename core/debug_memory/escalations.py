@@ -43,10 +43,14 @@ _DIGEST_LENGTH: Final = 32
 
 
 class EscalatedSession(Struct, frozen=True, kw_only=True):
-    """A session that was escalated by its status or by a call; `call` is the newest."""
+    """A session that was escalated by its status or by a call; `call` is the newest.
+
+    `has_ended` is whether its loop or attempt has ended, so that no agent waits for a person.
+    """
 
     session: DebugSession
     call: Escalation | None = None
+    has_ended: bool = False
 
     @property
     def at(self) -> datetime | None:
@@ -93,10 +97,20 @@ def describe_first_failure(session: DebugSession) -> str:
 
 def find_escalation(session: DebugSession, snapshot: Snapshot) -> EscalatedSession | None:
     """Return the escalation of a session; None without one, or if acknowledged."""
-    found = EscalatedSession(session=session, call=snapshot.escalations.get(session.id))
+    call = snapshot.escalations.get(session.id)
+    found = EscalatedSession(session=session, call=call, has_ended=_has_ended(session, snapshot))
     if session.status == ESCALATED:
         return found
     return found if found.call is not None and found.question not in snapshot.curation.dismissed else None
+
+
+def _has_ended(session: DebugSession, snapshot: Snapshot) -> bool:
+    """Return whether the loop or task of a session, or else its attempt, has ended."""
+    work = snapshot.loops.get(session.loop_id) or snapshot.tasks.get(session.loop_id)
+    if work is not None:
+        return work.status.ended
+    attempt = snapshot.attempts.get(session.attempt_id)
+    return attempt is not None and not attempt.is_open
 
 
 def find_recent_escalations(

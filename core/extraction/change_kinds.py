@@ -57,7 +57,8 @@ _DOCUMENT: Final = re.compile(
 _TRANSIENT: Final = re.compile(
     r"\b(?:ETIMEDOUT|ECONNRESET|ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EADDRINUSE|ENOSPC)\b"
     r"|(?i:connection (?:refused|reset|aborted|timed out)|connect(?:ion)? time-?d? ?out|failed to connect"
-    r"|network is unreachable|could not resolve (?:host|proxy)|name resolution|name or service not known|no route to host|no such host"
+    r"|network is unreachable|could not resolve (?:host|proxy)"
+    r"|name resolution|name or service not known|no route to host|no such host"
     r"|(?:read|operation|handshake|i/o|request|gateway) time(?:d )?-?out|timeout was reached|max retries exceeded"
     r"|(?:502|503|504|429) (?:bad gateway|service unavailable|gateway time-?out|too many requests)|rate limit"
     r"|address already in use|port \d{1,5} is (?:already )?in use|no space left on device|disk quota exceeded"

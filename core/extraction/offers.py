@@ -10,21 +10,27 @@ from msgspec.structs import replace
 from core.base.errors import Refused, UnknownRecord
 from core.base.steps import Steps, Work, run_all
 from core.base.text import visible_line
+from core.episodes.history import read_attempt
+from core.extraction.attempt_fixes import find_weakened_tests
 from core.extraction.clustering import CLUSTER_ID, Cluster, cluster_snapshot, cluster_snapshot_in_steps
 from core.extraction.engine import extract, extract_recurring_lesson
 from core.extraction.errors import extract_message
 from core.extraction.lesson_patterns import extract_lesson
 from core.extraction.lessons import Comparison, compare_lessons_in_steps, judge_lessons_in_steps
-from core.extraction.material import Materials
+from core.extraction.material import MAX_ACTIONS, Materials
 from core.extraction.selection import KnownPatterns
-from core.records.extractions import ALL_TYPES
+from core.extraction.trigger_check import describe_failure
+from core.records.extractions import ALL_TYPES, LoggedAttempt
 from core.records.lessons import LESSON_ID
+from core.redaction.masking import mask_secrets
+from core.state.review_items import WeakenedTest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from core.config.paths import ProjectPaths
     from core.config.settings import ExtractionSettings
+    from core.records.episodes import Attempt
     from core.records.extractions import Extraction
     from core.records.lessons import JoinedLesson
     from core.records.loops import Loop, LoopDetails
@@ -168,6 +174,29 @@ class Offers:
     ) -> Extraction:
         _, known = self._of_snapshot(view)
         return extract_lesson(joined, known, self._settings, types)
+
+    def find_weakened_tests(self, attempt: Attempt) -> tuple[WeakenedTest, ...]:
+        """Return the tests that passed in an attempt because they check less."""
+        try:
+            actions = read_attempt(self._project, attempt.task_id, attempt.number).actions
+        except UnknownRecord:  # its folder was removed since the lists were read
+            return ()
+        logged = LoggedAttempt(attempt=attempt, actions=actions[-MAX_ACTIONS:])
+        return tuple(
+            WeakenedTest(
+                attempt_id=attempt.id,
+                task_id=attempt.task_id,
+                number=fix.last.number,
+                change=fix.weakening,
+                diff=mask_secrets(fix.diff),
+                files=fix.files,
+                command=mask_secrets(fix.first.command),
+                failure=mask_secrets(describe_failure(fix.failures[0])),
+                words=fix.description,
+                agent=attempt.agent,
+            )
+            for fix in find_weakened_tests(logged, str(self._project.project))
+        )
 
     def prepare(self, view: ProjectState, seconds: float) -> bool:
         """Work on the indexes that `extract` uses; return False if more time makes `extract` faster.

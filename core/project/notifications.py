@@ -23,6 +23,7 @@ from core.state.review_items import (
     OFFER,
     RECURRING,
     UNRECONCILED,
+    WEAKENED,
     ReviewItem,
 )
 
@@ -51,7 +52,8 @@ class NotificationKind(StrEnum):
     REFUSED = "decision-refused"
 
 
-_MAINTENANCE: Final = frozenset({BORDERLINE, BROAD, DUPLICATE, LESSON, OFFER, RECURRING, UNRECONCILED})  # not urgent
+_MAINTENANCE: Final = frozenset({BORDERLINE, BROAD, DUPLICATE, LESSON, OFFER, RECURRING, UNRECONCILED, WEAKENED})
+"""Kinds of questions that are not urgent."""
 
 
 class Notification(Struct, frozen=True):

@@ -327,6 +327,11 @@ def escalation_question_id(session_id: str, at: datetime | None) -> str:
     return f"{ESCALATION_PREFIX}{session_id}" + (f" at {iso(at)}" if at is not None else "")
 
 
+def weakened_test_question_id(attempt_id: str, number: int) -> str:
+    """Return the ID of the question about a test that passed because it checks less, by the run that passed."""
+    return f"weakened test of {attempt_id} at {number}"
+
+
 def held_text_question_id(text_id: str, text: str) -> str:
     """Return the ID of the question about a held text that is not a pattern."""
     return f"text {text_hash(text)[:12]} of {text_id}"

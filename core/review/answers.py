@@ -40,8 +40,11 @@ if TYPE_CHECKING:
 
 SNOOZE_DAYS: Final = 7  # Length of a snooze without a date, in days.
 SNOOZE_EVIDENCE: Final = 3  # Number of new results that end a snooze without a date.
+NOT_YET_DAYS: Final = 1  # Days until a question that no one acknowledged is asked again.
 TOO_BROAD: Final = "its trigger matches nearly everything"
 """Default reason to quarantine a pattern with a broad trigger."""
+WRONG_COUNTS: Final = "its recorded counts contradict the evidence"
+"""Default reason to quarantine a pattern whose counts disagree."""
 CONFIRMED: Final = "confirmed in review"  # Default reason to deprecate a pattern again.
 REJECTED: Final = "rejected in review"  # Default reason to archive a new text.
 
@@ -111,9 +114,11 @@ def _proposals(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
             yield _reject(REJECT.word, "not asked again", reject_lesson(item.lesson), matters=False)
         else:
             yield _dismissal(item, "reject", "never", f"nothing is extracted from {name}")
-    elif item.session is not None:
-        summary = f"{ACKNOWLEDGE.past} the {visible_line(item.about, 80)}"
+    elif item.session is not None or item.weakened is not None:
+        article = "the " if item.session is not None else ""
+        summary = f"{ACKNOWLEDGE.past} {article}{visible_line(item.about, 120)}"
         yield _dismissal(item, "accept", ACKNOWLEDGE.word, summary)
+        yield _not_now(item, state, "not yet", NOT_YET_DAYS)
     elif item.held_text is not None:
         approve = commands.ApproveText(key=item.question_key, text=item.held_text.text, about=item.about)
         yield _accept(*_RELEASE_WORDS[kinds.HELD], approve)
@@ -139,12 +144,21 @@ def _proposals(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
         yield from _borderline(item, state)
     elif item.kind == kinds.UNRECONCILED:
         yield _dismissal(item, "accept", "leave", f"left the counts of {name} as they are")
+        quarantine = commands.Quarantine(subject, reason=WRONG_COUNTS)
+        effect = "not injected until the counts are corrected and it is released"
+        yield _reject("quarantine", effect, quarantine, why_not=why_refused(quarantine, state))
 
 
 def _dismissal(item: ReviewItem, action: str, label: str, summary: str) -> Answer:
     """Make an answer that dismisses the question; the log shows `summary`."""
     dismiss = commands.Dismiss(key=item.question_key, summary=summary, about=item.about)
     return Answer(action, label, "not asked again", dismiss, matters=False)
+
+
+def _not_now(item: ReviewItem, state: ProjectState, label: str, days: int) -> Answer:
+    """Make the answer no to a question that only a later time can settle."""
+    command = snooze_command(item, until=state.now + timedelta(days=days))
+    return _reject(label, f"asked again in {plural(days, 'day')}; nothing else changes", command, matters=False)
 
 
 def reject_lesson(joined: JoinedLesson, reason: str = "") -> commands.Dismiss:
@@ -189,7 +203,7 @@ def _doubtful_pin(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     action = "reject" if asks_to_keep else "accept"
     reset = Answer(action, VERBS[Verb.RESET].word, _reset_effect(assessment), commands.Reset(item.subject, reason=why))
     if not can_keep:
-        yield reset
+        yield from (reset, _not_now(item, state, "not now", SNOOZE_DAYS))
         return
     keep = _same_pin(item.subject, "accept" if asks_to_keep else "reject", state)
     yield from (keep, reset) if asks_to_keep else (reset, keep)
@@ -216,6 +230,8 @@ def _borderline(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
         yield _dismissal(item, "reject", "leave", f"left {name} deprecated: the evidence decides")
     else:
         yield _dismissal(item, "accept", "keep", f"kept injecting {name}: the evidence decides")
+        deprecate = commands.Deprecate(id, reason=REJECTED)
+        yield _reject("deprecate", "never injected until reset", deprecate, why_not=why_refused(deprecate, state))
 
 
 def _pattern_decisions(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:

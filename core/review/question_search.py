@@ -12,6 +12,7 @@ from core.review.background_search import BackgroundSearch, HeldTexts
 from core.review.incremental_checks import IncrementalChecks
 from core.review.lesson_search import LessonSearch
 from core.review.queue import Found
+from core.review.weakened_search import WeakenedTestSearch
 
 if TYPE_CHECKING:
     from core.config.settings import Settings
@@ -38,6 +39,7 @@ class QuestionSearch:
         self._checks = IncrementalChecks(settings)
         self._held_texts = HeldTexts()
         self._lessons = LessonSearch(settings)
+        self._weakened_tests = WeakenedTestSearch()
         self._imports: threading.Thread | None = None
 
     @property
@@ -49,6 +51,7 @@ class QuestionSearch:
             recurring=self._checks.recurring,
             lessons=self._lessons.found,
             held=self._held_texts.found,
+            weakened=self._weakened_tests.found,
             broad=self._checks.broad,
             unreconciled=self._checks.unreconciled,
         )
@@ -80,20 +83,27 @@ class QuestionSearch:
                 lambda: view.lazy_similarity.prepare(_STEP_SECONDS) and prepare(_STEP_SECONDS),
             )
         if changed is None and self._settings.extraction.enabled:
+            changed = self._weakened_tests.look(
+                snapshot.attempts,
+                lambda attempt: self._get_offers().find_weakened_tests(attempt),
+                lambda: self._is_imported(_STEP_SECONDS),
+            )
+        if changed is None and self._settings.extraction.enabled:
             self._get_offers().release()
             view.lazy_similarity.release()
         return changed
 
     def _prepare(self, view: ProjectState, seconds: float) -> bool:
-        """Work for some time on what extraction needs, and return whether it is ready.
+        """Work for some time on what extraction needs, and return whether it is ready."""
+        return self._is_imported(seconds) and self._get_offers().prepare(view, seconds)
 
-        What extraction imports and compiles takes 0.2 s without a pause, so a thread does it.
-        """
+    def _is_imported(self, seconds: float) -> bool:
+        """Import and compile for some time what extraction needs, in a thread, because that takes 0.2 s."""
         if self._imports is None:
             self._imports = threading.Thread(target=self._import_extraction, daemon=True)
             self._imports.start()
         self._imports.join(seconds)
-        return not self._imports.is_alive() and self._get_offers().prepare(view, seconds)
+        return not self._imports.is_alive()
 
     def _import_extraction(self) -> None:
         import rapidfuzz.process  # noqa: F401

@@ -21,6 +21,7 @@ from core.review.questions.incoming import (
     offered,
     recurring,
     suspected,
+    weakened_tests,
 )
 from core.review.questions.registry import borderline, broad, duplicates, inversions, pins, unreconciled
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from core.records.findings import Finding
     from core.records.lessons import JoinedLesson
     from core.records.patterns import Pattern
-    from core.state.review_items import HeldText, ReviewItem
+    from core.state.review_items import HeldText, ReviewItem, WeakenedTest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +46,7 @@ class Found:
     lessons: Sequence[tuple[JoinedLesson, Extraction]] = ()
     held: Sequence[HeldText] = ()
     broad: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    weakened: Sequence[WeakenedTest] = ()
     unreconciled: Mapping[str, Finding] = field(default_factory=lambda: MappingProxyType({}))
 
 
@@ -121,6 +123,7 @@ def _questions(
     yield from held_texts(scales, curation, found.held)
     yield from broad(scales, curation, found.broad)
     yield from unreconciled(scales, found.unreconciled)
+    yield from weakened_tests(scales, found.weakened)
     yield from escalations(scales, escalated, now)
 
 

@@ -15,6 +15,7 @@ from core.records.decisions import (
     extraction_question_id,
     held_text_question_id,
     lesson_question_id,
+    weakened_test_question_id,
 )
 
 if TYPE_CHECKING:
@@ -40,9 +41,10 @@ RECURRING: Final = "recurring"
 LESSON: Final = "lesson"
 BROAD: Final = "broad"
 UNRECONCILED: Final = "unreconciled"
+WEAKENED: Final = "weakened"
 KINDS: Final = (
     *(INVERSION, CONTRADICTED, STALE_PIN, BORDERLINE, DUPLICATE, EXTRACTED, QUARANTINE, HELD),
-    *(BURST, RECURRING, LESSON, OFFER, BROAD, UNRECONCILED, ESCALATION),
+    *(BURST, RECURRING, LESSON, OFFER, BROAD, UNRECONCILED, WEAKENED, ESCALATION),
 )
 """Every kind of question."""
 _BESIDE: Final = {BORDERLINE: "state", BROAD: "trigger", UNRECONCILED: "counts"}
@@ -65,14 +67,33 @@ class HeldText:
     readers: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeakenedTest:
+    """A test that failed and passed because it checks less. All texts are untrusted.
+
+    `change` says what was done to it, in words that follow "was". `number` is that of the action that passed.
+    """
+
+    attempt_id: str
+    task_id: str
+    number: int
+    change: str
+    diff: str = ""
+    files: tuple[str, ...] = ()
+    command: str = ""
+    failure: str = ""
+    words: str = ""
+    agent: str = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReviewItem:
     """One review question. Its priority and impact do not affect equality.
 
     `kind` is one of `KINDS`; see docs/curation.md#review. `subject` is the ID of the pattern, or of the loop of an
-    offer, the debug session of an escalation, the recurring learning, the lesson, or the source of a burst. `question`
-    and `reason` have one line. `asks` is the question without the name of its subject. The end of `reason` explains its
-    position in the queue.
+    offer, the task of a weakened test, the debug session of an escalation, the recurring learning, the lesson, or the
+    source of a burst. `question` and `reason` have one line. `asks` is the question without the name of its subject.
+    The end of `reason` explains its position in the queue.
 
     `priority` is 0..1, from `impact` minus the cost of `seconds`, the estimated time to read and decide (see
     `core.review.impact.priority`). `impact` is the failures a week that a good decision is expected to prevent; 0 if it
@@ -100,6 +121,7 @@ class ReviewItem:
     offer: Extraction | None = None
     escalated: EscalatedSession | None = None
     held_text: HeldText | None = None
+    weakened: WeakenedTest | None = None
     lesson: JoinedLesson | None = None
 
     def with_impact(self, impact: float, priority: float, propose: Callable[[], Inversion] | None) -> ReviewItem:
@@ -128,6 +150,8 @@ class ReviewItem:
             return extraction_question_id(self.subject)
         if self.held_text is not None:
             return held_text_question_id(self.subject, self.held_text.text)
+        if self.weakened is not None:
+            return weakened_test_question_id(self.weakened.attempt_id, self.weakened.number)
         beside = _BESIDE.get(self.kind)
         return f"{beside} of {self.subject}" if beside else self.subject
 
@@ -138,13 +162,15 @@ class ReviewItem:
             return f"the reflection {shorten_id(self.held_text.id)}"
         if self.lesson is not None and self.offer is not None:
             return self.offer.about
+        if self.weakened is not None:
+            return f"the test that was {self.weakened.change} in {visible_line(self.weakened.attempt_id, 80)}"
         if self.session is None:
             return ""
         return f"escalation at {visible_line(self.session.file_path, 200) or shorten_id(self.session.id)}"
 
     @property
     def is_about_pattern(self) -> bool:
-        others = (self.burst, self.offer, self.escalated, self.held_text)
+        others = (self.burst, self.offer, self.escalated, self.held_text, self.weakened)
         return all(other is None for other in others)
 
     @cached_property

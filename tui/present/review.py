@@ -24,7 +24,15 @@ from tui.present.document import UNBROKEN, document_lines
 from tui.present.extraction import lesson_sources, proposals
 from tui.present.merge import side_by_side
 from tui.present.numbers import percent
-from tui.present.review_texts import approved_changes, exact_text, held_text_lines, held_text_origin, pattern_origin
+from tui.present.review_texts import (
+    approved_changes,
+    exact_text,
+    held_text_lines,
+    held_text_origin,
+    pattern_origin,
+    weakened_test_lines,
+    weakened_test_source,
+)
 
 if TYPE_CHECKING:
     from core.adapters.agent_files import AgentFile
@@ -137,6 +145,8 @@ def question_subject(item: ReviewItem) -> str:
         return "a debug session"
     if item.held_text is not None:
         return "a reflection"
+    if item.weakened is not None:
+        return "a test"
     return "two patterns" if item.kind == kinds.DUPLICATE else "one pattern"
 
 
@@ -154,6 +164,9 @@ def sides(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
         return "attempted fixes", "failure, cause and lessons", draw(tried, left), draw(failure, right)
     if item.held_text is not None:
         return INJECTED, "origin", held_text_lines(item.held_text), draw(held_text_origin(item.held_text))
+    if item.weakened is not None:
+        source_lines = draw(weakened_test_source(item.weakened), right)
+        return "change of the test", "session", weakened_test_lines(item.weakened), source_lines
     if item.burst is not None:
         reported, source = found.reported_patterns(view, item.burst), found.report_source(view, item.burst)
         return "reported patterns", "source of the reports", draw(reported), draw(source)

@@ -23,7 +23,7 @@ from tui.present.review_evidence import conflicts, pattern_name
 if TYPE_CHECKING:
     from core.records.patterns import Pattern
     from core.state.project_state import ProjectState
-    from core.state.review_items import HeldText
+    from core.state.review_items import HeldText, WeakenedTest
 
 _ARRIVALS: Final = {
     "import": "imported", "extraction": "extracted automatically", "proposal": "proposed",
@@ -112,6 +112,26 @@ def held_text_origin(held: HeldText) -> Iterable[Block]:
     )
     yield line("")
     yield line((f"This text {held.does}. It is left out of every context until you approve it.", "warning"))
+
+
+def weakened_test_lines(weakened: WeakenedTest) -> list[Content]:
+    """Return the change of a test as a diff; only its description if no lines are known."""
+    rows = visible(weakened.diff, MAX_CHARS).split("\n") if weakened.diff else [f"The test was {weakened.change}."]
+    styles = {"-": "$error", "+": "$success", "@": "$quiet"}
+    return [Content.styled(row, styles.get(row[:1], "$text")) for row in rows]
+
+
+def weakened_test_source(weakened: WeakenedTest) -> Iterable[Block]:
+    """Describe the attempt that changed a test, and the failure before it."""
+    yield line((weakened.attempt_id, "name"), f"   attempt{f' by {weakened.agent}' if weakened.agent else ''}")
+    yield line("")
+    yield from fields(
+        ("Command", weakened.command),
+        ("Failure", weakened.failure),
+        ("Then", f"the test was {weakened.change}, and the command passed"),
+        ("Files", ", ".join(weakened.files)),
+        ("Reason", weakened.words or "none was recorded"),
+    )
 
 
 def _underlined(row: str, rules: Mapping[str, Severity]) -> Content:

@@ -18,7 +18,7 @@ from core.curation.commands import AcceptInversion, Note
 from core.review.answers import Answer, answers, snooze_command
 from core.review.session import Plan, measure_pace, plan
 from core.state.review_items import DUPLICATE, ReviewItem
-from tui.present.memory import session_key
+from tui.present.memory import session_key, task_key
 from tui.present.review_session import ReviewSession
 from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import AskLine, AskText, Choose, overtaken
@@ -245,6 +245,8 @@ class ReviewAnswers(BaseScreen):
             return
         if item.session is not None:
             self.services.open_record("memory", session_key(item.subject))
+        elif item.weakened is not None:
+            self.services.open_record("memory", task_key(item.subject))
         elif item.lesson is not None:
             self.services.open_record("reflections", item.subject)
         else:

@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from core.records.lessons import JoinedLesson
     from core.records.patterns import Pattern
     from core.review.priority import ImpactEstimator
-    from core.state.review_items import HeldText, ReviewItem
+    from core.state.review_items import HeldText, ReviewItem, WeakenedTest
 
 SUSPECTED: Final = 2.0  # Factor on the impact of texts with scan results, which may do harm beyond failing.
 STUCK: Final = timedelta(days=14)  # Age at which an escalation stops being urgent.
+NEEDS_HELP: Final = "an agent needs help"
 WAITS: Final = "an agent is blocked until a person helps"  # Why an escalation comes first.
 _ARRIVED: Final = {
     "import": "imported",
@@ -224,18 +225,37 @@ def bursts(scales: ImpactEstimator) -> Iterator[ReviewItem]:
         )
 
 
+def weakened_tests(scales: ImpactEstimator, found: Sequence[WeakenedTest]) -> Iterator[ReviewItem]:
+    """Ask about tests that passed because they check less; docs/extraction.md#weakened-tests."""
+    for one in found:
+        command, failure = visible_line(one.command, 60), visible_line(one.failure, 120)
+        files = visible_line(", ".join(one.files), 80) or "a test"
+        by = f" by {visible_line(one.agent, 40)}" if one.agent else ""
+        yield scales.item(
+            kinds.WEAKENED,
+            one.task_id,
+            question=f"The test was {one.change} to pass: {{}}. Acknowledge?",
+            name=visible_line(one.attempt_id, 80),
+            this="this session",
+            reason=f"{files} was changed{by} after {command!r} failed: {failure}",
+            place="",
+            chars=len(one.diff),
+            weakened=one,
+        )
+
+
 def escalations(scales: ImpactEstimator, escalated: Iterable[EscalatedSession], now: datetime) -> Iterator[ReviewItem]:
-    """Ask about escalated debug sessions, newest first; only recent ones are urgent."""
+    """Ask about escalated debug sessions, newest first; only recent ones whose loop has not ended are urgent."""
     for one in sorted(escalated, key=lambda one: one.at or now, reverse=True):
         session, at = one.session, one.at
         since = f", on {format_day(at)}" if at is not None else ""
         called = f"; {_call_text(one.call)}" if one.call is not None else ""
         stuck = _stuck_text(session)
-        is_stuck = at is None or now - at <= STUCK
+        is_stuck = not one.has_ended and (at is None or now - at <= STUCK)
         yield scales.item(
             kinds.ESCALATION,
             session.id,
-            question="Escalated at {}: an agent needs help. Acknowledge?",
+            question=f"Escalated at {{}}: {'the agent gave up' if one.has_ended else NEEDS_HELP}. Acknowledge?",
             name=visible_line(session.file_path, 80),
             this="this file" if session.file_path else "this",
             reason=f"escalated after {plural(len(session.executions), 'run')}{since}{called}; {stuck}",

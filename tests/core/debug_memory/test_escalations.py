@@ -11,6 +11,8 @@ from core.debug_memory.escalations import EscalatedSession, find_escalation, fin
 from core.debug_memory.index import DebugIndex
 from core.records.debug_sessions import Analysis, DebugSession, Escalation, Execution, Failure
 from core.records.decisions import CurationState
+from core.records.episodes import Attempt
+from core.records.loops import Loop, LoopStatus, Outcome
 from core.records.snapshot import Snapshot
 from tests.factories import DEBUG_NOW, make_session, sessions_by_id
 
@@ -54,6 +56,20 @@ def test_each_escalation_has_its_own_question(status: str, called: datetime | No
     dismissed = CurationState(dismissed=frozenset({found.question}))
     answered = find_escalation(make_session("s", status=status), Snapshot(**known, curation=dismissed))
     assert (answered is None) is (status != "escalated")
+
+
+def test_an_escalation_ends_with_its_loop_or_attempt() -> None:
+    session = make_session("s", status="escalated", loop_id="loop-1")
+    attempt = Attempt(task_id="task-001", number=1, outcome=Outcome.FAILURE)
+    of_attempt = make_session("s", status="escalated", task_id="task-001", attempt=1)
+    for one, records, has_ended in (
+        (session, {"loops": {"loop-1": Loop(id="loop-1", status=LoopStatus.RUNNING)}}, False),
+        (session, {"loops": {"loop-1": Loop(id="loop-1", status=LoopStatus.FAILED)}}, True),
+        (of_attempt, {"attempts": {attempt.id: attempt}}, True),
+        (session, {}, False),
+    ):
+        found = find_escalation(one, Snapshot(**records))
+        assert found is not None and found.has_ended is has_ended
 
 
 def test_reason_is_from_the_call_else_the_last_cause_else_the_failure() -> None:

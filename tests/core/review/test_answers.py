@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -27,13 +27,25 @@ from core.state.review_items import (
     QUARANTINE,
     STALE_PIN,
     UNRECONCILED,
+    WEAKENED,
     ReviewItem,
+    WeakenedTest,
 )
 from tests.conftest import WriteSample
 from tests.factories import PATTERN_FILE
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 SUBJECT = "pat-error-type-mismatch-003"
+
+
+WEAKENED_TEST = ReviewItem(
+    kind=WEAKENED,
+    subject="task-001",
+    question="?",
+    reason="?",
+    priority=0.0,
+    weakened=WeakenedTest(attempt_id="task-001.1", task_id="task-001", number=4, change="skipped"),
+)
 
 
 @pytest.fixture
@@ -70,13 +82,13 @@ def reworded(open_project: Project, subject: str, text: str) -> None:
 
 
 def test_every_question_offers_each_action_once(open_project: Project) -> None:
-    asked = [*open_project.view.queue, *(about(kind) for kind in (BORDERLINE, BROAD, UNRECONCILED))]
+    asked = [*open_project.view.queue, *(about(kind) for kind in (BORDERLINE, BROAD, UNRECONCILED)), WEAKENED_TEST]
     assert {item.kind for item in asked} <= set(KINDS)
     for item in asked:
         offered = answers(item, open_project.view)
         actions = [one.action for one in offered]
         assert len(actions) == len(set(actions))
-        assert {"snooze", "snooze_evidence"} < set(actions)
+        assert {"accept", "reject", "snooze", "snooze_evidence"} <= set(actions)
         assert all(one.label and one.effect for one in offered)
 
 
@@ -102,6 +114,25 @@ def test_dismissing_a_borderline_question_leaves_other_questions(open_project: P
     open_project.decide(keep.with_text(""))
     assert item.question_key in open_project.view.snapshot.curation.dismissed
     assert SUBJECT not in open_project.view.snapshot.curation.dismissed
+
+
+def test_no_to_a_question_whether_to_keep_a_pattern_stops_its_injection(open_project: Project) -> None:
+    for kind, state in ((BORDERLINE, "deprecate"), (UNRECONCILED, "quarantine")):
+        no = answer_of(open_project, about(kind), "reject")
+        assert no.label == state
+        open_project.decide(no.with_text(""))
+        assert not open_project.view.assessment(SUBJECT).injectable
+        open_project.decide(Undo())
+
+
+def test_a_weakened_test_is_acknowledged_for_good_or_asked_about_on_the_next_day(open_project: Project) -> None:
+    no = answer_of(open_project, WEAKENED_TEST, "reject")
+    open_project.decide(no.with_text(""))
+    verdict = open_project.view.snapshot.curation.inversions[WEAKENED_TEST.question_key]
+    assert verdict.is_snoozed(NOW, 0) and not verdict.is_snoozed(NOW + timedelta(days=1), 0)
+    done = open_project.decide(answer_of(open_project, WEAKENED_TEST, "accept").with_text(""))
+    assert done.summary == "acknowledged the test that was skipped in task-001.1"
+    assert WEAKENED_TEST.question_key in open_project.view.snapshot.curation.dismissed
 
 
 def test_accept_and_reject_match_the_question(open_project: Project) -> None:

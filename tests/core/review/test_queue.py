@@ -302,6 +302,14 @@ def test_acknowledged_escalation_returns_only_after_a_new_call() -> None:
     assert stuck(find_escalation(), curation=CurationState(inversions={item.question_key: until})) == ()
 
 
+def test_an_escalation_of_ended_work_blocks_no_agent() -> None:
+    board = Scoreboard.build(Snapshot(), LATER, SETTINGS)
+    ended = [EscalatedSession(session=find_escalation(), has_ended=True)]
+    (item,) = review_queue({}, board, CurationState(), LATER, SETTINGS, escalated=ended)
+    assert not item.is_urgent and "blocked" not in item.reason
+    assert item.question == "Escalated at src/a.ts: the agent gave up. Acknowledge?"
+
+
 def test_escalation_without_details_is_asked_about() -> None:
     (item,) = stuck(find_escalation(file_path="", executions=(), updated_at=None))
     assert item.question == "Escalated at s-1: an agent needs help. Acknowledge?"

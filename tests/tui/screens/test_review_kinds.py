@@ -328,7 +328,7 @@ async def test_an_escalation_is_acknowledged_without_other_effects(sample: Path,
         assert "Run 1" in pane(user, "subject") and "[/] broke" in pane(user, "proposal")
         assert user.place.why_not("promote") == (
             "that needs a question about a single pattern: this question is about a debug session; "
-            "available keys: a, s, W"
+            "available keys: a, x, s, W"
         )
         await user.press("o")
         await user.settled()
