@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,15 +16,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.adapters.agent_files import project_slug
+from core.adapters.bare_loops import BareLoops
 from core.adapters.beads import closed_issues
 from core.adapters.claude_processes import Job, read_jobs, read_processes
-from core.adapters.claude_states import FRESH, OVER_AFTER, SUBAGENTS, Signs, build_job, build_loop
+from core.adapters.claude_states import OVER_AFTER, SUBAGENTS, Signs, build_job, build_loop
 from core.adapters.claude_transcript import SessionFold
 from core.adapters.claude_work import iteration_of
 from core.adapters.contract import Places
 from core.adapters.runner_files import Folded
-from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, StateSource, Usage
-from core.records.times import minute_of, parse_time
+from core.records.loops import Iteration, Loop, LoopDetails
+from core.records.times import parse_time
 
 if TYPE_CHECKING:
     from core.adapters.claude_records import Session, Turn
@@ -32,12 +33,8 @@ if TYPE_CHECKING:
     from core.adapters.runner_files import RunnerFiles
     from core.records.lessons import Lesson
 
-MIN_SESSIONS: Final = 3  # headless sessions, one after the other with the same prompt, that are a loop
-MAX_GAP: Final = timedelta(hours=6)  # between two of them; a rate limit can take five hours
-_OVERLAP: Final = timedelta(seconds=5)
 _MAX_SLUG: Final = 200  # longer ones are cut, and end with a hash
 _CWD: Final = re.compile(rb'"cwd": ?("[^"\\\x00-\x1f\x7f-\xff]{1,4000}")')  # a path that needs no decoding
-_NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
 class _Entry(Struct, gc=False):
@@ -62,7 +59,7 @@ class ClaudeAdapter:
     def __init__(self) -> None:
         self._fold = SessionFold()
         self._entries: dict[Path, _Entry] = {}
-        self._bare: dict[str, tuple[list[Loop], Loop]] = {}
+        self._bare = BareLoops()
         self._now: datetime | None = None
         self._is_registered = False
 
@@ -83,7 +80,9 @@ class ClaudeAdapter:
     def loops(self, files: RunnerFiles, moment: Moment) -> Iterable[Loop]:
         """Return sessions, subagents, and loops of headless sessions."""
         self._now = moment.now
-        processes = {one.session_id: one for one in read_processes(files, moment)}
+        registered = [*read_processes(files, moment)]
+        processes = {one.session_id: one for one in registered if not one.has_ended}
+        ended = {one.session_id: one.pid for one in registered if one.has_ended and one.session_id not in processes}
         jobs = {one.session_id: one for one in read_jobs(files, processes)}
         is_registered = bool(processes)
         has_changed, self._is_registered = is_registered != self._is_registered, is_registered
@@ -98,6 +97,7 @@ class ClaudeAdapter:
             process, job, helped_at = processes.get(name), jobs.get(name), helped.get(name)
             if entry.loop is None or not entry.is_over or process or job or helped_at or has_changed:
                 signs = Signs(moment.now, process, job, is_registered=is_registered, helped_at=helped_at)
+                signs = replace(signs, ended_pid=ended.get(name))
                 entry.loop = build_loop(path, files.shown(path), entry.folded, signs)
                 last = entry.loop.last_activity or moment.now
                 entry.is_over = not process and not job and moment.now - last > OVER_AFTER
@@ -105,7 +105,7 @@ class ClaudeAdapter:
                     parent = path.parent.parent.name
                     helped[parent] = max(last, helped.get(parent, last))
         self._entries = entries
-        yield from self._joined(entries.values(), moment)
+        yield from self._bare.join((entry.loop for entry in entries.values() if entry.loop is not None), moment.now)
         yield from _lone_jobs(files, jobs.values(), entries)
 
     def details(self, loop: Loop, files: RunnerFiles) -> LoopDetails:
@@ -156,70 +156,6 @@ class ClaudeAdapter:
                 files.remember(_key(path), state.cwd)
             return None
         return _Entry(path, folded, parse_time(state.started))
-
-    def _joined(self, entries: Iterable[_Entry], moment: Moment) -> Iterator[Loop]:
-        """Yield the loop of each session, and one for headless sessions with the same prompt."""
-        groups: dict[tuple[str, str], list[_Entry]] = {}
-        for entry in entries:
-            state: Session = entry.folded.state
-            if entry.loop is None:
-                continue
-            if state.task and state.is_headless and not state.is_sidechain and entry.started is not None:
-                groups.setdefault((state.cwd, state.task), []).append(entry)
-            else:
-                yield entry.loop
-        for group in groups.values():
-            group.sort(key=lambda one: one.started or _NEVER)
-            for run in _runs(group):
-                loops = [entry.loop for entry in run if entry.loop is not None]
-                if len(loops) < MIN_SESSIONS:
-                    yield from loops
-                else:
-                    yield self._bare_loop(loops, moment)
-
-    def _bare_loop(self, loops: list[Loop], moment: Moment) -> Loop:
-        first, last = loops[0], loops[-1]
-        is_fresh = last.last_activity is not None and moment.now - last.last_activity <= FRESH
-        known = self._bare.get(first.id)
-        if known is not None and known[0] == loops and not is_fresh:
-            return known[1]
-        usage = Usage()
-        for loop in loops:
-            usage += loop.usage
-        files_changed = [loop.progress.files_changed for loop in loops]
-        joined = replace(
-            last,
-            id=first.id,
-            aliases=tuple(loop.id for loop in loops[1:]),
-            raw_status=f"bare loop, {last.raw_status}".removesuffix(", "),
-            tags=("bare loop", "headless"),
-            iteration=len(loops),
-            started_at=first.started_at,
-            usage=usage,
-            session_ids=tuple(id for loop in loops for id in loop.session_ids),
-            files=tuple(file for loop in reversed(loops) for file in loop.files),
-            duration_ms=None,
-            progress=replace(
-                last.progress,
-                files_changed=None if None in files_changed else sum(filter(None, files_changed)),
-                changed_at=max((at for one in loops if (at := one.progress.changed_at)), default=None),
-            ),
-        )
-        if last.end_reason == "end_turn":  # of the last session; why no other one followed is not recorded
-            status = LoopStatus.RUNNING if is_fresh else LoopStatus.UNKNOWN
-            liveness = Liveness.FRESH if is_fresh else last.liveness
-            joined = replace(
-                joined,
-                status=status,
-                state_source=StateSource.INFERRED,
-                liveness=liveness,
-                liveness_reason=_since(last),
-            )
-            ended_at = None if is_fresh else last.ended_at
-            joined = replace(joined, end_reason="", ended_at=ended_at, liveness_reason=_since(last))
-        if not is_fresh:
-            self._bare[first.id] = loops, joined
-        return joined
 
 
 def _projects(folders: Folders) -> Path | None:
@@ -280,25 +216,6 @@ def _lone_jobs(files: RunnerFiles, jobs: Iterable[Job], entries: Iterable[Path])
     for job in jobs:
         if job.session_id not in known and job.cwd and files.folders.contain(job.cwd):
             yield build_job(job, files.shown(job.path), files.modified_at(job.path))
-
-
-def _runs(entries: list[_Entry]) -> Iterator[list[_Entry]]:
-    """Split sessions, sorted by their starts, where one overlaps the next or a long time passes."""
-    run: list[_Entry] = []
-    end: datetime | None = None
-    for entry in entries:
-        started = entry.started
-        if run and (end is None or started is None or not end - _OVERLAP <= started <= end + MAX_GAP):
-            yield run
-            run = []
-        run.append(entry)
-        end = entry.loop.last_activity if entry.loop is not None else None
-    if run:
-        yield run
-
-
-def _since(loop: Loop) -> str:
-    return f"the last session ended {minute_of(loop.last_activity)} UTC" if loop.last_activity else ""
 
 
 def _turns(session: Session) -> Iterator[Turn]:

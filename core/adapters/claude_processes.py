@@ -22,12 +22,13 @@ _TOLERANCE: Final = timedelta(seconds=5)
 
 
 class Process(Struct, frozen=True, kw_only=True, gc=False):
-    """A running process of the agent, from its registry."""
+    """A process of the agent, from its registry, which it leaves at a normal end."""
 
     session_id: str
     pid: int
     status: str = ""
     waits_for: str = ""
+    has_ended: bool = False
     job_id: str = ""
 
 
@@ -44,7 +45,7 @@ class Job(Struct, frozen=True, kw_only=True, gc=False):
 
 
 def read_processes(files: RunnerFiles, moment: Moment) -> Iterator[Process]:
-    """Yield the sessions in the agent's registry whose processes run."""
+    """Yield the processes of sessions in the agent's registry."""
     home = files.folders.private("CLAUDE_CONFIG_DIR", ".claude")
     for path in files.names(home / "sessions", "*.json") if home else ():
         found = files.json(path)
@@ -54,15 +55,15 @@ def read_processes(files: RunnerFiles, moment: Moment) -> Iterator[Process]:
         if type(pid) is not int or not 0 < pid <= MAX_PID or not isinstance(session_id, str):
             continue
         started = moment.processes.started_at(pid)
-        if started is not None and _is_same(started, found):
-            texts = {name: one for name, one in found.items() if isinstance(one, str)}
-            yield Process(
-                session_id=session_id,
-                pid=pid,
-                status=clip(texts.get("status", ""), 40),
-                waits_for=clip(texts.get("waitingFor", ""), 200),
-                job_id=texts.get("jobId", ""),
-            )
+        texts = {name: one for name, one in found.items() if isinstance(one, str)}
+        yield Process(
+            session_id=session_id,
+            pid=pid,
+            status=clip(texts.get("status", ""), 40),
+            waits_for=clip(texts.get("waitingFor", ""), 200),
+            has_ended=started is None or not _is_same(started, found),
+            job_id=texts.get("jobId", ""),
+        )
 
 
 def _is_same(started: datetime, entry: Mapping[str, Any]) -> bool:

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from core.adapters.bare_loops import FRESH
 from core.adapters.claude_processes import Job, Process
 from core.adapters.claude_transcript import STOP_BLOCK_CAP
 from core.adapters.claude_work import first_line
 from core.adapters.join import INTERACTIVE
 from core.adapters.values import clip
-from core.records.loops import Liveness, Loop, LoopStatus, Progress, StateSource, Usage
+from core.records.loops import END_OF_TURN, Liveness, Loop, LoopStatus, Progress, StateSource, Usage
 from core.records.times import minute_of, parse_time
 
 if TYPE_CHECKING:
     from core.adapters.claude_records import Session
     from core.adapters.runner_files import Folded
 
-FRESH: Final = timedelta(minutes=2)  # since its last record, a session without a known process may still run
 SUBAGENTS: Final = "subagents"  # folder
 OVER_AFTER: Final = timedelta(minutes=10)  # since its last record, it does not
 _CLOCK_TOLERANCE: Final = timedelta(seconds=60)
@@ -48,7 +48,8 @@ _AT_REST: Final = ("answer", "turn-end")
 class Signs(Struct, frozen=True, gc=False):
     """What is known about a session besides its transcript.
 
-    `is_registered` if the agent registers its processes, `helped_at` is the last activity of its subagents.
+    `is_registered` if the agent registers its processes, `helped_at` is the last activity of its subagents, `ended_pid`
+    the process that ended without leaving the registry, as after a kill.
     """
 
     now: datetime
@@ -56,6 +57,7 @@ class Signs(Struct, frozen=True, gc=False):
     job: Job | None = None
     is_registered: bool = False
     helped_at: datetime | None = None
+    ended_pid: int | None = None
 
 
 class _State(Struct, frozen=True, gc=False):
@@ -75,7 +77,7 @@ def build_loop(path: Path, shown: str, folded: Folded, signs: Signs) -> Loop:
     last = max(last, signs.helped_at) if signs.helped_at is not None else last
     age = signs.now - last
     state = decide(session, age, signs, is_complete=folded.is_complete)
-    liveness, why = _liveness(state, signs.process, age, last)
+    liveness, why = _liveness(state, signs, age, last)
     is_over = state.status.ended or liveness is Liveness.ENDED
     goal = session.goal
     ended_at = (parse_time(goal.at) if goal is not None and state.reason == goal.state else None) or last
@@ -147,7 +149,7 @@ def decide(session: Session, age: timedelta, signs: Signs, *, is_complete: bool 
     process, goal = signs.process, session.goal
     if not is_complete and process is None:
         return _State(LoopStatus.UNKNOWN, _INFERRED, "not read to its end")
-    is_open = process is not None or age <= OVER_AFTER
+    is_open = process is not None or (age <= OVER_AFTER and signs.ended_pid is None)
     if waiting := _waits(session, signs, is_open=is_open):
         return waiting
     works = session.phase in ("prompt", "work")
@@ -162,6 +164,8 @@ def decide(session: Session, age: timedelta, signs: Signs, *, is_complete: bool 
         if _is_scheduled(session, signs.now):
             return _State(LoopStatus.RUNNING, _REPORTED, "scheduled")
         return _State(LoopStatus.PAUSED, _REPORTED, "idle")
+    if signs.ended_pid is not None and (is_armed or works):
+        return _State(LoopStatus.CRASHED, _REPORTED, "armed" if is_armed else session.phase)
     if age <= FRESH and (is_armed or works or _is_scheduled(session, signs.now)):
         return _State(LoopStatus.RUNNING, _INFERRED, "armed" if is_armed else session.phase)
     if is_armed:
@@ -172,7 +176,7 @@ def decide(session: Session, age: timedelta, signs: Signs, *, is_complete: bool 
     word = session.stop_reason
     if word in _NATURAL_ENDS and (session.is_headless or session.is_sidechain):
         return _State(LoopStatus.COMPLETED, _REPORTED, word, word)
-    if word in _NATURAL_ENDS and age > OVER_AFTER:  # the person may go on
+    if word in _NATURAL_ENDS and not is_open:  # else the person may go on
         return _State(LoopStatus.COMPLETED, _INFERRED, word, word)
     return _State(LoopStatus.UNKNOWN, _INFERRED, session.phase, "" if word in _NATURAL_ENDS else word)
 
@@ -230,14 +234,18 @@ def _last_activity(session: Session, modified_at: datetime, now: datetime) -> da
     return last if last is not None and last <= now + _CLOCK_TOLERANCE else min(modified_at, now)
 
 
-def _liveness(state: _State, process: Process | None, age: timedelta, last: datetime) -> tuple[Liveness, str]:
+def _liveness(state: _State, signs: Signs, age: timedelta, last: datetime) -> tuple[Liveness, str]:
+    process = signs.process
     since = f"last record {minute_of(last)} UTC"
     status = state.status
     waits = f"waits for {state.waits_for}; " if state.waits_for else ""
+    if status is LoopStatus.CRASHED and signs.ended_pid is not None:
+        return Liveness.DEAD, f"process {signs.ended_pid} is gone; {since}"
     if status is LoopStatus.CRASHED:
         return Liveness.DEAD, f"its goal is not reached, and no process is known; {since}"
     if status.ended:
-        return Liveness.ENDED, f"{'inferred' if state.source is _INFERRED else 'reported'}: {state.reason}; {since}"
+        how = "ended its turn" if state.reason in END_OF_TURN else state.reason
+        return Liveness.ENDED, f"{how}; {since}" if state.source is _REPORTED else f"inferred: {how}; {since}"
     if process is not None:
         runs = f"{waits}process {process.pid} runs"
         return (Liveness.IDLE if status is LoopStatus.PAUSED else Liveness.ALIVE), runs
@@ -280,6 +288,5 @@ def _progress(session: Session) -> Progress:
         test_passed=session.test_passed,
         files_changed=session.change_count or (0 if has_task and not session.can_change else None),
         goal_met=goal.state == "met" if goal is not None and is_judged else None,
-        is_claimed=session.result == "success",
         changed_at=parse_time(session.changed_at),
     )

@@ -7,7 +7,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
 from core.adapters import codex_goals
+from core.adapters.bare_loops import BareLoops, join_sessions
 from core.adapters.beads import closed_issues
 from core.adapters.codex_payloads import read_meta
 from core.adapters.codex_records import Goal, Rollout, Tokens
@@ -76,6 +79,7 @@ class CodexAdapter:
         self._roots: tuple[Path, ...] = ()
         self._are_own: dict[Path, bool] = {}
         self._built: dict[Path, tuple[Any, Loop]] = {}
+        self._bare = BareLoops()
         self._memories: MemoryReader | None = None
 
     def fingerprint(self, folders: Folders) -> tuple[str, ...]:
@@ -107,9 +111,12 @@ class CodexAdapter:
             rank = folded.state.last, not loop.archived
             if loop.id not in found or found[loop.id][0] < rank:
                 found[loop.id] = rank, loop
-        return [loop for _, loop in found.values()]
+        return self._bare.join((loop for _, loop in found.values()), moment.now)
 
     def details(self, loop: Loop, files: RunnerFiles) -> LoopDetails:
+        if len(loop.session_ids) > 1:
+            sessions = [self.details(replace(loop, session_ids=(), files=(file,)), files) for file in loop.files]
+            return join_sessions(loop, sessions[::-1])
         folded = files.fold(_path(loop.files[0], files.folders), _FOLD) if loop.files else None
         if folded is None:
             return LoopDetails(loop_id=loop.id)

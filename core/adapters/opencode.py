@@ -18,6 +18,7 @@ from core.adapters.opencode_turns import (
     Layout,
     Message,
     inside,
+    read_all_turns,
     read_last_messages,
     read_turns,
     sum_messages,
@@ -79,6 +80,7 @@ class OpencodeAdapter:
     def __init__(self) -> None:
         self._built: dict[str, tuple[Any, Loop]] = {}
         self._places: dict[str, tuple[Path, Layout]] = {}
+        self._prompts: dict[str, str] = {}
 
     def fingerprint(self, folders: Folders) -> tuple[str, ...]:
         home = folders.private("XDG_DATA_HOME", ".local/share")
@@ -135,17 +137,24 @@ class OpencodeAdapter:
             return known[1]
         path, layout = self._places[session.id]
         loop = _build_loop(session, last, moment, files.shown(path))
+        loop = replace(loop, task=self._first_prompt(files, session, path, layout) or loop.task)
         if loop.status.ended:
             turns = read_turns(files, path, layout, session.id, session.cwd)
             loop = replace(
                 loop,
-                task=loop.task or next((turn.prompt for turn in turns if turn.prompt), ""),
                 last_result=turns[-1].text if turns else "",
                 iteration=len(turns) or None,
                 progress=_progress(session, turns),
             )
         self._built[session.id] = key, loop
         return loop
+
+    def _first_prompt(self, files: RunnerFiles, session: _Session, path: Path, layout: Layout) -> str:
+        """Return the first prompt of a session, which is read once; its title is generated."""
+        if not self._prompts.get(session.id):
+            turns = read_all_turns(files, path, layout, session.id, session.cwd)
+            self._prompts[session.id] = next((turn.prompt for turn in turns if turn.prompt), "")
+        return self._prompts[session.id]
 
 
 def _databases(files: RunnerFiles) -> list[Path]:

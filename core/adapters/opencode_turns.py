@@ -131,6 +131,11 @@ def read_last_messages(files: RunnerFiles, path: Path, layout: Layout) -> dict[s
 
 def read_turns(files: RunnerFiles, path: Path, layout: Layout, id: str, cwd: str) -> list[Turn]:
     """Return the last turns of a session; each begins with a message of the user."""
+    return read_all_turns(files, path, layout, id, cwd)[-MAX_TURNS:]
+
+
+def read_all_turns(files: RunnerFiles, path: Path, layout: Layout, id: str, cwd: str) -> list[Turn]:
+    """Return all turns of a session, oldest first."""
     query = f"""
         SELECT id, {layout.role}, time_created, {_FIELDS}
         FROM (SELECT m.*, {_DATA.format("m")} AS d FROM {layout.messages} m WHERE m.session_id = ?) m
@@ -148,7 +153,7 @@ def read_turns(files: RunnerFiles, path: Path, layout: Layout, id: str, cwd: str
             if not turns:
                 turns.append(Turn(started=iso(message.at) or ""))
             _add_message(turns[-1], message, parts.get(message.id, ()), cwd)
-    return turns[-MAX_TURNS:]
+    return turns
 
 
 def _message(row: Sequence[Any]) -> Message:

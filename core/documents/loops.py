@@ -12,7 +12,7 @@ from core.base.text import plural
 from core.documents.document import Block, Document, Moment, Part, Table, Text, code, fields, items, line, more, section
 from core.documents.reflections import kind_word
 from core.documents.signs import VERDICT_STYLES, loop_sign, outcome_sign, result_sign
-from core.records.loops import LoopStatus, StateSource
+from core.records.loops import END_OF_TURN, LoopStatus, StateSource
 from core.records.waits import needs_person, waits_for
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def overview(
     yield line("")
     yield line(
         loop_sign(loop),
-        (f"  (reported as {loop.raw_status})", "quiet") if differs and loop.raw_status else None,
+        (f"  ({_reported(loop.raw_status)})", "quiet") if differs and loop.raw_status else None,
         (_STATE_SOURCES[loop.state_source], "warning"),
         ("".join(f"  {badge}" for badge in loop.badges), "warning"),
     )
@@ -95,7 +95,7 @@ def overview(
         ("Last activity", (loop.liveness_reason or loop.liveness.value).removeprefix("last activity ")),
         ("Waits for", ": ".join(filter(None, (waits_for(loop), loop.question))) if loop.runner else ""),
         ("Answer with", _answer(loop)),
-        ("Reason" if loop.status is LoopStatus.WAITING else "Ended because", loop.end_reason),
+        ("Reason" if loop.status is LoopStatus.WAITING else "Ended because", loop.end_words),
         *_outcome(state, loop),
         ("Last change", Moment(loop.changed_at if loop.runner else None, is_age=True)),
         ("Stories", _stories(loop)),
@@ -114,6 +114,10 @@ def overview(
     known = details.iterations if details is not None else loop.iterations
     title, shown = ("Newest iterations", known[-newest:]) if newest is not None else ("Iterations", known)
     yield from section(title, (block for one in reversed(shown) for block in iteration_blocks(one)))
+
+
+def _reported(word: str) -> str:
+    return "ended its turn" if word in END_OF_TURN else f"reported as {word}"
 
 
 def _answer(loop: Loop) -> Text:

@@ -10,7 +10,7 @@ from core.learning.assessment import HELD, QUARANTINE
 from core.learning.outcomes import Verdict
 from core.records.debug_sessions import ESCALATED, DebugSession
 from core.records.episodes import Attempt, Task, TaskStatus
-from core.records.loops import Loop, LoopStatus, Outcome
+from core.records.loops import TESTS_FAILED, Loop, LoopStatus, Outcome
 from core.records.patterns import PatternType
 from core.records.waits import WAITS_FOR_YOU, needs_person
 
@@ -73,7 +73,9 @@ def status_sign(status: LoopStatus) -> Sign:
 
 
 def loop_sign(loop: Loop) -> Sign:
-    """Return the sign of a loop's status, or that it waits for a person."""
+    """Return the sign of a loop's status, or that it waits for a person or ended after a failed test run."""
+    if loop.status is LoopStatus.FAILED and loop.end_reason == TESTS_FAILED:
+        return Sign(TESTS_FAILED, "bad", "failed")
     return Sign(WAITS_FOR_YOU, "warning strong", "waiting") if needs_person(loop) else status_sign(loop.status)
 
 

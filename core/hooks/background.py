@@ -89,7 +89,7 @@ def _end_abandoned(project: ProjectPaths, sessions: Sessions, now: datetime) -> 
                 if session is not None and _is_abandoned(session, now):
                     with suppress(RalphdeckError):  # a damaged task must not stop the work for other sessions
                         SessionWork(project, session.agent, clock=lambda: now).end_session(session)
-                    session.attempt = 0
+                    session.attempt, session.ended = 0, session.last_event
 
 
 def _write_debug_sessions(project: ProjectPaths, sessions: Sessions, now: datetime) -> None:

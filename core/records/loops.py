@@ -158,6 +158,8 @@ class StateSource(StrEnum):
     INFERRED = "inferred"
 
 
+END_OF_TURN: Final = frozenset({"end_turn", "end-turn", "stop_sequence", "task_complete", "answer", "stop"})
+"""Words of agents for the usual end of a turn, which is not a claim of success."""
 TESTS_FAILED: Final = "tests failed"  # why a session that ended its turn after a failed test run has failed
 OWN: Final = "aiwg"  # source of the loops in `.aiwg`, which have no `runner`
 
@@ -312,6 +314,11 @@ class Loop(LoopValues, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     cwd: str = ""
     question: str = ""
     progress: Progress = Progress()
+
+    @property
+    def end_words(self) -> str:
+        """Why it ended, for people."""
+        return "ended its turn" if self.runner and self.end_reason in END_OF_TURN else self.end_reason
 
     @property
     def source_name(self) -> str:

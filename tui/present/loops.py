@@ -76,7 +76,7 @@ def loop_cells(
 
 def _reason(loop: Loop) -> str:
     """Return why a loop ended, or what it waits for."""
-    return loop.question or loop.end_reason or (waits_for(loop) if loop.runner else "")
+    return loop.question or loop.end_words or (waits_for(loop) if loop.runner else "")
 
 
 def unabbreviated_cells(loop: Loop) -> dict[str, str]:

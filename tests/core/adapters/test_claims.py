@@ -8,7 +8,7 @@ import pytest
 
 from core.adapters.claims import CONTRADICTED, check_claim
 from core.learning.finished_work import WorkReport, loop_signals
-from core.records.loops import Loop, LoopStatus, Progress, StateSource
+from core.records.loops import TESTS_FAILED, Loop, LoopStatus, Progress, StateSource
 from core.retrieval.learnings import work_outcome
 from tests.factories import NOW, make_event
 
@@ -65,6 +65,27 @@ def test_a_promise_of_a_loop_that_runs_is_contradicted_by_open_stories() -> None
     progress = Progress(stories=2, stories_done=1, is_claimed=True)
     assert check_claim(loop(LoopStatus.RUNNING, progress)).badges == (CONTRADICTED,)
     assert check_claim(loop(LoopStatus.RUNNING, Progress(stories=2, stories_done=1))).badges == ()
+
+
+@pytest.mark.parametrize(
+    ("progress", "expected"),
+    [
+        (Progress(files_changed=0), (LoopStatus.COMPLETED, "end_turn")),
+        (Progress(test_passed=True, files_changed=0), (LoopStatus.COMPLETED, "end_turn")),
+        (Progress(test_passed=False), (LoopStatus.FAILED, TESTS_FAILED)),
+    ],
+)
+def test_a_session_without_a_goal_claims_nothing_at_the_end_of_its_turn(
+    progress: Progress, expected: tuple[LoopStatus, str]
+) -> None:
+    found = check_claim(loop(progress=progress, owner="some", end_reason="end_turn"))
+    assert (found.status, found.end_reason) == expected
+    assert found.badges == ()
+
+
+def test_a_goal_that_a_session_reached_is_a_claim() -> None:
+    found = check_claim(loop(progress=Progress(test_passed=False), owner="some", criteria=("npm test exits 0",)))
+    assert found.badges == (CONTRADICTED,)
 
 
 def test_an_inferred_failure_is_not_scored() -> None:

@@ -349,6 +349,18 @@ def test_a_session_that_wakes_up_later_is_running_until_then(scheduled_for: str 
     assert case.loop().status is LoopStatus.PAUSED
 
 
+def test_a_process_that_left_its_registry_entry_was_killed(case: Case) -> None:
+    make = records_of(case)
+    write(case, [make.prompt("Make the tests pass."), make.answer("I start.", stop=None)])
+    register(case, status="busy")
+    case.now = STARTED + timedelta(minutes=1)
+    assert case.loop().status is LoopStatus.RUNNING
+    case.processes.starts.clear()
+    loop = case.loop()
+    assert (loop.status, loop.liveness) == (LoopStatus.CRASHED, Liveness.DEAD)
+    assert case.anew().loop().status is LoopStatus.CRASHED
+
+
 def test_the_fingerprint_and_the_places_name_the_folders_of_the_project(tmp_path: Path) -> None:
     case = opened("goal-met", tmp_path)
     folder = case.home / ".claude" / "projects" / slug(case.project)

@@ -47,7 +47,7 @@ def set_last_message(case: Case, **data: Any) -> None:
 def test_a_session_has_the_tokens_and_cost_of_its_row(open_opencode: Open) -> None:
     loop = open_opencode("db").loops()[LOOP_ID]
     assert loop.usage == Usage(input=200, output=100, reasoning=20, cache_read=16000, cache_write=400, cost_usd=0.1)
-    assert (loop.task, loop.model, loop.owner) == ("Make the tests of the cart pass", "gpt-5.6", "opencode")
+    assert (loop.task, loop.model, loop.owner) == ("Make the tests of the cart pass, please.", "gpt-5.6", "opencode")
     assert (loop.started_at, loop.ended_at) == (START, START + timedelta(minutes=2))
     assert (loop.session_ids, loop.iteration, loop.last_result) == (("ses_01",), 2, "Cents are shown.")
     assert loop.files == ("~/.local/share/opencode/opencode.db",)
