@@ -49,7 +49,7 @@ class RolloutFold:
     """Reads a rollout line by line; see `core.adapters.runner_files.Fold`."""
 
     name = "codex"
-    version = 1
+    version = 2
     state = Rollout
 
     def add(self, state: Rollout, line: bytes) -> None:
@@ -136,7 +136,7 @@ def _start_turn(state: Rollout, payload: Payload, at: str) -> None:
 
 def _complete_turn(state: Rollout, payload: Payload, at: str) -> None:
     turn = _turn(state, at)
-    turn.text = text_of(payload.last_agent_message, MAX_MESSAGE) or turn.text
+    turn.add_text(text_of(payload.last_agent_message, MAX_MESSAGE))
     error = decode_any(payload.error) if payload.error else None
     if isinstance(error, dict):
         turn.error = clip(str(error.get("message") or "error"), MAX_MESSAGE)
@@ -180,7 +180,7 @@ def _set_prompt(state: Rollout, text: str, at: str) -> None:
 
 
 def _note_message(state: Rollout, payload: Payload, at: str) -> None:
-    _turn(state, at).text = text_of(payload.message, MAX_MESSAGE)
+    _turn(state, at).add_text(text_of(payload.message, MAX_MESSAGE))
 
 
 def _count_tokens(state: Rollout, payload: Payload, at: str) -> None:
@@ -202,9 +202,9 @@ def _note_call(state: Rollout, payload: Payload, at: str) -> None:
     """A tool is called: a command, a patch, or anything else of which only the name matters."""
     name = text_of(payload.name, MAX_LABEL) or "local_shell"
     turn = _turn(state, at)
-    turn.add_tool(name)
     given = text_of(payload.arguments) or text_of(payload.input)
     call = Call(files=patched_files(given))
+    turn.add_tool(name, is_change=bool(call.files))
     if call.files and turn.failures and len(turn.diff) < MAX_DIFF:
         turn.diff = clip(f"{turn.diff}{clean_patch(given)}", MAX_DIFF)
     if name in _SHELLS:
@@ -248,7 +248,7 @@ def _complete_item(state: Rollout, payload: Payload, at: str) -> None:
     if kind == "usermessage":
         _set_prompt(state, clip(text_of_output(item.get("content")), MAX_TEXT), at)
     elif kind == "agentmessage":
-        _turn(state, at).text = clip(text_of_output(item.get("content")), MAX_MESSAGE)
+        _turn(state, at).add_text(clip(text_of_output(item.get("content")), MAX_MESSAGE))
     elif kind == "commandexecution" and type(item.get("exit_code")) is int:
         call = state.calls.pop(str(item.get("id")), Call(command=join_words(item.get("command"))))
         _finish(state, call, item["exit_code"], str(item.get("aggregated_output") or ""), at)

@@ -143,7 +143,8 @@ def _turn(state: Chat, at: str) -> Turn:
 
 def _add_answer(state: Chat, found: _Line, text: str, at: str) -> None:
     turn = _turn(state, at)
-    turn.text, turn.ended = clip(text, _MAX_MESSAGE) or turn.text, at
+    turn.add_text(clip(text, _MAX_MESSAGE))
+    turn.ended = at
     state.model = clip(found.model or state.model, MAX_LABEL)
     state.phase = "work" if found.tool_calls else "answer"
     turn.end = COMPLETE if state.phase == "answer" else ""
@@ -155,7 +156,7 @@ def _add_answer(state: Chat, found: _Line, text: str, at: str) -> None:
             oldest = state.recent.pop(next(iter(state.recent)))
             state.tokens = [sum(pair) for pair in zip(state.tokens or [0] * len(oldest), oldest, strict=True)]
     for tool in found.tool_calls or ():
-        turn.add_tool(tool.name[:MAX_LABEL])
+        turn.add_tool(tool.name[:MAX_LABEL], is_change=tool.name in _CHANGES)
         if tool.status in ("success", "error") and tool.id not in state.calls:
             state.calls.append(tool.id[:MAX_LABEL])
             del state.calls[:-_MAX_CALLS]

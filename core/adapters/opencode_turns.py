@@ -180,10 +180,10 @@ def _add_message(turn: Turn, message: Message, parts: Iterable[Sequence[Any]], c
     at = iso(message.completed or message.at) or ""
     for kind, tool, status, command, file, exit_code, error, output, text, _ in parts:
         if kind == "text":
-            turn.text = cut(text, _MAX_MESSAGE) or turn.text
+            turn.add_text(cut(text, _MAX_MESSAGE))
             continue
         name = cut(tool, MAX_LABEL)
-        turn.add_tool(name)
+        turn.add_tool(name, is_change=name in _CHANGES)
         has_error = status == "error"
         code = exit_code if type(exit_code) is int else 1 if has_error else None
         if (command or has_error) and status in ("completed", "error"):

@@ -61,8 +61,18 @@ class Turn(Struct, array_like=True):
     failed: int = 0  # number of failures
     diff: str = ""  # changes after a failure
     test: TestRun | None = None
+    words: str = ""  # what the agent said since its last call of a tool
+    reason: str = ""  # what it said directly before its last change after a failure
 
-    def add_tool(self, name: str) -> None:
+    def add_text(self, text: str) -> None:
+        """Note what the agent said."""
+        self.text, self.words = text or self.text, text or self.words
+
+    def add_tool(self, name: str, is_change: bool = False) -> None:
+        """Note a call of a tool, which may change files."""
+        if is_change and self.failures and self.words:
+            self.reason = self.words
+        self.words = ""
         if name not in self.tools and len(self.tools) < MAX_TOOLS:
             self.tools.append(name)
 
@@ -106,7 +116,8 @@ def make_iteration(number: int, turn: Turn) -> Iteration:
     if turn.error or test is not None:
         outcome = Outcome.SUCCESS if test is not None and test.has_passed and not turn.error else Outcome.FAILURE
     is_fixed = outcome is Outcome.SUCCESS and any(one.is_fixed for one in turn.failures)
-    fix = Fix(description=turn.text, diff=turn.diff, files=tuple(turn.files), verified=True)
+    words = turn.reason or turn.text
+    fix = Fix(description=words, diff=turn.diff, files=tuple(turn.files), verified=True)
     end = "" if turn.end == COMPLETE else turn.end
     is_counted = test is not None and (test.passed is not None or test.failed is not None)
     return Iteration(
@@ -119,7 +130,7 @@ def make_iteration(number: int, turn: Turn) -> Iteration:
         duration_ms=max((ended - started).total_seconds() * 1000, 0) if started and ended else None,
         files=tuple(turn.files),
         failures=tuple(Failure(message=one.error) for one in turn.failures),
-        fix=fix if is_fixed and (turn.text or turn.diff) else None,
+        fix=fix if is_fixed and (words or turn.diff) else None,
         results=Results(passed=test.passed, failed=test.failed) if test is not None and is_counted else None,
         tools=tuple(turn.tools),
     )

@@ -35,10 +35,15 @@ _ALONE: Final = frozenset({"pytest", "tsc", "vitest", "jest", "mypy", "eslint"})
 _VERB: Final = re.compile(r"(?:passes|pass|succeeds|succeed|exits|reports|is)$")
 
 
-def find_approaches(material: Material) -> Iterator[Proposal]:
-    """Yield the approach of a completed loop, or of the last successful attempt."""
+def find_approaches(material: Material, has_fix: bool = False) -> Iterator[Proposal]:
+    """Yield the approach of a completed loop, or of the last successful attempt.
+
+    The single step of one iteration is not worth a pattern beside that of a fix, which `has_fix` reports.
+    """
     found = _find_in_loop(material) or _find_in_attempts(material)
-    if found is not None and material.goal.strip() and _is_detailed(found):
+    if found is None or (has_fix and found.iterations == 1 and len(found.steps) == 1):
+        return
+    if material.goal.strip() and _is_detailed(found):
         yield _make_proposal(material, found)
 
 

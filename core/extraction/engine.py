@@ -87,7 +87,7 @@ def _find_proposals(
                 continue
             yield narrow_trigger(replace(proposal, failures=_failures(material, repair)), repair.error, known, settings)
     if PatternType.SUCCESS in types:
-        for proposal in find_approaches(material):
+        for proposal in find_approaches(material, has_fix=bool(fixed) and PatternType.ERROR in types):
             yield drop_broad_task(proposal, known, settings)
     if PatternType.ANTI in types:
         yield from islice(find_anti_patterns(material, fixed, settings), MAX_PROPOSALS)

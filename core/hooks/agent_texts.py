@@ -7,10 +7,12 @@ time: only the end of the file, and only the few fields that are needed.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from core.config.paths import is_safe_id
 from core.storage.json_reader import decode_json
 from core.storage.locks import open_regular
 
@@ -28,8 +30,24 @@ _Part = tuple[str, str]  # `TEXT`, `CALL` or `OTHER`, with the text or the ID of
 
 def find_text_before(transcript: str, call_id: str) -> str:
     """Return what the agent wrote directly before a tool call; "" if it wrote nothing or the call is not found."""
+    return _find_text_before(transcript, lambda part: bool(call_id) and part == (CALL, call_id))
+
+
+def find_copilot_text(session: str) -> str:
+    """Return what Copilot CLI wrote directly before its newest tool call, whose event has no ID and no transcript."""
+    if not is_safe_id(session):
+        return ""
+    home = Path(os.environ.get("COPILOT_HOME") or "~/.copilot")
+    with suppress(RuntimeError):  # there is no home folder
+        home = home.expanduser()
+    transcript = home / "session-state" / session / "events.jsonl"
+    return _find_text_before(str(transcript), lambda part: part[0] == CALL)
+
+
+def _find_text_before(transcript: str, is_call: Callable[[_Part], bool]) -> str:
+    """Return what the agent wrote directly before the newest call for which `is_call` is true."""
     parts = _read_parts(transcript)
-    place = next((n for n in reversed(range(len(parts))) if parts[n] == (CALL, call_id)), None) if call_id else None
+    place = next((n for n in reversed(range(len(parts))) if is_call(parts[n])), None)
     if place is None:
         return ""
     found: list[str] = []

@@ -86,9 +86,11 @@ class SessionWork:
         if event.call and not remember(session.calls, event.call, MAX_CALLS):
             return False
         if action["type"] in EDITING or edits_files(str(action.get("params", {}).get("command", ""))):
-            from core.hooks.agent_texts import find_text_before
+            from core.hooks.agent_texts import find_copilot_text, find_text_before
 
-            if text := find_text_before(event.transcript, event.call_id):
+            is_copilot = event.agent == "copilot" and not event.transcript
+            text = find_copilot_text(event.session) if is_copilot else find_text_before(event.transcript, event.call_id)
+            if text:
                 action["reasoning"] = visible(text)
         session.has_acted = session.is_turn_open = True
         if self._named_task:

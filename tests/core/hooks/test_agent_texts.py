@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from core.hooks.agent_texts import MAX_TAIL, find_last_text, find_text_before
+from core.hooks.agent_texts import MAX_TAIL, find_copilot_text, find_last_text, find_text_before
 
 
 def claude(*blocks: dict[str, Any], role: str = "assistant") -> dict[str, Any]:
@@ -79,6 +79,18 @@ def test_the_text_before_a_call_and_the_last_one_are_found(tmp_path: Path, entri
     assert find_text_before(str(file), "call-2") == ""
     assert find_text_before(str(file), "call-3") == find_text_before(str(file), "") == ""
     assert find_last_text(str(file)) == "Pages start at 1 now."
+
+
+def test_the_text_before_the_newest_call_of_copilot_is_found_by_the_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COPILOT_HOME", str(tmp_path))
+    file = tmp_path / "session-state" / "s-1" / "events.jsonl"
+    file.parent.mkdir(parents=True)
+    place = next(n for n, entry in enumerate(COPILOT) if entry["type"] == "tool.execution_complete")
+    file.write_text("".join(f"{json.dumps(entry)}\n" for entry in COPILOT[:place]))
+    assert find_copilot_text("s-1") == "The slice is one short."
+    assert find_copilot_text("s-2") == find_copilot_text("../session-state/s-1") == ""
 
 
 def test_a_transcript_that_is_one_document_is_read(tmp_path: Path) -> None:
