@@ -58,9 +58,10 @@ def build_lineage(
     events += _unrecorded(pattern, observations, loops)
     events += _decision_events(pattern, decisions)
     if pattern.inverted_from:
-        at = min((source.at for source in pattern.source_loops if source.at), default=None)
+        at = pattern.first_discovered or min((source.at for source in pattern.source_loops if source.at), default=None)
         events.append(LineageEvent(at, "inverted", text=f"made from {pattern.inverted_from}"))
-    if events and not any(event.kind == "discovered" for event in events) and pattern.first_discovered:
+    is_known = bool(pattern.inverted_from) or any(event.kind == "discovered" for event in events)
+    if events and not is_known and pattern.first_discovered:
         events.append(LineageEvent(pattern.first_discovered, "discovered", text="by an unknown loop"))
     ordered = sorted(events, key=_order)
     discoveries = [place for place, event in enumerate(ordered) if event.kind == "discovered"]

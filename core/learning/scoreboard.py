@@ -418,7 +418,8 @@ class Scoreboard(Scores):
         """Compare the counts of the record with the evidence."""
         snapshot = self._inputs.snapshot
         sources = (snapshot.loops, snapshot.tasks, snapshot.attempts, snapshot.memory_tasks, snapshot.debug_sessions)
-        return reconcile_record(self._pattern(pattern_id), self.observations(pattern_id), self.now, *sources)
+        logged = self._inputs.events_by_work  # also work items that are not loops, such as those of another tool
+        return reconcile_record(self._pattern(pattern_id), self.observations(pattern_id), self.now, *sources, logged)
 
     def proposal(self, pattern_id: str) -> Inversion:
         """Return the proposal to invert a pattern, even if it is not due."""

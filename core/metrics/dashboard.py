@@ -236,11 +236,11 @@ def compute_coverage(
     curation: CurationState,
     starts: Sequence[datetime],
 ) -> tuple[CoverageWeek, ...]:
-    """Compute the review coverage per week; an edit after a pin revokes its review.
+    """Compute the review coverage per week; an edit after a pin revokes its review, and no extraction by itself is one.
 
     `registry` selects the rows of the board to count; `starts` are Mondays from `list_week_starts`.
     """
-    effective = [decision for decision in decisions if decision.id not in curation.undone]
+    effective = [one for one in decisions if one.id not in curation.undone and not one.is_unattended]
     since = _find_first_reviews(board, effective)
     use_times, week, first = board.use_times, WEEK.total_seconds(), starts[0].timestamp()
     places = find_weeks(board, starts)

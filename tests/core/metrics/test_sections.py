@@ -144,6 +144,7 @@ def test_injections_count_as_reviewed_from_the_week_of_the_decision() -> None:
         decision(3, MONDAY, Verb.PROMOTE, "pat-c"),
         decision(4, MONDAY, Verb.UNDO, "d3"),
         decision(5, MONDAY, Verb.SNOOZE, "pat-c"),
+        decision(6, MONDAY, Verb.EXTRACT, "task-1", patterns=["pat-c"], hashes={"pat-c": "text"}),  # without a person
     )
     snapshot = world(*events)
     board = Scoreboard.build(snapshot, NOW, SETTINGS)
