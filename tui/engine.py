@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from textual.message import Message
 
+from core.agents.plan import find_connected
 from core.base.errors import RalphdeckError
 from core.base.memory import limit_free_memory, release_memory
 from core.project.watch_loop import WatchLoop, is_wanted
@@ -134,6 +135,8 @@ class Engine(WatchLoop):
         """Whether the background search after the first load is complete."""
         self.is_searching = False
         """Whether a background search has been running for some time."""
+        self.connected_agents: tuple[str, ...] = ()
+        """Titles of the connected agents, for empty lists; read only if the project has no loops."""
 
     # Called from the app's thread.
 
@@ -236,6 +239,8 @@ class Engine(WatchLoop):
             return
         finally:
             self.project.library.on_records = None
+        if not self.project.view.snapshot.loops:
+            self.connected_agents = find_connected(self.project.project.project)
         if warnings := self.project.apply_pending():
             more = f" (and {len(warnings) - 1} similar)" if len(warnings) > 1 else ""
             self._target.post_message(self.Failed(f"{warnings[0]}{more}", "\n".join(warnings)))

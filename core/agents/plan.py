@@ -177,6 +177,17 @@ def is_connected(agent: str, target: Target) -> bool:
     return False
 
 
+def find_connected(project: Path) -> tuple[str, ...]:
+    """Return the titles of the agents that are connected to a project, in its files or in those of the user."""
+    targets = [Target(project, is_global=is_global) for is_global in (False, True)]
+    return tuple(AGENTS[agent].title for agent in AGENTS if any(is_connected(agent, target) for target in targets))
+
+
+def describe_connected(titles: Sequence[str]) -> str:
+    """Return what an empty list says if agents are connected; "" if none is."""
+    return f"Connected: {', '.join(titles)}. No session yet" if titles else ""
+
+
 def has_hooks(agent: str, target: Target, contents: Mapping[Path, bytes | None] = {}) -> bool:
     """Return whether the agent's file has hooks of ralphdeck; `contents` are files as planned."""
     for part in parts_of(agent, target):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from textual import on
 from textual.content import Content
 
+from core.agents.plan import describe_connected
 from core.base.errors import RalphdeckError
 from core.base.formatting import format_cost, format_count
 from core.documents.loops import elapsed
@@ -89,6 +90,10 @@ class LoopsScreen(ListScreen):
             yield f"{format_count(tokens)} tokens"
         if cost := sum(usage.cost_usd or 0.0 for usage in used):
             yield format_cost(cost)
+
+    def empty(self) -> Content:
+        connected = describe_connected(self.services.engine.connected_agents)
+        return Content.styled(f"{connected}. Its sessions appear here", "$quiet") if connected else super().empty()
 
     def _loop(self, key: str | None) -> Loop | None:
         return self.view.snapshot.loops.get(key or "")

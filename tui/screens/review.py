@@ -13,6 +13,7 @@ from textual.widgets import Static
 from textual.widgets._toast import ToastRack
 from textual.worker import get_current_worker
 
+from core.agents.plan import describe_connected
 from core.base.text import plural
 from core.forecast.forecast import Forecaster
 from core.review.answers import Answer, question_of
@@ -181,7 +182,9 @@ class ReviewScreen(ReviewPanes):
         hint = Content.styled("Press 2 to browse patterns, 4 to preview the context of a task.", "$quiet")
         head = Content.styled(f"{self._nothing}.", "bold")
         text = "Questions appear when all files are read." if self.view.snapshot.is_partial else present.EMPTY
-        self._show_text([Item(head)], [Content(text), Content(""), hint])
+        connected = "" if self.view.snapshot.loops else describe_connected(self.services.engine.connected_agents)
+        lines = [Content(text), *([Content(f"{connected}.")] if connected else []), Content(""), hint]
+        self._show_text([Item(head)], lines)
 
     @property
     def _nothing(self) -> str:

@@ -12,13 +12,15 @@ from core.cli.render.document import print_document
 from core.cli.render.output import Column, id_column, minute, print_table, respond
 from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import ReadingCommand, words_option
-from core.cli.support.project import find_loop, now, open_project, read_configuration, read_snapshot
+from core.cli.support.project import chosen_project, find_loop, now, open_project, read_configuration, read_snapshot
 from core.metrics.usage import GROUPINGS, UsageGroup, group_usage, has_usage, sum_usage
 from core.records.loops import Loop, LoopStatus, Usage
 from core.records.waits import needs_person
 
 if TYPE_CHECKING:
     from msgspec import Struct
+
+    from core.records.snapshot import Snapshot
 
 COLOURS = {
     "running": "green",
@@ -115,7 +117,16 @@ def list_loops(status: frozenset[str], sources: frozenset[str], archived: bool |
 
     has_runners = any(loop.runner for loop in chosen)
     columns = (*COLUMNS[:3], *RUNNER_COLUMNS, *COLUMNS[3:]) if has_runners else COLUMNS
-    respond(document, lambda: print_table(columns, chosen, "no loops"), snapshot.findings)
+    respond(document, lambda: print_table(columns, chosen, _empty(snapshot)), snapshot.findings)
+
+
+def _empty(snapshot: Snapshot) -> str:
+    """Return why no loop is listed: the project has none yet, or none was chosen."""
+    if snapshot.loops:
+        return "no loops"
+    from core.agents.plan import describe_connected, find_connected
+
+    return describe_connected(find_connected(chosen_project().project)) or "no loops"
 
 
 @click.command(cls=ReadingCommand)
