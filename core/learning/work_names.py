@@ -95,7 +95,11 @@ class WorkNames:
 
     def works_of(self, loop: Loop) -> list[str]:
         """Return the IDs under which events name the work of a loop, also that of an agent's session."""
-        return list(dict.fromkeys([*self.names_of(loop.id), *(one.id for one in self.attempts_of(loop))]))
+        names = self.names_of(loop.id)
+        if loop.runner:
+            tasks = (task_id for name in (loop.id, *loop.aliases) for task_id in self._tasks.get(name, ()))
+            names += [*tasks, *(one.id for one in self.attempts_of(loop))]
+        return list(dict.fromkeys(names))
 
     def loop_ids_of(self, loop_id: str) -> list[str]:
         """Return all IDs that refer to this loop and to no other."""

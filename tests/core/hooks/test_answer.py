@@ -21,7 +21,7 @@ from core.hooks.events import digest
 from core.hooks.sessions import MAX_CALLS, MAX_TRIES, Sessions, last_event
 from core.project.project import Project
 from core.records.episodes import TaskStatus
-from core.records.loops import Outcome
+from core.records.loops import LoopStatus, Outcome
 from core.records.patterns import PatternType
 from core.retrieval.rendering import count_tokens
 from core.storage.locks import file_lock
@@ -169,6 +169,26 @@ def test_a_new_session_with_the_same_prompt_makes_the_next_attempt_at_its_task(a
     assert {id: task.status for id, task in view.snapshot.tasks.items()} == {"task-001": TaskStatus.COMPLETED}
     sessions = [attempt.loop_id or "claude:run0" for attempt in view.snapshot.attempts.values()]
     assert sorted(sessions) == ["claude:run0", "claude:run1", "claude:run2"]
+
+
+def test_a_session_is_a_loop_with_the_patterns_and_the_outcome_of_its_own_attempts(agent: SimulatedAgent) -> None:
+    agent.prompt(PROMPT)
+    agent.fix_and_stop()
+    agent.send("SessionEnd", reason="other")
+    later = SimulatedAgent(agent.project, "s2", at=agent.at)
+    later.prompt(PROMPT)
+    later.tool(FAILING)
+    later.send("SessionEnd", reason="other")
+    view = opened(later).view
+    first, second = view.loop("claude:s1"), view.loop("claude:s2")
+    assert [loop.status for loop in (first, second)] == [LoopStatus.COMPLETED, LoopStatus.FAILED]
+    (pattern,) = (id for id, one in view.snapshot.patterns.items() if one.type is PatternType.ERROR)
+    assert [one.pattern_id for one in view.loop_patterns(first.id).extracted] == [pattern]
+    assert view.loop_patterns(second.id).injected_ids == [pattern]
+    assert [attempt.id for attempt in view.attempts_of(second)] == ["task-001.2"]
+    outcome = view.outcome(first.id)
+    assert outcome is not None and outcome[0].success
+    assert not {"claude:s1", "claude:s2"} & set(view.board.finished()), "the attempts are scored"
 
 
 def test_a_session_takes_no_task_that_another_one_works_on(agent: SimulatedAgent) -> None:
