@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -49,6 +50,7 @@ _GOES_ON: Final = frozenset({"tool-calls", "tool_use", "tool-use"})
 _ABORTED: Final = frozenset({"MessageAbortedError", "AbortError", "aborted"})
 _LIMITS: Final = frozenset({"MessageOutputLengthError", "ContextOverflowError", "length", "max_tokens"})
 _MAX_COUNT: Final = 1 << 53
+_RUN_PROMPT: Final = re.compile(r'"[^"]*"')  # `opencode run` puts an argument with spaces into quotes
 
 
 class _Session(Struct, frozen=True, gc=False):
@@ -153,7 +155,8 @@ class OpencodeAdapter:
         """Return the first prompt of a session, which is read once; its title is generated."""
         if not self._prompts.get(session.id):
             turns = read_all_turns(files, path, layout, session.id, session.cwd)
-            self._prompts[session.id] = next((turn.prompt for turn in turns if turn.prompt), "")
+            prompt = next((turn.prompt for turn in turns if turn.prompt), "")
+            self._prompts[session.id] = prompt[1:-1] if _RUN_PROMPT.fullmatch(prompt) else prompt
         return self._prompts[session.id]
 
 

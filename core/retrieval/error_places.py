@@ -29,12 +29,17 @@ def list_places(failure: Failure) -> tuple[str, ...]:
 
 
 def matches_failure(pattern: Pattern, failure: Failure) -> bool:
-    """Return whether the trigger of an error pattern matches a failure, and the failure is in one of its places."""
+    """Return whether the trigger of an error pattern matches a failure, and the failure is in one of its places.
+
+    A failure of unknown place needs the same message as the one from which the trigger was made.
+    """
     texts = (failure.message, f"{failure.error_type}: {failure.message}" if failure.error_type else "")
     regex = safe_matcher(pattern.error_pattern) if pattern.error_pattern else None
     if regex is None or not any(regex.matches(text) for text in texts if text):
         return False
     own = list_places(failure)
+    if not own and pattern.error_message:
+        return any(f": {pattern.error_message}".endswith(f": {text}") for text in texts if text)
     return not pattern.places or any(_is_same(one, other) for one in pattern.places for other in own)
 
 

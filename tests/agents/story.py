@@ -16,6 +16,7 @@ QUESTION: Final = "What does a cart do?"
 PROMPTS: Final = {"given up": TASK, "fixed": TASK, "next": SAME_TASK, "other": OTHER_TASK, "asked": QUESTION}
 """The sessions by their names, in their order."""
 _SCENARIOS: Final = {"given up": "give-up", "asked": "chat"}
+_SCENARIOS_WITHOUT_HOOKS: Final = {**_SCENARIOS, "other": "look-up"}
 _PRIVATE: Final = (".git", ".aiwg", "__pycache__", ".pytest_cache")
 
 
@@ -64,10 +65,10 @@ def play(bench: Workbench) -> Story:
     checked = bench.exit_code("connect", bench.name, "--check")
     bench.ralphdeck("connect", bench.name, "--yes")
     story = Story(bench, before, connected, checked, files(bench.project))
-    fix = "fix" if bench.agent.events else "report"
+    scenarios = _SCENARIOS if bench.agent.events else {**dict.fromkeys(PROMPTS, "report"), **_SCENARIOS_WITHOUT_HOOKS}
     for name, prompt in PROMPTS.items():
         bench.break_cart()
-        story.sessions[name] = bench.run(prompt, _SCENARIOS.get(name, fix))
+        story.sessions[name] = bench.run(prompt, scenarios.get(name, "fix"))
         if name == "fixed":
             story.learned = _learn(bench)
             story.lesson = "".join(bench.ralphdeck("pattern", "show", row["id"]) for row in story.learned)

@@ -71,7 +71,7 @@ def test_a_similar_prompt_gives_the_lesson_to_the_model(story: Story) -> None:
 
 def test_the_same_error_gives_the_known_fix_to_the_model(story: Story) -> None:
     requests = story.sessions["other"].bodies()
-    before, after = (1, 2) if story.bench.agent.events else (2, 4)
+    before, after = (1, 2) if story.bench.agent.events else (2, 3)
     assert not any(LESSON in body for body in requests[:before]), "another prompt does not get the lesson"
     assert LESSON in requests[after - 1]
 

@@ -220,3 +220,10 @@ def test_values_of_any_type_in_any_column_do_not_raise(open_opencode: Open, colu
             connection.execute(f"UPDATE session SET {column} = ?", (value,))
             connection.commit()
             assert len(case.anew().use()[0]) == 2, value
+
+
+def test_a_prompt_of_the_command_run_has_no_quotes_around_it(open_opencode: Open) -> None:
+    case = open_opencode("db")
+    part = json.dumps({"type": "text", "text": '"Fix the totals of the cart"'})
+    execute(case, "UPDATE part SET data = ? WHERE message_id = 'msg_01'", part)
+    assert case.loops()[LOOP_ID].task == "Fix the totals of the cart"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from core.records.debug_sessions import Failure
 from core.records.patterns import Pattern, PatternType
@@ -53,3 +54,9 @@ def test_a_text_names_a_place_with_its_file_and_its_name() -> None:
     assert occurs_in(places, "test_total in test_cart.py fails")
     assert not occurs_in(places, "test_total fails")
     assert not occurs_in([], "test_total in test_cart.py fails")
+
+
+@pytest.mark.parametrize(("message", "expected"), [("assert 3 == 4", True), ("assert 3 == 5", False)])
+def test_a_failure_of_unknown_place_needs_the_same_message(message: str, expected: bool) -> None:
+    trigger = replace(pattern(r"assert \d+ == \d+", "cart.py"), error_message="AssertionError: assert 3 == 4")
+    assert matches_failure(trigger, Failure(message=message)) is expected
