@@ -20,6 +20,7 @@ from core.learning.evidence import INVERSION, round_half_up
 from core.learning.recorded_uses import loops_with_reflections
 from core.learning.states import STATES
 from core.learning.statistics import Difference, format_inconclusive, required_cases
+from core.learning.work_names import WorkNames
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.times import iso
 from core.retrieval.task import analyse_task
@@ -269,10 +270,11 @@ def _split_by_injection(snapshot: Snapshot) -> tuple[set[str], set[str]]:
 
 
 def _resolve_loop_ids(snapshot: Snapshot, names: set[str]) -> set[str]:
-    """Return the IDs of the loops with these IDs or aliases."""
+    """Return the IDs of the loops whose work events name so: by ID, alias, task or attempt."""
     found = names & snapshot.loops.keys()
     if names - found:
-        found |= {loop.id for loop in snapshot.loops.values() if not names.isdisjoint(loop.aliases)}
+        works = WorkNames(snapshot)
+        found |= {loop.id for loop in snapshot.loops.values() if not names.isdisjoint(works.works_of(loop))}
     return found
 
 

@@ -25,6 +25,7 @@ from core.metrics.effectiveness import (
     compute_effectiveness,
     count_states,
 )
+from core.records.episodes import Attempt, Task
 from core.records.events import INJECTED_REFLECTION, Event
 from core.records.loops import Loop, LoopStatus
 from core.records.patterns import PatternType
@@ -139,6 +140,19 @@ def test_events_report_injections_and_failures() -> None:
     assert (found.average_iterations_with, found.average_iterations_without) == (3.0, 5.0)
     assert isinstance(found, MeasuredBenefit)
     assert (found.failed_loops_without, found.average_iterations_failed_without) == (1, 9.0)
+
+
+def test_what_an_attempt_was_given_counts_for_the_session_that_made_it() -> None:
+    session = Loop(id="claude:s1", runner="claude", status=LoopStatus.COMPLETED)
+    snapshot = Snapshot(
+        patterns={PATTERN.id: PATTERN},
+        loops={session.id: session},
+        tasks={"task-001": Task(id="task-001", loop_id=session.id)},
+        attempts={"task-001.1": Attempt(task_id="task-001", number=1)},
+        events=(make_event(1, "injected", days_ago(1), pattern_id=PATTERN.id, loop_id="task-001.1"),),
+    )
+    found = compute_effectiveness(snapshot, Scoreboard.build(snapshot, NOW, SETTINGS), NOW).cross_loop_benefit
+    assert (found.loops_with_pattern_injection, found.loops_without_pattern_injection) == (1, 0)
 
 
 def test_the_uses_of_an_inverted_pattern_count_once() -> None:
