@@ -24,7 +24,7 @@ def description(turn: Turn) -> str:
     return fix.description
 
 
-def test_what_the_agent_said_before_its_last_edit_describes_the_fix() -> None:
+def test_the_text_before_the_last_edit_describes_the_fix() -> None:
     turn = failed_turn()
     for text in ("A default helps.", "Exempt lines have no rate."):
         turn.add_text(text)
