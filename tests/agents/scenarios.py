@@ -87,6 +87,8 @@ class Call:
 _RUN_TESTS: Final = Step("I run the test first.", Run(TEST_COMMAND))
 _READ_CART: Final = Step(action=Read(MODULE))
 _FIX: Final = Step(REASON, Edit(MODULE, BROKEN_LINE, FIXED_LINE))
+_WAIT: Final = "python -c 'import time; time.sleep(30)'"  # Claude Code refuses a mere `sleep 30`
+
 _LOOK_UP: Final = (
     _RUN_TESTS,
     Step(action=CallTool("known_fix", {"message": f"TypeError: {ERROR}", "error_type": "TypeError"})),
@@ -101,7 +103,7 @@ SCENARIOS: Final[dict[str, Sequence[Step]]] = {
     "fix": (_RUN_TESTS, _READ_CART, _FIX, Step(action=Run(TEST_COMMAND)), Step("Done. All tests pass.")),
     "give-up": (_RUN_TESTS, Step(GAVE_UP)),
     "chat": (Step("A cart sums the prices of its items."),),
-    "wait": (_RUN_TESTS, Step(action=Run("sleep 30")), Step("Done.")),
+    "wait": (_RUN_TESTS, Step(action=Run(_WAIT)), Step("Done.")),
     "look-up": _LOOK_UP,
     "report": (Step(action=CallTool("loop_context", {"task": "Make the failing test of the cart pass"})), *_LOOK_UP),
 }
