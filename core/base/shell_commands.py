@@ -43,6 +43,8 @@ def parse_check(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         name_length = 0
         if _RUNNER.fullmatch(name):
             name_length = 1
+        elif words[:2] == ["node", "--test"]:
+            name_length = 2
         elif _BUILDER.fullmatch(name):
             name_length = 3 if words[1:2] == ["run"] else 2
         rest = words[name_length:]

@@ -15,7 +15,7 @@ _MAX_MESSAGE: Final = 400  # number of characters at the beginning of a message 
 _MIN_LETTERS: Final = 6  # minimum number of literal letters in a regex; fewer match too many messages
 
 _PART: Final = re.compile(
-    r"(?P<quoted>(?<![\w'])'[^']*'(?!\w)|\"[^\"]*\"|`[^`]*`)"
+    r"(?P<quoted>(?<![\w'])'[^']*'(?!\w)|\"[^\"]*\"|`[^`\n']*[`']|`[^`]*`)"
     r"|(?P<path>(?:[A-Za-z]:)?(?:[\w.@~+-]*[/\\])+[\w.@~+-]*(?::[0-9]+){0,2}"
     r"|(?:[\w-]+\.)+(?:[cm]?[jt]sx?|pyi?|go|rs|java|kt|rb|php|cs|cpp|cc|c|h|sql|json|ya?ml|toml|md)(?![\w-])(?::[0-9]+){0,2})"
     r"|(?P<id>(?<![\w-])(?:0[xX][0-9a-fA-F]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -24,6 +24,8 @@ _PART: Final = re.compile(
 )
 _SYMBOL: Final = re.compile(r"[A-Za-z_$][\w$.:<>\[\]()*&,-]{0,100}(?: \| [\w.\[\]]{1,60}){0,5}|[^\w\s]{1,3}")
 """A quoted text that is an identifier, a type such as `list[str] | None`, or an operator."""
+_FOLDER: Final = re.compile(r".(?:/|[A-Za-z]:[/\\])(?:[^\s'\"`]*[/\\])?(?=[^\s/\\'\"`])")
+"""The folder of an absolute path in quotes, which differs between machines and runs."""
 _SPECIAL: Final = frozenset("\\.^$*+?{}[]|()")
 _FORMS: Final[dict[str | None, str]] = {"path": r"\S+", "id": r"[\w-]+", "number": r"\d+"}
 _NAME: Final = re.compile(r"(?:Uncaught\s+)?(?:\w{1,40}\.){0,6}([A-Z]\w{0,60}(?:Error|Exception))(?:\s*\[\w+\])?:\s*")
@@ -81,9 +83,11 @@ def _pieces(text: str, names: Names) -> Iterator[tuple[str, str]]:
                 "[0-9.,]+" if found.lastgroup == "number" and not found[0].isdecimal() else _FORMS[found.lastgroup],
             )
         elif names is Names.ALL or (names is Names.SYMBOLS and _SYMBOL.fullmatch(found[0][1:-1])):
-            yield from _literal(found[0])
+            if folder := _FOLDER.match(found[0]):
+                yield "", f"{found[0][0]}\\S*/"
+            yield from _literal(found[0][folder.end() :] if folder else found[0])
         else:
-            yield "", f"{found[0][0]}.*{found[0][0]}"
+            yield "", f"{found[0][0]}.*{found[0][-1]}"
     yield from _literal(text[end:])
 
 

@@ -72,6 +72,7 @@ class _Run(Struct):
     command: ActionCommand
     has_failed: bool
     failures: tuple[Failure, ...] = ()
+    output: str = ""  # of a failed run
 
 
 def find_fixes(logged: LoggedAttempt, root: str = "") -> list[AttemptFix]:
@@ -110,7 +111,7 @@ def _find_windows(actions: Sequence[Action], root: str) -> list[list[_Run]]:
             continue
         command = parse_command(action)
         if not has_passed:
-            run = _Run(place, command, True, _find_failures(action, root))
+            run = _Run(place, command, True, _find_failures(action, root), f"{action.error}\n{action.output}")
             failed.append(run)
             if len(own := waiting.setdefault(command.key, [])) < _MAX_RUNS:
                 own.append(run)
@@ -146,9 +147,15 @@ def _contains(command: ActionCommand, runs: Sequence[_Run]) -> bool:
 
 
 def _names(command: ActionCommand, run: _Run) -> bool:
-    """Return whether a command runs only some tests, among them all that failed in a run."""
+    """Return whether a command runs only some tests, among them all that failed in a run.
+
+    If the tests are unknown, the output of the run must name all files of the command.
+    """
     if not command.check or command.check != run.command.check or not run.failures:
         return False
+    if not any(one.test_file or one.test_name for one in run.failures):
+        files = [word.partition("::")[0].rpartition("/")[2] for word in command.words if not word.startswith("-")]
+        return bool(files) and all(file in run.output for file in files)
     words = " ".join(command.words)
     names = [{one.test_file.rpartition("/")[2], one.test_name.rpartition("::")[2]} - {""} for one in run.failures]
     return all(own and any(name in words for name in own) for own in names)

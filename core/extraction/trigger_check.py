@@ -26,6 +26,8 @@ _MAX_PLACES: Final = 5
 _MIN_LETTERS: Final = 10  # letters of a message, without quoted texts, below which the name of the error is kept
 _MIN_NAME: Final = 3  # shorter names are common
 _QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*[`']|\u2018[^\u2019]*\u2019|<[^<>]*>")
+_ASSERTED: Final = re.compile(r"Assertion `[^'\n]+' failed")
+"""The message of `assert` in C, which quotes the expression, not its values."""
 _WORD: Final = re.compile(r"[A-Za-z_$][\w$]*")
 _SLOT: Final = re.compile(r"\{(\w+)\}")
 
@@ -64,7 +66,8 @@ def make_trigger(failures: Sequence[Failure], known: Iterable[str] = ()) -> Trig
                 and not any(map(safe_matcher(pattern).matches, others))
             ):
                 return Trigger(pattern)
-    pattern = generalize_message(text, names=Names.NONE if is_compared else Names.ALL)
+    has_values = is_compared and not _ASSERTED.match(text)
+    pattern = generalize_message(text, names=Names.NONE if has_values else Names.ALL)
     if not pattern:
         pattern = generalize_message(describe_failure(failure), names=Names.ALL)
     alike = [one for one in failures if one is failure or is_comparison(describe_failure(one)) is is_compared]

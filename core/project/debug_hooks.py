@@ -57,6 +57,7 @@ MAX_PATTERNS: Final = 5  # patterns of the registry that are offered
 MAX_TEMPLATES: Final = 5
 MAX_FAILED: Final = 3  # fixes of one session that did not help, besides the offered one
 MAX_ERRORS: Final = 10  # distinct errors that are looked up
+MAX_NAMED: Final = 20  # maximum number of errors, with different names in their messages, that patterns are tested with
 TITLE: Final = "## Known Fixes"
 SIMILAR: Final = "### Similar Past Issues"
 SAME_TYPE: Final = "### Other Messages, Same Error Type"
@@ -96,9 +97,9 @@ def on_failure(
     """
     if ledger_error(state):
         raise Refused(f"no fixes are offered because the decisions cannot be read: {ledger_error(state)}")
-    parsed = map(parse_error, errors)
-    distinct = {(error.error_type, generalize_message(error.message), error.file): error for error in parsed}
-    found = tuple(distinct.values())[:MAX_ERRORS]
+    parsed = tuple({(one.error_type, one.message, one.file): one for one in map(parse_error, errors)}.values())
+    alike = {(one.error_type, generalize_message(one.message), one.file): one for one in reversed(parsed)}
+    found = tuple(reversed(alike.values()))[:MAX_ERRORS]
     fixes = tuple(
         fix
         for fix in find_known_fixes(state.debug, found, file_pattern, session)
@@ -114,7 +115,9 @@ def on_failure(
         for template in report_fix_templates(state.debug, category)
         if not template.is_doubtful
     )[:MAX_TEMPLATES]
-    patterns = {pattern.id: (pattern, assessed) for error in found for pattern, assessed in _match(state, error)}
+    patterns = {
+        pattern.id: (pattern, assessed) for error in parsed[:MAX_NAMED] for pattern, assessed in _match(state, error)
+    }
     best = sorted(patterns.values(), key=lambda item: (-item[1].score, item[0].id))[:MAX_PATTERNS]
     advice = Advice(errors=found, fixes=fixes, templates=templates, patterns=tuple(best))
     if most is not None:

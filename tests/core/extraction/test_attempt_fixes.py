@@ -79,6 +79,14 @@ def test_a_narrower_run_counts_if_it_has_the_failed_tests() -> None:
     assert fixes(failed, EDIT, ran("pytest tests/test_user.py")) == []
 
 
+def test_a_narrower_run_counts_if_the_output_names_its_files() -> None:
+    failed = ran(
+        "cd web && node --test", "Exit code 1", output="SyntaxError: x has no y\nnot ok 1 - /project/web/cart.test.js"
+    )
+    assert len(fixes(failed, EDIT, ran("cd web && node --test cart.test.js"))) == 1
+    assert fixes(failed, EDIT, ran("cd web && node --test user.test.js")) == []
+
+
 def test_an_unknown_result_does_not_count_as_a_success() -> None:
     assert fixes(ran("npm test", NULL), EDIT, ran("npm test", success=None)) == []
     assert fixes(ran("npm test", NULL), EDIT, ran("npm test | tail -3", output="done")) == []

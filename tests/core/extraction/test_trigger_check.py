@@ -85,3 +85,16 @@ def test_a_trigger_matches_its_own_message_with_other_numbers_and_paths() -> Non
 def test_common_errors_have_no_slots_left() -> None:
     assert len(common_errors()) > 800
     assert not [message for message in common_errors() if "{name}" in message or "{types}" in message]
+
+
+def test_a_trigger_has_no_folder_of_an_absolute_path() -> None:
+    failure = Failure(error_type="FileNotFoundError", message="No such file or directory: '/tmp/run-1/2026/report.txt'")
+    trigger = make_trigger([failure])
+    assert trigger.pattern == r"No such file or directory: '\S*/report\.txt'"
+
+
+def test_a_trigger_has_the_expression_of_an_assertion_in_c() -> None:
+    failure = Failure(message="Assertion `mean(values, 2) == 1.5' failed.", file="test.c", function="main")
+    trigger = make_trigger([failure])
+    assert safe_matcher(trigger.pattern).matches(failure.message)
+    assert not safe_matcher(trigger.pattern).matches("Assertion `mean(values, 0) == 0.0' failed.")
