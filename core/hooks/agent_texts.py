@@ -22,6 +22,8 @@ _CALLS: Final = frozenset({"tool_use", "function_call", "custom_tool_call", "loc
 _RESULTS: Final = frozenset({"tool_result", "function_call_output", "custom_tool_call_output"})
 _TEXTS: Final = frozenset({"text", "output_text"})
 _CALL_IDS: Final = ("id", "call_id", "toolCallId", "tool_call_id")
+_SCRIPT_CALL: Final = "exec-"
+"""Beginning of the ID of a call from a script of Codex, which is in the transcript only when the call has ended."""
 TEXT: Final = "text"
 CALL: Final = "call"
 OTHER: Final = "other"
@@ -111,6 +113,11 @@ def _parts_of(entry: Mapping[str, Any]) -> Iterator[_Part]:
     inner = next((value for key in ("message", "payload", "data") if isinstance(value := entry.get(key), dict)), entry)
     kind = inner.get("type") if isinstance(inner.get("type"), str) else entry.get("type")
     role = inner.get("role")
+    item = inner.get("item")
+    if kind == "item_completed" and isinstance(item, dict):
+        if isinstance(call := item.get("id"), str) and call.startswith(_SCRIPT_CALL):
+            yield CALL, call
+        return
     if kind in _CALLS:
         yield CALL, _call_id(inner)
         return

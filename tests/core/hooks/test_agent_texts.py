@@ -81,6 +81,16 @@ def test_the_text_before_a_call_and_the_last_one_are_found(tmp_path: Path, entri
     assert find_last_text(str(file)) == "Pages start at 1 now."
 
 
+def test_the_text_before_a_call_from_a_script_of_codex_is_that_before_the_script(tmp_path: Path) -> None:
+    script = {"type": "custom_tool_call", "call_id": "call-3", "name": "exec", "input": "await tools.apply_patch()"}
+    change = {"type": "item_completed", "item": {"type": "FileChange", "id": "exec-1"}}
+    text = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "It is one short."}]}
+    entries = [{"payload": one} for one in (text, script, change, script | {"call_id": "call-4"})]
+    file = tmp_path / "rollout.jsonl"
+    file.write_text("".join(f"{json.dumps(entry)}\n" for entry in entries))
+    assert find_text_before(str(file), "exec-1") == "It is one short."
+
+
 def test_the_text_before_the_newest_call_of_copilot_is_found_by_the_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
