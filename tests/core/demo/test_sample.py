@@ -19,7 +19,7 @@ from core.records.episodes import TaskStatus
 from core.records.loops import Liveness, LoopStatus, Outcome
 from core.records.patterns import PatternType
 from core.records.snapshot import Snapshot
-from core.state.review_items import HELD, KINDS, LESSON
+from core.state.review_items import HELD, KINDS, LESSON, WEAKENED
 from tests.sample import write_sample
 from tests.sample.decisions import CONTRADICTED, REWRITTEN, SUSPECTED
 from tests.sample.events import BLAMING, MISCOUNTED
