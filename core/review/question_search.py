@@ -64,6 +64,9 @@ class QuestionSearch:
 
     def look(self, view: ProjectState) -> bool | None:
         """Do one step (at most about 10 ms); whether `found` changed, None if nothing is left to search."""
+        # Two threads that import modules which import each other may see them half loaded.
+        if self._imports is not None and not self._is_imported(_STEP_SECONDS):
+            return False
         snapshot, prepare = view.snapshot, partial(self._prepare, view)
         changed = self.background.look(snapshot, view.lazy_similarity, self._extract, prepare)
         if changed is None:
