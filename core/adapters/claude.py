@@ -96,8 +96,14 @@ class ClaudeAdapter:
             name = path.stem
             process, job, helped_at = processes.get(name), jobs.get(name), helped.get(name)
             if entry.loop is None or not entry.is_over or process or job or helped_at or has_changed:
-                signs = Signs(moment.now, process, job, is_registered=is_registered, helped_at=helped_at)
-                signs = replace(signs, ended_pid=ended.get(name))
+                signs = Signs(
+                    moment.now,
+                    process,
+                    job,
+                    is_registered=is_registered,
+                    helped_at=helped_at,
+                    ended_pid=ended.get(name),
+                )
                 entry.loop = build_loop(path, files.shown(path), entry.folded, signs)
                 last = entry.loop.last_activity or moment.now
                 entry.is_over = not process and not job and moment.now - last > OVER_AFTER

@@ -14,7 +14,7 @@ from core.adapters.claude_transcript import STOP_BLOCK_CAP
 from core.adapters.claude_work import first_line
 from core.adapters.join import INTERACTIVE
 from core.adapters.values import clip
-from core.records.loops import END_OF_TURN, Liveness, Loop, LoopStatus, Progress, StateSource, Usage
+from core.records.loops import END_OF_TURN, ENDED_ITS_TURN, Liveness, Loop, LoopStatus, Progress, StateSource, Usage
 from core.records.times import minute_of, parse_time
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ def _liveness(state: _State, signs: Signs, age: timedelta, last: datetime) -> tu
     if status is LoopStatus.CRASHED:
         return Liveness.DEAD, f"its goal is not reached, and no process is known; {since}"
     if status.ended:
-        how = "ended its turn" if state.reason in END_OF_TURN else state.reason
+        how = ENDED_ITS_TURN if state.reason in END_OF_TURN else state.reason
         return Liveness.ENDED, f"{how}; {since}" if state.source is _REPORTED else f"inferred: {how}; {since}"
     if process is not None:
         runs = f"{waits}process {process.pid} runs"

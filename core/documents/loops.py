@@ -12,7 +12,7 @@ from core.base.text import plural
 from core.documents.document import Block, Document, Moment, Part, Table, Text, code, fields, items, line, more, section
 from core.documents.reflections import kind_word
 from core.documents.signs import VERDICT_STYLES, loop_sign, outcome_sign, result_sign
-from core.records.loops import END_OF_TURN, LoopStatus, StateSource
+from core.records.loops import END_OF_TURN, ENDED_ITS_TURN, LoopStatus, StateSource
 from core.records.waits import needs_person, waits_for
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def overview(
 
 
 def _reported(word: str) -> str:
-    return "ended its turn" if word in END_OF_TURN else f"reported as {word}"
+    return ENDED_ITS_TURN if word in END_OF_TURN else f"reported as {word}"
 
 
 def _answer(loop: Loop) -> Text:

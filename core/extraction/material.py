@@ -16,7 +16,6 @@ from core.episodes.history import read_attempt
 from core.episodes.loop_links import link_tasks
 from core.episodes.similar_tasks import collect_past_tasks
 from core.extraction.control_texts import clean_material
-from core.records.agent_sessions import HOOKS
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, group_by_task
 from core.records.events import Event
@@ -93,7 +92,7 @@ class Materials:
         )
 
     def _of_loop(self, loop: Loop) -> Material:
-        if loop.sources == (HOOKS,):  # all that is known about it are its tasks
+        if loop.is_from_hooks_alone:
             tasks = [task.id for task in self._snapshot.tasks.values() if task.loop_id == loop.id]
             return Material(source_id=loop.id, loop=loop, attempts=self._logged(tasks))
         newest = self._read_details(loop).iterations[-MAX_RECORDS:]
@@ -165,7 +164,7 @@ class Materials:
     @cached_property
     def _own_loops(self) -> Mapping[str, Loop]:
         """Loops with records of their own, which sessions that are known only by their tasks do not have."""
-        return {id: loop for id, loop in self._snapshot.loops.items() if loop.sources != (HOOKS,)}
+        return {id: loop for id, loop in self._snapshot.loops.items() if not loop.is_from_hooks_alone}
 
     @cached_property
     def _links(self) -> Mapping[str, str]:

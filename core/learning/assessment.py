@@ -43,9 +43,7 @@ class Assessment(Struct, frozen=True, kw_only=True):
     harmful: float
     rate: float | None  # success rate used for display and ranking, 0..1; None if unknown
     computed: Maturity  # state by the rules alone
-    state: (
-        Maturity  # state in effect: the pin; candidate if stale or in quarantine; else `computed`, unless `is_capped`
-    )
+    state: Maturity  # state in effect: the pin, candidate if stale or in quarantine, else `computed`; see `is_capped`
     faded: bool  # `computed` is candidate only because the evidence is old
     decided_by: str  # one of the constants above
     pin: Pin | None  # pin in effect, even if it is stale

@@ -24,7 +24,6 @@ from core.ledger.ledger import Ledger
 from core.project.aiwg_adapter import AiwgAdapter
 from core.project.index import Library
 from core.project.kept_view import KeptView
-from core.records.agent_sessions import HOOKS
 from core.records.extractions import ALL_TYPES, Extraction
 from core.records.loops import LoopDetails
 from core.records.snapshot import Delta, Snapshot
@@ -298,7 +297,7 @@ class ProjectReader:
         """Read the details of a loop with its adapter."""
         if not loop.runner:
             return self.aiwg.details(loop)
-        if loop.sources == (HOOKS,):  # its tasks and attempts are in the records
+        if loop.is_from_hooks_alone:  # its tasks and attempts are in the records
             return LoopDetails(loop_id=loop.id, iterations=loop.iterations)
         with self._details_lock:
             self._collector = self._collector or self.open_collector()
@@ -452,7 +451,7 @@ def _adapted(kept: Snapshot) -> AdapterRecords:
     from core.adapters.adapter_records import AdapterRecords
 
     return AdapterRecords(
-        loops=tuple(loop for loop in kept.loops.values() if loop.runner and loop.sources != (HOOKS,)),
+        loops=tuple(loop for loop in kept.loops.values() if loop.runner and not loop.is_from_hooks_alone),
         lessons=tuple(kept.lessons.values()),
     )
 

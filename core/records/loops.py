@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from core.records.agent_sessions import HOOKS
 from core.records.debug_sessions import Failure, Fix, Results
 
 
@@ -160,6 +161,7 @@ class StateSource(StrEnum):
 
 END_OF_TURN: Final = frozenset({"end_turn", "end-turn", "stop_sequence", "task_complete", "answer", "stop"})
 """Words of agents for the usual end of a turn, which is not a claim of success."""
+ENDED_ITS_TURN: Final = "ended its turn"  # what people read for these words
 TESTS_FAILED: Final = "tests failed"  # why a session that ended its turn after a failed test run has failed
 OWN: Final = "aiwg"  # source of the loops in `.aiwg`, which have no `runner`
 
@@ -316,9 +318,14 @@ class Loop(LoopValues, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     progress: Progress = Progress()
 
     @property
+    def is_from_hooks_alone(self) -> bool:
+        """Whether no adapter has it: all that is known are the tasks that hooks recorded."""
+        return self.sources == (HOOKS,)
+
+    @property
     def end_words(self) -> str:
         """Why it ended, for people."""
-        return "ended its turn" if self.runner and self.end_reason in END_OF_TURN else self.end_reason
+        return ENDED_ITS_TURN if self.runner and self.end_reason in END_OF_TURN else self.end_reason
 
     @property
     def source_name(self) -> str:
