@@ -83,7 +83,7 @@ class BulkDialog(Dialog[bool]):
         worker, project = get_current_worker(), self.services.project
         compute = partial(forecast_bulk, project, self._verb, self._subjects, lambda: worker.is_cancelled)
         forecast = await asyncio.to_thread(compute)
-        if forecast is not None and not self._begun:
+        if forecast is not None and not self._begun and self.is_current:
             self._show(forecast)
 
     def _show(self, forecast: BulkForecast | None) -> None:
