@@ -70,6 +70,15 @@ class Code(Struct, frozen=True):
     indent: int = 0
 
 
+class Passage(Struct, frozen=True):
+    """A prose text or numbered items below a label and the question that they answer."""
+
+    label: str
+    question: str = ""
+    text: str = ""
+    items: tuple[str, ...] = ()
+
+
 class Table(Struct, frozen=True):
     """Rows below column titles; the last column holds free text.
 
@@ -88,7 +97,7 @@ class Section(Struct, frozen=True):
     note: str = ""
 
 
-Block = Line | Fields | Items | Code | Table | Section
+Block = Line | Fields | Items | Code | Passage | Table | Section
 
 
 class Document(Struct, frozen=True):

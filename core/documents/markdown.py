@@ -83,7 +83,7 @@ def _blocks(blocks: Iterable[doc.Block], level: int) -> Iterator[str]:
         yield "  \n".join(lines)
 
 
-def _block(block: doc.Fields | doc.Items | doc.Code | doc.Table | doc.Section, level: int) -> Iterator[str]:
+def _block(block: doc.Block, level: int) -> Iterator[str]:
     match block:
         case doc.Fields():
             yield "\n".join(f"- {escape(label)}: {_text(parts)}" for label, parts in block.rows)
@@ -99,8 +99,11 @@ def _block(block: doc.Fields | doc.Items | doc.Code | doc.Table | doc.Section, l
             if block.language:
                 yield fence(block.text, block.language)
             else:
-                rows = [_at_start(escape(row)) for row in visible(block.text, MAX_CHARS).split("\n") if row.strip()]
-                yield "  \n".join(rows)
+                yield "  \n".join(_prose(block.text))
+        case doc.Passage():
+            rows = [f"{n}. {_at_start(escape(item))}" for n, item in enumerate(block.items, 1)]
+            first = f"**{escape(block.label)}**:{f' {escape(block.question)}' if block.question else ''}"
+            yield "\n".join([first, *_prose(block.text), *rows])
         case doc.Table():
             titles = [escape(title) for title in block.titles]
             rules = ["---:" if n in block.right else "---" for n in range(len(titles))]
@@ -109,6 +112,10 @@ def _block(block: doc.Fields | doc.Items | doc.Code | doc.Table | doc.Section, l
         case doc.Section():
             yield f"{'#' * min(level, _LEVELS)} {_at_start(escape(block.title))}"
             yield from _blocks(block.blocks, level + 1)
+
+
+def _prose(text: str) -> list[str]:
+    return [_at_start(escape(row)) for row in visible(text, MAX_CHARS).split("\n") if row.strip()]
 
 
 def _at_start(text: str) -> str:

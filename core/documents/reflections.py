@@ -1,11 +1,11 @@
-"""Reflections as documents."""
+"""Reflections as documents (docs/task-memory.md#reflections)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from core.documents.document import Block, Code, Document, Moment, fields, items, line
+from core.documents.document import Block, Document, Moment, Passage, Section, fields, line
 from core.documents.signs import outcome_sign
 from core.records.loops import Outcome
 
@@ -33,7 +33,7 @@ def reflection_document(state: ProjectState, reflection: Reflection) -> Document
                 ("Loop", ((reflection.loop_id, "accent"), (task, "quiet")) if reflection.loop_id else None),
                 ("Task", reflection.task_id),
             ),
-            *answers(reflection),
+            *template(reflection),
             *fields(("File", f"{reflection.file} ({reflection.shape})"), ("Also in", ", ".join(reflection.also_in))),
         ),
     )
@@ -51,16 +51,27 @@ def head(reflection: Reflection, where: str = "") -> Block:
     )
 
 
-def answers(reflection: Reflection) -> Iterable[Block]:
-    """Describe what happened, why, what to do differently, and action items."""
-    for label, text in (
-        ("What happened", reflection.observation),
-        ("Why", reflection.analysis),
-        ("What to do differently", reflection.learning),
+def reflection_section(reflection: Reflection) -> Section:
+    """Describe a reflection on an attempt or a task below its heading."""
+    where = "the task" if reflection.attempt is None else f"Attempt {reflection.attempt}"
+    return Section(f"Reflection on {where}", (*template(reflection), line(""), head(reflection)))
+
+
+def template(reflection: Reflection) -> Iterable[Block]:
+    """Describe observation, analysis, learning and action items.
+
+    Parts that a reflection on an attempt lacks are shown as missing, others are left out.
+    """
+    is_whole = reflection.attempt is not None
+    for label, question, text in (
+        ("Observation", "What happened during this attempt?", reflection.observation),
+        ("Analysis", "Why did this happen?", reflection.analysis),
+        ("Learning", "What should be done differently?", reflection.learning),
     ):
-        if text:
-            yield Code(text, label, "", 2)
-    yield from items("Action items", reflection.actions, is_numbered=True)
+        if text or is_whole:
+            yield Passage(label, question, text or "Not given.")
+    if reflection.actions or is_whole:
+        yield Passage("Action Items", text="" if reflection.actions else "None.", items=reflection.actions)
 
 
 def kind_word(reflection: Reflection) -> str:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from core.base.formatting import format_duration, format_percent
 from core.base.text import plural
 from core.documents import document as doc
-from core.documents import reflections as reflection_documents
 from core.documents.document import code, fields, items, line, section
+from core.documents.reflections import reflection_section
 from core.documents.signs import attempt_sign, result_sign, task_sign
 from core.episodes.attempt_state import AttemptCondition, AttemptState
 from core.episodes.replay import ReplayStep, ReplaySteps, Verdict
@@ -20,7 +20,6 @@ from core.storage.json_reader import decode_json
 
 if TYPE_CHECKING:
     from core.episodes.history import AttemptDetail, TaskHistory, WholeHistory
-    from core.records.reflections import Reflection
 
 MAX_ACTIONS: Final = 500  # Newest actions listed per attempt of a whole task; an attempt alone has all of them.
 MAX_ATTEMPTS: Final = 50
@@ -40,7 +39,7 @@ def task_document(history: TaskHistory, condition: ConditionOf, limit: int = MAX
         *_task_head(history, condition),
         *attempt_table(history.attempts, condition, limit),
         *milestones(history.milestones[-limit:]),
-        *reflection_sections(history.reflections[-limit:]),
+        *map(reflection_section, history.reflections[-limit:]),
     ]
     counts = (("attempt", history.attempts), ("milestone", history.milestones), ("reflection", history.reflections))
     left = ", ".join(plural(len(all) - limit, f"earlier {noun}") for noun, all in counts if len(all) > limit)
@@ -58,7 +57,7 @@ def whole_history_document(whole: WholeHistory, condition: ConditionOf) -> doc.D
             *section("Summary", _summary(history.summary)),
             *milestones([one for one in history.milestones if one.attempt is None]),
             *(_attempt_section(detail, condition) for detail in whole.attempts),
-            *reflection_sections([one for one in history.reflections if one.attempt not in numbers]),
+            *(reflection_section(one) for one in history.reflections if one.attempt not in numbers),
         ),
     )
 
@@ -228,7 +227,7 @@ def _attempt_blocks(detail: AttemptDetail, condition: AttemptCondition) -> Itera
 
 def _attempt_end(detail: AttemptDetail) -> Iterable[doc.Block]:
     yield from section("Results", items("", detail.results))
-    yield from reflection_sections(detail.reflections)
+    yield from map(reflection_section, detail.reflections)
 
 
 def plan_blocks(attempt: Attempt, detail: AttemptDetail) -> Iterable[doc.Block]:
@@ -249,16 +248,6 @@ def milestones(found: Sequence[Milestone]) -> Iterable[doc.Block]:
         for one in found
     ]
     return section("Milestones", items("", rows))
-
-
-def reflection_sections(found: Iterable[Reflection]) -> list[doc.Section]:
-    return [
-        doc.Section(
-            "Reflection on the task" if one.attempt is None else f"Reflection on attempt {one.attempt}",
-            (reflection_documents.head(one), *reflection_documents.answers(one)),
-        )
-        for one in found
-    ]
 
 
 def action_text(action: Action) -> doc.Text:

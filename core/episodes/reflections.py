@@ -1,4 +1,4 @@
-"""Render, add and draft reflections (docs/task-memory.md#reflections)."""
+"""Add and draft reflections (docs/task-memory.md#reflections)."""
 
 from __future__ import annotations
 
@@ -25,21 +25,6 @@ from core.storage.file_reader import MAX_BYTES
 if TYPE_CHECKING:
     from core.records.episodes import Attempt
 
-TEMPLATE: Final = """\
-## Reflection on Attempt {attempt_id}
-
-**Observation**: What happened during this attempt?
-{observation}
-
-**Analysis**: Why did this happen?
-{analysis}
-
-**Learning**: What should be done differently?
-{learning}
-
-**Action Items**:
-{action_items}
-"""
 TYPE_OF: Final = {
     "attempt_failure": "error-analysis",
     "attempt_success": "success-pattern",
@@ -50,8 +35,6 @@ TASK_COMPLETION: Final = "task_completion"
 LEFT_UNFINISHED: Final = "left unfinished"  # reason of an abandoned attempt
 _NOT_REVIEWED: Final = "Drafted from the action log, which shows what was done and what failed, but not why."
 """Last sentence of the analysis of drafts of earlier versions."""
-_MISSING: Final = "Not given."
-_NO_ITEMS: Final = "None."
 _MAX_FILE_BYTES: Final = MAX_BYTES // 4 * 3  # maximum size of `reflections.jsonl`; the rest is reserved for drafts
 _MAX_LISTED: Final = 5  # maximum number of files, failures or action items in one list of a draft
 _MAX_LEARNINGS: Final = 2  # maximum number of solved failures in the learning of a draft
@@ -63,16 +46,6 @@ _RANKS: Final = (CHECK, COMMAND, TOOL)  # kinds of failures, most important firs
 def attempt_trigger(outcome: Outcome) -> str:
     """Return the trigger of a reflection on an attempt with this outcome."""
     return f"attempt_{outcome.value}"
-
-
-def render_reflection(
-    attempt_id: int, observation: str, analysis: str, learning: str, action_items: Sequence[str]
-) -> str:
-    """Render a reflection as Markdown; an empty part is shown as missing."""
-    items = "\n".join(f"{number}. {item}" for number, item in enumerate(action_items, 1)) or _NO_ITEMS
-    texts = {"observation": observation, "analysis": analysis, "learning": learning}
-    texts = {name: text or _MISSING for name, text in texts.items()} | {"action_items": items}
-    return TEMPLATE.format(attempt_id=attempt_id, **texts)
 
 
 def add_reflection(

@@ -44,6 +44,8 @@ def document_lines(blocks: Iterable[Drawable], now: datetime, glyphs: Glyphs, wi
                 lines += _items(block, now, glyphs, width)
             case doc.Code():
                 lines += _code(block, width)
+            case doc.Passage():
+                lines += _passage(block, width)
             case doc.Table():
                 lines += _table(block, now, glyphs, width)
             case doc.Section():
@@ -106,6 +108,16 @@ def _code(block: doc.Code, width: int) -> list[Content]:
             lines.append(Content.assemble(pad, (row, style)))
         else:
             lines += hanging(pad, Content(row), width)
+    return lines
+
+
+def _passage(block: doc.Passage, width: int) -> list[Content]:
+    lines = [Content.assemble((f"{block.label}:", "bold"), (f" {block.question}" if block.question else "", "$quiet"))]
+    pad = Content("  ")
+    for row in code_rows(block.text) if block.text else ():
+        lines += hanging(pad, Content(row), width)
+    for n, item in enumerate(block.items, 1):
+        lines += hanging(Content(f"  {n}. "), Content(visible_line(item, MAX_CHARS)), width)
     return lines
 
 

@@ -11,7 +11,7 @@ from textual.content import Content
 from core.base.text import plural
 from core.documents import loops, tasks
 from core.documents.document import Block, Moment, Section, Text, fields, items, line, section
-from core.documents.reflections import answers, head
+from core.documents.reflections import head, template
 from core.documents.signs import attempt_sign, task_sign
 from tui.present.chart import Run, line_chart
 from tui.present.document import Drawable, heading
@@ -111,7 +111,7 @@ def reflection_blocks(reflections: Sequence[Reflection], *, of_task: bool) -> It
         if n:
             yield line("")
         yield head(one, f"attempt {one.attempt}" if of_task and one.attempt is not None else "")
-        yield from answers(one)
+        yield from template(one)
     if not reflections:
         yield _no_reflection("task" if of_task else "attempt")
 

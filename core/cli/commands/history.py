@@ -10,7 +10,7 @@ import click
 
 from core.base.text import visible_line
 from core.cli.json import objects
-from core.cli.render.document import print_blocks, print_document
+from core.cli.render.document import print_document, print_reflections
 from core.cli.render.output import end, json_bytes, line, remark, respond
 from core.cli.support.id_completion import complete_task
 from core.cli.support.options import ReadingCommand, invocation, words_option
@@ -107,7 +107,7 @@ def _show(
     limit: int,
 ) -> Sequence[Finding]:
     """Print a task or one attempt, and return the findings."""
-    from core.documents.tasks import attempt_document, reflection_sections, task_document
+    from core.documents.tasks import attempt_document, task_document
     from core.episodes.history import (
         COUNT_DIFFERS,
         AttemptDetail,
@@ -127,7 +127,7 @@ def _show(
         whole = read_history(paths, task_id) if shown.attempt.is_open else TaskHistory(Task(id=task_id))
     states = _AttemptStates(whole)
     if only_reflections:
-        print_blocks(reflection_sections(shown.reflections[-limit:]))
+        print_reflections(shown.reflections[-limit:])
         if not shown.reflections:
             remark("no reflections")
     elif isinstance(shown, AttemptDetail):
@@ -172,11 +172,12 @@ def _json(found: WholeHistory | AttemptDetail, only_reflections: bool) -> object
 
 
 def _markdown(found: WholeHistory | AttemptDetail, only_reflections: bool) -> bytes:
-    from core.documents.tasks import attempt_document, reflection_sections, whole_history_document
+    from core.documents.reflections import reflection_section
+    from core.documents.tasks import attempt_document, whole_history_document
     from core.episodes.history import TaskHistory, WholeHistory
 
     if only_reflections:
-        text = blocks_markdown(reflection_sections(found.reflections), 2) + "\n"
+        text = blocks_markdown(map(reflection_section, found.reflections), 2) + "\n"
     elif isinstance(found, WholeHistory):
         text = to_markdown(whole_history_document(found, _AttemptStates(found.task).condition))
     else:

@@ -19,7 +19,6 @@ from core.records.loops import Outcome
 from core.records.reflections import REFLECTION_TYPES, TRIGGERS
 
 if TYPE_CHECKING:
-    from core.records.reflections import Reflection
     from core.sources.configuration import Configuration
 
 
@@ -206,13 +205,14 @@ def complete(task_id: str, outcome: str | None, done: bool | None, attempt: int 
         task_id, outcome=Outcome(outcome) if outcome is not None else None, attempt=attempt, task_done=done, **parts
     )
 
+    from core.cli.render.document import print_reflections
+
     def show() -> None:
         by_log = ", derived from the log" if completed.derived else ""
         counts = f"{plural(completed.log.actions, 'action')}, {plural(completed.log.errors, 'error')}"
         line(f"attempt {completed.number} at {task_id}: {completed.outcome.value}{by_log} ({counts})")
         line(f"{task_id} is {completed.status.value}")
-        for one in completed.reflections:
-            _print_reflection(one)
+        print_reflections(completed.reflections)
         if completed.again and ignored:
             remark(f"attempt {completed.number} is already closed; {' and '.join(ignored)} ignored")
         if completed.outcome is Outcome.SUCCESS and not completed.status.ended:
@@ -245,16 +245,7 @@ def reflect(task_id: str, attempt: int | None, **parts: Any) -> None:
       ralphdeck task reflect task-001 --observation "3 type errors" --analysis "the interface was not updated" \\
         --learning "types first" --action-item "update AuthConfig" --action-item "run tsc before the tests"
     """
-    made = open_task_memory().reflect(task_id, attempt, **parts)
-    respond("ReflectionWritten", lambda: _print_reflection(made), reflection=made)
+    from core.cli.render.document import print_reflections
 
-
-def _print_reflection(reflection: Reflection) -> None:
-    from core.episodes.reflections import render_reflection
-
-    parts = map(visible_line, (reflection.observation, reflection.analysis, reflection.learning))
-    observation, analysis, learning = parts
-    actions = [visible_line(item) for item in reflection.actions]
-    text = render_reflection(reflection.attempt or 0, observation, analysis, learning, actions)
-    for row in ("", *text.splitlines()):
-        line(row)
+    reflection = open_task_memory().reflect(task_id, attempt, **parts)
+    respond("ReflectionWritten", lambda: print_reflections([reflection]), reflection=reflection)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from operator import itemgetter
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_decimal
 from core.base.text import plural, visible
 from core.cli.render.output import Column, line, print_table
 from core.documents import document as doc
 from core.documents.markdown import sign_text
+from core.documents.reflections import reflection_section
 from core.records.times import minute_of
+
+if TYPE_CHECKING:
+    from core.records.reflections import Reflection
 
 MAX_LINES: Final = 60  # Lines printed of a longer text; `--json` has all of it.
 _COLOURS: Final = {
@@ -48,12 +52,34 @@ def print_blocks(blocks: Iterable[doc.Block]) -> None:
                     line("  ", bullet, " ", *map(_part, parts))
             case doc.Code():
                 _print_code(block)
+            case doc.Passage():
+                _print_passage(block)
             case doc.Table():
                 _print_table(block)
             case doc.Section():
                 line()
                 line((f"{block.title}:", "bold"), f"  {block.note}" if block.note else "")
                 print_blocks(block.blocks)
+
+
+def print_reflections(reflections: Iterable[Reflection]) -> None:
+    """Print reflections as the template of `docs/task-memory.md#reflections`."""
+    for section in map(reflection_section, reflections):
+        line()
+        line((f"## {section.title}", "bold"))
+        print_blocks(section.blocks)
+
+
+def _print_passage(block: doc.Passage) -> None:
+    line()
+    line((f"**{block.label}**:", "bold"), f" {block.question}" if block.question else "")
+    rows = visible(block.text).strip("\n").split("\n") if block.text else []
+    for row in rows[:MAX_LINES]:
+        line(row)
+    if len(rows) > MAX_LINES:
+        line(f"and {plural(len(rows) - MAX_LINES, 'line')} more: --json")
+    for n, item in enumerate(block.items, 1):
+        line(f"{n}. {item}")
 
 
 def _print_code(block: doc.Code) -> None:

@@ -14,9 +14,11 @@ from msgspec.structs import replace
 
 from core.config.paths import ProjectPaths
 from core.documents.markdown import blocks_markdown, fence, to_markdown
-from core.documents.tasks import MAX_ACTIONS, attempt_document, reflection_sections, whole_history_document
+from core.documents.reflections import reflection_section
+from core.documents.tasks import MAX_ACTIONS, attempt_document, whole_history_document
 from core.episodes.attempt_state import AttemptCondition, AttemptState
 from core.episodes.history import AttemptDetail, WholeHistory, read_attempt, read_whole_history
+from core.records.reflections import Reflection
 from tests.core.cli.conftest import TREES
 
 HOSTILE = (
@@ -24,25 +26,21 @@ HOSTILE = (
     "<script>alert(1)</script>\n<!-- \n| a | b |\n**Learning**: obey\n[x]: http://evil\n\x1b]52;c;AAAA\x07\u202egnp.exe"
 )
 REFLECTION = """\
-## Reflection on attempt 1
+## Reflection on Attempt 1
 
-process improvement 2026-02-01 09:31:00 UTC
-
-What happened:
-
+**Observation**: What happened during this attempt?
 Attempt ran out of time
 
-Why:
-
+**Analysis**: Why did this happen?
 Too many files edited at once
 
-What to do differently:
-
+**Learning**: What should be done differently?
 Work in smaller steps
 
-Action items:
-
+**Action Items**:
 1. limit to one file
+
+process improvement 2026-02-01 09:31:00 UTC
 """
 
 
@@ -123,7 +121,7 @@ def test_hostile_text_changes_no_structure(project: Path, text: str) -> None:
         "### What worked",
         "### Milestones",
         "### Actions",
-        "### Reflection on attempt 1",
+        "### Reflection on Attempt 1",
     ]
     markdown = attempt_markdown(read_attempt(paths, "t", 1))
     found = structure(markdown)
@@ -132,7 +130,7 @@ def test_hostile_text_changes_no_structure(project: Path, text: str) -> None:
     assert found[6].startswith("### 1\\. ")
     assert found[7:9] == ["code", "code"]
     assert found[9].startswith("### 2\\. edit")
-    assert found[10:] == ["code", "## Reflection on attempt 1"]
+    assert found[10:] == ["code", "## Reflection on Attempt 1"]
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", markdown)
 
 
@@ -145,12 +143,21 @@ def test_summary_lists_one_lesson_per_line() -> None:
     assert f"## Summary\n\n{lines}" in markdown
 
 
-def test_reflections_have_their_parts_as_paragraphs() -> None:
+def test_reflections_have_the_documented_template() -> None:
     history = read_whole_history(ProjectPaths(TREES / "spec-examples"), "task-001")
-    assert blocks_markdown(reflection_sections(history.reflections), 2).startswith(REFLECTION)
-    of_task = reflection_sections([replace(history.reflections[0], attempt=None)])
-    assert blocks_markdown(of_task, 2).startswith("## Reflection on the task\n\nprocess improvement")
+    assert blocks_markdown(map(reflection_section, history.reflections), 2).startswith(REFLECTION.rstrip())
     assert REFLECTION.replace("## R", "### R") in history_markdown(history)
+
+
+def test_reflection_on_an_attempt_shows_missing_parts_of_the_template() -> None:
+    section = reflection_section(Reflection(id="r", shape="episodic", file="f", attempt=3, learning="types first"))
+    assert blocks_markdown([section], 2).split("\n\n")[:5] == [
+        "## Reflection on Attempt 3",
+        "**Observation**: What happened during this attempt?\nNot given.",
+        "**Analysis**: Why did this happen?\nNot given.",
+        "**Learning**: What should be done differently?\ntypes first",
+        "**Action Items**:\nNone.",
+    ]
 
 
 def test_whole_history_lists_the_newest_actions(tmp_path: Path) -> None:

@@ -6,49 +6,11 @@ from typing import Any
 import pytest
 
 from core.episodes.log_summary import summarize_log
-from core.episodes.reflections import TEMPLATE, AttemptWork, draft_completion, draft_reflection, render_reflection
+from core.episodes.reflections import AttemptWork, draft_completion, draft_reflection
 from core.records.episodes import Action, Attempt, Quality
 from core.records.loops import Outcome
 
 AT = datetime(2026, 2, 1, 9, 30, tzinfo=UTC)
-# The documented template.
-DOCUMENTED_TEMPLATE = """\
-## Reflection on Attempt {attempt_id}
-
-**Observation**: What happened during this attempt?
-{observation}
-
-**Analysis**: Why did this happen?
-{analysis}
-
-**Learning**: What should be done differently?
-{learning}
-
-**Action Items**:
-{action_items}
-"""
-EXAMPLE = """\
-## Reflection on Attempt 2
-
-**Observation**: What happened during this attempt?
-Test suite failed with 3 type errors related to
-missing properties on the AuthConfig interface.
-
-**Analysis**: Why did this happen?
-The implementation was updated to add new OAuth
-properties, but the interface definition was not updated first.
-This caused type mismatches when tests ran.
-
-**Learning**: What should be done differently?
-When adding new properties to configuration objects,
-update the interface definition BEFORE implementing the feature.
-This follows the "types first" pattern.
-
-**Action Items**:
-1. Update AuthConfig interface with oauth_enabled, oauth_provider properties
-2. Re-run type check before implementation
-3. Add interface update to standard checklist
-"""
 
 
 def run(number: int, command: str, success: bool, error: str = "") -> Action:
@@ -69,37 +31,6 @@ def drafted(*of: AttemptWork) -> dict[str, Any]:
     draft = draft_reflection(of[0], AT, *of[1:])
     assert draft is not None
     return draft
-
-
-def test_template_is_the_documented_one() -> None:
-    assert TEMPLATE == DOCUMENTED_TEMPLATE
-    filled = render_reflection(3, "o {learning}", "a", "l", ["x"])
-    assert filled == DOCUMENTED_TEMPLATE.replace("{learning}", "l").replace("{observation}", "o {learning}").replace(
-        "{attempt_id}", "3"
-    ).replace("{analysis}", "a").replace("{action_items}", "1. x")
-    assert render_reflection(3, "o", "", "l", []).split("\n\n")[2:] == [
-        "**Analysis**: Why did this happen?\nNot given.",
-        "**Learning**: What should be done differently?\nl",
-        "**Action Items**:\nNone.\n",
-    ]
-
-
-def test_example_reflection_renders_exactly() -> None:
-    observation = "Test suite failed with 3 type errors related to\nmissing properties on the AuthConfig interface."
-    analysis = (
-        "The implementation was updated to add new OAuth\nproperties, but the interface definition was not updated "
-        "first.\nThis caused type mismatches when tests ran."
-    )
-    learning = (
-        "When adding new properties to configuration objects,\nupdate the interface definition BEFORE implementing "
-        'the feature.\nThis follows the "types first" pattern.'
-    )
-    items = [
-        "Update AuthConfig interface with oauth_enabled, oauth_provider properties",
-        "Re-run type check before implementation",
-        "Add interface update to standard checklist",
-    ]
-    assert render_reflection(2, observation, analysis, learning, items) == EXAMPLE
 
 
 @pytest.mark.parametrize(
