@@ -12,7 +12,7 @@ from core.documents.decisions import decision_line
 from core.documents.document import code, fields, items, limited, line, more, section
 from core.documents.signs import TYPE_WORDS, result_sign, state_sign
 from core.learning.explanation import decayed_weight, describe_team_sums
-from core.learning.lineage import LineageEvent, format_iterations
+from core.learning.lineage import LineageEvent, loop_results
 from core.metrics.effectiveness import compare_pattern
 from core.records.decisions import TURNS, Decision
 from core.records.patterns import Pattern, PatternType
@@ -40,7 +40,8 @@ _MAX_OBSERVATIONS: Final = 20
 def pattern_document(state: ProjectState, pattern: Pattern, me: str = "") -> doc.Document:
     """Describe a pattern; decisions of the user `me` are called "your"."""
     source_loops = [
-        ": ".join(filter(None, (one.loop_id, format_iterations(pattern, one)))) for one in pattern.source_loops
+        f"{one.loop_id} ({one.result}){': ' if one.iterations else ''}{one.iterations}"
+        for one in loop_results(pattern, pattern_lineage(state, pattern.id))
     ]
     effect = compare_pattern(state.snapshot, state.board, pattern.id, state.settings)
     return doc.Document(

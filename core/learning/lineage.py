@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _RESULTS: Final = {True: "applied, helped", False: "applied, failed", None: "applied, result unknown"}
 _FAILURES: Final = {True: "the approach failed", False: "the approach did not fail", None: "result unknown"}
 """Results of an anti-pattern: True means that the approach it warns of failed."""
+_SOURCE_RESULTS: Final = {True: "applied successfully", False: "applied, failed", None: "applied, result unknown"}
+_SOURCE_FAILURES: Final = {True: "failed", False: "did not fail", None: "result unknown"}
+_SOURCE_KINDS: Final = {"discovered": "discovered", "merged": "found again"}
 _LABELS: Final = {True: "Failed:", False: "Worked:", None: "Seen:"}  # labels for uses of an anti-pattern
 _UNDATED: Final = datetime.min.replace(tzinfo=UTC)
 _WIDTH: Final = len("Discovered: ")
@@ -42,6 +45,14 @@ class LineageEvent(Struct, frozen=True):
     success: bool | None = None
     text: str = ""
     count: int = 1
+
+
+class LoopResult(Struct, frozen=True):
+    """A loop that discovered or applied a pattern, with the results of its uses."""
+
+    loop_id: str
+    result: str
+    iterations: str = ""
 
 
 def build_lineage(
@@ -82,6 +93,21 @@ def format_iterations(pattern: Pattern, source: SourceLoop) -> str:
     if pattern.type is PatternType.ANTI:
         return f"failed in iteration {source.iteration}"
     return f"took {plural(source.iteration, 'iteration')}" if pattern.type is PatternType.SUCCESS else ""
+
+
+def loop_results(pattern: Pattern, lineage: Sequence[LineageEvent]) -> list[LoopResult]:
+    """Return each loop of the lineage that did more than get the pattern, with its results, in order of time."""
+    words = _SOURCE_FAILURES if pattern.type is PatternType.ANTI else _SOURCE_RESULTS
+    iterations = {source.loop_id: format_iterations(pattern, source) for source in pattern.source_loops}
+    results: dict[str, list[str]] = {}
+    for event in lineage:
+        if event.loop_id and event.kind in ("discovered", "merged", "applied"):
+            result = words[event.success] if event.kind == "applied" else _SOURCE_KINDS[event.kind]
+            results.setdefault(event.loop_id, []).append(result)
+    return [
+        LoopResult(loop_id, "; ".join(dict.fromkeys(texts)), iterations.get(loop_id, ""))
+        for loop_id, texts in results.items()
+    ]
 
 
 def _join(what: str, iterations: str) -> str:

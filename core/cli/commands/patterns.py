@@ -119,6 +119,7 @@ def show_pattern(pattern_id: str, as_of: datetime | None) -> None:
       ralphdeck pattern show pat-error-null-check-015 --as-of 7d
     """
     from core.documents.patterns import pattern_document
+    from core.learning.lineage import loop_results
     from core.state.findings import all_findings
 
     state = state_as_of(as_of)
@@ -132,6 +133,7 @@ def show_pattern(pattern_id: str, as_of: datetime | None) -> None:
         evidence=state.board.observations(pattern.id),
         team=lambda: _team_json(state, pattern.id),
         lineage=lambda: pattern_lineage(state, pattern.id),
+        loop_results=lambda: loop_results(pattern, pattern_lineage(state, pattern.id)),
     )
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from core.config.paths import ProjectPaths
-from core.learning.lineage import LineageEvent, build_lineage, format_lineage
+from core.learning.lineage import LineageEvent, build_lineage, format_lineage, loop_results
 from core.learning.scoreboard import Scoreboard
 from core.project.index import Library
 from core.records.decisions import Decision, Verb
@@ -60,6 +62,19 @@ def test_the_lineage_block_of_the_example_tree() -> None:
     pattern, found = snapshot.patterns[NULL_CHECK_015], board.assessment(NULL_CHECK_015)
     events = build_lineage(pattern, board.observations(pattern.id), snapshot.decisions, snapshot.loops)
     assert format_lineage(pattern, events, found) == DOCUMENT
+
+
+def test_each_loop_has_its_result_in_the_documented_words() -> None:
+    patterns, loops = example_patterns(), example_loops()
+    board = Scoreboard.build(Snapshot(patterns=patterns, loops=loops), NOW, SETTINGS)
+    pattern = replace(patterns[NULL_CHECK_015], source_loops=patterns[NULL_CHECK_015].source_loops[:1])
+    results = loop_results(pattern, build_lineage(pattern, board.observations(pattern.id), (), loops))
+    assert [f"{one.loop_id} ({one.result})" for one in results] == [
+        "ralph-fix-auth-a1b2c3d4 (discovered)",
+        "ralph-fix-validation-b2c3d4e5 (applied successfully)",
+        "ralph-fix-user-c3d4e5f6 (applied successfully)",
+        "ralph-fix-api-d4e5f6a7 (applied, failed)",
+    ]
 
 
 def test_uses_without_a_record_are_one_line() -> None:
