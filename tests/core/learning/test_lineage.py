@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from core.config.paths import ProjectPaths
 from core.learning.lineage import LineageEvent, build_lineage, format_lineage, loop_results
 from core.learning.scoreboard import Scoreboard
@@ -65,15 +63,16 @@ def test_the_lineage_block_of_the_example_tree() -> None:
 
 
 def test_each_loop_has_its_result_in_the_documented_words() -> None:
-    patterns, loops = example_patterns(), example_loops()
-    board = Scoreboard.build(Snapshot(patterns=patterns, loops=loops), NOW, SETTINGS)
-    pattern = replace(patterns[NULL_CHECK_015], source_loops=patterns[NULL_CHECK_015].source_loops[:1])
-    results = loop_results(pattern, build_lineage(pattern, board.observations(pattern.id), (), loops))
-    assert [f"{one.loop_id} ({one.result})" for one in results] == [
-        "ralph-fix-auth-a1b2c3d4 (discovered)",
-        "ralph-fix-validation-b2c3d4e5 (applied successfully)",
-        "ralph-fix-user-c3d4e5f6 (applied successfully)",
-        "ralph-fix-api-d4e5f6a7 (applied, failed)",
+    pattern = make_pattern(source_loops=(make_source("a", days_ago(9)),), first_discovered=days_ago(9))
+    loops = {
+        id: Loop(id=id, ended_at=days_ago(days), injected=(make_use(pattern.id, success),))
+        for id, days, success in (("b", 5, True), ("c", 3, False))
+    }
+    lineage = lineage_of(pattern, make_board(pattern, loops=loops), **loops)
+    assert [f"{one.loop_id} ({one.result})" for one in loop_results(pattern, lineage)] == [
+        "a (discovered)",
+        "b (applied successfully)",
+        "c (applied, failed)",
     ]
 
 
