@@ -378,6 +378,10 @@ class Scoreboard(Scores):
         signals = self._inputs.shown_signals(work_id)
         return None if signals is None else (signals, score_outcome(signals, self.now, self.settings.learning))
 
+    def loop_of_work(self, work_id: str) -> str:
+        """Return the ID of the loop that a loop ID, alias, task or attempt belongs to; "" if it is unknown."""
+        return self._inputs.names.loop_of_work(work_id)
+
     def attempts_of(self, loop: Loop) -> list[Attempt]:
         """Return the attempts that the sessions of a loop made, as their hooks recorded them, oldest first."""
         return self._inputs.names.attempts_of(loop)

@@ -77,6 +77,14 @@ class WorkNames:
         """Return the ID of the loop with this ID or alias; else `work_id` itself."""
         return work_id if work_id in self._snapshot.loops else self._aliases.get(work_id, work_id)
 
+    def loop_of_work(self, work_id: str) -> str:
+        """Return the ID of the loop or session that did the work: a loop, task or attempt; "" if it is unknown."""
+        snapshot = self._snapshot
+        attempt = snapshot.attempts.get(work_id)
+        task = snapshot.tasks.get(attempt.task_id if attempt else work_id)
+        names = (work_id, attempt.loop_id if attempt else "", task.loop_id if task else "")
+        return next((id for id in map(self.find_loop_id, names) if id in snapshot.loops), "")
+
     def is_recorded_as_tasks(self, loop: Loop) -> bool:
         """Return whether the work of an agent's session was recorded as tasks, whose attempts are scored instead."""
         if not loop.runner:

@@ -92,8 +92,9 @@ def second_line(pattern: Pattern) -> Content:
 
 
 def _subject(pattern: Pattern) -> str:
-    """Return what the pattern is about: the error or the description."""
-    return (pattern.error_pattern if pattern.type is PatternType.ERROR else pattern.description) or pattern.title
+    """Return what the pattern is about: a message of the error, else the expression for it, or the description."""
+    about_error = pattern.error_message or pattern.error_pattern
+    return (about_error if pattern.type is PatternType.ERROR else pattern.description) or pattern.title
 
 
 def tab_blocks(view: ProjectState, pattern: Pattern, tab: str, me: str = "") -> tuple[Block, ...]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from core.state.review_items import HeldText, WeakenedTest
 
 _ARRIVALS: Final = {
-    "import": "imported", "extraction": "extracted automatically", "proposal": "proposed",
+    "import": "imported", "extraction": "extracted", "proposal": "proposed",
     "quarantine": "put into quarantine",
 }  # fmt: skip
 MAX_CHARS: Final = 20_000
@@ -62,8 +62,7 @@ def pattern_origin(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
     yield from suspicion_lines(view, pattern)
     yield line("")
     counts = "no counts" if recorded.uses is None else f"{percent(recorded.rate)} of {plural(recorded.uses, 'use')}"
-    uses_here = sum(one.count for one in view.board.observations(pattern.id) if one.loop_id and one.is_use)
-    yield from fields(("Recorded counts", counts), ("Uses by loops here", plural(uses_here, "use")))
+    yield from fields(("Here", assessment.counts_text), ("Counts in the file", counts))
     yield from conflicts(view, pattern)
     yield from fields(
         ("Source loops", ", ".join(loop.loop_id for loop in pattern.source_loops[:_MAX_LOOPS]) or "none"),

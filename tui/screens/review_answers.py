@@ -50,14 +50,16 @@ class Draft:
 
 
 def evidence_loops(item: ReviewItem, view: ProjectState) -> list[str]:
-    """Return the known loops of a question's evidence, contradicting ones first."""
+    """Return the known loops of a question's evidence, contradicting ones first, then those a pattern comes from."""
     if not item.is_about_pattern:
         loop_ids = [item.subject, item.session.loop_id if item.session is not None else ""]
         loop_ids += [place.loop_id for place in item.lesson.places] if item.lesson is not None else []
     else:
         observations = sorted(view.board.observations(item.subject), key=lambda one: one.success is not False)
+        pattern = view.snapshot.patterns.get(item.subject)
         loop_ids = [one.loop_id for one in observations]
-    return [id for id in dict.fromkeys(loop_ids) if id in view.snapshot.loops]
+        loop_ids += [source.loop_id for source in pattern.source_loops] if pattern is not None else []
+    return [id for id in dict.fromkeys(map(view.board.loop_of_work, loop_ids)) if id]
 
 
 class ReviewAnswers(BaseScreen):

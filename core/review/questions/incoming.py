@@ -34,7 +34,7 @@ NEEDS_HELP: Final = "an agent needs help"
 WAITS: Final = "an agent is blocked until a person helps"  # Why an escalation comes first.
 _ARRIVED: Final = {
     "import": "imported",
-    "extraction": "extracted unattended",
+    "extraction": "extracted",
     "proposal": "proposed",
     "quarantine": "quarantined",
 }

@@ -101,3 +101,19 @@ def test_the_work_of_an_agents_session_is_scored_once_as_the_attempts_of_its_tas
     joined = msgspec.structs.replace(session, id="ralph:1", runner="ralph", aliases=("claude:s1",))
     board = Scoreboard.build(replace(recorded, loops={joined.id: joined}), NOW, SETTINGS)
     assert list(board.finished()) == ["ralph:1", "task.1"]
+
+
+def test_the_loop_of_a_work_is_found_by_its_task_and_attempt() -> None:
+    session = Loop(id="claude:s1", runner="claude")
+    again = Loop(id="claude:s2", runner="claude")
+    first = Attempt(task_id="task", number=1)
+    second = Attempt(task_id="task", number=2, loop_id="claude:s2")
+    names = WorkNames(
+        Snapshot(
+            loops={session.id: session, again.id: again},
+            tasks={"task": Task(id="task", loop_id="claude:s1")},
+            attempts={first.id: first, second.id: second},
+        )
+    )
+    works = ("claude:s1", "task", "task.1", "task.2", "bd-1")
+    assert [names.loop_of_work(id) for id in works] == ["claude:s1", "claude:s1", "claude:s1", "claude:s2", ""]
