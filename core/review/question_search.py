@@ -109,7 +109,9 @@ class QuestionSearch:
         return not self._imports.is_alive()
 
     def _import_extraction(self) -> None:
-        import rapidfuzz.process  # noqa: F401
+        # The package first, as all other importers do: importing a module of it first can deadlock with them, which
+        # Python resolves by a module that is only partly initialised.
+        import rapidfuzz  # noqa: F401
 
         from core.redaction.prefilter import may_contain_secret
         from core.scanning.engine import get_engine
