@@ -102,6 +102,7 @@ Examples:
                 "invert": Place("decisions:invert", "Review patterns that should become warnings."),
                 "duplicates": Place("maintenance:duplicates", "List pairs of similar patterns."),
                 "merge": Place("maintenance:merge", "Merge one pattern into another."),
+                "repair": Place("repair:repair", "Repair patterns that earlier versions extracted by other rules."),
                 "prune": Place("maintenance:prune", "Archive patterns that rarely helped or are unused."),
                 "archive": Place("maintenance:archive", "Move patterns into the archive."),
                 "archived": Place("maintenance:archived", "List the archived patterns."),

@@ -14,6 +14,7 @@ from core.learning.bursts import Burst
 from core.records.decisions import Verb
 from core.records.extractions import ALL_TYPES, Extraction
 from core.records.patterns import PatternType
+from core.records.repairs import RecordRepair
 
 
 class More(Struct, frozen=True):
@@ -206,6 +207,13 @@ class PrunePatterns(Command, frozen=True):
 
     verb = Verb.ARCHIVE
     policy: PruningSettings | None = None
+
+
+class RepairPatterns(Command, frozen=True):
+    """Change or archive patterns that do not keep today's rules of extraction; one undo reverses all."""
+
+    verb = Verb.EDIT
+    repairs: tuple[RecordRepair, ...]
 
 
 class Restore(Command, frozen=True):

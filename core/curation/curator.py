@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from core.base.errors import BadInput, StaleDecision, UnknownRecord
 from core.base.formatting import shorten_id
+from core.base.text import plural
 from core.curation import commands, record_changes, rules, text_approval
 from core.curation.case import Case, Draft, change
 from core.curation.commands import Command, PatternCommand, Promote
@@ -19,7 +20,7 @@ from core.curation.decision_writer import Decided, DecisionWriter, Make, Progres
 from core.curation.question_rules import QUESTION_RULES
 from core.curation.record_changes import Batch
 from core.learning.assessment import HELD, QUARANTINE, Assessment
-from core.records.decisions import VERBS, CurationState, Verb
+from core.records.decisions import REPAIR, VERBS, CurationState, Verb
 from core.records.patterns import ID_PREFIXES, Maturity, Pattern, PatternType
 
 if TYPE_CHECKING:
@@ -81,6 +82,19 @@ class Curator(DecisionWriter):
     def write_records(self, rule: BatchRule, *, now: datetime, known: int, reason: str = "") -> Decided:
         """Make a decision about whole records; `rule` receives the current records."""
         return self._append(self._with_batch(rule, reason, self._unit(), now, known), now)
+
+    def repair(self, command: commands.RepairPatterns, *, now: datetime, known: int) -> Decided:
+        """Change or archive patterns that do not keep today's rules, in one act."""
+        unit = self._unit()
+        rules_of = {one.pattern.id: partial(record_changes.repair, proposed=one) for one in command.repairs}
+        makes = [(id, (self._with_batch(rule, command.reason, unit, now, known),)) for id, rule in rules_of.items()]
+        decided = self._append_group(makes, now, [], None)
+        if not decided.group:
+            return decided
+        verbs = Counter(decision.verb for decision in decided.group)
+        parts = [f"{REPAIR.past} {plural(verbs[Verb.EDIT], 'pattern')}"] if verbs[Verb.EDIT] else []
+        parts += [f"archived {plural(verbs[Verb.ARCHIVE], 'pattern')}"] if verbs[Verb.ARCHIVE] else []
+        return replace(decided, summary=", ".join(parts))
 
     def _decide_many(self, many: Sequence[PatternCommand], act: _Act, progress: Progress | None) -> Decided:
         """Make the same decision about many patterns in one act."""

@@ -9,8 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from core.base.errors import BadInput, Refused, UnknownRecord
+from core.base.errors import BadInput, Conflict, Refused, UnknownRecord
 from core.base.formatting import shorten_id
 from core.base.text import plural, visible_line
 from core.config.paths import ProjectPaths
@@ -20,7 +21,7 @@ from core.curation.decision_text import ABOUT
 from core.curation.merge import as_read, check_pair, merge_changes
 from core.curation.pattern_registry import Registry, Stored, check_storable
 from core.extraction.selection import link_alternatives
-from core.records.decisions import CurationState, Effect, Verb
+from core.records.decisions import REPAIR, REPAIRED, CurationState, Effect, Verb
 from core.records.lessons import LESSON_ID
 from core.records.patterns import ID_PREFIXES, Pattern, PatternType
 from core.records.times import iso
@@ -30,6 +31,7 @@ from core.sources.patterns import read_patterns
 if TYPE_CHECKING:
     from core.curation.exchange.import_plan import ImportPlan
     from core.records.extractions import Extraction
+    from core.records.repairs import RecordRepair
 
 ARCHIVED: Final = "archived"  # Key of an archived record: when, why, by whom, by which decision, and from which file.
 PRUNE: Final = "prune"  # Subject of a decision made by the pruning policy.
@@ -235,6 +237,30 @@ def _archive(batch: Batch, changes: Changes, pattern: Pattern, stored: Stored, r
     record = {**stored.value, ARCHIVED: note}
     changes.insert(batch.archive_file(), pattern.type, pattern.id, record, beside=True)
     changes.remove(stored.file, pattern.type, pattern.id, stored.value)
+
+
+def repair(batch: Batch, proposed: RecordRepair) -> Draft:
+    """Change or archive a pattern that does not keep today's rules, unless it changed since the proposal."""
+    pattern, batch = proposed.pattern, replace(batch, reason=batch.reason or proposed.reason)
+    name, stored = shorten_id(pattern.id), batch.registry.record(pattern)
+    if as_read(stored.value, pattern.type).content_hash != pattern.content_hash:
+        raise Conflict(f"{name} was edited meanwhile; review it again")
+    if pattern.id in batch.state.pins or batch.state.approves(pattern.id, pattern.content_hash):
+        raise Refused(f"a person decided on {name}; deprecate or archive it, or reset it first")
+    if proposed.is_archived:
+        return archive(batch, ((pattern, batch.reason),), pattern.id)
+    keys = {}
+    for key, values in proposed.changes.items():
+        if not isinstance(present := stored.value.get(key), dict):
+            raise Refused(f"the record of {name} has no {key}")
+        new = {name: value for name, value in {**present, **values}.items() if value is not None}
+        keys[key] = _without_secrets(new)
+    changes = Changes()
+    changes.set(stored, pattern.type, pattern.id, keys)
+    digest = as_read({**stored.value, **keys}, pattern.type).content_hash
+    after = {"content_hash": digest, REPAIRED: [problem.value for problem in proposed.problems]}
+    draft = batch.draft(changes, Verb.EDIT, pattern.id, f"{REPAIR.past} {name}", after)
+    return replace(draft, before={"content_hash": pattern.content_hash})
 
 
 def restore(batch: Batch, pattern_id: str, patterns: Mapping[str, Pattern]) -> Draft:

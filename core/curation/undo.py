@@ -10,7 +10,7 @@ from core.base.formatting import format_day, shorten_id
 from core.base.text import plural
 from core.curation.case import Draft
 from core.curation.decision_text import subject_text, verb_text
-from core.records.decisions import TURNS, CurationState, Decision, Verb
+from core.records.decisions import REPAIR, TURNS, CurationState, Decision, Verb, verb_info
 
 ALONE: Final = frozenset({Verb.NOTE, Verb.SNOOZE})
 """Verbs of decisions that depend on no other decision, and on which no other depends."""
@@ -116,6 +116,8 @@ def summary(verb: Verb, decisions: list[Decision], by: str) -> str:
     """Describe in one line what the undo (or redo) of one act did."""
     verbs = {decision.verb for decision in decisions}
     what = "re-enable" if verbs == _RE_ENABLED else "decide" if len(verbs) > 1 else verb_text(decisions[0])
+    if REPAIR in map(verb_info, decisions):
+        what = REPAIR.word
     subjects = {decision.subject for decision in decisions}
     subject = shorten_id(subjects.pop()) if len(subjects) == 1 else plural(len(subjects), "pattern")
     return _summary(verb, f"{what} {subject}", decisions[0].by, by, "")

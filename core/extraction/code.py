@@ -47,6 +47,10 @@ _COMMON_NAMES: Final = {
     "typescript": _JS_NAMES,
 }
 """Names by language that do not belong to one place."""
+_HOLE: Final = re.compile(r"\{\{\s?(\w{1,40})\s?\}\}")
+_BOUND: Final = re.compile(rf"\b(?:as|const|let|var|for)\s+({_IDENTIFIER})|^\s*({_IDENTIFIER})\s*=(?!=)", re.MULTILINE)
+"""A name that a template itself defines."""
+_COMMENT: Final = re.compile(r"(?:#|//).*")
 _ROLES: Final = (
     ("module", re.compile(r"\bmodule\b|\bimport", re.IGNORECASE)),
     ("property", re.compile(r"\bpropert|\battribute\b|\breading\b|\bfield\b|\bkey\b", re.IGNORECASE)),
@@ -84,7 +88,7 @@ def make_clean_template(diff: str, language: str) -> Template | None:
     or members, calls functions that are not built in, or has more than a few such names.
     """
     code = replace_surrogates(_extract_added(diff))
-    bare = re.sub(r"(?:#|//).*", "", code)
+    bare = _COMMENT.sub("", code)
     if not code or bare != code or _TEXT.search(code) or _IMPORT.search(code) or re.search(r"[{}`$@]|\\", code):
         return None
     removed = "\n".join(line[1:] for line in diff.splitlines() if line.startswith("-"))
@@ -102,6 +106,18 @@ def make_clean_template(diff: str, language: str) -> Template | None:
         placeholder = "variable" if number == 1 else f"variable{number}"
         code = re.sub(rf"(?<![\w$]){re.escape(name)}(?![\w$])(?!\}}\}})", f"{{{{{placeholder}}}}}", code)
     return Template(code=code, placeholders=tuple(dict.fromkeys(re.findall(r"\{\{([a-z]+\d?)\}\}", code))))
+
+
+def has_partial_holes(code: str, language: str) -> bool:
+    """Return whether a template has a placeholder in a text, comment or longer name, or beside names of one place."""
+    filled = _HOLE.sub(r"hole_\1", code[:_MAX_CODE])
+    holes = {f"hole_{name}" for name in _HOLE.findall(code[:_MAX_CODE])}
+    if not holes:
+        return False
+    bare = _COMMENT.sub("", _TEXT.sub(" ", filled))
+    common = _COMMON_NAMES.get(language, _JS_NAMES) | _KEYWORDS
+    common |= {name for bound in _BOUND.findall(bare) for name in bound if name not in holes}
+    return {name for name in re.findall(rf"(?<![\w$.]){_IDENTIFIER}", bare) if name not in common} != holes
 
 
 def added_lines(diff: str) -> str:

@@ -13,7 +13,7 @@ from core.base.polarity import describe_avoided, parse_warning
 from core.base.record_text import make_slug, one_line, strip_label
 from core.base.text import plural
 from core.extraction.errors import Sighting, find_errors, parse_error
-from core.extraction.fix_kinds import detect_domain, mentioned_language
+from core.extraction.fix_kinds import detect_domain, has_reason, mentioned_language
 from core.extraction.fixes import Repair, describe_action, fails_with, find_repeated_errors
 from core.extraction.own_reflections import describe_reflection, find_reason, find_warnings
 from core.extraction.record_parts import find_end, make_proposal, make_source
@@ -36,6 +36,7 @@ _SCOPE: Final = re.compile(
     re.IGNORECASE,
 )
 _PERFORMANCE: Final = re.compile(r"\bp9\d\b|\blatency\b|\bms\b|\bslower\b|\bbench\b", re.IGNORECASE)
+_AGAIN: Final = ", again and again, though the error stays the same"
 _FAILED: Final = frozenset({LoopStatus.FAILED, LoopStatus.LIMIT})
 """Statuses of loops whose approach failed; an aborted or crashed loop shows nothing about its approach."""
 
@@ -60,6 +61,12 @@ def detect_failure_mode(text: str) -> str:
     if _SCOPE.search(text):
         return "scope_creep"
     return "performance_regression" if _PERFORMANCE.search(text) else "incorrect_fix"
+
+
+def has_steps(approach: str) -> bool:
+    """Return whether a repeated approach names what was done, not only which files were changed."""
+    steps, again, _ = approach.removeprefix("Avoid: ").partition(_AGAIN)
+    return not again or has_reason(steps)
 
 
 def make_anti_pattern(
@@ -125,7 +132,7 @@ def _repeated_errors(material: Material, repairs: Sequence[Repair], least: int) 
         analysis = next(analyses, None)
         yield _make_proposal(
             material,
-            approach=f"{doing}, again and again, though the error stays the same",
+            approach=f"{doing}{_AGAIN}",
             mode="repeated_same_error",
             symptoms=[f"{error.where}: {one_line(error.message, 120)}" for error in times],
             why=(one_line(analysis.root_cause) if analysis else "")

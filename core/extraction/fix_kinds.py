@@ -28,6 +28,10 @@ _IN_WORDS: Final = {category: _compile_words(words) for category, words in _TABL
 _DOMAINS: Final = {tag: _compile_words(words) for tag, words in _TABLES["domains"].items()}
 _GUARD: Final = _compile_words(r"guard\w*|early return")
 _MISSING_VALUE: Final = re.compile(r"\b(?:null|undefined|none|nil|nonetype)\b", re.IGNORECASE)
+_ONLY_FILES: Final = re.compile(r"(?:Change \S{1,400}(?:; |$))+")
+"""A fix of which only the changed files are known."""
+_ONLY_RESULTS: Final = re.compile(r"`[^`]{1,400}` failed with .{1,600} until \S{1,400} changed\.?")
+"""A fix of which only the command, its error and the changed file are known."""
 _PROPERTY: Final = re.compile(r"\bpropert|\breading\b|\battribute\b|\baccess|nil pointer", re.IGNORECASE)
 
 
@@ -56,6 +60,16 @@ def fix_description(description: str, category: str, message: str) -> str:
     lead = _TABLES["leads"][category]
     text = f"{lead}: {text}" if text else lead
     return text if len(text) >= MIN_DESCRIPTION else f"{text}, as the loop did"
+
+
+def has_reason(description: str) -> bool:
+    """Return whether the description of a fix or approach contains more than its category and the changed files."""
+    text = one_line(description)
+    for lead in _TABLES["leads"].values():
+        if text == lead or text.startswith((f"{lead}: ", f"{lead}, ")):
+            text = text[len(lead) :].lstrip(":, ")
+    text = text.removesuffix("as the loop did").removesuffix(", ")
+    return bool(text) and not _ONLY_FILES.fullmatch(text) and not _ONLY_RESULTS.fullmatch(text)
 
 
 def make_tags(language: str, category: str, error_type: str, places: Iterable[str]) -> list[str]:

@@ -187,7 +187,7 @@ def find_attempt_repairs(logged: LoggedAttempt, root: str = "") -> Iterator[Repa
 
 
 def find_repeated_errors(logged: LoggedAttempt, least: int) -> Iterator[tuple[Sequence[Sighting], Sequence[str]]]:
-    """Yield each error with at least `least` occurrences, and the changes between."""
+    """Yield each error with at least `least` occurrences, and the reasons of the changes between, if there are any."""
     met = group_pairs(
         (error.signature, (place, error))
         for place, action in enumerate(logged.actions)
@@ -196,7 +196,8 @@ def find_repeated_errors(logged: LoggedAttempt, least: int) -> Iterator[tuple[Se
     for times in met.values():
         if len(times) >= least:
             between = logged.actions[times[0][0] + 1 : times[-1][0]]
-            yield [error for _, error in times], describe_changes(action for action in between if action.changed_file)
+            if reasons := describe_changes(action for action in between if action.changed_file):
+                yield [error for _, error in times], reasons
 
 
 def list_tools(actions: Iterable[Action]) -> tuple[str, ...]:
@@ -216,10 +217,9 @@ def list_files(actions: Iterable[Action]) -> tuple[str, ...]:
 
 
 def describe_changes(changes: Iterable[Action]) -> list[str]:
-    """Return the recorded reasons of changes, each once, or else the changed files."""
-    changes = tuple(changes)
+    """Return the recorded reasons of changes, each once."""
     reasons = dict.fromkeys(filter(None, (strip_label(action.reasoning) for action in changes)))
-    return list(reasons)[-_MAX_REASONS:] or [f"Change {file}" for file in list_files(changes)[-_MAX_REASONS:]]
+    return list(reasons)[-_MAX_REASONS:]
 
 
 def describe_attempt(attempt: Attempt) -> str:

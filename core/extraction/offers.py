@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -18,6 +18,7 @@ from core.extraction.errors import extract_message
 from core.extraction.lesson_patterns import extract_lesson
 from core.extraction.lessons import Comparison, compare_lessons_in_steps, judge_lessons_in_steps
 from core.extraction.material import MAX_ACTIONS, Materials
+from core.extraction.old_rules import OldRules
 from core.extraction.selection import KnownPatterns
 from core.extraction.trigger_check import describe_failure
 from core.records.extractions import ALL_TYPES, LoggedAttempt
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from core.records.lessons import JoinedLesson
     from core.records.loops import Loop, LoopDetails
     from core.records.patterns import PatternType
+    from core.records.repairs import OldRecords
     from core.records.snapshot import Snapshot
     from core.state.project_state import ProjectState
 
@@ -174,6 +176,10 @@ class Offers:
     ) -> Extraction:
         _, known = self._of_snapshot(view)
         return extract_lesson(joined, known, self._settings, types)
+
+    def find_repairs(self, view: ProjectState, only: Collection[str] = ()) -> OldRecords:
+        """Return the patterns that do not keep today's rules, with a repair; those with the IDs `only`, or all."""
+        return OldRules(view.snapshot, *self._of_snapshot(view), self._settings).find(only)
 
     def find_weakened_tests(self, attempt: Attempt) -> tuple[WeakenedTest, ...]:
         """Return the tests that passed in an attempt because they check less."""

@@ -35,12 +35,10 @@ _STEPS: Final = 3  # number of steps (the last ones) in the description of an al
 
 def narrow_trigger(proposal: Proposal, error: Sighting, known: KnownPatterns, settings: ExtractionSettings) -> Proposal:
     """Add names to a trigger that matches too many known messages, or refuse it."""
-    if len(known.messages) < settings.min_known_messages:
-        return proposal
     signature = proposal.record["error_signature"]
-    share = known.share(signature["error_pattern"])
-    if share <= settings.max_match_share:
+    if not known.is_broad(signature["error_pattern"], settings):
         return proposal
+    share = known.share(signature["error_pattern"])
     broad = f"matches {share:.0%} of {len(known.messages):,} known error messages"
     narrow = generalize_message(error.message, names=Names.ALL)
     if narrow and known.share(narrow) <= settings.max_match_share:
@@ -124,11 +122,11 @@ def _has_same_trigger(one: Pattern, other: Pattern) -> bool:
     if one.type is not other.type:
         return False
     if one.type is PatternType.ERROR:
-        return one.error_pattern == other.error_pattern or _fits(one, other) or _fits(other, one)
+        return one.error_pattern == other.error_pattern or fits(one, other) or fits(other, one)
     return one.type is PatternType.TEMPLATE and one.template_code == other.template_code
 
 
-def _fits(pattern: Pattern, other: Pattern) -> bool:
+def fits(pattern: Pattern, other: Pattern) -> bool:
     """Return whether the trigger of a pattern matches the error of another one, in a common place if both have some."""
     if not pattern.error_pattern or not other.error_message:
         return False
@@ -144,7 +142,7 @@ def _is_same_lesson(new: Pattern, known: Pattern, loop_id: str) -> bool:
         is_alike = known.category == new.category and bool(known.error_pattern)
         if new.error_message and known.error_pattern:
             is_other = known.category != new.category
-            return known.error_pattern == new.error_pattern or (not is_other and _fits(known, new))
+            return known.error_pattern == new.error_pattern or (not is_other and fits(known, new))
         return known.error_pattern == new.error_pattern or (
             is_alike and safe_matcher(known.error_pattern).matches(text)
         )
@@ -226,6 +224,10 @@ class KnownPatterns:
         if regex not in self._shares:
             self._shares[regex] = _measure_share(regex, self.messages)
         return self._shares[regex]
+
+    def is_broad(self, regex: str, settings: ExtractionSettings) -> bool:
+        """Return whether a trigger matches too many of the known error messages, if there are enough to judge it."""
+        return len(self.messages) >= settings.min_known_messages and self.share(regex) > settings.max_match_share
 
     @cached_property
     def of_loop(self) -> dict[str, list[Pattern]]:

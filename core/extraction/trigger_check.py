@@ -56,7 +56,7 @@ def make_trigger(failures: Sequence[Failure], known: Iterable[str] = ()) -> Trig
     text = describe_failure(failure) if is_compared or is_short else failure.message
     narrow = generalize_message(text, names=Names.ALL)
     if not is_compared:
-        others = [message for message in known if not safe_matcher(narrow).matches(message)] if narrow else []
+        others = _other_messages(narrow, known)
         for names in (Names.SYMBOLS, Names.ALL):
             pattern = _bounded(generalize_message(text, names=names))
             if (
@@ -77,12 +77,37 @@ def make_trigger(failures: Sequence[Failure], known: Iterable[str] = ()) -> Trig
     return Trigger(_bounded(pattern), tuple(places)[:_MAX_PLACES]) if pattern and places else Trigger("")
 
 
+def keeps_rules(trigger: Trigger, message: str = "", known: Iterable[str] = ()) -> bool:
+    """Return whether a trigger on file keeps the rules of `make_trigger`.
+
+    `message` is the error that it was made of, "" if unknown; `known` are other messages of the project.
+    """
+    pattern = trigger.pattern
+    if trigger.places or not pattern:
+        return True
+    if not is_specific(pattern):
+        is_usable = safe_matcher(pattern).problem is None and is_distinctive(_unescape(pattern))
+        return is_usable and not _is_common(pattern)
+    return not any(
+        map(safe_matcher(pattern).matches, _other_messages(generalize_message(message, names=Names.ALL), known))
+    )
+
+
 def is_specific(pattern: str) -> bool:
     """Return whether a regex matches none of the common messages and has words besides those of test runners."""
     regex = safe_matcher(pattern)
-    if regex.problem is not None or is_comparison(re.sub(r"\\(.)", r"\1", pattern)):
+    if regex.problem is not None or is_comparison(_unescape(pattern)):
         return False
     return not _is_common(pattern)
+
+
+def _other_messages(narrow: str, known: Iterable[str]) -> list[str]:
+    """Return the messages that the narrowest regex of an error does not match; none if it is ""."""
+    return [message for message in known if not safe_matcher(narrow).matches(message)] if narrow else []
+
+
+def _unescape(pattern: str) -> str:
+    return re.sub(r"\\(.)", r"\1", pattern)
 
 
 def has_common_names(message: str) -> bool:

@@ -123,6 +123,8 @@ class DecidingProject(ProjectReader):
             case commands.PrunePatterns():
                 reasons = [(patterns[one.pattern_id], one.reason) for one in self.pruning(command.policy)]
                 return self._write_records(lambda batch: record_changes.archive(batch, reasons, PRUNE), command, now)
+            case commands.RepairPatterns():
+                return self.curator.repair(command, now=now, known=self._known)
             case commands.Restore():
                 restored = command.pattern_id
                 return self._write_records(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from core.records.lessons import JoinedLesson
     from core.records.loops import Loop
     from core.records.patterns import PatternType
+    from core.records.repairs import OldRecords
     from core.review.priority import Questions
     from core.review.question_search import QuestionSearch
     from core.state.review_items import ReviewItem
@@ -328,6 +329,11 @@ class ProjectReader:
         """Return the patterns offered by work or a learning; UnknownRecord or Refused."""
         with self._lock:
             return self._offers.extract(source_id, self._view, types, self.agent)
+
+    def repairs(self, only: Collection[str] = ()) -> OldRecords:
+        """Return the patterns that do not keep today's rules, with a repair; those with the IDs `only`, or all."""
+        with self._lock:
+            return self._offers.find_repairs(self._view, only)
 
     def recurring(self) -> tuple[Cluster, ...]:
         """Return the learnings that several loops reported, without holding the lock."""

@@ -45,7 +45,7 @@ class Verb(StrEnum):
     QUARANTINE = "quarantine"  # Do not inject the pattern until a person releases its exact text.
     RELEASE = "release"  # Allow the reviewed text to be injected.
     DISMISS = "dismiss"  # Do not ask a question again.
-    EDIT = "edit"  # Change the text of a record.
+    EDIT = "edit"  # Change the text of a record: restore it, or repair it.
     UNDO = "undo"
     REDO = "redo"
 
@@ -301,17 +301,22 @@ REJECT: Final = VerbInfo("reject", "rejected")
 """Used instead of `dismiss` for the question about a lesson of an agent."""
 APPROVE: Final = VerbInfo("approve", "approved", "a", VERBS[Verb.RELEASE].effect, is_bulk=True)
 """Used instead of `release` for a text that was not in quarantine."""
+REPAIR: Final = VerbInfo("repair", "repaired")
+"""Used instead of `edit` for a pattern that did not keep today's rules of extraction."""
+REPAIRED: Final = "repaired"  # Key in `after` of an edit: the problems of the pattern that it repaired.
 WAS_QUARANTINED: Final = "quarantined"  # Key in `before` of a release: the pattern was in quarantine.
 WAS_HELD: Final = "held"  # Key in `before` of a release: the text was held.
 TEXT_HASH: Final = "text_hash"  # Key in `after` of the approval of a text that is not a pattern.
 
 
 def verb_info(decision: Decision) -> VerbInfo:
-    """Return the words for a decision; acknowledge, reject and approve have their own."""
+    """Return the words for a decision; acknowledge, reject, repair and approve have their own."""
     if decision.verb is Verb.DISMISS and decision.subject.startswith(ESCALATION_PREFIX):
         return ACKNOWLEDGE
     if decision.verb is Verb.DISMISS and decision.subject.startswith(LESSON_PREFIX):
         return REJECT
+    if decision.verb is Verb.EDIT and REPAIRED in decision.after:
+        return REPAIR
     if decision.verb is Verb.RELEASE and decision.before.get(WAS_QUARANTINED) is not True:
         return APPROVE
     return VERBS[decision.verb]

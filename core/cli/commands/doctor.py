@@ -16,6 +16,7 @@ from core import __version__
 from core.base.errors import ProjectNotFound, RalphdeckError
 from core.base.text import plural, visible_line
 from core.cli.groups import Program
+from core.cli.json import objects
 from core.cli.render.output import Column, end, line, print_table, remark, respond
 from core.cli.support.connection_checks import ERROR, NOTE, OK, WARNING, Found, check_connections
 from core.cli.support.options import ReadingCommand, invocation
@@ -24,12 +25,14 @@ from core.cli.support.team_checks import check_team
 from core.cli.support.terminal_checks import check_terminal
 from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, LoopStatus
+from core.records.repairs import Problem
 
 if TYPE_CHECKING:
     from core.adapters.adapter_records import AdapterReport
     from core.config.paths import ProjectPaths
     from core.config.settings import Settings
     from core.project.project import Project
+    from core.records.repairs import OldRecords
     from core.records.snapshot import Snapshot
     from core.sources.configuration import Configuration, SettingValue
     from core.state.project_state import ProjectState
@@ -74,6 +77,7 @@ def doctor() -> None:
     doubts: list[Finding] = []
     checks: list[Check] = []
     settings: tuple[SettingValue, ...] = ()
+    old_rules: OldRecords | None = None
     try:
         paths = chosen_project()
         configuration = read_configuration(registry=True)
@@ -83,11 +87,13 @@ def doctor() -> None:
         view = project.view
         findings = all_findings(view)
         doubts += (doubt for pattern_id in view.board.ids for doubt in view.board.reconcile(pattern_id))
+        old_rules = project.repairs()
         doubts.sort(key=lambda doubt: doubt.severity is Severity.INFO)
         for area, found in (
             ("project", _project(paths)),
             ("records", _records(view.snapshot, (*findings, *doubts))),
             ("texts", _texts(view)),
+            ("lessons", _lessons(old_rules)),
             ("evidence", (*_evidence(view, doubts), _metrics(paths, view))),
             ("semantic search", _vectors(project)),
             ("curation", _curation(paths, view.snapshot, view.settings)),
@@ -124,6 +130,7 @@ def doctor() -> None:
         checks=checks,
         settings=settings,
         findings=everything,
+        old_rules=old_rules and _old_rules_json(old_rules),
     )
     if missing is not None:
         raise missing
@@ -241,6 +248,29 @@ def _texts(view: ProjectState) -> Iterator[Found]:
     for name, count, state in (("held", held, "held"), ("quarantine", quarantined - held, "quarantine")):
         hint = f", not injected; see: ralphdeck pattern list --state {state}" if count else ""
         yield name, WARNING if count else OK, f"{plural(count, 'pattern')}{hint}"
+
+
+def _lessons(records: OldRecords) -> Iterator[Found]:
+    """Count the patterns that today's rules of extraction would not extract."""
+    parts = (
+        (Problem.TRIGGER, "with an unspecific trigger", "proposes narrower ones"),
+        (Problem.TEXT, "without a reason in words or code", "proposes better texts"),
+        (Problem.TEMPLATE, "with partial placeholders in a template", "removes these templates"),
+        (Problem.REPEATED, "that repeat another one of the same fix", "archives them"),
+    )
+    counts = [(problem.value, records.count(problem), what, how) for problem, what, how in parts]
+    for name, count, what, how in counts:
+        if count:
+            yield name, WARNING, f"{plural(count, 'lesson')} {what} (ralphdeck pattern repair {how})"
+    if not records.repairs:
+        yield "rules", OK, "all extracted lessons keep today's rules"
+    if records.left:
+        yield "left", NOTE, f"{_named(list(records.left))}: do not keep today's rules, but a person decided on them"
+
+
+def _old_rules_json(records: OldRecords) -> objects.Wire:
+    counts = {problem.value: records.count(problem) for problem in Problem}
+    return objects.OldRules.of(counts, left=len(records.left))
 
 
 def _evidence(view: ProjectState, doubts: Sequence[Finding]) -> Iterator[Found]:

@@ -29,6 +29,7 @@ def test_a_sound_project(sample: Path, call: Call) -> None:
         "runners",
         "semantic search",
         "curation",
+        "lessons",
         "agents",
         "watch",
         "terminal",

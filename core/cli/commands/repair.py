@@ -1,0 +1,98 @@
+"""`ralphdeck pattern repair`: change or archive patterns that do not keep today's rules of extraction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from core.base.errors import AlreadyDone
+from core.base.text import plural
+from core.cli.commands.decisions import print_decided, print_unchanged
+from core.cli.json import objects
+from core.cli.render.output import line, remark, respond
+from core.cli.support.id_completion import complete_pattern
+from core.cli.support.options import DecidingCommand, reason_option
+from core.cli.support.project import open_project
+from core.curation.commands import RepairPatterns
+from core.redaction.masking import mask_secrets
+
+if TYPE_CHECKING:
+    from core.records.repairs import OldRecords, RecordRepair
+
+
+@click.command(cls=DecidingCommand)
+@click.argument("pattern_ids", metavar="[ID]...", nargs=-1, shell_complete=complete_pattern)
+@click.option("--apply", is_flag=True, help="Make the changes. Without it, they are only printed.")
+@reason_option
+def repair(pattern_ids: tuple[str, ...], apply: bool, reason: str) -> None:
+    """Repair patterns that earlier versions extracted by other rules; without an ID, all of them.
+
+    Such a pattern has a trigger that also matches other errors, a text that only names the changed files, a template
+    with partial placeholders, or it repeats another pattern of the same fix. It becomes what is extracted from the
+    same work today. If this work is not recorded any more, the bad part is removed, or the pattern is archived.
+
+    Patterns from other tools, lessons of agents, and patterns that a person pinned, approved or edited do not change.
+    All changes are made together, with one undo.
+
+    \b
+    Examples:
+      ralphdeck pattern repair
+      ralphdeck pattern repair --apply && ralphdeck undo
+      ralphdeck pattern repair pat-error-assert-001 --apply --reason "answers every failing comparison"
+    """
+    from core.state.findings import all_findings
+
+    project = open_project()
+    records = project.repairs([project.view.find_pattern(one).id for one in dict.fromkeys(pattern_ids)])
+    if not apply:
+        respond(
+            "RepairList",
+            lambda: _print(records),
+            repairs=[_repair_json(one) for one in records.repairs],
+            left=records.left,
+            findings=all_findings(project.view),
+        )
+    elif records.repairs:
+        try:
+            print_decided(project.decide(RepairPatterns(records.repairs, reason=reason)))
+        except AlreadyDone as error:
+            print_unchanged(str(error))
+    else:
+        print_unchanged("no pattern needs a repair")
+
+
+def _repair_json(repair: RecordRepair) -> objects.Wire:
+    return objects.PatternRepair.of(
+        repair.pattern,
+        action="archive" if repair.is_archived else "repair",
+        problems=[problem.value for problem in repair.problems],
+        reason=repair.reason,
+        changes=repair.text_changes,
+    )
+
+
+def _print(records: OldRecords) -> None:
+    for repair in records.repairs:
+        line((repair.pattern.id, "bold"), "  archive: " if repair.is_archived else "  repair: ", repair.reason)
+        if repair.is_archived:
+            line(f"  {repair.pattern.title}: {repair.pattern.description}")
+        for part, before, after in repair.text_changes:
+            if part in ("template", "diff"):
+                line(f"  {part}: {'removed' if not after else 'replaced' if before else 'added'}")
+                for code, mark in ((before, "-"), (after, "+")) if part == "template" else ((after, " "),):
+                    for text in mask_secrets(code).splitlines():
+                        line(f"    {mark} {text}".rstrip())
+            else:
+                line(f"  {part}: {mask_secrets(before) or '(none)'} → {mask_secrets(after) or '(none)'}")
+    archived = sum(repair.is_archived for repair in records.repairs)
+    left = (
+        f"; {plural(len(records.left), 'pattern')} that a person decided on or edited would stay"
+        if records.left
+        else ""
+    )
+    if records.repairs:
+        changed = len(records.repairs) - archived
+        remark(f"{changed:,} to repair, {archived:,} to archive{left}; to write this: ralphdeck pattern repair --apply")
+    else:
+        remark(f"no pattern needs a repair{left}")

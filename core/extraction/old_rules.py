@@ -1,0 +1,230 @@
+"""Patterns on file that today's rules would not extract like this (docs/extraction.md#records-of-earlier-versions).
+
+Each is judged by the functions that extraction uses. A repair is what is extracted today from the same work, if that
+is still recorded; else the bad part is removed, or the pattern is archived.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from core.base.errors import RalphdeckError
+from core.extraction.code import has_partial_holes
+from core.extraction.engine import extract
+from core.extraction.failures import has_steps
+from core.extraction.fix_kinds import has_reason
+from core.extraction.record_parts import parse_pattern
+from core.extraction.selection import fits
+from core.extraction.trigger_check import Trigger, keeps_rules, make_trigger
+from core.records.debug_sessions import Failure
+from core.records.decisions import Verb
+from core.records.lessons import LESSON_ID
+from core.records.patterns import Pattern, PatternType
+from core.records.repairs import OldRecords, Problem, RecordRepair
+
+if TYPE_CHECKING:
+    from core.config.settings import ExtractionSettings
+    from core.extraction.material import Materials
+    from core.extraction.selection import KnownPatterns
+    from core.records.extractions import Proposal
+    from core.records.snapshot import Snapshot
+
+MAX_RECORDS: Final = 500  # maximum number of patterns with problems of which a repair is searched
+_MAX_SOURCES: Final = 5  # maximum number of source loops of a pattern that are extracted again
+_CHANGED: Final = re.compile(r"(?:Change|until) (\S{1,400}?)(?=;? |;?$)")
+_FILE_HEADER: Final = re.compile(r"^@@ (.{1,400}) @@$", re.MULTILINE)
+
+
+class OldRules:
+    """Judges the patterns of one snapshot that ralphdeck extracted."""
+
+    def __init__(
+        self, snapshot: Snapshot, materials: Materials, known: KnownPatterns, settings: ExtractionSettings
+    ) -> None:
+        self._snapshot = snapshot
+        self._materials = materials
+        self._known = known
+        self._settings = settings
+        self._fresh: dict[tuple[str, PatternType], list[_Fresh]] = {}  # by the ID of the source
+
+    def find(self, only: Collection[str] = ()) -> OldRecords:
+        """Return the repairs of the patterns with these IDs, or of all, those with a repaired text first."""
+        faulty: dict[str, tuple[Problem, ...]] = {}
+        left: list[str] = []
+        for id, inserted in self._extracted.items():
+            pattern = self._snapshot.patterns.get(id)
+            if pattern is None or not pattern.is_registered or not (problems := self._judge(pattern)):
+                continue
+            if self._is_decided(pattern) or inserted.content_hash != pattern.content_hash:
+                left.append(id)
+            elif len(faulty) < MAX_RECORDS:
+                faulty[id] = problems
+        repairs = [repair for repair in self._propose(faulty) if not only or repair.pattern.id in only]
+        repairs.sort(key=lambda repair: (repair.is_archived, repair.pattern.id))
+        return OldRecords(tuple(repairs), tuple(id for id in left if not only or id in only))
+
+    @cached_property
+    def _extracted(self) -> Mapping[str, Pattern]:
+        """Patterns that were extracted from work, as they were then, by ID.
+
+        Without lessons of agents and proposals, whose words are those of their authors.
+        """
+        curation = self._snapshot.curation
+        extractions = (
+            one
+            for one in self._snapshot.decisions
+            if one.verb is Verb.EXTRACT
+            and one.id not in curation.undone
+            and not one.is_proposal
+            and not one.subject.startswith(LESSON_ID)
+        )
+        found = {}
+        for effect in (effect for one in extractions for effect in one.effects):
+            present = self._snapshot.patterns.get(effect.pattern_id)
+            if effect.insert is None or present is None or effect.pattern_id in curation.imported:
+                continue
+            try:
+                found[present.id] = parse_pattern(present.type, "record", effect.insert)
+            except (RalphdeckError, ValueError):  # the decision log was edited
+                continue
+        return found
+
+    def _is_decided(self, pattern: Pattern) -> bool:
+        """Return whether a person pinned a pattern or approved its text."""
+        curation = self._snapshot.curation
+        return pattern.id in curation.pins or curation.approves(pattern.id, pattern.content_hash)
+
+    def _judge(self, pattern: Pattern) -> tuple[Problem, ...]:
+        if pattern.type is PatternType.ERROR:
+            return tuple(self._judge_fix(pattern))
+        has_text, is_repeated = True, False
+        if pattern.type is PatternType.ANTI:
+            has_text = has_steps(pattern.description)
+        elif pattern.type is PatternType.SUCCESS:
+            is_repeated = len(pattern.steps) == 1 == pattern.average_iterations and bool(self._fixes_of(pattern))
+        else:
+            has_text = has_reason(pattern.description)
+            is_repeated = any(
+                pattern.template_code == fix.template_code or pattern.description == fix.description
+                for fix in self._fixes_of(pattern)
+            )
+        is_partial = has_partial_holes(pattern.template_code, pattern.template_language)
+        found = ((Problem.REPEATED, is_repeated), (Problem.TEXT, not has_text), (Problem.TEMPLATE, is_partial))
+        return tuple(problem for problem, is_found in found if is_found)
+
+    def _judge_fix(self, pattern: Pattern) -> Iterator[Problem]:
+        trigger = Trigger(pattern.error_pattern, pattern.places)
+        is_old = not pattern.error_message  # today's triggers are tested when they are made
+        is_broad = is_old and not pattern.places and self._known.is_broad(pattern.error_pattern, self._settings)
+        if is_broad or not keeps_rules(trigger, pattern.error_message, self._known.messages):
+            yield Problem.TRIGGER
+        if not has_reason(pattern.description):
+            yield Problem.TEXT
+        if has_partial_holes(pattern.template_code, pattern.template_language):
+            yield Problem.TEMPLATE
+
+    def _fixes_of(self, pattern: Pattern) -> list[Pattern]:
+        """Return the error patterns that were extracted from the same work."""
+        sources = dict.fromkeys(source.loop_id for source in pattern.source_loops)
+        same = (other for id in sources for other in self._known.of_loop.get(id, ()))
+        return [other for other in same if other.type is PatternType.ERROR]
+
+    def _propose(self, faulty: Mapping[str, tuple[Problem, ...]]) -> Iterator[RecordRepair]:
+        """Yield a repair for each pattern, unless today's rules extract the same from its work."""
+        matches: list[tuple[int, Pattern, _Fresh]] = []
+        for id, problems in faulty.items():
+            pattern = self._snapshot.patterns[id]
+            extracted = self._extract_again(pattern)
+            ranked = [(rank, fresh) for fresh in extracted if (rank := _rank(pattern, fresh))]
+            if any(fresh.equals(pattern) for fresh in extracted):
+                continue
+            if ranked:
+                rank, best = min(ranked, key=lambda pair: pair[0])
+                matches.append((rank, pattern, best))
+            elif pattern.type is PatternType.ERROR:
+                yield self._without_source(pattern, problems)
+            else:
+                fixes = self._fixes_of(pattern) if Problem.REPEATED in problems else ()
+                yield RecordRepair(pattern=pattern, problems=problems, because=f"see {fixes[0].id}" if fixes else "")
+        taken: dict[tuple[str, ...], str] = {}
+        matches.sort(key=lambda match: (match[0], -(match[1].recorded_counts.uses or 0), match[1].id))
+        for _, pattern, fresh in matches:
+            problems, first = faulty[pattern.id], taken.setdefault(fresh.key, pattern.id)
+            if first != pattern.id:
+                yield RecordRepair(pattern=pattern, problems=(*problems, Problem.REPEATED), because=f"see {first}")
+            else:
+                because = f"as extracted from {fresh.source} today"
+                changes = {"error_signature": _replacing(fresh.record, "error_signature", _SIGNATURE)}
+                changes["fix_approach"] = _replacing(fresh.record, "fix_approach", _FIX)
+                yield RecordRepair(pattern=pattern, problems=problems, changes=changes, because=because)
+
+    def _without_source(self, pattern: Pattern, problems: tuple[Problem, ...]) -> RecordRepair:
+        """Return the repair of a pattern that cannot be extracted again."""
+        because = "its work is not recorded any more, or nothing is learned from it today"
+        if Problem.TEXT in problems:
+            return RecordRepair(pattern=pattern, problems=problems, because=because)
+        changes: dict[str, dict[str, Any]] = {}
+        if Problem.TRIGGER in problems:
+            message = pattern.error_message
+            trigger = make_trigger((Failure(message=message),), self._known.messages) if message else Trigger("")
+            changes["error_signature"] = {"error_pattern": trigger.pattern}
+            because += "; without a trigger, it is given to similar tasks" if not trigger.pattern else ""
+        if Problem.TEMPLATE in problems:
+            changes["fix_approach"] = {"code_template": None, "code_template_language": None}
+        return RecordRepair(pattern=pattern, problems=problems, changes=changes, because=because)
+
+    def _extract_again(self, pattern: Pattern) -> list[_Fresh]:
+        """Return what today's rules extract, of the type of a pattern, from its work."""
+        sources = list(dict.fromkeys(source.loop_id for source in pattern.source_loops))[:_MAX_SOURCES]
+        return [fresh for id in sources for fresh in self._extract(id, pattern.type)]
+
+    def _extract(self, source_id: str, kind: PatternType) -> Sequence[_Fresh]:
+        if (source_id, kind) not in self._fresh:
+            proposals: Sequence[Proposal] = ()
+            with suppress(RalphdeckError, OSError):  # its records were removed
+                material, types = self._materials.read(source_id), {PatternType.ERROR, kind}
+                proposals = extract(material, self._known, self._settings, types).proposals
+            usable = (one for one in proposals if one.type is kind and (one.known_as or not one.refused))
+            parsed = [_Fresh(source_id, one.record, parse_pattern(kind, one.slug, one.record)) for one in usable]
+            self._fresh[source_id, kind] = parsed
+        return self._fresh[source_id, kind]
+
+
+_SIGNATURE: Final = ("error_type", "error_pattern", "error_message", "error_places", "error_location_hints")
+_FIX: Final = ("description", "fix_category", "diff_pattern", "code_template", "code_template_language")
+
+
+class _Fresh(NamedTuple):
+    """Pattern that is extracted today from a source."""
+
+    source: str
+    record: Mapping[str, Any]
+    pattern: Pattern
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return self.source, self.pattern.error_pattern, self.pattern.description
+
+    def equals(self, pattern: Pattern) -> bool:
+        names = ("error_pattern", "places", "description", "template_code", "steps")
+        return all(getattr(self.pattern, name) == getattr(pattern, name) for name in names)
+
+
+def _rank(pattern: Pattern, fresh: _Fresh) -> int:
+    """Return how well what is extracted today fits a pattern: 1 is best; 0 if it is another fix, or not a fix."""
+    new = fresh.pattern
+    if new.type is not PatternType.ERROR:
+        return 0
+    if pattern.error_pattern and (pattern.error_pattern == new.error_pattern or fits(pattern, new)):
+        return 1
+    changed = {name.rstrip(".") for name in _CHANGED.findall(pattern.description)}
+    return 2 if changed & set(_FILE_HEADER.findall(new.diff_pattern)) else 0
+
+
+def _replacing(record: Mapping[str, Any], key: str, names: Sequence[str]) -> dict[str, Any]:
+    """Return the values of a part of a new record, and None for those that it has not."""
+    return {name: record[key].get(name) for name in names}
