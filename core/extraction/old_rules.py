@@ -164,7 +164,7 @@ class OldRules:
 
     def _without_source(self, pattern: Pattern, problems: tuple[Problem, ...]) -> RecordRepair:
         """Return the repair of a pattern that cannot be extracted again."""
-        because = "its work is not recorded any more, or nothing is learned from it today"
+        because = "its work is no longer recorded, or has no such lesson by today's rules"
         if Problem.TEXT in problems:
             return RecordRepair(pattern=pattern, problems=problems, because=because)
         changes: dict[str, dict[str, Any]] = {}

@@ -59,6 +59,7 @@ SCENARIOS: Final[dict[str, Sequence[str]]] = {
         "patterns archived",
         "patterns export --output {folder}/exported.json --team-shared",
         "patterns merge pat-error-loop-closed-011 pat-error-event-loop-001 --dry-run",
+        "pattern repair",
         "reflections",
         "reflections --kind strategy-change --limit 3",
         "reflections --recurring",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.extraction.code import file_language, make_clean_template, make_template
+from core.extraction.code import file_language, has_partial_holes, make_clean_template, make_template
 
 UNIFIED = """\
 --- a/src/cart.py
@@ -74,3 +74,23 @@ def test_a_clean_template_has_a_placeholder_for_each_own_name_or_there_is_none(
     diff = "-    labels.append(x)\n" + "\n".join(f"+{line}" for line in added.split("\n"))
     found = make_clean_template(diff, language)
     assert (found.code if found is not None else None) == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "is_partial"),
+    [
+        ("if {{variable}} is None:\n    {{variable}} = []\n", False),
+        ("async with {{factory}}() as client:\n    yield client\n", False),  # a name of its own
+        ("return {{variable}}.strip()\n", False),
+        ("labels = None\n", False),  # no placeholder
+        ("raise ValueError('{{message}}')\n", True),
+        ("return None  # {{message}}\n", True),
+        ("return load_{{name}}\n", True),
+        ("from {{module}} import read_rows\n", True),
+        ("{{" * 2_000, False),
+    ],
+)
+def test_a_template_on_file_has_whole_placeholders_and_no_name_of_one_place_beside_them(
+    code: str, is_partial: bool
+) -> None:
+    assert has_partial_holes(code, "python") is is_partial

@@ -323,6 +323,11 @@ def test_a_repeated_error_is_an_anti_pattern_with_its_fix_if_known() -> None:
     assert warning.record["better_alternative"] == {"description": "Guard the user."}
 
 
+def test_a_repeated_error_without_reasons_for_the_edits_gives_no_anti_pattern() -> None:
+    failing = [ran("npm test", NO_ID), edited(why="")]
+    assert PatternType.ANTI not in {one.type for one in offered(logged(*failing, *failing, *failing))}
+
+
 def test_tools_that_only_failed_are_left_out() -> None:
     assert list_tools(logged(ran("make lint", "x"), ran("ls"), edited()).actions) == ("Bash", "Edit")
 

@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from core.base.text import safe_matcher
-from core.extraction.trigger_check import Trigger, common_errors, is_comparison, is_specific, make_trigger
+from core.extraction.trigger_check import (
+    Trigger,
+    common_errors,
+    is_comparison,
+    is_specific,
+    keeps_rules,
+    make_trigger,
+)
 from core.records.debug_sessions import Failure
 
 
@@ -98,3 +105,22 @@ def test_a_trigger_has_the_expression_of_an_assertion_in_c() -> None:
     trigger = make_trigger([failure])
     assert safe_matcher(trigger.pattern).matches(failure.message)
     assert not safe_matcher(trigger.pattern).matches("Assertion `mean(values, 0) == 0.0' failed.")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message", "is_kept"),
+    [
+        ("assert '.*' == '.*'", "", False),  # any comparison
+        ("name '.*' is not defined", "", False),  # a common message
+        ("(" * 5_000, "", False),  # no regex
+        ("cart has \\d+ loose coupons", "", True),
+        ("coupon '.*' of the cart is gone", "coupon 'MAY' of the cart is gone", False),  # another error of the project
+        ("coupon 'MAY' of the cart is gone", "coupon 'MAY' of the cart is gone", True),
+        ("assert 'shipped' == 'parcelled'", "", True),
+        ("", "", True),
+    ],
+)
+def test_a_trigger_on_file_is_judged_by_the_rules_of_new_ones(pattern: str, message: str, is_kept: bool) -> None:
+    known = ("coupon 'MAY' of the cart is gone", "coupon 'JUNE' of the cart is gone")
+    assert keeps_rules(Trigger(pattern), message, known) is is_kept
+    assert keeps_rules(Trigger(pattern, ("test_cart.py::test_total",)), message, known)
