@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 _FROM_RECORD: Final = (evidence.DISCOVERY, evidence.TREND, evidence.AGGREGATE)
 _RESULTS: Final = ("applied", "feedback", "outcome")
+_MAX_TREND_LOOPS: Final = 50  # maximum number of source loops that a point of the trend names, the newest
 _COUNTERS: Final = frozenset({"successful_applications", "failed_applications"})
 
 
@@ -247,10 +248,11 @@ class _Writer:
             return
         rate = counts.successes / results
         point: dict[str, Any] = {"timestamp": iso(self._now), "success_rate_snapshot": rate, "sample_size": results}
-        if len(self._loops) == 1:
-            point["source_loop"] = next(iter(self._loops))
-        elif self._loops:
-            point["source_loops"] = sorted(self._loops)
+        loops = list(dict.fromkeys((*(source.loop_id for source in pattern.source_loops), *sorted(self._loops))))
+        if len(loops) == 1:
+            point["source_loop"] = loops[0]
+        elif loops:
+            point["source_loops"] = loops[-_MAX_TREND_LOOPS:]
         _append(document, record, "effectiveness_trend", [point])
 
     def _add_loops(self, document: JsonText, record: Record, pattern: Pattern, counted: Iterable[Observation]) -> None:

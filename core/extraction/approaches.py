@@ -89,7 +89,7 @@ def _find_in_loop(material: Material) -> _Approach | None:
         steps=steps,
         tools=_list_tools(material.iterations, loop),
         iterations=count,
-        benefits=_list_benefits(material, count),
+        benefits=_list_benefits(material),
         files=material.iterations[-1].files,
         where=where,
     )
@@ -110,7 +110,7 @@ def _find_in_attempts(material: Material) -> _Approach | None:
         steps=steps or [strip_label(attempt.plan)],
         tools=list(list_tools(logged.actions))[:_MAX_STEPS],
         iterations=count,
-        benefits=benefits or _list_benefits(material, count),
+        benefits=benefits or _list_benefits(material),
         files=list_files(logged.actions),
         where=f"{describe_attempt(attempt)}: {plural(len(steps), 'step')} of its plan",
     )
@@ -126,7 +126,6 @@ def _make_proposal(material: Material, found: _Approach) -> Proposal:
         "typical_iterations": {"average": float(count), "minimum": count, "maximum": count},
     }
     language = mentioned_language(goal, " ".join(material.criteria), " ".join(found.files))
-    criteria = [f"What decides: {one_line(criterion)}" for criterion in material.criteria[:_MAX_STEPS]]
     return make_proposal(
         PatternType.SUCCESS,
         make_slug(goal, category),
@@ -136,8 +135,7 @@ def _make_proposal(material: Material, found: _Approach) -> Proposal:
         tags=(category, language, detect_domain((goal,))),
         trace=(found.where,),
         average_iterations=float(count),
-        preconditions=criteria or None,
-        benefits=found.benefits,
+        benefits=found.benefits or None,
     )
 
 
@@ -209,9 +207,8 @@ def _list_tools(iterations: Sequence[Iteration], loop: Loop) -> list[str]:
     return list(tools)[:_MAX_STEPS]
 
 
-def _list_benefits(material: Material, count: int) -> list[str]:
-    """Return the learnings of successful iterations and reflections, or a default."""
+def _list_benefits(material: Material) -> list[str]:
+    """Return the learnings of successful iterations and reflections."""
     learned = [text for iteration in material.iterations if has_passed(iteration) for text in iteration.learnings]
     learned += [reflection.text for reflection in material.reflections if reflection.kind == "success_pattern"]
-    benefits = list(dict.fromkeys(filter(None, map(strip_label, learned))))[:_MAX_BENEFITS]
-    return benefits or [f"Completed in {plural(count, 'iteration')}"]
+    return list(dict.fromkeys(filter(None, map(strip_label, learned))))[:_MAX_BENEFITS]

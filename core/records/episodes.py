@@ -68,7 +68,7 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Quality(Struct, frozen=True, array_like=True, gc=False):
     """One entry of an attempt's `quality_history`; `quality` is 0..1.
 
-    `delta` is the change since the previous entry, from the file or computed; None for the first entry.
+    `delta` is the change from the file, else the computed one since the previous entry; else None.
     """
 
     iteration: int | None
@@ -77,7 +77,7 @@ class Quality(Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def change(self) -> str:
-        """The change in percentage points: `+15`, `-5`, `0`; "" for the first entry."""
+        """The change in percentage points: `+15`, `-5`, `0`; "" if it is unknown."""
         return "" if self.delta is None else f"{round(self.delta * 100):+d}".replace("+0", "0")
 
 

@@ -183,8 +183,10 @@ def _quality_history(execution: Fields) -> Iterator[Quality]:
     for _, entry in deque(execution.objects("quality_history"), MAX_ENTRIES):
         quality = entry.rate("quality")
         if quality is not None:
-            delta = None if before is None else entry.number("delta")
-            if delta is None and before is not None:
+            delta = entry.number("delta")
+            if before is None:
+                delta = delta or None  # programs write 0 for an entry without a previous one
+            elif delta is None:
                 delta = round(quality - before, 6)
             yield Quality(entry.count("iteration"), quality, delta)
             before = quality

@@ -8,8 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import product
 from pathlib import PurePosixPath
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from core.records.debug_sessions import Failure
 from core.records.findings import Finding
@@ -29,6 +32,7 @@ Facts = tuple[tuple[LoopFact, ...], tuple[Finding, ...]]
 _UPDATED: Final = (*normalize.UPDATED, "last_active", "lastActive")
 _REGISTRIES: Final = frozenset({sources.REGISTRY, sources.EXTERNAL_REGISTRY, sources.LAUNCHER})
 _PATTERN_KEYS: Final = ("pattern_id", "template_id", "id")
+_ITERATION_KEY: Final = re.compile(r"iteration_(\d{1,6})")
 _CRASH: Final = re.compile(rb"^\[([^\]\n]{8,64})\]", re.MULTILINE)
 
 
@@ -79,9 +83,14 @@ def loop_of(fields: Fields) -> str:
 
 
 def _read_state(source: str, fields: Fields, modified_at: datetime) -> LoopFact:
+    whole = fields
+    if isinstance(fields.mapping.get("loop_state"), dict):
+        fields = fields.inside("loop_state") or fields
     inner_id = fields.text(*normalize.LOOP_ID)
     loop_id = loop_of(fields)
     iterations = tuple(read_iteration(item) for _, item in fields.objects("iterations"))
+    if not iterations:
+        iterations = tuple(_iterations_by_key(fields)) or tuple(_iterations_by_key(whole))
     if not iterations and (progress := fields.inside("progress")) is not None:
         iterations = tuple(read_iteration(item) for _, item in progress.objects("completion_checks"))
     common = _common(fields)
@@ -116,6 +125,15 @@ def _read_state(source: str, fields: Fields, modified_at: datetime) -> LoopFact:
         duration_ms=fields.number("totalDuration_ms", "total_duration_ms"),
         **common,
     )
+
+
+def _iterations_by_key(fields: Fields) -> Iterator[Iteration]:
+    """Read the iterations of a state that has one key for each: `iteration_2`."""
+    numbered = [(int(match[1]), name) for name in fields.mapping if (match := _ITERATION_KEY.fullmatch(str(name)))]
+    for number, name in sorted(numbered):
+        if (inner := fields.inside(name)) is not None:
+            iteration = read_iteration(inner)
+            yield iteration if iteration.number is not None else replace(iteration, number=number)
 
 
 def _common(fields: Fields) -> dict[str, Any]:
@@ -304,13 +322,18 @@ def read_quality(fields: Fields) -> float | None:
 
 
 def _failures(fields: Fields) -> Iterator[Failure]:
-    """Read errors: a list or a single one, as objects or texts."""
-    for name in ("error", "errors", "failures"):
-        value = fields.mapping.get(name)
+    """Read errors: a list or a single one, as objects or texts, also those of the test results."""
+    message = fields.text("error_message", "errorMessage")
+    if message.strip():
+        yield Failure(error_type=fields.text("error_type", "errorType")[:MAX_TEXT], message=message[:MAX_TEXT])
+    results = fields.mapping.get("test_results")
+    holders = [fields, *([fields.inside("test_results")] if isinstance(results, dict) else [])]
+    for holder, name in product(filter(None, holders), ("error", "errors", "failures")):
+        value = holder.mapping.get(name)
         for item in (value if isinstance(value, list) else [value])[:_MAX_FAILURES]:
             if isinstance(item, str) and item.strip():
                 yield Failure(message=item[:MAX_TEXT])
             elif isinstance(item, dict):
-                inner = Fields(fields.file, item, fields.findings, fields.place(name))
-                if failure := read_failure(inner):
+                inner = Fields(holder.file, item, holder.findings, holder.place(name))
+                if failure := read_failure(inner, tested=holder is not fields):
                     yield failure

@@ -181,6 +181,10 @@ class PatternReader:
             self._after = []
         if self._is_yaml is not None and isinstance(document.value, dict):
             self._after += _check_registry(file, document.value, self._is_yaml)
+            keys = {SNAKE.get(key, key) for key in document.value}
+            if self._items and "pattern_registry" in keys and "version" not in keys:
+                message = "version is missing; it is read as 1.0.0"
+                self._after.append(Finding(file, "", Severity.INFO, MISSING, message))
 
     @property
     def count(self) -> int:

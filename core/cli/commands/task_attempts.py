@@ -13,7 +13,7 @@ from core.cli.render.output import line, remark, respond
 from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import COUNT, FRACTION, Command, ExclusiveFlags, NumberRange
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
-from core.cli.support.task_memory import open_task_memory, task_argument
+from core.cli.support.task_memory import join_milestones, milestone_options, open_task_memory, task_argument
 from core.episodes.validation import MAX_PERCENT
 from core.records.loops import Outcome
 from core.records.reflections import REFLECTION_TYPES, TRIGGERS
@@ -179,7 +179,7 @@ class _CompleteCommand(Command, ExclusiveFlags):
 @click.option(
     "--suggest", "suggestions", metavar="TEXT", multiple=True, help="What to do differently next time; may be repeated."
 )
-@click.option("--milestone", "milestones", metavar="TEXT", multiple=True, help="A milestone; may be repeated.")
+@milestone_options
 @click.option("--done", "done", flag_value=True, type=bool, default=None, help="The task is completed.")
 @click.option("--give-up", "done", flag_value=False, type=bool, help="The task has failed.")
 @click.option("--attempt", type=COUNT, metavar="N", help="The attempt. Default: the newest.")
@@ -200,7 +200,7 @@ def complete(task_id: str, outcome: str | None, done: bool | None, attempt: int 
       ralphdeck task complete task-001 --done
     """
     ignored = [param.opts[0] for param in click.get_current_context().command.params if parts.get(param.name or "")]
-    parts["milestones"] = [{"event": text} for text in parts["milestones"]]
+    parts["milestones"] = join_milestones(parts["milestones"], parts.pop("milestone_details"))
     completed = open_task_memory().complete_attempt(
         task_id, outcome=Outcome(outcome) if outcome is not None else None, attempt=attempt, task_done=done, **parts
     )

@@ -17,7 +17,7 @@ from core.cli.render.output import line, respond
 from core.cli.support.hooks import CLAUDE_CODE, HookCommand, read_tool_event, use_folder
 from core.cli.support.options import COUNT, FRACTION, Command, ExclusiveFlags, invocation
 from core.cli.support.project import chosen_project
-from core.cli.support.task_memory import open_task_memory, task_argument
+from core.cli.support.task_memory import join_milestones, milestone_options, open_task_memory, task_argument
 from core.episodes.tool_events import FAILED, SUCCEEDED
 from core.records.episodes import ACTION_TYPES
 from core.storage.decoded import BOM
@@ -53,7 +53,7 @@ class _LogCommand(Command, ExclusiveFlags, HookCommand):
 @click.option("--iteration", type=COUNT, metavar="N", help="The iteration. Default: the last one given, or 1.")
 @click.option("--quality", type=FRACTION, help="Quality of the work so far.")
 @click.option("--result", "results", metavar="FILE", multiple=True, help="Save a copy of a file with the iteration.")
-@click.option("--milestone", "milestones", metavar="TEXT", multiple=True, help="A milestone.")
+@milestone_options
 @click.option("--json-lines", "lines", metavar="FILE", help="Log actions from a file of JSON; - is stdin.")
 @click.option("--attempt", type=COUNT, metavar="N", help="The attempt, which must be open. Default: the newest.")
 @click.option("--hook", type=click.Choice([CLAUDE_CODE]), help=_HOOK_HELP)
@@ -63,6 +63,7 @@ def log(
     quality: float | None,
     results: tuple[str, ...],
     milestones: tuple[str, ...],
+    milestone_details: tuple[str, ...],
     lines: str | None,
     attempt: int | None,
     hook: str | None,
@@ -90,7 +91,15 @@ def log(
     fields["params"] = _params(params) or None
     action = {name: value for name, value in fields.items() if value is not None}
     if hook is not None:
-        if action or lines is not None or quality is not None or results or milestones or invocation().as_json:
+        if (
+            action
+            or lines is not None
+            or quality is not None
+            or results
+            or milestones
+            or milestone_details
+            or invocation().as_json
+        ):
             raise click.UsageError("--hook allows only --attempt, --iteration and --project")
         _log_event(task_id, attempt, iteration)
         return
@@ -107,7 +116,7 @@ def log(
         iteration=iteration,
         quality=quality,
         results={Path(file).name: _content(file) for file in results},
-        milestones=[{"event": text} for text in milestones],
+        milestones=join_milestones(milestones, milestone_details),
     )
     total = plural(logged.actions, "action")
     text = f"attempt {logged.number} at {task_id}: {logged.added:,} logged, {total} in total"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import zip_longest
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +15,7 @@ from core.cli.support.project import chosen_project, now
 from core.config.paths import BEGIN_COMMAND, is_folder
 
 if TYPE_CHECKING:
+    from core.cli.support.options import Decorated
     from core.episodes.protocol import Episodes
 
 
@@ -30,6 +33,27 @@ class _TaskArgument(click.Argument):
 
 task_argument: Final = click.argument("task_id", cls=_TaskArgument, type=_TaskId(), envvar="RALPHDECK_TASK")
 """The task; an agent may set it once for all of its hooks."""
+
+
+def milestone_options(command: Decorated) -> Decorated:
+    """Add `--milestone` and `--milestone-details`; see `join_milestones`."""
+    details = click.option(
+        "--milestone-details",
+        metavar="TEXT",
+        multiple=True,
+        help="Details of the milestone that was given at the same position.",
+    )
+    milestone = click.option(
+        "--milestone", "milestones", metavar="TEXT", multiple=True, help="A milestone; may be repeated."
+    )
+    return milestone(details(command))
+
+
+def join_milestones(events: Sequence[str], details: Sequence[str]) -> list[dict[str, str]]:
+    """Return milestones with their details; raises UsageError for details without a milestone."""
+    if len(details) > len(events):
+        raise click.UsageError("--milestone-details needs a --milestone")
+    return [{"event": event, "details": text} for event, text in zip_longest(events, details, fillvalue="")]
 
 
 def open_task_memory(*, may_create: bool = False) -> Episodes:

@@ -133,13 +133,9 @@ def test_four_uses_give_the_documented_counts(project: UsedPattern) -> None:
             "timestamp": f"2026-02-02T{time}.000Z",
             "success_rate_snapshot": rate,
             "sample_size": size,
-            "source_loop": loop,
+            "source_loops": [AUTH, VALIDATION, USER, API][:size],
         }
-        for time, rate, size, loop in (
-            ("16:30:00", 1.0, 2, VALIDATION),
-            ("18:00:00", 1.0, 3, USER),
-            ("19:15:00", 0.75, 4, API),
-        )
+        for time, rate, size in (("16:30:00", 1.0, 2), ("18:00:00", 1.0, 3), ("19:15:00", 0.75, 4))
     ]
 
 

@@ -179,3 +179,6 @@ def test_quality_changes_are_read_or_computed() -> None:
     (attempt,) = parse_attempts(".aiwg/ralph/tasks/task-001/attempts/001/attempt.json", execution)[0]
     assert [one.delta for one in attempt.quality] == [None, 0.15, -0.05]
     assert [one.change for one in attempt.quality] == ["", "+15", "-5"]
+    history[0]["delta"] = 0.1
+    (attempt,) = parse_attempts(".aiwg/ralph/tasks/task-001/attempts/001/attempt.json", execution)[0]
+    assert attempt.quality[0].delta == 0.1

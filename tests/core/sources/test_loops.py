@@ -324,3 +324,31 @@ def test_any_bytes_are_a_crash_log(data: bytes) -> None:
 def test_an_estimated_improvement_is_read(estimate: dict[str, object], text: str | None) -> None:
     fact, _ = only(STATE, {"cross_loop_learning": {"improvement_estimate": estimate}})
     assert (fact.improvement.text if fact.improvement else None) == text
+
+
+def test_a_state_inside_loop_state_is_read() -> None:
+    fact, findings = only(STATE, {"loop_state": {"status": "completed", "task": "Fix it", "current_iteration": "x"}})
+    assert (fact.status, fact.task) == (LoopStatus.COMPLETED, "Fix it")
+    assert [one.pointer for one in findings] == ["/loop_state/current_iteration"]
+
+
+def test_iterations_under_their_own_keys_are_read_in_order() -> None:
+    fix = {"fix_applied": {"description": "Added null check"}, "test_results": {"passed": 12, "failed": 0}}
+    error = {"error": {"type": "TypeError", "message": "m"}}
+    fact, findings = only(STATE, {"loop_state": {"status": "done"}, "iteration_10": fix, "iteration_2": error})
+    assert findings == ()
+    assert [(one.number, one.outcome) for one in fact.iterations] == [(2, Outcome.UNKNOWN), (10, Outcome.SUCCESS)]
+    assert fact.iterations[0].failures[0].error_type == "TypeError"
+
+
+@pytest.mark.parametrize(
+    "iteration",
+    [
+        {"test_results": {"failed": 1, "failures": [{"error_type": "TypeError", "error_message": "x is null"}]}},
+        {"error_type": "TypeError", "error_message": "x is null"},
+    ],
+)
+def test_errors_of_test_results_and_plain_messages_are_failures(iteration: dict[str, Any]) -> None:
+    fact, _ = only(STATE, {"iterations": [iteration]})
+    [failure] = fact.iterations[0].failures
+    assert (failure.error_type, failure.message) == ("TypeError", "x is null")

@@ -46,7 +46,7 @@ class TestKeyStyle:
 
     def test_findings_have_pointers_in_the_style_of_the_file(self) -> None:
         wrong = {**ERROR, "fix_approach": {"description": "short", "fix_category": "other"}, "success_rate": 1.4}
-        found = read(text(camel_keys({"pattern_registry": {"error_patterns": [wrong]}})))
+        found = read(text(camel_keys({"version": "1.0.0", "pattern_registry": {"error_patterns": [wrong]}})))
         assert {one.pointer for one in found.findings} == {
             "/patternRegistry/errorPatterns/0/fixApproach/description",
             "/patternRegistry/errorPatterns/0/successRate",
@@ -161,6 +161,10 @@ class TestShapes:
     @pytest.mark.parametrize("document", [[], {"patterns": []}, {"pattern_registry": {}}, {"error_patterns": []}])
     def test_an_empty_registry_has_no_finding(self, document: Any) -> None:
         assert read(text(document)).findings == ()
+
+    def test_a_registry_without_a_version_is_a_finding(self) -> None:
+        found = read(text({"pattern_registry": {"error_patterns": [ERROR]}})).findings
+        assert [(one.pointer, one.severity, one.code) for one in found] == [("", Severity.INFO, "missing-field")]
 
 
 class TestEncodings:

@@ -55,6 +55,19 @@ def test_an_agent_works_at_a_task_from_a_shell(project: Path, call: Call, monkey
     assert call("task", "list").out.splitlines()[1].split()[:4] == ["task-001", "completed", "2", "success"]
 
 
+def test_a_milestone_has_the_details_at_its_position(project: Path, call: Call) -> None:
+    call("task", "init", "a")
+    call("task", "start", "task-001")
+    milestones = ("--milestone", "types green", "--milestone", "done", "--milestone-details", "tsc exits 0")
+    call("task", "log", "task-001", *milestones)
+    document = call("history", "task-001", "--json").document
+    assert [(one["event"], one["details"]) for one in document["milestones"]] == [
+        ("types green", "tsc exits 0"),
+        ("done", ""),
+    ]
+    assert call("task", "log", "task-001", "--type", "read", "--milestone-details", "x").code == 2
+
+
 def test_json_lines_are_logged_all_or_none(project: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     call("task", "init", "a")
     call("task", "start", "task-001")
