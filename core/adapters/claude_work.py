@@ -204,18 +204,18 @@ def iteration_of(turn: Turn) -> Iteration:
         duration_ms=turn.duration_ms,
         files=tuple(turn.files),
         failures=tuple(Failure(message=message) for _, message in turn.failures if message),
-        fix=_fix_of(turn.fix) if turn.fix is not None else None,
+        fix=_fix_of(turn.fix, turn.text) if turn.fix is not None else None,
         results=results,
         tools=tuple(turn.tools),
     )
 
 
-def _fix_of(fixed: OpenError) -> Fix:
+def _fix_of(fixed: OpenError, text: str) -> Fix:
     edits = [edit for edit in fixed.edits if len(edit) == 3]
     files = tuple(dict.fromkeys(file for file, _, _ in edits))
     diffs = (unified_diff(old.splitlines(), new.splitlines(), file, file, lineterm="", n=1) for file, old, new in edits)
     diff = "\n".join(line for lines in diffs for line in lines)
-    return Fix(description=fixed.reason or f"Change {', '.join(files)}", diff=diff, files=files, verified=True)
+    return Fix(description=fixed.reason or text, diff=diff, files=files, verified=True)
 
 
 def _test_result(turn: Turn) -> str:

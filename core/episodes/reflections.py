@@ -37,7 +37,6 @@ _NOT_REVIEWED: Final = "Drafted from the action log, which shows what was done a
 """Last sentence of the analysis of drafts of earlier versions."""
 _MAX_FILE_BYTES: Final = MAX_BYTES // 4 * 3  # maximum size of `reflections.jsonl`; the rest is reserved for drafts
 _MAX_LISTED: Final = 5  # maximum number of files, failures or action items in one list of a draft
-_MAX_LEARNINGS: Final = 2  # maximum number of solved failures in the learning of a draft
 _MAX_MESSAGE: Final = 160  # maximum length of an error message in a draft
 _ENDS: Final = tuple(".!?…。！？")  # characters that end a sentence
 _RANKS: Final = (CHECK, COMMAND, TOOL)  # kinds of failures, most important first
@@ -106,14 +105,15 @@ class AttemptWork(NamedTuple):
 def draft_reflection(work: AttemptWork, at: datetime, earlier: AttemptWork | None = None) -> dict[str, Any] | None:
     """Draft the reflection on an attempt that ended `at`, compared with `earlier`.
 
-    None if the attempt left nothing to reflect on: neither words of its agent nor a failing check or what solved it.
+    None if the attempt left nothing to reflect on: neither words of its agent nor a check that still fails. The reason
+    of a success is not enough: a fix is recorded as an error pattern, with this reason.
     """
     attempt = work.attempt
     trigger = attempt_trigger(attempt.outcome)
     learning = list(_lessons(attempt, work.log, earlier))
     if attempt.suggestions and not learning:  # suggestions are action items as well
         learning.append(f"Next time: {_join(attempt.suggestions)}.")
-    if not learning and attempt.reason in ("", LEFT_UNFINISHED):
+    if not learning and (attempt.outcome is Outcome.SUCCESS or attempt.reason in ("", LEFT_UNFINISHED)):
         return None
     return {
         "timestamp": iso(at),
@@ -269,9 +269,6 @@ def _lessons(attempt: Attempt, log: LogSummary, earlier: AttemptWork | None) -> 
             before = f", as in attempt {earlier.attempt.number}" if earlier and is_known else ""
             tried = f", also after changes to {_join(failing.tried)}" if failing.tried else ""
             yield f"{known}: {_describe_failure(failing)}{before}{tried}."
-    for failing in [one for one in _rank_failures(log) if one.solved and one.of != TOOL][:_MAX_LEARNINGS]:
-        if failing.changed:  # a second run, or an installed dependency, teaches nothing about the task
-            yield f"{_describe_failure(failing)} until {_join(failing.changed)} changed."
 
 
 def _action_items(work: AttemptWork, earlier: AttemptWork | None) -> Iterator[str]:

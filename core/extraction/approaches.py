@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from core.base.record_text import make_slug, one_line, strip_label
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _MAX_STEPS: Final = 20
 _MAX_BENEFITS: Final = 3
+_MIN_SEQUENCE: Final = 2  # steps that are worth a pattern beside that of a fix
 _TASK_WORDS: Final = 3  # number of words (including the verb) that similar tasks contain in the same order
 _MAX_FAILED: Final = 2  # steps that failed this often and never helped are left out
 _NUMBER: Final = re.compile(r"\d+")
@@ -35,16 +36,24 @@ _ALONE: Final = frozenset({"pytest", "tsc", "vitest", "jest", "mypy", "eslint"})
 _VERB: Final = re.compile(r"(?:passes|pass|succeeds|succeed|exits|reports|is)$")
 
 
-def find_approaches(material: Material, has_fix: bool = False) -> Iterator[Proposal]:
+def find_approaches(material: Material, fixes: Sequence[str] = ()) -> Iterator[Proposal]:
     """Yield the approach of a completed loop, or of the last successful attempt.
 
-    The single step of one iteration is not worth a pattern beside that of a fix, which `has_fix` reports.
+    `fixes` are the descriptions of fixes with patterns of their own. Beside one, only a sequence of other steps is
+    worth a pattern.
     """
     found = _find_in_loop(material) or _find_in_attempts(material)
-    if found is None or (has_fix and found.iterations == 1 and len(found.steps) == 1):
+    if found is None or not material.goal.strip() or not _is_detailed(found):
         return
-    if material.goal.strip() and _is_detailed(found):
+    if not fixes or sum(not _repeats(step, fixes) for step in found.steps) >= _MIN_SEQUENCE:
         yield _make_proposal(material, found)
+
+
+def _repeats(step: str, fixes: Iterable[str]) -> bool:
+    """Return whether a step says the same as a fix, or one of them is part of the other."""
+    text = step.casefold().rstrip(".")
+    others = (one_line(fix).casefold().rstrip(".") for fix in fixes)
+    return any(other in text or text in other for other in others if other)
 
 
 def explain_no_approach(material: Material) -> str:
@@ -53,6 +62,8 @@ def explain_no_approach(material: Material) -> str:
         loop = material.loop
         if loop is None:
             return "no attempt succeeded"
+        if loop.success and _is_conversation(loop):
+            return "the messages of one session are not the steps of an approach"
         if loop.success:
             return "no iteration was recorded"
         is_claimed = loop.status is LoopStatus.COMPLETED
@@ -78,7 +89,7 @@ class _Approach(NamedTuple):
 
 def _find_in_loop(material: Material) -> _Approach | None:
     loop = material.loop
-    if loop is None or not loop.success or not material.iterations:
+    if loop is None or not loop.success or not material.iterations or _is_conversation(loop):
         return None
     steps, where = _steps(material.iterations)
     if sum(map(len, steps)) < MIN_DESCRIPTION and (reflected := find_reflected_steps(material)[-_MAX_STEPS:]):
@@ -93,6 +104,11 @@ def _find_in_loop(material: Material) -> _Approach | None:
         files=material.iterations[-1].files,
         where=where,
     )
+
+
+def _is_conversation(loop: Loop) -> bool:
+    """Return whether the turns of a loop are those of one session without a goal, whose messages are not steps."""
+    return loop.is_agent_session and len(loop.session_ids) <= 1 and not loop.criteria
 
 
 def _find_in_attempts(material: Material) -> _Approach | None:

@@ -23,7 +23,14 @@ from core.extraction.code import LANGUAGES, describe_placeholder, file_language,
 from core.extraction.errors import Sighting, extract_message, find_errors, parse_error
 from core.extraction.failures import detect_failure_mode, find_anti_patterns, make_anti_pattern
 from core.extraction.fix_kinds import detect_domain, fix_category, fix_description, make_tags, mentioned_language
-from core.extraction.fixes import Repair, describe_action, find_attempt_repairs, find_repairs, has_passed
+from core.extraction.fixes import (
+    Repair,
+    describe_action,
+    drop_same_fixes,
+    find_attempt_repairs,
+    find_repairs,
+    has_passed,
+)
 from core.extraction.own_reflections import describe_place, find_reflected_repairs
 from core.extraction.record_parts import find_contributor, find_end, make_proposal, make_source, parse_pattern
 from core.extraction.selection import (
@@ -63,9 +70,10 @@ def extract(
     attempts = reversed(material.attempts)
     logged = (repair for attempt in attempts for repair in find_attempt_repairs(attempt, material.root))
     repairs = (*find_repairs(material), *islice(logged, MAX_PROPOSALS), *find_reflected_repairs(material))
-    fixed = sorted(repairs, key=lambda repair: not repair.diff)[:MAX_PROPOSALS]  # those with code first
+    ranked = sorted(repairs, key=lambda repair: not repair.diff)[:MAX_PROPOSALS]  # those with code first
+    fixed = drop_same_fixes(ranked)
     proposals = remove_duplicates(_find_proposals(material, fixed, known, settings, types), settings)
-    judged = (compare_with_registry(proposal, material.loop_id, known, settings) for proposal in proposals)
+    judged = (compare_with_registry(proposal, material.own_ids, known, settings) for proposal in proposals)
     return Extraction(
         source_id=material.source_id,
         proposals=add_alternatives(tuple(judged)),
@@ -80,19 +88,24 @@ def _find_proposals(
     settings: ExtractionSettings,
     types: Collection[PatternType],
 ) -> Iterator[Proposal]:
+    without_record = fixed
     if PatternType.ERROR in types:
+        without_record = []
         for proposal, repair in find_error_patterns(material, fixed, known):
-            if repair.failures:
-                yield proposal
-                continue
-            yield narrow_trigger(replace(proposal, failures=_failures(material, repair)), repair.error, known, settings)
+            if not repair.failures:
+                counted = replace(proposal, failures=_failures(material, repair))
+                proposal = narrow_trigger(counted, repair.error, known, settings)
+            if proposal.refused:
+                without_record.append(repair)
+            yield proposal
     if PatternType.SUCCESS in types:
-        for proposal in find_approaches(material, has_fix=bool(fixed) and PatternType.ERROR in types):
+        fixes = [repair.description for repair in fixed] if PatternType.ERROR in types else []
+        for proposal in find_approaches(material, fixes):
             yield drop_broad_task(proposal, known, settings)
     if PatternType.ANTI in types:
         yield from islice(find_anti_patterns(material, fixed, settings), MAX_PROPOSALS)
     if PatternType.TEMPLATE in types and settings.extract_code_templates:
-        yield from find_code_templates(material, fixed)
+        yield from find_code_templates(material, without_record)
 
 
 def _failures(material: Material, repair: Repair) -> int:
@@ -147,6 +160,8 @@ def find_error_patterns(
     for repair in repairs:
         error, at = repair.error, repair.at or find_end(material)
         category, description, language, tags = _describe(material, repair)
+        if not description:
+            continue
         fix = {"description": description, "fix_category": category}
         code = make_template(repair.diff, error.message)
         if repair.failures:
@@ -206,7 +221,9 @@ def _describe(material: Material, repair: Repair) -> tuple[str, str, str, list[s
     language = language or mentioned_language(material.goal, error.message)
     places = (error.file, *repair.files[:3], repair.description, material.goal)
     tags = make_tags(language, category, error.error_type, places)
-    text = repair.description if repair.failures else fix_description(repair.description, category, error.message)
+    text = repair.description
+    if not repair.failures:
+        text = fix_description(text, category, error.message, repair.diff)
     return category, text, language, tags
 
 

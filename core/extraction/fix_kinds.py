@@ -13,6 +13,7 @@ from core.base.record_text import one_line
 from core.extraction.code import added_lines
 from core.retrieval.task import analyse_task
 
+_MAX_MESSAGE: Final = 160
 MIN_DESCRIPTION: Final = 20  # minimum length of a description in the pattern file format, in characters
 
 
@@ -48,18 +49,21 @@ def fix_category(description: str, diff: str, cause: str, message: str) -> str:
     return next((category for category, words in _IN_WORDS.items() if words.search(description)), "other")
 
 
-def fix_description(description: str, category: str, message: str) -> str:
-    """Return the description of a fix; a standard one if it is too vague."""
+def fix_description(description: str, category: str, message: str, diff: str = "") -> str:
+    """Return the description of a fix; "" without any, a standard one if it is too vague.
+
+    Without words it is the first added line, and a short one names the error.
+    """
     text = one_line(description)
+    line = next((line.strip() for line in added_lines(diff).splitlines() if line.strip()), "")
     if category in ("add_null_check", "add_import") and (not text or _IN_WORDS[category].search(text)):
         if category == "add_import":
             return "Import the missing name before it is used"
         return f"Add null check before {'property access' if _PROPERTY.search(message) else 'the value is used'}"
     if len(text) >= MIN_DESCRIPTION:
         return text
-    lead = _TABLES["leads"][category]
-    text = f"{lead}: {text}" if text else lead
-    return text if len(text) >= MIN_DESCRIPTION else f"{text}, as the loop did"
+    text = text or (f"Add `{line}`" if line else "")
+    return one_line(f'{text}, which removed the error "{one_line(message, _MAX_MESSAGE)}"') if text else ""
 
 
 def has_reason(description: str) -> bool:

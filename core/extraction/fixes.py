@@ -18,14 +18,17 @@ from core.extraction.attempt_fixes import find_fixes
 from core.extraction.change_kinds import is_environment_error
 from core.extraction.errors import Sighting, classify_error_type, count_failing, find_errors, parse_error
 from core.records.debug_sessions import DebugSession, Execution, Failure, Fix
+from core.records.episodes import Action, Attempt
+from core.records.extractions import LoggedAttempt
 from core.records.loops import Iteration, Outcome
 
 if TYPE_CHECKING:
-    from core.records.episodes import Action, Attempt
     from core.records.events import Event
-    from core.records.extractions import LoggedAttempt, Material
+    from core.records.extractions import Material
 
 _MAX_REASONS: Final = 3
+_CHECK: Final = "check"  # the command of the runs in a turn
+_VAGUE: Final = frozenset({"AssertionError", "Other"})  # types of errors that may only show the effect of another one
 
 
 class Repair(Struct, frozen=True, kw_only=True):
@@ -44,12 +47,24 @@ class Repair(Struct, frozen=True, kw_only=True):
 
 def find_repairs(material: Material) -> tuple[Repair, ...]:
     """Return all repairs; those with code are first."""
+    is_session = material.loop is not None and material.loop.is_agent_session
     found = [
         *(repair for session in material.sessions for repair in _of_session(session)),
-        *_of_iterations(material.iterations),
+        *(_of_turns(material) if is_session else _of_iterations(material.iterations)),
         *_of_log(material.errors, material.resolved, material.iterations),
     ]
     return tuple(sorted(found, key=lambda repair: not repair.diff))
+
+
+def drop_same_fixes(repairs: Iterable[Repair]) -> list[Repair]:
+    """Return one repair for each fix; of several errors, the first that is not a failed assertion."""
+    best: dict[tuple[str, str], Repair] = {}
+    for repair in repairs:
+        fix = (one_line(repair.description).casefold(), repair.diff or repair.trace)
+        known = best.get(fix)
+        if known is None or (known.error.error_type in _VAGUE and repair.error.error_type not in _VAGUE):
+            best[fix] = repair
+    return list(best.values())
 
 
 def has_passed(iteration: Iteration) -> bool:
@@ -85,6 +100,30 @@ def _of_iterations(iterations: Sequence[Iteration]) -> Iterator[Repair]:
                     trace=error.where if same else f"{error.where} → {iteration.number}",
                     at=iteration.at or error.at,
                 )
+
+
+def _of_turns(material: Material) -> Iterator[Repair]:
+    """Yield the fixes in the turns of an agent's session, each read as a log: a failed run, an edit, a run that passed.
+
+    The transcript of a session names the failed command only in short, so that all runs are those of one check.
+    """
+    failures: tuple[Failure, ...] = ()
+    for place, turn in enumerate(material.iterations, 1):
+        failures = turn.failures or failures  # a turn may fix what failed in an earlier one
+        if turn.fix is None or not failures:
+            continue
+        errors = "\n".join(": ".join(filter(None, (one.error_type, one.message))) for one in failures)
+        files = (("file_path", turn.fix.files[0]),) if turn.fix.files else ()
+        run = Action(number=1, type="bash", params=(("command", _CHECK),), success=False, error=errors, at=turn.at)
+        edit = Action(
+            number=2, type="edit", params=files, success=True, output=turn.fix.diff, reasoning=turn.fix.description
+        )
+        passed = Action(number=3, type="bash", params=run.params, success=True, at=turn.at)
+        number = turn.number if turn.number is not None else place
+        attempt = Attempt(task_id=material.loop_id, number=number, reason=turn.action)
+        logged = LoggedAttempt(attempt=attempt, actions=(run, edit, passed))
+        for repair in find_attempt_repairs(logged, material.root):
+            yield replace(repair, trace=f"iteration {number}")
 
 
 def _find_fixing(iterations: Sequence[Iteration], index: int) -> Iterator[int]:

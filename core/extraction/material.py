@@ -26,7 +26,7 @@ from core.sources.loop_details import read_loop_details
 if TYPE_CHECKING:
     from core.base.steps import Steps
     from core.config.paths import ProjectPaths
-    from core.records.loops import Loop, LoopDetails
+    from core.records.loops import Iteration, Loop, LoopDetails
     from core.records.snapshot import Snapshot
 
 _Record = TypeVar("_Record", Event, Reflection, DebugSession)
@@ -98,6 +98,8 @@ class Materials:
         newest = self._read_details(loop).iterations[-MAX_RECORDS:]
         iterations = tuple(replace(one, failures=one.failures[:MAX_FAILURES]) for one in newest)
         attempts = self._logged(self._tasks.get(loop.id, ()))
+        if loop.is_agent_session:
+            iterations = _without_logged(iterations, attempts)
         material = Material(source_id=loop.id, loop=loop, iterations=iterations, attempts=attempts)
         return self._with_records(clean_material(material))
 
@@ -206,6 +208,13 @@ class Materials:
         task_ids = (attempts[name].task_id if name in attempts else name for name in names)
         task_id = next((id for id in task_ids if id in tasks), "")
         return self._links.get(task_id, task_id)
+
+
+def _without_logged(turns: tuple[Iteration, ...], attempts: Sequence[LoggedAttempt]) -> tuple[Iteration, ...]:
+    """Return the turns of a session before its first attempt with a log, which has more of the later ones."""
+    begins = [at for one in attempts if one.actions and (at := one.attempt.started_at or one.actions[0].at) is not None]
+    begin = min(begins, default=None)
+    return turns if begin is None else tuple(turn for turn in turns if turn.at is not None and turn.at < begin)
 
 
 def _cut_session(session: DebugSession) -> DebugSession:

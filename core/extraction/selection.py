@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
@@ -73,17 +73,17 @@ def remove_duplicates(proposals: Iterable[Proposal], settings: ExtractionSetting
 
 
 def compare_with_registry(
-    proposal: Proposal, loop_id: str, known: KnownPatterns, settings: ExtractionSettings
+    proposal: Proposal, own_ids: Collection[str], known: KnownPatterns, settings: ExtractionSettings
 ) -> Proposal:
-    """Mark a proposal as new, as a use of a registered pattern, or as already known."""
+    """Mark a proposal as new, as a use of a registered pattern, or as already known from one of `own_ids`."""
     if proposal.refused:
         return proposal
     pattern = parse_pattern(proposal.type, proposal.slug, proposal.record)
     similar = known.similar.nearest(pattern, settings.similarity_threshold)
     candidates = [known.patterns[identifier] for identifier, _ in similar if identifier in known.patterns]
-    from_here = [other for other in candidates if any(source.loop_id == loop_id for source in other.source_loops)]
-    same_type = (other for other in known.of_loop.get(loop_id, ()) if other.type is pattern.type)
-    from_here += [other for other in same_type if _is_same_lesson(pattern, other, loop_id)]
+    from_here = [other for other in candidates if any(source.loop_id in own_ids for source in other.source_loops)]
+    own = (other for id in own_ids for other in known.of_loop.get(id, ()) if other.type is pattern.type)
+    from_here += [other for other in own if _is_same_lesson(pattern, other, own_ids)]
     if from_here:
         known_as = from_here[0].id
         return replace(proposal, refused=f"already known from this loop as {known_as}", known_as=known_as)
@@ -135,7 +135,7 @@ def fits(pattern: Pattern, other: Pattern) -> bool:
     return safe_matcher(pattern.error_pattern).matches(other.error_message)
 
 
-def _is_same_lesson(new: Pattern, known: Pattern, loop_id: str) -> bool:
+def _is_same_lesson(new: Pattern, known: Pattern, own_ids: Collection[str]) -> bool:
     """Return whether a pattern of this loop is the same lesson in other words."""
     if new.type is PatternType.ERROR:
         text = new.error_pattern.replace("\\", "")  # without escapes, a signature can be matched like a message
@@ -147,7 +147,7 @@ def _is_same_lesson(new: Pattern, known: Pattern, loop_id: str) -> bool:
             is_alike and safe_matcher(known.error_pattern).matches(text)
         )
     if new.type is not PatternType.TEMPLATE:  # a loop has one approach; as a later source it may have used another one
-        return known.source_loops[0].loop_id == loop_id and known.category == new.category
+        return known.source_loops[0].loop_id in own_ids and known.category == new.category
     return known.template_code == new.template_code
 
 

@@ -128,6 +128,12 @@ class Material(Struct, frozen=True, kw_only=True):
         return self.loop.id if self.loop else self.task.id if self.task else self.source_id
 
     @property
+    def own_ids(self) -> frozenset[str]:
+        """IDs under which patterns of this work may be registered: of the loop and its sessions, and of its tasks."""
+        tasks = (logged.attempt.task_id for logged in self.attempts)
+        return frozenset((self.loop_id, *(self.loop.aliases if self.loop else ()), *tasks))
+
+    @property
     def goal(self) -> str:
         """Description of the work to be done; untrusted, may be empty."""
         return (self.loop.task if self.loop else "") or (self.task.description if self.task else "")

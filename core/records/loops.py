@@ -318,6 +318,11 @@ class Loop(LoopValues, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     progress: Progress = Progress()
 
     @property
+    def is_agent_session(self) -> bool:
+        """Whether its iterations are the turns of a coding agent, or of its sessions with the same prompt."""
+        return bool(self.runner) and self.runner == self.owner
+
+    @property
     def is_from_hooks_alone(self) -> bool:
         """Whether no adapter has it: all that is known are the tasks that hooks recorded."""
         return self.sources == (HOOKS,)

@@ -27,8 +27,11 @@ _HEADING: Final = re.compile(r"#{1,6}\s+Iteration\s+(\d{1,9})\s*$", re.IGNORECAS
 _NUMBERED: Final = re.compile(r"(\d{1,9})\.\w+$")
 """The number at the end of a file name: `reflection-10.json`, `003.json`."""
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_NOTHING_LEARNED: Final = "The log alone shows nothing to do differently"
-"""Start of the learning of drafts of earlier versions that only counted actions."""
+_COUNTED: Final = re.compile(
+    r"The log alone shows nothing to do differently.*|`.{1,4000}` failed with \".{0,4000}\" until .{1,4000} changed\.",
+    re.DOTALL,
+)
+"""Learning of drafts of earlier versions that only counted actions, or only named the file that was changed."""
 _MEMORY_FOLDER: Final = ".aiwg/ralph/memory/reflections/"
 _EPISODIC_KEYS: Final = frozenset({"attempt_id", "triggered_by", "reflection_type", "action_items", "observation"})
 """Keys that only reflections on attempts have."""
@@ -108,7 +111,7 @@ def _read_lines(
         place = f"line {line.number}"
         if isinstance(line.value, dict):
             reflection = _episodic(Fields(file, line.value, findings, place), modified_at, task_id)
-            if not (reflection.draft and reflection.learning.startswith(_NOTHING_LEARNED)):
+            if not (reflection.draft and _COUNTED.fullmatch(reflection.learning)):
                 yield reflection
         else:
             message = f"expected an object, found {quote_value(line.value)}"

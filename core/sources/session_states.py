@@ -194,7 +194,7 @@ def join_session(loop: Loop, row: Loop) -> Loop:
         started_at=loop.started_at or row.started_at,
         last_activity=newest(loop.last_activity, row.last_activity),
     )
-    if loop.runner != loop.owner or not _knows_more(row, loop):
+    if not loop.is_agent_session or not _knows_more(row, loop):
         return joined
     passed = row.progress.test_passed
     others = {*loop.badges} - {"crashed", "stale"}

@@ -170,7 +170,7 @@ def test_an_error_that_a_later_turn_fixes_is_fixed_there() -> None:
     first, second = map(iteration_of, state.turns)
     assert first.fix is None
     assert second.fix is not None
-    assert (second.fix.description, second.fix.files) == ("Change a.ts", ("a.ts",))
+    assert (second.fix.description, second.fix.files) == ("", ("a.ts",))
     assert second.fix.diff.endswith("+x = 1")
 
 

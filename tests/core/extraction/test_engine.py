@@ -17,7 +17,7 @@ from core.config.settings import ExtractionSettings
 from core.extraction.engine import extract
 from core.records.debug_sessions import DebugSession, Execution, Failure, Fix
 from core.records.extractions import Extraction, Material, Proposal
-from core.records.loops import LoopStatus
+from core.records.loops import LoopStatus, Progress
 from core.records.patterns import PatternType, SourceLoop
 from tests.factories import (
     LOOP_ID,
@@ -93,6 +93,20 @@ class TestApproaches:
         )
         (proposal,) = of(given, PatternType.SUCCESS)
         assert proposal.record["approach"]["steps"] == ["Fixed the next type", "Ran all the tests"]
+
+    def test_beside_a_fix_an_approach_needs_a_sequence_of_other_steps(self) -> None:
+        kinds = {PatternType.ERROR, PatternType.SUCCESS}
+        alone = extract(make_material(*FIXED), make_known_patterns(), DEFAULTS, kinds)
+        assert [one.type for one in alone.new] == [PatternType.ERROR]
+        further = (*FIXED, passed_step(3, "Wrote a test for the login"), passed_step(4, "Documented the login"))
+        both = extract(make_material(*further), make_known_patterns(), DEFAULTS, kinds)
+        assert {one.type for one in both.new} == kinds
+
+    def test_the_messages_of_one_session_are_not_an_approach(self) -> None:
+        given = make_material(passed_step(1, "I wrote the parser for dates"), passed_step(2, "I documented the parser"))
+        assert given.loop is not None
+        session = replace(given.loop, runner="claude", owner="claude", progress=Progress(test_passed=True))
+        assert not of(replace(given, loop=session), PatternType.SUCCESS)
 
     def test_results_of_external_loops_replace_actions(self) -> None:
         given = make_material(

@@ -79,7 +79,10 @@ def test_the_example_loop_gives_its_patterns(tmp_path: Path) -> None:
     assert [(proposal.slug, proposal.record) for proposal in errors] == [("null-check", ERROR_PATTERN)]
     assert list(errors[0].record) == list(ERROR_PATTERN)
     assert errors[0].trace == ("iteration 2 → 3",)
-    (template,) = [proposal for proposal in extraction.new if proposal.type is PatternType.TEMPLATE]
+    assert [proposal.type for proposal in extraction.new] == [PatternType.ERROR], "the template is a field of it"
+    (template,) = extract(
+        Materials(paths, snapshot).read(LOOP), known, ExtractionSettings(), {PatternType.TEMPLATE}
+    ).new
     assert template.record["template_code"] == TEMPLATE
     assert set(template.record["placeholders"]) == {"variable", "message"}
     assert template.record["source_loops"] == [LOOP]

@@ -8,11 +8,19 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from core.config.settings import ExtractionSettings
 from core.extraction.engine import extract
 from core.extraction.fix_kinds import fix_category, fix_description, make_tags
-from core.extraction.fixes import Repair, find_attempt_repairs, find_repairs, find_repeated_errors, list_tools
+from core.extraction.fixes import (
+    Repair,
+    drop_same_fixes,
+    find_attempt_repairs,
+    find_repairs,
+    find_repeated_errors,
+    list_tools,
+)
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure, Fix, Results
 from core.records.episodes import Action, Attempt, Task, TaskStatus
 from core.records.events import ErrorNote, ErrorType, Event
@@ -39,6 +47,28 @@ def test_errors_fixed_one_after_the_other() -> None:
         ("Cannot read property 'email' of null", "Added a null check", "iteration 1 → 2"),
         (TYPES, "Corrected the interface", "iteration 2 → 3"),
     ]
+
+
+def test_one_change_that_removed_two_errors_is_one_fix() -> None:
+    effect = Failure(error_type="AssertionError", message="expected 3 items, got 2")
+    cause = Failure(error_type="TypeError", message="value is not a function")
+    run = Execution(attempt=1, failures=(effect, cause), fix=Fix(description="Call the parser", verified=True))
+    repairs = find_repairs(make_material(sessions=(DebugSession(id="dm-1", executions=(run,)),)))
+    assert [one.error.message for one in drop_same_fixes(repairs)] == ["value is not a function"]
+
+
+def test_the_turns_of_a_session_are_judged_as_attempts_are() -> None:
+    diff = "--- {0}\n+++ {0}\n@@ -1 +1 @@\n-    return total\n+    return total or 0"
+    fix = Fix(description="Done. An empty cart has no total.", diff=diff.format("cart.py"), files=("cart.py",))
+    readme = replace(fix, diff=diff.format("README.md"), files=("README.md",))
+    failures = (Failure(error_type="TypeError", message="unsupported operand type(s) for -: 'NoneType' and 'int'"),)
+    given = make_material(*(make_step(n, fix=one, failures=failures) for n, one in ((1, fix), (2, readme))))
+    assert given.loop is not None
+    session = replace(given, loop=replace(given.loop, runner="claude", owner="claude"))
+    (repair,) = find_repairs(session)
+    assert (repair.description, repair.trace) == ("An empty cart has no total.", "iteration 1")
+    assert "+    return total or 0" in repair.diff
+    assert [failure.error_type for failure in repair.failures] == ["TypeError"]
 
 
 def test_a_change_that_made_it_worse_is_not_a_fix() -> None:
@@ -142,10 +172,11 @@ def test_descriptions_are_long_enough_and_generalised() -> None:
     )
     description = "Return a skipped result for closed accounts"
     assert fix_description(description, "add_null_check", message) == description
-    assert fix_description("guard it", "other", "x") == "Settle the error: guard it"
+    assert fix_description("guard it", "other", "x") == 'guard it, which removed the error "x"'
     for category in ("other", "add_error_handling", "add_null_check"):
         for words in ("", "x", "a\nb", "\x1b[0m"):
-            assert len(fix_description(words, category, "x")) >= 20
+            assert len(fix_description(words, category, "x", "+ one = 1\n")) >= 20
+    assert fix_description("", "other", "x") == "", "without words and lines it describes nothing"
 
 
 def test_tags_are_language_type_and_domain() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from core.base.errors import UnknownRecord
 from core.config.paths import ProjectPaths
@@ -20,11 +22,13 @@ from core.extraction.selection import KnownPatterns
 from core.hooks import answer
 from core.project.index import Library
 from core.records.extractions import Extraction, Material
+from core.records.loops import LoopDetails
 from core.records.patterns import PatternType
 from core.records.snapshot import Snapshot
 from core.retrieval.similarity import SimilarityIndex
 from tests.core.cli.conftest import home
 from tests.core.hooks.agents import SimulatedAgent, make_project
+from tests.factories import make_step
 
 __all__ = ["home"]  # a fixture
 
@@ -209,6 +213,19 @@ def test_a_task_without_loop_has_sessions_reflections_and_errors(project: Path) 
     assert [one.learning for one in found.reflections] == ["Look first"]
     assert [event.id for event in found.errors] == ["e1"]
     assert read(project, "s").loop_id == "task-002"
+
+
+def test_turns_with_a_logged_attempt_and_its_patterns_are_known_already(fixed: ProjectPaths) -> None:
+    snapshot = load(fixed)
+    (task,) = snapshot.tasks.values()
+    row = snapshot.loops[task.loop_id]
+    turns = tuple(make_step(n, at=row.started_at + timedelta(hours=n)) for n in (-1, 1) if row.started_at)
+    session = replace(row, sources=("claude", "hooks"), iterations=turns)
+    joined = dataclasses.replace(snapshot, loops={session.id: session})
+    details = LoopDetails(loop_id=session.id, iterations=turns)
+    material = Materials(fixed, joined, lambda _: details).read(session.id)
+    assert [turn.number for turn in material.iterations] == [-1]
+    assert {session.id, task.id} <= material.own_ids
 
 
 def test_only_the_newest_attempts_and_actions_are_read(project: Path) -> None:

@@ -223,7 +223,7 @@ def test_concurrent_extractions_extract_once(tmp_path: Path) -> None:
     view = opened(paths).view
     assert len(refused) == 2
     assert len(view.snapshot.decisions) == 1
-    assert len(view.snapshot.patterns) == 2
+    assert len(view.snapshot.patterns) == 1
     assert all(view.assessment(id).seen == 1 for id in view.snapshot.patterns)
 
 

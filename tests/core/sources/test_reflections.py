@@ -304,6 +304,7 @@ def test_a_final_reflection_replaces_earlier_drafts() -> None:
 def test_a_draft_that_only_counts_is_ignored_and_the_last_reflection_counts() -> None:
     lines = [
         {"attempt_id": 1, "learning": f"{COUNTED}; put it into words.", "draft": True, "observation": "3 actions"},
+        {"attempt_id": 1, "learning": '`npm test` failed with "red" until a.ts changed.', "draft": True},
         {"attempt_id": 2, "learning": "first", "reflection_type": "error-analysis"},
         {"attempt_id": 2, "learning": "of another kind", "reflection_type": "success-pattern"},
         {"attempt_id": 2, "learning": "better", "reflection_type": "error-analysis"},

@@ -64,11 +64,12 @@ def test_only_some_types(sample: Path, call: Call) -> None:
         "error",
         "success",
         "anti",
-        "template",
     }
     assert {
         proposal["type"] for proposal in proposals(call, sample, "--all", "--dry-run", "--types", "error,anti")
     } == {"error", "anti"}
+    templates = proposals(call, sample, "--all", "--dry-run", "--types", "template")
+    assert {proposal["type"] for proposal in templates} == {"template"}
 
 
 @pytest.mark.slow
@@ -92,7 +93,7 @@ def test_extract_all_reports_that_nothing_has_ended(tmp_path: Path, call: Call) 
 
 def test_a_debug_session(sample: Path, call: Call) -> None:
     found = proposals(call, sample, SESSION, "--dry-run")
-    assert {proposal["type"] for proposal in found} == {"error", "template"}
+    assert {proposal["type"] for proposal in found} == {"error"}
     for proposal in found:
         assert proposal["trace"] == [f"debug session {SESSION}, attempt 1"]
         assert MAILER in json.dumps(proposal["record"]["source_loops"])
@@ -132,9 +133,12 @@ def write_loop(project: Path, status: str, iterations: list[dict[str, Any]]) -> 
 
 def test_an_anti_pattern_and_the_success_pattern_of_its_loop_are_linked(tmp_path: Path, call: Call) -> None:
     error = {"type": "RuntimeError", "message": "row locked by another transaction"}
-    tried = [{"number": n, "action": "Retried the query", "outcome": "failed", "error": error} for n in (1, 2, 3)]
-    done = {"number": 4, "action": "Sorted the locks before they are taken", "outcome": "success"}
-    write_loop(tmp_path, "completed", [*tried, done])
+    tried = [{"number": n, "action": "Retried the query", "outcome": "failed", "error": error} for n in (2, 3, 4)]
+    steps = ["Wrote a test with two orders", "Sorted the locks before they are taken", "Documented the order of locks"]
+    first, *last = (
+        {"number": n, "action": step, "outcome": "success"} for n, step in zip((1, 5, 6), steps, strict=True)
+    )
+    write_loop(tmp_path, "completed", [first, *tried, *last])
     assert call("extract", "ralph-deadlocks", "--project", tmp_path).code == 0
     files = (tmp_path / ".aiwg/ralph/shared/patterns").glob("*.json")
     lists = [group for file in files for group in json.loads(file.read_text())["pattern_registry"].values()]
@@ -142,7 +146,7 @@ def test_an_anti_pattern_and_the_success_pattern_of_its_loop_are_linked(tmp_path
     anti, success = by_type["anti_pattern"], by_type["success_pattern"]
     assert anti["better_alternative"]["success_pattern_id"] == success["pattern_id"]
     assert success["related_patterns"] == [anti["pattern_id"]]
-    assert success["approach"]["steps"] == ["Sorted the locks before they are taken"]
+    assert success["approach"]["steps"] == steps
     shown = call("patterns", "show", anti["pattern_id"], "--json", "--project", tmp_path).document["pattern"]
     assert shown["better_pattern_id"] == success["pattern_id"]
 
