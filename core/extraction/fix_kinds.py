@@ -60,6 +60,7 @@ def fix_description(description: str, category: str, message: str, diff: str = "
         if category == "add_import":
             return "Import the missing name before it is used"
         return f"Add null check before {'property access' if _PROPERTY.search(message) else 'the value is used'}"
+    text = text if has_reason(text) else ""
     if len(text) >= MIN_DESCRIPTION:
         return text
     text = text or (f"Add `{line}`" if line else "")
