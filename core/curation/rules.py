@@ -21,7 +21,7 @@ from core.curation import commands
 from core.curation.case import Case, Draft, change, since
 from core.curation.merge import as_read
 from core.learning.assessment import QUARANTINE
-from core.records.decisions import APPROVE, VERBS, WAS_HELD, WAS_QUARANTINED, Effect, Pin, Verb
+from core.records.decisions import APPROVE, RE_ENABLE, RE_ENABLED, VERBS, WAS_HELD, WAS_QUARANTINED, Effect, Pin, Verb
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.suspicions import Severity
 from core.records.times import iso
@@ -204,11 +204,14 @@ def quarantine(case: Case, _command: PatternCommand) -> Draft:
 def release(case: Case, _command: PatternCommand) -> Draft:
     """Allow the current text to be injected; a changed text is withheld again.
 
-    Releasing a blocked text requires a reason; approving a held one does not.
+    A pattern that the rules deprecate is pinned as established, the state of its evidence without that rule. Releasing
+    a blocked text requires a reason; approving a held one does not.
     """
     arrival = case.state.arrivals.get(case.pattern.id)
     waits = arrival is not None and arrival.needs_review(case.pattern.content_hash)
     stopped = _stopping_severity(case)
+    if stopped is None and not _is_quarantined(case) and case.pin is None and case.effective is Maturity.DEPRECATED:
+        return _re_enable(case)
     if not waits and stopped is None:
         if case.state.approves(case.pattern.id, case.pattern.content_hash):
             raise AlreadyDone(f"{case.name} is already approved")
@@ -222,6 +225,16 @@ def release(case: Case, _command: PatternCommand) -> Draft:
         past, origin = APPROVE.past, {}
     before = case.recorded(case.effective) | origin
     return case.draft(Verb.RELEASE, f"{past} {case.name}: {state}", case.recorded_with_text(state), before=before)
+
+
+def _re_enable(case: Case) -> Draft:
+    state = Maturity.ESTABLISHED
+    return case.draft(
+        Verb.RELEASE,
+        f"{RE_ENABLE.past} {case.name}: {change(case.effective, state)}",
+        case.recorded_with_text(state) | {RE_ENABLED: True},
+        **_override_changes(case, override_of(_pin(case, state, case.pattern.content_hash))),
+    )
 
 
 PATTERN_RULES: Final[Mapping[type[PatternCommand], Callable[[Case, Any], Draft]]] = {
@@ -244,7 +257,8 @@ def why_refused(command: PatternCommand, state: ProjectState) -> str:
     pattern = state.pattern(command.pattern_id)
     if isinstance(command, commands.Archive):
         return "" if pattern.is_registered else "its file cannot be changed"
-    rule = PATTERN_RULES.get(type(command))
+    re_enables = isinstance(command, commands.Promote) and command.re_enable
+    rule = promote_after_reset if re_enables else PATTERN_RULES.get(type(command))
     if rule is None:
         return ""
     case = Case(

@@ -8,6 +8,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from core.records.decisions import (
+    RE_ENABLED,
     SYNC,
     TEXT_HASH,
     BurstVerdict,
@@ -113,6 +114,11 @@ class _State:
                 self._review(decision)
                 if text := _text(after.get(TEXT_HASH)):
                     self.approved_texts.add(text)
+                if after.get(RE_ENABLED) is True:
+                    self.pins[subject] = _make_pin(
+                        decision, Maturity.ESTABLISHED, "content_hash", "successes", "failures"
+                    )
+                    self.reset.discard(subject)
             case Verb.PROMOTE | Verb.DEPRECATE:
                 self._review(decision)
                 self._pin(decision)

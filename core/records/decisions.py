@@ -137,9 +137,10 @@ _PINNED: Final = {
 class Pin(Struct, frozen=True, kw_only=True):
     """Pinned state: set by a person, overrides the computed state until it is reset.
 
-    `state` is proven (promoted), deprecated, or established (an anti-pattern from an accepted inversion, which must be
-    injected although its 60 to 70 % failures would deprecate it). `content_hash` identifies the reviewed text; if the
-    pattern's text has changed, the pin is *stale*. `successes` and `failures` count the evidence when it was pinned.
+    `state` is proven (promoted), deprecated, or established: an anti-pattern from an accepted inversion, which must be
+    injected although its 60 to 70 % failures would deprecate it, or a re-enabled pattern. `content_hash` identifies the
+    reviewed text; if the pattern's text has changed, the pin is *stale*. `successes` and `failures` count the evidence
+    when it was pinned.
     """
 
     state: Maturity
@@ -301,11 +302,16 @@ REJECT: Final = VerbInfo("reject", "rejected")
 """Used instead of `dismiss` for the question about a lesson of an agent."""
 APPROVE: Final = VerbInfo("approve", "approved", "a", VERBS[Verb.RELEASE].effect, is_bulk=True)
 """Used instead of `release` for a text that was not in quarantine."""
+RE_ENABLE: Final = VerbInfo("re-enable", "re-enabled", is_bulk=True)
+"""Used instead of `release` for a pattern that the rules deprecate."""
 REPAIR: Final = VerbInfo("repair", "repaired")
 """Used instead of `edit` for a pattern that did not keep today's rules of extraction."""
 REPAIRED: Final = "repaired"  # Key in `after` of an edit: the problems of the pattern that it repaired.
 WAS_QUARANTINED: Final = "quarantined"  # Key in `before` of a release: the pattern was in quarantine.
 WAS_HELD: Final = "held"  # Key in `before` of a release: the text was held.
+RE_ENABLED: Final = (
+    "re_enabled"  # Key in `after` of a release: the rules deprecate the pattern; it is pinned as established.
+)
 TEXT_HASH: Final = "text_hash"  # Key in `after` of the approval of a text that is not a pattern.
 
 
@@ -317,6 +323,8 @@ def verb_info(decision: Decision) -> VerbInfo:
         return REJECT
     if decision.verb is Verb.EDIT and REPAIRED in decision.after:
         return REPAIR
+    if decision.verb is Verb.RELEASE and decision.after.get(RE_ENABLED) is True:
+        return RE_ENABLE
     if decision.verb is Verb.RELEASE and decision.before.get(WAS_QUARANTINED) is not True:
         return APPROVE
     return VERBS[decision.verb]

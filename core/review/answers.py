@@ -18,6 +18,7 @@ from core.curation.text_approval import find_approved_pattern
 from core.records.decisions import (
     ACKNOWLEDGE,
     APPROVE,
+    RE_ENABLE,
     REJECT,
     VERBS,
     Decision,
@@ -222,11 +223,13 @@ def _same_pin(id: str, action: str, state: ProjectState) -> Answer:
 
 def _borderline(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     """Yield answers that re-enable a deprecated pattern, or keep a state."""
-    id, name = item.subject, visible_line(item.subject, 80)
-    if state.assessment(id).state is Maturity.DEPRECATED:
-        effect = f"proven: x{state.settings.maturity.multiplier_proven:g} until reset"
-        command = commands.Promote(id, re_enable=True)
-        yield _accept("re-enable", effect, command, needs_reason=state.assessment(id).blocked)
+    id, name, assessment = item.subject, visible_line(item.subject, 80), state.assessment(item.subject)
+    if assessment.state is Maturity.DEPRECATED:
+        if assessment.pin is None:
+            effect = f"established: x{state.settings.maturity.multiplier_established:g} until reset"
+            yield _accept(RE_ENABLE.word, effect, commands.Release(id), needs_reason=assessment.blocked)
+        else:
+            yield _accept(RE_ENABLE.word, _reset_effect(assessment), commands.Reset(id))
         yield _dismissal(item, "reject", "leave", f"left {name} deprecated: the evidence decides")
     else:
         yield _dismissal(item, "accept", "keep", f"kept injecting {name}: the evidence decides")
@@ -265,8 +268,10 @@ def _decision(command: PatternCommand, effect: str, state: ProjectState, *, need
 
 
 def _promotion(id: str, state: ProjectState) -> Answer:
+    assessment = state.assessment(id)
     effect = f"proven: x{state.settings.maturity.multiplier_proven:g} until reset"
-    return _decision(commands.Promote(id), effect, state, needs_reason=state.assessment(id).blocked)
+    command = commands.Promote(id, re_enable=assessment.state is Maturity.DEPRECATED)
+    return _decision(command, effect, state, needs_reason=assessment.blocked)
 
 
 def _reset_effect(assessment: Assessment) -> str:

@@ -27,7 +27,7 @@ from core.curation.rules import OVERRIDE, override_changes, override_of
 from core.curation.undo import affected_ids
 from core.curation.use_counts import make_counted_events
 from core.ledger.fold import fold
-from core.records.decisions import TURNS, Decision, Verb
+from core.records.decisions import RE_ENABLED, TURNS, Decision, Verb
 from core.records.patterns import PatternType
 from core.sources.events import append_events
 from core.sources.pattern_text import LIST_OF
@@ -218,7 +218,7 @@ class _Plan:
                 case Verb.RESTORE:
                     return self._restored(decision)
             found = [*self._inserted(decision), *self._changed(decision)]
-            if decision.verb in _PINS:
+            if decision.verb in _PINS or decision.after.get(RE_ENABLED) is True:
                 found += self._pinned(decision)
         except (Refused, UnknownRecord, Unwritable):
             return _EMPTY  # the records here are not as those of the author; only the log has the decision

@@ -117,6 +117,8 @@ def release(pattern_ids: tuple[str, ...], reason: str, dry_run: bool) -> None:
     A text is held when it gives orders, such as to skip tests. A text that the scan blocks needs a --reason. The
     approval applies to the current text: if the text changes, it is held again. ID may also be a held reflection.
 
+    A pattern that the rules deprecate is injected again as established, until it is reset.
+
     \b
     Examples:
       ralphdeck pattern list --state held,quarantine

@@ -157,23 +157,28 @@ def test_accept_and_reject_match_the_question(open_project: Project) -> None:
     assert not open_project.view.assessment(SUBJECT).pin_stale
 
 
-@pytest.mark.parametrize("by_rule", [True, False])
-def test_a_deprecated_pattern_is_re_enabled_in_one_step_with_one_undo(open_project: Project, by_rule: bool) -> None:
-    subject = "pat-success-split-by-type-002" if by_rule else SUBJECT
-    if not by_rule:
-        open_project.decide(Deprecate(SUBJECT, reason="hides the cause"))
+def test_a_pattern_deprecated_by_rule_is_re_enabled_as_established(open_project: Project) -> None:
+    subject = "pat-success-split-by-type-002"
     before = open_project.view.assessment(subject)
-    assert before.state is Maturity.DEPRECATED and (before.pin is None) is by_rule
+    assert (before.state, before.pin) == (Maturity.DEPRECATED, None)
     item = ReviewItem(kind=BORDERLINE, subject=subject, question="?", reason="?", priority=0.5)
-    yes = answer_of(open_project, item, "accept")
-    assert yes.label == "re-enable"
-    decided = open_project.decide(yes.with_text(""))
-    assert [one.verb for one in decided.group] == [Verb.RESET, Verb.PROMOTE]
-    assert decided.summary == f"re-enabled {subject}: deprecated → proven"
-    assert open_project.view.assessment(subject).state is Maturity.PROVEN
-    assert open_project.decide(Undo()).summary == f"Undone: re-enable {subject}"
+    decided = open_project.decide(answer_of(open_project, item, "accept").with_text(""))
+    assert decided.summary == f"re-enabled {subject}: deprecated → established"
     after = open_project.view.assessment(subject)
-    assert (after.state, after.pin) == (before.state, before.pin)
+    assert (after.state, after.multiplier, after.injectable) == (Maturity.ESTABLISHED, 1.0, True)
+    assert open_project.decide(Undo()).summary == f"Undone: re-enable {subject} (→ deprecated)"
+    assert open_project.view.assessment(subject) == before
+    promote = answer_of(open_project, item, "promote")
+    assert (promote.why_not, promote.effect) == ("", "proven: x1.5 until reset")
+    assert [one.verb for one in open_project.decide(promote.with_text("")).group] == [Verb.RESET, Verb.PROMOTE]
+
+
+def test_a_pattern_deprecated_by_a_person_is_re_enabled_by_a_reset(open_project: Project) -> None:
+    open_project.decide(Deprecate(SUBJECT, reason="hides the cause"))
+    item = ReviewItem(kind=BORDERLINE, subject=SUBJECT, question="?", reason="?", priority=0.5)
+    open_project.decide(answer_of(open_project, item, "accept").with_text(""))
+    after = open_project.view.assessment(SUBJECT)
+    assert (after.pin, after.state) == (None, after.computed)
 
 
 def test_re_enabling_a_blocked_text_is_all_or_nothing(open_project: Project) -> None:

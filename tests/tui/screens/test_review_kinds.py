@@ -297,7 +297,7 @@ async def test_questions_found_in_the_background_are_asked(sample: Path, home: P
         await user.sees("Re-enable this deprecated pattern?", "a  re-enable", "x  leave")
         assert "more failure" in pane(user, "proposal") or "more success" in pane(user, "proposal")
         await user.decides("a")
-        assert user.app.view.assessment(subject).state is Maturity.PROVEN
+        assert user.app.view.assessment(subject).state is Maturity.ESTABLISHED
         await user.decides("u")
         assert user.app.view.assessment(subject).state is Maturity.DEPRECATED
         assert front(user) == subject
