@@ -14,13 +14,14 @@ from msgspec.structs import replace
 from core.adapters.command_output import parse_results
 from core.base.record_text import one_line
 from core.base.shell_commands import is_read_only, is_recorded_run
+from core.debug_memory.command_errors import find_command_errors
 from core.debug_memory.error_messages import is_test_file
 from core.debug_memory.run_reports import COMMAND, EXIT_CODE
-from core.debug_memory.runner_reports import parse_failures
 from core.debug_memory.session_files import MAX_RUNS, MIN_SENTENCE, encode_execution, new_record
 from core.episodes.commands import ActionCommand, parse_command
 from core.episodes.diffs import build_diff
 from core.episodes.log_summary import pick_error_line
+from core.episodes.reasons import find_reason, join_sentences, split_reason
 from core.records.debug_sessions import FAILED, IN_PROGRESS, PASSED, Analysis, Execution, Failure, Fix, Results
 from core.records.loops import Outcome
 from core.records.times import iso
@@ -55,7 +56,6 @@ _CAUSES: Final = {
     ),
 }  # root cause categories, by what a message states
 _NOT_RUN: Final = frozenset({126, 127})  # exit codes of a shell that could not run a command
-_SENTENCE: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'(])")
 
 
 def session_id(task_id: str, number: int, started_at: datetime | None) -> str:
@@ -124,7 +124,7 @@ def _find_runs(actions: Sequence[Action]) -> list[tuple[int, ActionCommand]]:
         has_result = action.success is not None or action.has_failed
         if is_run and has_result and not (action.has_failed and _could_not_run(action)):
             command = parse_command(action)
-            runs[command.check or command.whole].append((place, command))
+            runs[command.key].append((place, command))
     found: list[tuple[int, ActionCommand]] = []
     for own in runs.values():
         failed = next((place for place, _ in own if actions[place].has_failed), None)
@@ -198,10 +198,8 @@ def _problem(failure: Failure) -> tuple[str, str]:
 
 def _failures(action: Action, root: str) -> Iterator[Failure]:
     error, output = action.error[-_MAX_OUTPUT:], action.output[-_MAX_OUTPUT:]
-    text = error if output in error else f"{error}\n{output}"
-    found = parse_failures(text.encode("utf-8", "replace"), root)
     what = _relative(one_line(action.command, _MAX_COMMAND), root)
-    for failure in found or (Failure(message=pick_error_line(error, output)),):
+    for failure in find_command_errors(error, output, root) or (Failure(message=pick_error_line(error, output)),):
         yield replace(
             failure,
             test_name=failure.test_name or what,
@@ -222,12 +220,16 @@ def _results(action: Action, failures: Sequence[Failure]) -> Results:
 def _fix(changes: Sequence[Action], attempt: Attempt, *, is_last: bool, root: str) -> Fix:
     """Return the changes after a failing run: the agent's reasons, else its last message, else the changed lines."""
     diff = "\n".join(part for change in changes for part in build_diff(change))[:MAX_TEXT]
-    reasons = [text for change in changes if (text := one_line(change.reasoning))]
-    reason = " ".join(dict.fromkeys(reasons)) or (one_line(attempt.reason) if is_last else "")
+    reason = " ".join(_reasons(changes)) or (find_reason((attempt.reason,)) if is_last else "")
     files = tuple(dict.fromkeys(_relative(change.target, root) for change in changes if change.target))
     return Fix(
         description=_relative(reason or _describe_lines(diff, files), root), diff=_relative(diff, root), files=files
     )
+
+
+def _reasons(changes: Sequence[Action]) -> list[str]:
+    """Return what the agent wrote before each change, without greetings and reports of success."""
+    return list(dict.fromkeys(text for change in changes if (text := join_sentences(split_reason(change.reasoning)))))
 
 
 def _describe_lines(diff: str, files: Sequence[str]) -> str:
@@ -243,10 +245,10 @@ def _describe_lines(diff: str, files: Sequence[str]) -> str:
 
 def _analysis(changes: Sequence[Action], fix: Fix, failures: Sequence[Failure]) -> Analysis | None:
     """Return what the agent wrote before the change, cause first; None if it wrote too little for the format."""
-    reasons = [text for change in changes if (text := one_line(change.reasoning))]
-    if not reasons:
+    sentences = [sentence for reason in _reasons(changes) for sentence in split_reason(reason)]
+    if not sentences:
         return None
-    first, *rest = _SENTENCE.split(" ".join(dict.fromkeys(reasons)))
+    first, *rest = sentences
     strategy = " ".join(rest)
     cause = first if len(strategy) >= MIN_SENTENCE else fix.description
     strategy = strategy if len(strategy) >= MIN_SENTENCE else fix.description

@@ -60,6 +60,11 @@ class LoggedFailure(Struct, kw_only=True):
     tried: tuple[str, ...] = ()  # files changed between two failures with this error
     ran: tuple[str, ...] = ()  # commands (not read-only) that succeeded between the last failure and the solution
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """What failed, and its message without numbers; the same for all occurrences."""
+        return self.what, _NUMBER.sub("0", self.message)
+
 
 class LogSummary(Struct, kw_only=True):
     """Counts, changes and failures in the log of an attempt."""
@@ -212,13 +217,11 @@ class _Tally:
     def _fail(self, action: Action, command: ActionCommand) -> None:
         done = self._done
         done.errors += 1
-        what = mask_secrets(_describe(action))  # summaries become reflections, which are shared
-        message = mask_secrets(pick_error_line(action.error, action.output))
-        key = what, _NUMBER.sub("0", message)
-        if key not in self._failures and len(self._failures) == MAX_FAILURES:
+        new_failure = describe_failed(action)
+        if new_failure.key not in self._failures and len(self._failures) == MAX_FAILURES:
             return
-        of = CHECK if command.check else COMMAND if action.command else TOOL
-        failing = self._failures.setdefault(key, LoggedFailure(what=what, message=message, of=of))
+        new_failure.of = CHECK if command.check else COMMAND if action.command else TOOL
+        failing = self._failures.setdefault(new_failure.key, new_failure)
         # If a failure returns after it was solved, it has another cause, so earlier changes are not listed.
         new = self._changed_since(failing.last, MAX_TRIED) if failing.times and not failing.solved else ()
         tried = () if failing.solved else failing.tried
@@ -244,6 +247,12 @@ class _Tally:
         """Return the files changed after an action, in the order of their last change."""
         since = takewhile(lambda edit: edit[1] > number, reversed(self._last_edit.items()))
         return tuple(file for file, _ in islice(since, most))[::-1]
+
+
+def describe_failed(action: Action) -> LoggedFailure:
+    """Return the failure of one action, without secrets: summaries become reflections, which are shared."""
+    message = pick_error_line(action.error, action.output)
+    return LoggedFailure(what=mask_secrets(_describe(action)), message=mask_secrets(message))
 
 
 def _describe(action: Action) -> str:

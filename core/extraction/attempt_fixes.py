@@ -20,6 +20,7 @@ from core.debug_memory.error_messages import generalize_message, is_test_file
 from core.episodes.commands import ActionCommand, parse_command
 from core.episodes.file_changes import Hunk
 from core.episodes.log_summary import pick_error_line
+from core.episodes.reasons import describe_hunks, find_reason, join_sentences, split_reason
 from core.episodes.shell_edits import edits_files
 from core.extraction.change_kinds import (
     is_document,
@@ -30,7 +31,6 @@ from core.extraction.change_kinds import (
     teaches_nothing,
 )
 from core.extraction.net_changes import find_net_changes, hunks_of
-from core.extraction.reasons import describe_hunks, find_reason, join_sentences, split_reason
 from core.extraction.weakened_tests import Weakening, find_weakening
 from core.records.debug_sessions import Failure
 from core.records.episodes import Action
@@ -111,7 +111,7 @@ def _find_windows(actions: Sequence[Action], root: str) -> list[list[_Run]]:
             continue
         command = parse_command(action)
         if not has_passed:
-            run = _Run(place, command, True, _find_failures(action, root), f"{action.error}\n{action.output}")
+            run = _Run(place, command, True, find_failures(action, root), f"{action.error}\n{action.output}")
             failed.append(run)
             if len(own := waiting.setdefault(command.key, [])) < _MAX_RUNS:
                 own.append(run)
@@ -269,7 +269,7 @@ def _find_words(logged: LoggedAttempt, edits: Sequence[Action], *, has_other_err
     return find_reason((*reasons[:1], logged.attempt.reason)) or find_reason(reasons[1:])
 
 
-def _find_failures(action: Action, root: str) -> tuple[Failure, ...]:
+def find_failures(action: Action, root: str) -> tuple[Failure, ...]:
     """Return the errors of a failed command; its most informative line if no line has the form of an error."""
     if found := find_command_errors(action.error, action.output, root):
         return found

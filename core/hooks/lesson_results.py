@@ -11,13 +11,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from core.base.errors import BadInput, UnknownRecord
-from core.base.text import safe_matcher
 from core.episodes.diffs import build_diff
 from core.episodes.folders import TaskFolder, find_attempt_folder
-from core.episodes.log_summary import pick_error_line, summarize_log
+from core.episodes.log_summary import describe_failed, summarize_log
+from core.extraction.attempt_fixes import find_failures
 from core.records.events import Event, event_id
 from core.records.loops import Outcome
 from core.records.patterns import Pattern, PatternType
+from core.retrieval.error_places import matches_failure
 from core.sources.actions import Actions
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def record_results(project: Project, task_id: str) -> None:
 
 
 def _find_results(project: Project, task_id: str) -> Iterator[Event]:
-    snapshot, now = project.view.snapshot, project.now()
+    snapshot, now, root = project.view.snapshot, project.now(), str(project.project.project)
     attempts = {
         id: attempt
         for id, attempt in snapshot.attempts.items()
@@ -64,7 +65,7 @@ def _find_results(project: Project, task_id: str) -> Iterator[Event]:
             pattern = snapshot.patterns.get(pattern_id)
             if pattern is None or pattern.type is not PatternType.ERROR or not pattern.error_pattern:
                 continue
-            success = find_result(pattern, at, actions, failures, attempt.outcome)
+            success = find_result(pattern, at, actions, failures, attempt.outcome, root)
             if success is not None:
                 yield Event(
                     id=event_id(now),
@@ -79,23 +80,29 @@ def _find_results(project: Project, task_id: str) -> Iterator[Event]:
 
 
 def find_result(
-    pattern: Pattern, given_at: datetime, actions: Sequence[Action], failures: Iterable[LoggedFailure], outcome: Outcome
+    pattern: Pattern,
+    given_at: datetime,
+    actions: Sequence[Action],
+    failures: Iterable[LoggedFailure],
+    outcome: Outcome,
+    root: str = "",
 ) -> bool | None:
     """Return whether an error pattern helped in an attempt; None if it was not applied, or if that is unknown.
 
-    `actions` and `failures` are those of the attempt, which was given the pattern at `given_at`.
+    `actions` and `failures` are those of the attempt, which was given the pattern at `given_at`. `root` is the project
+    folder.
     """
-    matcher = safe_matcher(pattern.error_pattern)
-    met = [failure for failure in failures if matcher.matches(failure.message)]
-    failed = (action for action in actions if action.has_failed)
-    first = next((one.number for one in failed if matcher.matches(pick_error_line(one.error, one.output))), None)
-    if not met or first is None:
+    failed = [action for action in actions if action.has_failed]
+    hit = [one for one in failed if any(matches_failure(pattern, error) for error in find_failures(one, root))]
+    keys = {describe_failed(action).key for action in hit}
+    met = [failure for failure in failures if failure.key in keys]
+    if not met:
         return None
     following = [
         action.number
         for action in actions
         if action.changed_file
-        and action.number > first
+        and action.number > hit[0].number
         and (action.at is None or action.at >= given_at)
         and follows_fix(pattern, action)
     ]

@@ -243,8 +243,10 @@ def _note_check(session: Session, task: str, number: int, action: Mapping[str, A
 
 
 def _shorten(message: str) -> str:
-    """Return the beginning of a message, without secrets and hidden characters."""
-    return visible(message.strip(), _MAX_MESSAGE)
+    """Return the beginning of a message, without greetings, reports of success, secrets and hidden characters."""
+    from core.episodes.reasons import split_reason
+
+    return visible("\n\n".join(split_reason(message)), _MAX_MESSAGE)
 
 
 def remember_task(session: Session) -> None:

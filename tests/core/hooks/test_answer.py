@@ -284,6 +284,15 @@ def test_a_known_error_is_answered_with_its_fix_once(agent: SimulatedAgent) -> N
     assert later.tool(FAILING) == ""
 
 
+def test_the_reason_of_an_attempt_is_what_the_agent_wrote_without_the_usual_words(agent: SimulatedAgent) -> None:
+    agent.prompt(PROMPT)
+    for fields in (FAILING, EDIT, PASSING):
+        agent.tool(fields)
+    agent.send("Stop", last_assistant_message="Done! The name is read only if there is a user. All tests pass.")
+    (attempt,) = read_history(agent.project, "task-001").attempts
+    assert attempt.reason == "The name is read only if there is a user."
+
+
 def test_an_error_without_a_fix_is_not_answered(agent: SimulatedAgent) -> None:
     agent.prompt(PROMPT)
     agent.tool(FAILING)

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from core.episodes.log_summary import summarize_log
 from core.hooks.lesson_results import find_result, follows_fix
@@ -72,6 +73,13 @@ def test_a_lesson_has_a_result_if_an_edit_follows_it(
     actions: list[dict[str, Any]], outcome: Outcome, expected: bool | None
 ) -> None:
     assert result(*actions, outcome=outcome) is expected
+
+
+@pytest.mark.parametrize(("test", "expected"), [("test_total", True), ("test_cart", None)])
+def test_a_lesson_that_is_limited_to_a_test_has_a_result_only_there(test: str, expected: bool | None) -> None:
+    lesson = replace(LESSON, places=("tests/test_cart.py::test_total",), error_message=RED)
+    summary = f"=== short test summary info ===\nFAILED tests/test_cart.py::{test} - {RED}\n1 failed in 0.1s"
+    assert result(fails(summary), FOLLOWS, PASSES, outcome=Outcome.SUCCESS, lesson=lesson) is expected
 
 
 def test_an_edit_before_the_lesson_was_given_does_not_follow_it() -> None:

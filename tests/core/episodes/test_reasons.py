@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.episodes.file_changes import Hunk
-from core.extraction.reasons import describe_hunks, find_reason, split_reason
+from core.episodes.reasons import describe_hunks, find_reason, split_reason
 
 
 @pytest.mark.parametrize(
