@@ -44,8 +44,8 @@ _LOOK: Final = (
     r"|review(?:ing)?|execut(?:e|ing)|list(?:ing)?|view(?:ing)?)"
 )
 _FILLER: Final = re.compile(
-    rf"(?:(?:{_AGENT} )?{_LOOK}\b(?!.{{0,200}}\b(?:because|since|so that|instead|only|unless|must|has to|needs? to|never"
-    rf"|always)\b).*"
+    rf"(?:(?:{_AGENT} )?{_LOOK}\b(?!.{{0,200}}\b(?:because|since|so that|instead|only|unless|must|has to|needs? to"
+    rf"|never|always)\b).*"
     r"|(?:all|both|the|every|each|\d+|[a-z]+)? ?(?:of the )?(?:\d+ |two |three |four |five "
     r"|six )?(?:unit )?(?:tests?|checks?|suite|build|types?|linter|ruff|mypy|eslint|tsc|pytest|it|everything"
     r"|they|ci|the suite)"
