@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache, partial
 from typing import Any, Final
 
@@ -182,6 +182,30 @@ def _compiler() -> Callable[[str], Any]:
 def safe_matcher(source: str) -> Matcher:
     """Return the cached safe matcher of a regex from a file."""
     return Matcher(source)
+
+
+class MatchedTexts:
+    """Texts that many regexes are matched with: first in chunks, since most regexes match none of them."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._chunks: list[list[str]] = []
+        left = 0  # free characters in the last chunk
+        for text in texts:
+            if left <= len(text):
+                self._chunks.append([])
+                left = MAX_SUBJECT
+            self._chunks[-1].append(text)
+            left -= len(text) + 1
+        self._joined = ["\n".join(chunk) for chunk in self._chunks]
+
+    def matching(self, regex: str) -> Iterator[str]:
+        """Yield the texts that a regex matches, as `Matcher` does."""
+        matcher = safe_matcher(regex)
+        of_chunk = safe_matcher(f"(?m){regex}")  # in a chunk, each text is a line
+        is_plain = matcher.problem is None is of_chunk.problem and "\\A" not in regex and "\\z" not in regex
+        for joined, chunk in zip(self._joined, self._chunks, strict=True):
+            if not is_plain or of_chunk.matches(joined):
+                yield from filter(matcher.matches, chunk)
 
 
 def to_camel(name: str) -> str:

@@ -45,8 +45,13 @@ def find_approaches(material: Material, fixes: Sequence[str] = ()) -> Iterator[P
     found = _find_in_loop(material) or _find_in_attempts(material)
     if found is None or not material.goal.strip() or not _is_detailed(found):
         return
-    if not fixes or sum(not _repeats(step, fixes) for step in found.steps) >= _MIN_SEQUENCE:
+    if adds_steps(found.steps, fixes):
         yield _make_proposal(material, found)
+
+
+def adds_steps(steps: Iterable[str], fixes: Sequence[str]) -> bool:
+    """Return whether the steps of an approach are worth a pattern beside those of these fixes."""
+    return not fixes or sum(not _repeats(step, fixes) for step in steps) >= _MIN_SEQUENCE
 
 
 def _repeats(step: str, fixes: Iterable[str]) -> bool:

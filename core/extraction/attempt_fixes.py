@@ -31,6 +31,7 @@ from core.extraction.change_kinds import (
     teaches_nothing,
 )
 from core.extraction.net_changes import find_net_changes, hunks_of
+from core.extraction.trigger_check import describe_failure, is_comparison
 from core.extraction.weakened_tests import Weakening, find_weakening
 from core.records.debug_sessions import Failure
 from core.records.episodes import Action
@@ -162,9 +163,10 @@ def _names(command: ActionCommand, run: _Run) -> bool:
 
 
 def _recurs(runs: Sequence[_Run], failed: Sequence[_Run]) -> bool:
-    """Return whether the error of a fix returned later in the attempt."""
+    """Return whether the error of a fix returned later in the attempt; a comparison only in the same test."""
     marks = _marks(runs[0].failures)
-    again = [safe_matcher(pattern) for one in runs[0].failures if (pattern := generalize_message(one.message))]
+    own = (one.message for one in runs[0].failures if not is_comparison(describe_failure(one)))
+    again = [safe_matcher(pattern) for message in own if (pattern := generalize_message(message))]
     later = (run for run in failed if run.place > runs[-1].place)
     return any(
         marks & _marks(run.failures) or any(one.matches(other.message) for one in again for other in run.failures)

@@ -12,13 +12,16 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from msgspec.structs import replace
+
 from core.base.errors import RalphdeckError
+from core.extraction.approaches import adds_steps
 from core.extraction.code import has_partial_holes
 from core.extraction.engine import extract
 from core.extraction.failures import has_steps
 from core.extraction.fix_kinds import has_reason
 from core.extraction.record_parts import parse_pattern
-from core.extraction.selection import fits
+from core.extraction.selection import fits, has_common_place
 from core.extraction.trigger_check import Trigger, keeps_rules, make_trigger
 from core.records.debug_sessions import Failure
 from core.records.decisions import Verb
@@ -55,11 +58,11 @@ class OldRules:
         """Return the repairs of the patterns with these IDs, or of all, those with a repaired text first."""
         faulty: dict[str, tuple[Problem, ...]] = {}
         left: list[str] = []
-        for id, inserted in self._extracted.items():
+        for id in self._extracted:
             pattern = self._snapshot.patterns.get(id)
             if pattern is None or not pattern.is_registered or not (problems := self._judge(pattern)):
                 continue
-            if self._is_decided(pattern) or inserted.content_hash != pattern.content_hash:
+            if self._is_decided(pattern) or self._is_edited(pattern):
                 left.append(id)
             elif len(faulty) < MAX_RECORDS:
                 faulty[id] = problems
@@ -68,30 +71,28 @@ class OldRules:
         return OldRecords(tuple(repairs), tuple(id for id in left if not only or id in only))
 
     @cached_property
-    def _extracted(self) -> Mapping[str, Pattern]:
-        """Patterns that were extracted from work, as they were then, by ID.
+    def _extracted(self) -> Mapping[str, dict[str, Any]]:
+        """Records of patterns that were extracted from work, as they were then, by ID.
 
         Without lessons of agents and proposals, whose words are those of their authors.
         """
         curation = self._snapshot.curation
-        extractions = (
-            one
+        return {
+            effect.pattern_id: effect.insert
             for one in self._snapshot.decisions
-            if one.verb is Verb.EXTRACT
-            and one.id not in curation.undone
-            and not one.is_proposal
-            and not one.subject.startswith(LESSON_ID)
-        )
-        found = {}
-        for effect in (effect for one in extractions for effect in one.effects):
-            present = self._snapshot.patterns.get(effect.pattern_id)
-            if effect.insert is None or present is None or effect.pattern_id in curation.imported:
-                continue
-            try:
-                found[present.id] = parse_pattern(present.type, "record", effect.insert)
-            except (RalphdeckError, ValueError):  # the decision log was edited
-                continue
-        return found
+            if one.verb is Verb.EXTRACT and not one.is_proposal and not one.subject.startswith(LESSON_ID)
+            if one.id not in curation.undone
+            for effect in one.effects
+            if effect.insert is not None and effect.pattern_id not in curation.imported
+        }
+
+    def _is_edited(self, pattern: Pattern) -> bool:
+        """Return whether the text of a pattern is not the extracted one."""
+        try:
+            inserted = parse_pattern(pattern.type, "record", self._extracted[pattern.id])
+        except (RalphdeckError, ValueError):  # the decision log was edited
+            return True
+        return inserted.content_hash != pattern.content_hash
 
     def _is_decided(self, pattern: Pattern) -> bool:
         """Return whether a person pinned a pattern or approved its text."""
@@ -105,7 +106,7 @@ class OldRules:
         if pattern.type is PatternType.ANTI:
             has_text = has_steps(pattern.description)
         elif pattern.type is PatternType.SUCCESS:
-            is_repeated = len(pattern.steps) == 1 == pattern.average_iterations and bool(self._fixes_of(pattern))
+            is_repeated = not adds_steps(pattern.steps, [fix.description for fix in self._fixes_of(pattern)])
         else:
             has_text = has_reason(pattern.description)
             is_repeated = any(
@@ -120,7 +121,7 @@ class OldRules:
         trigger = Trigger(pattern.error_pattern, pattern.places)
         is_old = not pattern.error_message  # today's triggers are tested when they are made
         is_broad = is_old and not pattern.places and self._known.is_broad(pattern.error_pattern, self._settings)
-        if is_broad or not keeps_rules(trigger, pattern.error_message, self._known.messages):
+        if is_broad or not keeps_rules(trigger, pattern.error_message, self._known.matching(trigger.pattern)):
             yield Problem.TRIGGER
         if not has_reason(pattern.description):
             yield Problem.TEXT
@@ -160,7 +161,21 @@ class OldRules:
                 because = f"as extracted from {fresh.source} today"
                 changes = {"error_signature": _replacing(fresh.record, "error_signature", _SIGNATURE)}
                 changes["fix_approach"] = _replacing(fresh.record, "fix_approach", _FIX)
-                yield RecordRepair(pattern=pattern, problems=problems, changes=changes, because=because)
+                others = self._find_other_sources(pattern, fresh)
+                repair = RecordRepair(pattern=pattern, problems=problems, changes=changes, because=because)
+                yield replace(repair, other_sources=others)
+
+    def _find_other_sources(self, pattern: Pattern, fresh: _Fresh) -> tuple[str, ...]:
+        """Return the sources of a pattern from which today's rules extract another fix than `fresh`."""
+        same = fresh.pattern
+        by_source: dict[str, list[Pattern]] = {}
+        for other in self._extract_again(pattern):
+            by_source.setdefault(other.source, []).append(other.pattern)
+        return tuple(
+            source
+            for source, fixes in by_source.items()
+            if not any(one.error_pattern == same.error_pattern and has_common_place(one, same) for one in fixes)
+        )
 
     def _without_source(self, pattern: Pattern, problems: tuple[Problem, ...]) -> RecordRepair:
         """Return the repair of a pattern that cannot be extracted again."""

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from core.base.grouping import group_in_steps, group_pairs
 from core.base.record_text import one_line
 from core.base.steps import Steps, run_all, sort_in_steps
-from core.base.text import safe_matcher
+from core.base.text import MatchedTexts, safe_matcher
 from core.debug_memory.error_messages import Names, generalize_message
 from core.extraction.errors import Sighting, extract_message
 from core.extraction.record_parts import parse_pattern
@@ -122,15 +122,19 @@ def _has_same_trigger(one: Pattern, other: Pattern) -> bool:
     if one.type is not other.type:
         return False
     if one.type is PatternType.ERROR:
-        return one.error_pattern == other.error_pattern or fits(one, other) or fits(other, one)
+        is_equal = one.error_pattern == other.error_pattern and has_common_place(one, other)
+        return is_equal or fits(one, other) or fits(other, one)
     return one.type is PatternType.TEMPLATE and one.template_code == other.template_code
 
 
+def has_common_place(one: Pattern, other: Pattern) -> bool:
+    """Return whether the triggers of two patterns apply in a common place; a trigger without places applies in all."""
+    return not one.places or not other.places or not set(one.places).isdisjoint(other.places)
+
+
 def fits(pattern: Pattern, other: Pattern) -> bool:
-    """Return whether the trigger of a pattern matches the error of another one, in a common place if both have some."""
-    if not pattern.error_pattern or not other.error_message:
-        return False
-    if pattern.places and other.places and not set(pattern.places) & set(other.places):
+    """Return whether the trigger of a pattern matches the error of another one, in a common place."""
+    if not pattern.error_pattern or not other.error_message or not has_common_place(pattern, other):
         return False
     return safe_matcher(pattern.error_pattern).matches(other.error_message)
 
@@ -142,7 +146,8 @@ def _is_same_lesson(new: Pattern, known: Pattern, own_ids: Collection[str]) -> b
         is_alike = known.category == new.category and bool(known.error_pattern)
         if new.error_message and known.error_pattern:
             is_other = known.category != new.category
-            return known.error_pattern == new.error_pattern or (not is_other and fits(known, new))
+            is_equal = known.error_pattern == new.error_pattern and has_common_place(known, new)
+            return is_equal or (not is_other and fits(known, new))
         return known.error_pattern == new.error_pattern or (
             is_alike and safe_matcher(known.error_pattern).matches(text)
         )
@@ -222,8 +227,16 @@ class KnownPatterns:
     def share(self, regex: str) -> float:
         """Return the share (0..1) of all known error messages that a regex matches."""
         if regex not in self._shares:
-            self._shares[regex] = _measure_share(regex, self.messages)
+            self._shares[regex] = len(list(self.matching(regex))) / len(self.messages) if self.messages else 0.0
         return self._shares[regex]
+
+    def matching(self, regex: str) -> Iterator[str]:
+        """Yield the known error messages that a regex matches."""
+        return self._matched_messages.matching(regex)
+
+    @cached_property
+    def _matched_messages(self) -> MatchedTexts:
+        return MatchedTexts(self.messages)
 
     def is_broad(self, regex: str, settings: ExtractionSettings) -> bool:
         """Return whether a trigger matches too many of the known error messages, if there are enough to judge it."""

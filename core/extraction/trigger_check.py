@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from core.base.text import safe_matcher
+from core.base.text import MatchedTexts, safe_matcher
 from core.debug_memory.error_messages import Names, generalize_message
 from core.retrieval.error_places import list_places
 
@@ -77,10 +77,10 @@ def make_trigger(failures: Sequence[Failure], known: Iterable[str] = ()) -> Trig
     return Trigger(_bounded(pattern), tuple(places)[:_MAX_PLACES]) if pattern and places else Trigger("")
 
 
-def keeps_rules(trigger: Trigger, message: str = "", known: Iterable[str] = ()) -> bool:
+def keeps_rules(trigger: Trigger, message: str = "", matched: Iterable[str] = ()) -> bool:
     """Return whether a trigger on file keeps the rules of `make_trigger`.
 
-    `message` is the error that it was made of, "" if unknown; `known` are other messages of the project.
+    `message` is the error that it was made of, "" if unknown; `matched` are the known messages that it matches.
     """
     pattern = trigger.pattern
     if trigger.places or not pattern:
@@ -88,9 +88,7 @@ def keeps_rules(trigger: Trigger, message: str = "", known: Iterable[str] = ()) 
     if not is_specific(pattern):
         is_usable = safe_matcher(pattern).problem is None and is_distinctive(_unescape(pattern))
         return is_usable and not _is_common(pattern)
-    return not any(
-        map(safe_matcher(pattern).matches, _other_messages(generalize_message(message, names=Names.ALL), known))
-    )
+    return not _other_messages(generalize_message(message, names=Names.ALL), matched)
 
 
 def is_specific(pattern: str) -> bool:
@@ -128,7 +126,7 @@ def is_distinctive(message: str) -> bool:
 
 @lru_cache(4096)
 def _is_common(pattern: str) -> bool:
-    return bool(pattern) and any(map(safe_matcher(pattern).matches, common_errors()))
+    return bool(pattern) and any(True for _ in _common_texts().matching(pattern))
 
 
 def _bounded(pattern: str) -> str:
@@ -148,6 +146,11 @@ def is_comparison(message: str) -> bool:
 def common_errors() -> tuple[str, ...]:
     """Return the shipped list of common messages of test runners, compilers and programs."""
     return tuple(dict.fromkeys(message for line in _sections()["messages"] for message in _expand(line)))
+
+
+@cache
+def _common_texts() -> MatchedTexts:
+    return MatchedTexts(common_errors())
 
 
 def _own_places(failure: Failure, is_compared: bool) -> tuple[str, ...]:

@@ -43,13 +43,15 @@ class RecordRepair(Struct, frozen=True, kw_only=True):
     """Proposed repair of one pattern.
 
     `changes` has new values by key and subkey of the record; None removes a subkey. Without changes, the pattern is
-    archived. `because` explains the proposal.
+    archived. `because` explains the proposal. `other_sources` are source loops with another fix, which has no
+    pattern of its own yet.
     """
 
     pattern: Pattern
     problems: tuple[Problem, ...]
     changes: dict[str, dict[str, Any]] = {}
     because: str = ""
+    other_sources: tuple[str, ...] = ()
 
     @property
     def is_archived(self) -> bool:

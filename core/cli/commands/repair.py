@@ -56,10 +56,16 @@ def repair(pattern_ids: tuple[str, ...], apply: bool, reason: str) -> None:
     elif records.repairs:
         try:
             print_decided(project.decide(RepairPatterns(records.repairs, reason=reason)))
+            for source in dict.fromkeys(source for one in records.repairs for source in one.other_sources):
+                remark(_name_other(source))
         except AlreadyDone as error:
             print_unchanged(str(error))
     else:
         print_unchanged("no pattern needs a repair")
+
+
+def _name_other(source: str) -> str:
+    return f"{source} has another fix; to extract it afterwards: ralphdeck loop extract {source}"
 
 
 def _repair_json(repair: RecordRepair) -> objects.Wire:
@@ -68,6 +74,7 @@ def _repair_json(repair: RecordRepair) -> objects.Wire:
         action="archive" if repair.is_archived else "repair",
         problems=[problem.value for problem in repair.problems],
         reason=repair.reason,
+        other_sources=repair.other_sources,
         changes=repair.text_changes,
     )
 
@@ -85,6 +92,8 @@ def _print(records: OldRecords) -> None:
                         line(f"    {mark} {text}".rstrip())
             else:
                 line(f"  {part}: {mask_secrets(before) or '(none)'} → {mask_secrets(after) or '(none)'}")
+        for source in repair.other_sources:
+            line(f"  {_name_other(source)}")
     archived = sum(repair.is_archived for repair in records.repairs)
     left = (
         f"; {plural(len(records.left), 'pattern')} that a person decided on or edited would stay"

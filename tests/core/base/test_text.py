@@ -13,6 +13,7 @@ from core.base.text import (
     MAX_PATTERN,
     MAX_SUBJECT,
     UNKNOWN_CHAR,
+    MatchedTexts,
     Matcher,
     plural,
     remove_hidden,
@@ -162,3 +163,13 @@ def test_long_regexes_and_subjects_are_cut_off() -> None:
 @example("x", "\udfff")
 def test_no_regex_and_no_subject_raises(source: str, subject: str) -> None:
     Matcher(source).matches(subject)
+
+
+@given(
+    st.lists(st.text("ab\n é", max_size=30), max_size=200),
+    st.sampled_from(["a", "^a", "b$", "a.*b", "a\\sb", "^$", "[^a]b", "(", "\\Aa", "b\\z", "\\bb\\b", "(?i)A|B$"]),
+)
+@example(["x" * (MAX_SUBJECT + 5), "a", "x" * (MAX_SUBJECT - 1), "a"], "a")
+@example(["a" * 300] * 40, "^a+$")
+def test_texts_in_chunks_are_matched_like_each_text_alone(texts: list[str], regex: str) -> None:
+    assert list(MatchedTexts(texts).matching(regex)) == [text for text in texts if Matcher(regex).matches(text)]

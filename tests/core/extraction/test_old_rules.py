@@ -12,7 +12,7 @@ import pytest
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation import record_changes
-from core.curation.commands import Promote
+from core.curation.commands import Promote, RepairPatterns
 from core.project.project import Project
 from core.records.extractions import Extraction, Proposal
 from core.records.patterns import PatternType
@@ -56,18 +56,18 @@ def template_record(code: str, text: str) -> dict[str, Any]:
     }
 
 
-def record_fix(project: Path) -> None:
-    """Write the log of an attempt in which cart.py was fixed."""
-    folder = project / ".aiwg/ralph/tasks/task-001"
+def record_fix(project: Path, task: str = "task-001", file: str = "cart", new: str = "return sum(prices)") -> None:
+    """Write the log of an attempt in which `cart.py`, or another file, was fixed."""
+    folder = project / ".aiwg/ralph/tasks" / task
     (folder / "attempts/001").mkdir(parents=True)
     (folder / "metadata.json").write_text(
-        json.dumps({"id": "task-001", "description": "Fix the cart", "status": "completed"})
+        json.dumps({"id": task, "description": "Fix the cart", "status": "completed"})
     )
     (folder / "attempts/001/attempt.json").write_text(json.dumps({"id": 1, "outcome": {"status": "success"}}))
     run = {"type": "bash", "tool": "Bash", "params": {"command": "pytest"}}
-    edit = {"file_path": "cart.py", "old_string": "return len(prices)", "new_string": "return sum(prices)"}
+    edit = {"file_path": f"{file}.py", "old_string": "return len(prices)", "new_string": new}
     actions = [
-        run | {"success": False, "error": FAILURE},
+        run | {"success": False, "error": FAILURE.replace("cart", file)},
         {"type": "edit", "tool": "Edit", "params": edit, "success": True},
         run | {"success": True, "output": "1 passed"},
     ]
@@ -107,6 +107,17 @@ def test_a_lesson_becomes_what_is_extracted_from_its_work_today(tmp_path: Path) 
     after = {change.part: change.after for change in repair.text_changes}
     assert (after["text"], after["places"], after["template"]) == (FIXED, "test_cart.py::test_total", "")
     assert after["diff"] == "@@ cart.py @@\n-return len(prices)\n+return sum(prices)"
+
+
+def test_a_source_with_another_fix_is_named_and_gives_a_pattern_of_its_own(tmp_path: Path) -> None:
+    record_fix(tmp_path)
+    record_fix(tmp_path, "task-002", "invoice", "items = read_items(path)\nreturn len({item.number for item in items})")
+    joined = {"source_loops": [{"loop_id": "task-001"}, {"loop_id": "task-002"}], "usage_count": 2}
+    project = extracted(tmp_path, OLD | joined)
+    (repair,) = project.repairs().repairs
+    assert repair.other_sources == ("task-002",)
+    project.decide(RepairPatterns((repair,)))
+    assert len(project.extraction("task-002", frozenset({PatternType.ERROR})).new) == 1
 
 
 def test_a_second_lesson_of_the_same_fix_is_archived(tmp_path: Path) -> None:

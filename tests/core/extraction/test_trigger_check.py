@@ -122,5 +122,6 @@ def test_a_trigger_has_the_expression_of_an_assertion_in_c() -> None:
 )
 def test_a_trigger_on_file_is_judged_by_the_rules_of_new_ones(pattern: str, message: str, is_kept: bool) -> None:
     known = ("coupon 'MAY' of the cart is gone", "coupon 'JUNE' of the cart is gone")
-    assert keeps_rules(Trigger(pattern), message, known) is is_kept
-    assert keeps_rules(Trigger(pattern, ("test_cart.py::test_total",)), message, known)
+    matched = [text for text in known if safe_matcher(pattern).matches(text)]
+    assert keeps_rules(Trigger(pattern), message, matched) is is_kept
+    assert keeps_rules(Trigger(pattern, ("test_cart.py::test_total",)), message, matched)
