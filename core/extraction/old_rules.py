@@ -12,8 +12,6 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgspec.structs import replace
-
 from core.base.errors import RalphdeckError
 from core.extraction.approaches import adds_steps
 from core.extraction.code import has_partial_holes
@@ -137,7 +135,8 @@ class OldRules:
     def _propose(self, faulty: Mapping[str, tuple[Problem, ...]]) -> Iterator[RecordRepair]:
         """Yield a repair for each pattern, unless today's rules extract the same from its work."""
         matches: list[tuple[int, Pattern, _Fresh]] = []
-        for id, problems in faulty.items():
+        others: list[Pattern] = []
+        for id in faulty:
             pattern = self._snapshot.patterns[id]
             extracted = self._extract_again(pattern)
             ranked = [(rank, fresh) for fresh in extracted if (rank := _rank(pattern, fresh))]
@@ -146,24 +145,43 @@ class OldRules:
             if ranked:
                 rank, best = min(ranked, key=lambda pair: pair[0])
                 matches.append((rank, pattern, best))
-            elif pattern.type is PatternType.ERROR:
-                yield self._without_source(pattern, problems)
             else:
-                fixes = self._fixes_of(pattern) if Problem.REPEATED in problems else ()
-                yield RecordRepair(pattern=pattern, problems=problems, because=f"see {fixes[0].id}" if fixes else "")
-        taken: dict[tuple[str, ...], str] = {}
+                others.append(pattern)
+        first: dict[tuple[str, ...], str] = {}  # the pattern that becomes the one of a fix
+        kept: dict[str, str] = {}  # that pattern, by the IDs of those that repeat it
         matches.sort(key=lambda match: (match[0], -(match[1].recorded_counts.uses or 0), match[1].id))
         for _, pattern, fresh in matches:
-            problems, first = faulty[pattern.id], taken.setdefault(fresh.key, pattern.id)
-            if first != pattern.id:
-                yield RecordRepair(pattern=pattern, problems=(*problems, Problem.REPEATED), because=f"see {first}")
+            kept[pattern.id] = first.setdefault(fresh.key, pattern.id)
+            if kept[pattern.id] == pattern.id:
+                yield self._as_extracted(pattern, faulty[pattern.id], fresh)
             else:
-                because = f"as extracted from {fresh.source} today"
-                changes = {"error_signature": _replacing(fresh.record, "error_signature", _SIGNATURE)}
-                changes["fix_approach"] = _replacing(fresh.record, "fix_approach", _FIX)
-                others = self._find_other_sources(pattern, fresh)
-                repair = RecordRepair(pattern=pattern, problems=problems, changes=changes, because=because)
-                yield replace(repair, other_sources=others)
+                yield _archive(pattern, (*faulty[pattern.id], Problem.REPEATED), kept[pattern.id])
+        for pattern in others:
+            problems, fixes = faulty[pattern.id], self._fixes_of(pattern)
+            if pattern.type is PatternType.ERROR and Problem.TEXT not in problems:
+                text = pattern.description.casefold()
+                same = [
+                    fix for fix in fixes if fix.description.casefold() == text and kept.get(fix.id, fix.id) == fix.id
+                ]
+                fixes = sorted(same, key=lambda fix: (fix in others, fix.id))[:1]  # the one that stays
+                problems += (Problem.REPEATED,) if fixes and fixes[0] != pattern else ()
+            if Problem.REPEATED in problems and fixes:
+                yield _archive(pattern, problems, kept.get(fixes[0].id, fixes[0].id))
+            else:
+                yield self._without_source(pattern, problems)
+
+    def _as_extracted(self, pattern: Pattern, problems: tuple[Problem, ...], fresh: _Fresh) -> RecordRepair:
+        """Return the repair that makes a pattern what is extracted from its work today."""
+        return RecordRepair(
+            pattern=pattern,
+            problems=problems,
+            changes={
+                "error_signature": _replacing(fresh.record, "error_signature", _SIGNATURE),
+                "fix_approach": _replacing(fresh.record, "fix_approach", _FIX),
+            },
+            because=f"as extracted from {fresh.source} today",
+            other_sources=self._find_other_sources(pattern, fresh),
+        )
 
     def _find_other_sources(self, pattern: Pattern, fresh: _Fresh) -> tuple[str, ...]:
         """Return the sources of a pattern from which today's rules extract another fix than `fresh`."""
@@ -180,7 +198,7 @@ class OldRules:
     def _without_source(self, pattern: Pattern, problems: tuple[Problem, ...]) -> RecordRepair:
         """Return the repair of a pattern that cannot be extracted again."""
         because = "its work is no longer recorded, or has no such lesson by today's rules"
-        if Problem.TEXT in problems:
+        if pattern.type is not PatternType.ERROR or Problem.TEXT in problems:
             return RecordRepair(pattern=pattern, problems=problems, because=because)
         changes: dict[str, dict[str, Any]] = {}
         if Problem.TRIGGER in problems:
@@ -227,6 +245,10 @@ class _Fresh(NamedTuple):
     def equals(self, pattern: Pattern) -> bool:
         names = ("error_pattern", "places", "description", "template_code", "steps")
         return all(getattr(self.pattern, name) == getattr(pattern, name) for name in names)
+
+
+def _archive(pattern: Pattern, problems: tuple[Problem, ...], kept: str) -> RecordRepair:
+    return RecordRepair(pattern=pattern, problems=problems, because=f"see {kept}")
 
 
 def _rank(pattern: Pattern, fresh: _Fresh) -> int:

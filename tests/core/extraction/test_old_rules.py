@@ -128,11 +128,21 @@ def test_a_second_lesson_of_the_same_fix_is_archived(tmp_path: Path) -> None:
     assert Problem.REPEATED in second.problems
 
 
+def test_a_second_error_of_the_same_fix_is_archived_without_its_work(tmp_path: Path) -> None:
+    sound = error_record("cart has \\d+ loose coupons", SOUND)
+    (repair,) = extracted(tmp_path / "a", sound, error_record("assert '.*' == '.*'", SOUND)).repairs().repairs
+    assert (repair.pattern.id, repair.is_archived) == ("pat-error-old-2-001", True)
+    assert repair.reason.endswith("see pat-error-old-1-001")
+    broad = [error_record(f"assert '.*' {sign} '.*'", SOUND) for sign in ("==", "!=", "is")]
+    found = extracted(tmp_path / "b", *broad).repairs().repairs
+    assert [repair.is_archived for repair in found] == [False, True, True], "one of them stays"
+
+
 def test_without_the_work_the_bad_part_is_removed_or_the_lesson_archived(tmp_path: Path) -> None:
     partial = {"code_template": "return {{name}}(prices)\n", "code_template_language": "python"}
     records = (
         OLD,
-        error_record("assert '.*' == '.*'", SOUND),
+        error_record("assert '.*' == '.*'", "Count each price once"),
         error_record("cart has \\d+ loose coupons", SOUND, **partial),
     )
     found = {repair.pattern.id: repair for repair in extracted(tmp_path, *records).repairs().repairs}
@@ -199,11 +209,15 @@ def test_records_of_other_tools_and_sound_lessons_are_not_judged(tmp_path: Path)
 
 def test_a_damaged_decision_log_and_hostile_texts_are_tolerated(tmp_path: Path) -> None:
     hostile = error_record("(" * 5_000, f"Change {'a' * 5_000}; \x1b[31m", code_template="{{" * 900)
-    extracted(tmp_path, hostile)
+    extracted(tmp_path, hostile, error_record("assert '.*' == '.*'", SOUND) | {"source_loops": []})
     log = ProjectPaths(tmp_path).ledger
     damaged = log.read_text().replace('"source_loops":[{', '"source_loops":[7,{"loop_id":[1]},{', 1)
     log.write_text(damaged.replace('"fix_approach":{', '"error_signature":[],"fix_approach":{', 1))
-    assert len(opened(tmp_path).repairs().left) <= 1
+    found = opened(tmp_path).repairs()
+    assert {repair.pattern.id for repair in found.repairs} | set(found.left) == {
+        "pat-error-old-1-001",
+        "pat-error-old-2-001",
+    }
 
 
 def test_only_the_named_patterns_are_repaired(tmp_path: Path) -> None:
