@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.base.record_text import one_line
 from core.base.text import safe_matcher
 from core.debug_memory.error_messages import Names, generalize_message, is_same_file, split_error
 from core.debug_memory.index import ERROR_TYPE, DebugIndex, FixCounts, matching_spellings, newest_first
@@ -35,6 +37,7 @@ class KnownFix(Struct, frozen=True, kw_only=True):
     worked: bool | None = None  # None if the result is unknown
     results: FixCounts = FixCounts()  # results of all sessions with this problem
     failed: tuple[str, ...] = ()  # other fixes that the session tried without success, newest first
+    times: int = 1  # number of sessions with the same fix and result, of which `session` is the best match
     is_similar: bool = False  # whether the messages differ only in names, paths and numbers
     is_same_error: bool = False  # whether also names and types are equal, and the message or the place is specific
     is_same_file: bool = False  # whether the error occurred in the same file
@@ -56,13 +59,28 @@ def parse_error(error: Failure) -> Failure:
 def find_known_fixes(
     index: DebugIndex, errors: Sequence[Failure], file_pattern: str, session: DebugSession | None
 ) -> tuple[KnownFix, ...]:
-    """Find fixes for some errors, best first, at most one per session."""
+    """Find fixes for some errors, best first, at most one per session, and each fix once."""
     found: dict[str, KnownFix] = {}
     for row in zip_longest(*(_find_fixes(index, error, file_pattern, session) for error in errors)):
         for fix in row:
             if fix is not None:
                 found.setdefault(fix.session.id, fix)
-    return tuple(found.values())[:MAX_FIXES]
+    return _drop_same(found.values())[:MAX_FIXES]
+
+
+def _drop_same(fixes: Iterable[KnownFix]) -> tuple[KnownFix, ...]:
+    """Return the first of all equal fixes."""
+    different: dict[tuple[object, ...], KnownFix] = {}
+    for fix in fixes:
+        different.setdefault(_fix_key(fix), fix)
+    return tuple(different.values())
+
+
+def _fix_key(fix: KnownFix) -> tuple[object, ...]:
+    """Return what is equal for the same fix of the same error with the same result in several sessions."""
+    failure = fix.failure
+    error = failure.error_type, failure.message, failure.file or fix.session.file_path
+    return one_line(fix.fix).casefold() or fix.session.id, fix.worked, *error
 
 
 def _find_fixes(
@@ -92,7 +110,9 @@ def _find_fixes(
     candidates = [fix for fix in found.values() if fix.is_similar] or list(found.values())
     limit = MAX_FIXES if (candidates and candidates[0].is_similar) or not signature else _MAX_SAME_TYPE
     newest = sorted(candidates, key=lambda fix: newest_first(fix.session))
-    return tuple(sorted(newest, key=_rank, reverse=True)[:limit])
+    ranked = sorted(newest, key=_rank, reverse=True)
+    times = Counter(map(_fix_key, ranked))
+    return tuple(replace(fix, times=times[_fix_key(fix)]) for fix in _drop_same(ranked)[:limit])
 
 
 def _make_fixes(

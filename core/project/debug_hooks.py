@@ -209,7 +209,8 @@ def _fix_lines(fix: KnownFix, limit: int, orders: bool) -> list[str]:
     elif fix.strategy:
         lines.append(f"Strategy: {withhold(fix.strategy, shown)}")
     lines += [f"Did not help: {withhold(text, shown)}" for text in fix.failed[:MAX_FAILED]]
-    return [*lines, f"Session: {withhold(fix.session.id, shown)}"]
+    others = f", the best match of {fix.times:,} with the same fix" if fix.times > 1 else ""
+    return [*lines, f"Session: {withhold(fix.session.id, shown)}{others}"]
 
 
 def _bold(text: str, limit: int) -> str:

@@ -262,6 +262,14 @@ def test_successful_fixes_are_first_and_failed_ones_last(view: ProjectState) -> 
     assert offered(found) == ["same-file", "elsewhere", "unknown", "failed"]
 
 
+def test_the_same_fix_of_several_sessions_is_listed_once_with_their_number(view: ProjectState) -> None:
+    fixes = {"a": "Create it", "b": "Create it", "c": "Create the other value"}
+    sessions = [make_session(id, alike(fix=Fix(description=fix, verified=True))) for id, fix in fixes.items()]
+    advice = on_failure(knowing(view, *sessions), ERROR)
+    assert sorted((fix.fix, fix.times) for fix in advice.fixes) == [("Create it", 2), ("Create the other value", 1)]
+    assert advice.text.count("Fix: Create it") == 1 and "of 2 with the same fix" in advice.text
+
+
 def test_advice_lists_fixes_that_failed(view: ProjectState) -> None:
     tried = (alike(fix=Fix(description=f"Fix {number}", verified=False)) for number in (1, 2, 3))
     found = knowing(view, make_session("failed", *tried, alike()))
@@ -350,7 +358,8 @@ def test_errors_match_by_message_despite_another_type(error: Failure, expected: 
 
 
 def test_each_of_several_errors_gets_a_fix(view: ProjectState) -> None:
-    many = [make_session(f"null{n}", alike(fixed=True), days=n) for n in range(MAX_FIXES)]
+    fixes = [Fix(description=f"Fix {n}", verified=True) for n in range(MAX_FIXES)]
+    many = [make_session(f"null{n}", alike(fix=fix), days=n) for n, fix in enumerate(fixes)]
     found = knowing(view, *many, make_session("syntax", make_run("SyntaxError", fixed=True), days=99))
     errors = (ERROR, Failure(error_type="TypeError", message=ERROR.message, file=ERROR.file, test_name="u"))
     advice = on_failure(found, *errors, Failure(error_type="SyntaxError"))
@@ -365,7 +374,8 @@ def test_unknown_file_is_not_mentioned(view: ProjectState) -> None:
 
 
 def test_number_of_fixes_is_limited_and_excludes_the_session(view: ProjectState) -> None:
-    sessions = [make_session(f"s{n}", alike(fixed=True), days=n) for n in range(2 * MAX_FIXES)]
+    fixes = [Fix(description=f"Fix {n}", verified=True) for n in range(2 * MAX_FIXES)]
+    sessions = [make_session(f"s{n}", alike(fix=fix), days=n) for n, fix in enumerate(fixes)]
     found = knowing(view, *sessions)
     assert offered(found) == [f"s{n}" for n in range(MAX_FIXES)]
     own = on_failure(found, ERROR, session=sessions[0])
