@@ -13,6 +13,7 @@ _IGNORED: Final = """\
 /.aiwg/ralph/shared/team/
 /.aiwg/ralph/tasks/*/attempts/*/actions.jsonl
 /.aiwg/ralph/memory/embeddings/
+/.aiwg/ralph/memory/patterns-index.json
 /.aiwg/ralph/index/
 /.aiwg/**/*.lock
 /.aiwg/**/.*.tmp-*

@@ -9,10 +9,9 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
-from core.sources.liveness import INTERPRETERS, ProcFiles, process_space, system_processes
+from core.sources.liveness import RUNTIMES, ProcFiles, process_space, system_processes
 
 _MAX_PARENTS: Final = 12  # shells and wrappers between the hook and the agent
-_SHELLS: Final = frozenset({"bash", "sh", "dash", "zsh", "ksh", "busybox"})
 _PACKAGES: Final = "node_modules"
 
 
@@ -45,7 +44,7 @@ def find_agent_process(agent: str, first: int = 0, files: ProcFiles | None = Non
 def _is_program(words: list[str], agent: str) -> bool:
     """Return whether a command line starts an agent: by its name, or an interpreter with a script of its package."""
     names = [PurePath(word).name for word in words[:1]]
-    if names and names[0] in INTERPRETERS - _SHELLS:
+    if names and names[0] in RUNTIMES:
         script = next((word for word in words[1:] if not word.startswith("-")), "")
         path = PurePath(script)
         names += [path.name, *path.parts[path.parts.index(_PACKAGES) + 1 :]] if _PACKAGES in path.parts else [path.name]

@@ -5,7 +5,6 @@ One small file in the folder of the session records, private to one machine. A d
 
 from __future__ import annotations
 
-import os
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -13,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 from msgspec import Meta, Struct
 
+from core.hooks.sessions import read_record
 from core.storage.atomic_write import put
-from core.storage.locks import file_lock, open_regular
+from core.storage.locks import file_lock
 
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
@@ -58,8 +58,4 @@ def _file(project: ProjectPaths) -> Path:
 
 
 def _read(path: Path) -> dict[str, PromptTask]:
-    try:
-        with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
-            return _decoder.decode(file.read(_MAX_BYTES))
-    except (OSError, ValueError, RecursionError):
-        return {}
+    return read_record(path, _decoder, _MAX_BYTES) or {}

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -28,6 +28,7 @@ from core.storage.locks import file_lock, open_regular
 if TYPE_CHECKING:
     from core.config.paths import ProjectPaths
 
+_Record = TypeVar("_Record")
 MAX_CALLS: Final = 500  # tool calls that are remembered, to count each once
 MAX_ANSWERED: Final = 200  # errors that were answered with a fix, to answer each once
 MAX_PROMPTS: Final = 50  # prompts whose task is remembered, for loops that repeat a prompt
@@ -109,7 +110,7 @@ class Session(Struct, omit_defaults=True):
         if self.ended is not None or self.task != task or not self.is_turn_open:
             return False
         if self.process is not None and self.process.space == process_space():
-            return is_running(self.process.pid, self.process.started, system_processes())
+            return _is_alive(self.process)
         return self.last_event is not None and now - self.last_event <= _SILENT_AFTER
 
 
@@ -184,7 +185,14 @@ def _note_event(session: Session, event: HookEvent, now: datetime) -> None:
         session.ended = now
     elif event.moment in (Moment.START, Moment.PROMPT):
         session.ended = None
-    session.process = find_agent_process(event.agent) or session.process
+    if event.moment is Moment.START or not _is_alive(session.process):
+        session.process = find_agent_process(event.agent) or session.process
+
+
+def _is_alive(process: AgentProcess | None) -> bool:
+    """Return whether a process is known, and runs on this machine."""
+    is_here = process is not None and process.space == process_space()
+    return process is not None and is_here and is_running(process.pid, process.started, system_processes())
 
 
 def _lock_file(record: Path) -> Path:
@@ -202,11 +210,14 @@ def last_event(project: ProjectPaths) -> tuple[str, datetime] | None:
 
 
 def _read(path: Path) -> Session | None:
-    """Read a record; None if there is none or it is damaged."""
+    session = read_record(path, _decoder, _MAX_BYTES)
+    return session if session is not None and session.agent in AGENTS else None
+
+
+def read_record(path: Path, decoder: msgspec.json.Decoder[_Record], limit: int) -> _Record | None:
+    """Read a file of at most `limit` bytes; None if there is none or it is damaged."""
     try:
-        handle = open_regular(path, os.O_RDONLY)
-        with os.fdopen(handle, "rb") as file:
-            session = _decoder.decode(file.read(_MAX_BYTES))
-            return session if session.agent in AGENTS else None
+        with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
+            return decoder.decode(file.read(limit))
     except (OSError, ValueError, RecursionError):
         return None

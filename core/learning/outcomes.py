@@ -109,6 +109,13 @@ def score_outcome(signals: OutcomeSignals, now: str | datetime, settings: Learni
     return Outcome(raw=raw, decay=decay, decayed=raw * decay, verdict=verdict, parts=parts, reasoning=reasoning)
 
 
+def score_signals(
+    signals: OutcomeSignals | None, now: datetime, settings: LearningSettings
+) -> tuple[OutcomeSignals, Outcome] | None:
+    """Return signals with their score; None without signals."""
+    return None if signals is None else (signals, score_outcome(signals, now, settings))
+
+
 def verdict_of(raw: float, settings: LearningSettings = _DEFAULTS) -> Verdict:
     """Return the verdict for a raw score, 0..1."""
     if raw >= settings.helpful_threshold - settings.ratio_tolerance:

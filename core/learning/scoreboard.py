@@ -22,7 +22,7 @@ from core.learning.assessment import HELD, HUMAN, INVERSION, QUARANTINE, RULE, A
 from core.learning.evidence import claimed_rate
 from core.learning.evidence_inputs import EvidenceInputs, IgnoredReport, find_changed_patterns
 from core.learning.inversion_rules import Alternatives, Inversion, inversion_triggered, propose_inversion
-from core.learning.outcomes import Outcome, OutcomeSignals, score_outcome
+from core.learning.outcomes import Outcome, OutcomeSignals, score_signals
 from core.learning.reconciliation import reconcile_record
 from core.learning.recorded_uses import LOOP, LoopPatterns
 from core.learning.scores import NO_PIN, Columns, Ints, ObservationSums, Scores
@@ -370,13 +370,11 @@ class Scoreboard(Scores):
 
     def outcome(self, work_id: str) -> tuple[OutcomeSignals, Outcome] | None:
         """Return the signals and the score of a finished loop or attempt, or None."""
-        signals = self._inputs.signals(work_id)
-        return None if signals is None else (signals, score_outcome(signals, self.now, self.settings.learning))
+        return score_signals(self._inputs.signals(work_id), self.now, self.settings.learning)
 
     def shown_outcome(self, work_id: str) -> tuple[OutcomeSignals, Outcome] | None:
         """Return the same; of a session whose attempts are scored, that of the newest finished one."""
-        signals = self._inputs.shown_signals(work_id)
-        return None if signals is None else (signals, score_outcome(signals, self.now, self.settings.learning))
+        return score_signals(self._inputs.shown_signals(work_id), self.now, self.settings.learning)
 
     def loop_of_work(self, work_id: str) -> str:
         """Return the ID of the loop that a loop ID, alias, task or attempt belongs to; "" if it is unknown."""

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from core.learning.evidence_inputs import EvidenceInputs
-from core.learning.outcomes import Outcome, OutcomeSignals, score_outcome
+from core.learning.outcomes import Outcome, OutcomeSignals, score_signals
 from core.project.kept_view import KeptSnapshot, KeptState, KeptView
 from core.state.project_state import ProjectState
 
@@ -106,8 +106,7 @@ class KeptProjectState(ProjectState):
         return self._inputs  # without the scores, which the first rows do not need
 
     def outcome(self, work_id: str) -> tuple[OutcomeSignals, Outcome] | None:
-        signals = self._inputs.shown_signals(work_id)
-        return None if signals is None else (signals, score_outcome(signals, self.now, self.settings.learning))
+        return score_signals(self._inputs.shown_signals(work_id), self.now, self.settings.learning)
 
     def attempts_of(self, loop: Loop) -> list[Attempt]:
         return self._inputs.names.attempts_of(loop)

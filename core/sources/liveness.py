@@ -15,7 +15,8 @@ from core.records.times import minute_of
 ALWAYS: Final = datetime(1970, 1, 1, tzinfo=UTC)  # Start time of a process on systems that do not report it.
 MAX_PID: Final = 2**22  # Largest pid on Linux; other systems use smaller ones.
 _MAX_COMMAND: Final = 4096  # Bytes of a command line that are read.
-INTERPRETERS: Final = frozenset({"bash", "sh", "dash", "zsh", "ksh", "busybox", "node", "bun", "python3", "python"})
+SHELLS: Final = frozenset({"bash", "sh", "dash", "zsh", "ksh", "busybox"})
+RUNTIMES: Final = frozenset({"node", "bun", "python3", "python"})
 _START_TOLERANCE: Final = timedelta(seconds=2)
 """Tolerance for rounded boot times and clock ticks, and for clock adjustments."""
 
@@ -76,7 +77,7 @@ class ProcFiles:
     def _runs(self, pid: int, program: str) -> bool:
         words = self.words(pid)
         names = [word.rpartition("/")[2] for word in words if not word.startswith("-") or word is words[0]]
-        return names[:1] == [program] or (bool(names) and names[0] in INTERPRETERS and program in names[1:2])
+        return names[:1] == [program] or (bool(names) and names[0] in SHELLS | RUNTIMES and program in names[1:2])
 
     def _folder(self, pid: int) -> str:
         try:

@@ -30,6 +30,7 @@ class SessionRows:
         self._works: dict[str, dict[str, tuple[Task, tuple[Attempt, ...]]]] = {}  # by loop and task
         self._loops_of: dict[str, tuple[str, ...]] = {}  # IDs of the loops of each task
         self._rows: dict[str, Loop] = {}
+        self._open: set[str] = set()  # IDs of the rows that can end with time alone
         self._adapted: Mapping[str, Loop] = {}
         self._names: dict[str, str] = {}  # ID of the adapter's loop by ID and alias
         self._parts: dict[str, dict[str, None]] = {}  # IDs of the rows in each loop of an adapter
@@ -79,8 +80,12 @@ class SessionRows:
         `changed` are the IDs of loops whose tasks or records changed; sessions that are open are checked, too.
         """
         updated = set()
-        for id in {*changed, *(id for id, row in self._rows.items() if row.liveness in _OPEN)}:
+        for id in {*changed, *self._open}:
             row = self._build(id, records, moment)
+            if row is not None and row.liveness in _OPEN:
+                self._open.add(id)
+            else:
+                self._open.discard(id)
             if row != self._rows.get(id):
                 updated.add(id)
                 if row is None:
