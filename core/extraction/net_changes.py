@@ -61,6 +61,7 @@ class _File:
     def __init__(self, name: str) -> None:
         self._name = name
         self._lines: list[int | str] = list(range(1, _MAX_LINE))
+        self._until = 0  # index after the last change; all lines from there on are as they were
         self._original: dict[int, str] = {}
         self._regions: list[tuple[str, str]] = []  # texts before and after, of edits without line numbers
         self._loose: list[Hunk] = []  # hunks whose place is unknown
@@ -71,6 +72,7 @@ class _File:
         if (hunk.new_start <= 0 and has_new) or place + len(hunk.lines) >= _MAX_LINE or not self._fits(hunk, place):
             self._loose.append(hunk)
             return
+        start, count = place, len(self._lines)
         for line in hunk.lines:
             kind, text = line[:1], line[1:]
             if kind == "+":
@@ -84,6 +86,8 @@ class _File:
                 del self._lines[place]
             else:
                 place += 1
+        moved = len(self._lines) - count if start < self._until else 0
+        self._until = max(self._until + moved, place)
 
     def _fits(self, hunk: Hunk, place: int) -> bool:
         """Return whether the lines before the change are those that are known."""
@@ -117,7 +121,7 @@ class _File:
         removed: list[str] = []
         added: list[str] = []
         before, expected = 0, 1
-        for at in self._lines:
+        for at in self._lines[: self._until + 1]:
             if isinstance(at, str):
                 added.append(at)
                 continue
