@@ -9,10 +9,10 @@ import msgspec
 from msgspec import Raw, Struct
 
 from core.adapters.codex_records import Tokens
+from core.adapters.session_turns import MAX_DIFF
 from core.adapters.values import MAX_LABEL, MAX_TEXT, clip
 
 MAX_FILES: Final = 200
-MAX_DIFF: Final = 1_500  # characters
 _MAX_COUNT: Final = 1 << 53
 _PATCH: Final = re.compile(r"\*\*\* (?:Add|Update|Delete) File: ([^\n\\\"]{1,300})")
 _FILE_LINE: Final = re.compile(r"\*\*\* (Add|Update|Delete) File: (.{1,300})")

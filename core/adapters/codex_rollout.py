@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any, Final
 
 from core.adapters.codex_payloads import (
-    MAX_DIFF,
     MAX_FILES,
     Payload,
     SessionMeta,
@@ -26,7 +25,7 @@ from core.adapters.codex_payloads import (
     text_of_output,
 )
 from core.adapters.codex_records import Call, Goal, Rollout
-from core.adapters.session_turns import Turn, can_change_files, note_command
+from core.adapters.session_turns import MAX_DIFF, Turn, can_change_files, note_command
 from core.adapters.values import MAX_LABEL, MAX_TEXT, clip
 from core.base.shell_commands import is_test_run
 from core.records.times import parse_time

@@ -12,7 +12,7 @@ from msgspec import Struct
 from core.adapters.runner_files import utc
 from core.adapters.session_turns import COMPLETE, Turn, note_command
 from core.adapters.tables import columns_of
-from core.adapters.values import MAX_LABEL, cut
+from core.adapters.values import MAX_LABEL, clip, cut
 from core.records.times import iso
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MAX_TURNS: Final = 100  # the last ones
 _MAX_MESSAGE: Final = 600
 _MAX_PROMPT: Final = 4_000
+_MAX_CODE: Final = 600
 _CHANGES: Final = frozenset({"edit", "write", "multiedit", "patch", "apply_patch"})
 _DATA: Final = "CASE WHEN json_valid({0}.data) THEN {0}.data ELSE '{{}}' END"
 _INSIDE: Final = "(directory = ? OR substr(directory, 1, ?) = ?)"
@@ -60,7 +61,9 @@ _OLD: Final = Layout(
             substr(json_extract(d, '$.state.input.command'), 1, 4000), json_extract(d, '$.state.input.filePath'),
             json_extract(d, '$.state.metadata.exit'), substr(json_extract(d, '$.state.error'), 1, 4000),
             substr(json_extract(d, '$.state.output'), -8000), substr(json_extract(d, '$.text'), 1, 4000),
-            json_extract(d, '$.synthetic')
+            json_extract(d, '$.synthetic'), substr(json_extract(d, '$.state.input.oldString'), 1, 4000),
+            substr(coalesce(json_extract(d, '$.state.input.newString'),
+                json_extract(d, '$.state.input.content')), 1, 4000)
         FROM (SELECT p.id, p.message_id, {data} AS d FROM part p WHERE p.session_id = ?)
         WHERE json_extract(d, '$.type') IN ('tool', 'text') ORDER BY id""".replace("{data}", _DATA.format("p")),
 )
@@ -76,7 +79,10 @@ _NEW: Final = Layout(
             coalesce(json_extract(c, '$.state.metadata.exit'), json_extract(c, '$.state.structured.exit')),
             substr(coalesce(json_extract(c, '$.state.error.message'), json_extract(c, '$.state.error')), 1, 4000),
             substr(coalesce(json_extract(c, '$.state.output'), json_extract(c, '$.state.content[0].text')), -8000),
-            substr(json_extract(c, '$.text'), 1, 4000), NULL
+            substr(json_extract(c, '$.text'), 1, 4000), NULL,
+            substr(json_extract(c, '$.state.input.oldString'), 1, 4000),
+            substr(coalesce(json_extract(c, '$.state.input.newString'),
+                json_extract(c, '$.state.input.content')), 1, 4000)
         FROM (
             SELECT m.id, m.seq, j.key, CASE WHEN j.type = 'object' THEN j.value ELSE '{}' END AS c
             FROM (SELECT id, seq, {data} AS d FROM session_message WHERE session_id = ? AND type = 'assistant') m,
@@ -178,7 +184,7 @@ def _prompt(message: Message, parts: Iterable[Sequence[Any]]) -> str:
 
 def _add_message(turn: Turn, message: Message, parts: Iterable[Sequence[Any]], cwd: str) -> None:
     at = iso(message.completed or message.at) or ""
-    for kind, tool, status, command, file, exit_code, error, output, text, _ in parts:
+    for kind, tool, status, command, file, exit_code, error, output, text, _, old, new in parts:
         if kind == "text":
             turn.add_text(cut(text, _MAX_MESSAGE))
             continue
@@ -189,7 +195,9 @@ def _add_message(turn: Turn, message: Message, parts: Iterable[Sequence[Any]], c
         if (command or has_error) and status in ("completed", "error"):
             note_command(turn, cut(command), code, cut(error) or cut(output), at)
         if name in _CHANGES and status == "completed" and (path := cut(file, MAX_LABEL)):
-            turn.add_file(path.removeprefix(f"{cwd}/"))
+            name = path.removeprefix(f"{cwd}/")
+            turn.add_file(name)
+            turn.add_change(name, *(clip(text, _MAX_CODE) if isinstance(text, str) else "" for text in (old, new)))
     turn.ended = at
     turn.error, turn.error_kind = message.reason or message.error, message.error
     turn.end = message.error or (COMPLETE if message.completed is not None else "")

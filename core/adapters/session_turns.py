@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import unified_diff
 from typing import Final
 
 from msgspec import Struct
@@ -15,6 +16,7 @@ from core.records.times import parse_time
 
 MAX_FAILURES: Final = 10  # of one turn, the last ones
 MAX_FILES: Final = 200
+MAX_DIFF: Final = 1_500  # characters
 MAX_TOOLS: Final = 20
 COMPLETE: Final = "task_complete"  # a turn that ended as usual
 _MAX_COMMAND: Final = 200
@@ -75,6 +77,13 @@ class Turn(Struct, array_like=True):
         self.words = ""
         if name not in self.tools and len(self.tools) < MAX_TOOLS:
             self.tools.append(name)
+
+    def add_change(self, file: str, old: str, new: str) -> None:
+        """Add a replaced text of a file to the diff, if something failed before."""
+        if not self.failures or len(self.diff) >= MAX_DIFF:
+            return
+        lines = unified_diff(old.splitlines(), new.splitlines(), file, file, lineterm="", n=1)
+        self.diff = clip("\n".join(filter(None, (self.diff, *lines))), MAX_DIFF)
 
     def add_file(self, name: str) -> None:
         if name not in self.files and len(self.files) < MAX_FILES:

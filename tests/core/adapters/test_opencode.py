@@ -65,6 +65,7 @@ def test_messages_of_the_user_begin_iterations(open_opencode: Open) -> None:
     assert [one.message for one in first.failures] == ["AssertionError: 1.00 != 1.01", "oldString not found in file"]
     assert (first.outcome, first.files, first.tools) == (Outcome.SUCCESS, ("shop/money.py",), ("bash", "edit"))
     assert first.fix is not None and first.fix.description == "Totals are rounded once."
+    assert first.fix.diff.splitlines()[-2:] == ["-a", "+b"]
     assert first.results is not None and first.results.passed == 31
     assert (second.action, second.outcome) == ("Cents are shown.", Outcome.UNKNOWN)
 
