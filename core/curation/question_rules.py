@@ -25,7 +25,10 @@ def judge_reports(command: JudgeReports, state: CurationState, _at: datetime) ->
     assert burst is not None
     for verdict in state.bursts.get(burst.source, ()):
         if verdict.first <= burst.first and burst.last <= verdict.last and {*burst.patterns} <= {*verdict.patterns}:
-            raise Refused(f"the reports of {shorten_id(burst.source)} are already {verdict.verdict}")
+            is_same = (verdict.verdict == "confirmed") is isinstance(command, commands.CountReports)
+            raise (AlreadyDone if is_same else Refused)(
+                f"the reports of {shorten_id(burst.source)} are already {verdict.verdict}"
+            )
     counted = plural(len(burst.patterns), "pattern")
     summary = f"{VERBS[command.verb].past} {shorten_id(burst.source)} on {counted}"
     after = {"first": burst.first.isoformat(), "last": burst.last.isoformat(), "patterns": list(burst.patterns)}
@@ -43,7 +46,7 @@ def approve_text(command: commands.ApproveText, state: CurationState, _at: datet
 
 def dismiss(command: commands.Dismiss, state: CurationState, _at: datetime) -> Draft:
     if command.key in state.dismissed:
-        raise Refused(f"{shorten_id(command.about or command.key)} is already answered")
+        raise AlreadyDone(f"{shorten_id(command.about or command.key)} is already answered")
     return _draft(command, command.key, command.summary, _about(command.about))
 
 

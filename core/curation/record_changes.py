@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.base.errors import BadInput, Conflict, Refused, UnknownRecord
+from core.base.errors import AlreadyDone, BadInput, Conflict, Refused, UnknownRecord
 from core.base.formatting import shorten_id
 from core.base.text import plural, visible_line
 from core.config.paths import ProjectPaths
@@ -154,7 +154,8 @@ def extract(
         found[identifier] = _discovery(record, kind, source, batch.at)
     if not hashes and not joined:
         why = visible_line(extraction.why_nothing or "nothing new was found", 400)
-        raise Refused(f"nothing to extract from {name}: {why}")
+        is_known = bool(extraction.proposals) and all(one.known_as for one in extraction.proposals)
+        raise (AlreadyDone if is_known else Refused)(f"nothing to extract from {name}: {why}")
     parts = [plural(len(hashes), "pattern")] if hashes else []
     further = "further place" if source.startswith(LESSON_ID) else "further use"
     parts += [f"{plural(len(set(joined)), further)} of known patterns"] if joined else []
@@ -196,7 +197,7 @@ def import_patterns(batch: Batch, plan: ImportPlan, patterns: Mapping[str, Patte
             changes.set(stored, row.type, row.target, row.set, row.unset)
         (texts if row.content_hash else joined).append(row.target)
     if not texts and not joined:
-        raise Refused(f"{shorten_id(plan.file)} contains nothing new")
+        raise AlreadyDone(f"{shorten_id(plan.file)} contains nothing new")
     parts = [f"{plural(len(texts), 'pattern')} into quarantine"] if texts else []
     parts += [f"counts of {plural(len(joined), 'known one')}"] if joined else []
     summary = f"imported {' and '.join(parts)} from {shorten_id(plan.file)}"
@@ -267,7 +268,7 @@ def restore(batch: Batch, pattern_id: str, patterns: Mapping[str, Pattern]) -> D
     """Restore a pattern from the newest archive that contains it."""
     present = patterns.get(pattern_id)
     if present is not None and not present.copy_folder:
-        raise Refused(f"{shorten_id(pattern_id)} is already in the registry")
+        raise AlreadyDone(f"{shorten_id(pattern_id)} is already in the registry")
     heir = next((p.id for p in patterns.values() if pattern_id in p.aliases and not p.copy_folder), None)
     if heir is not None:
         name, into = shorten_id(pattern_id), shorten_id(heir)

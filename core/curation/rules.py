@@ -85,7 +85,7 @@ def deprecate(case: Case, _command: PatternCommand) -> Draft:
 def reset(case: Case, _command: PatternCommand) -> Draft:
     """Remove the pin; a pattern deprecated by rule can be reset once, then promoted."""
     if case.pin is None and (case.effective is not Maturity.DEPRECATED or case.was_reset):
-        raise Refused(f"{case.name} is not pinned; it is {case.effective} by rule")
+        raise AlreadyDone(f"{case.name} is not pinned; it is {case.effective} by rule")
     return case.draft(
         Verb.RESET,
         f"reset {case.name}: {change(case.effective, case.assessment.computed)}",
@@ -98,7 +98,7 @@ def accept_inversion(case: Case, proposal: Inversion, text: str, next_id: Callab
     """Deprecate the pattern and write an anti-pattern; `next_id` makes ID from slug."""
     if not text:
         raise BadInput(f"the anti-pattern for {case.name} needs a text")
-    _check_invertible(case)
+    _check_invertible(case, AlreadyDone)
     anti_id = next_id(_NOT_IN_SLUG.sub("-", proposal.slug.lower())[:_MAX_SLUG].strip("-") or "pattern")
     record = _anti_pattern_record(case, proposal, text, anti_id)
     anti_hash = as_read(record, PatternType.ANTI).content_hash
@@ -155,11 +155,11 @@ def _anti_pattern_record(case: Case, proposal: Inversion, text: str, anti_id: st
 
 def reject_inversion(case: Case, _command: PatternCommand) -> Draft:
     """Keep the pattern, and propose the inversion again after further failures."""
-    _check_invertible(case)
+    _check_invertible(case, Refused)
     verdict = case.state.inversions.get(case.pattern.id)
     more = case.settings.anti_pattern.failures_until_asked_again
     if verdict is not None and verdict.verdict == "rejected" and case.assessment.failures < verdict.failures + more:
-        raise Refused(f"the inversion of {case.name} was already rejected on {format_day(verdict.at)}")
+        raise AlreadyDone(f"the inversion of {case.name} was already rejected on {format_day(verdict.at)}")
     summary = f"rejected the inversion of {case.name}; asked again after {plural(more, 'further failure')}"
     return case.draft(Verb.REJECT_INVERSION, summary, case.recorded(case.effective))
 
@@ -345,13 +345,13 @@ def _override_effect(pattern: Pattern, override: dict[str, Any] | str | None) ->
     return Effect(file=pattern.file, type=pattern.type.value, pattern_id=pattern.id, **keys)
 
 
-def _check_invertible(case: Case) -> None:
+def _check_invertible(case: Case, if_inverted: type[Refused]) -> None:
     if case.pattern.type is PatternType.ANTI:
         raise Refused(f"{case.name} is an anti-pattern; only other patterns can be inverted")
     verdict = case.state.inversions.get(case.pattern.id)
     if verdict is not None and verdict.verdict == "accepted":
         into = f" into {shorten_id(verdict.anti_id)}" if verdict.anti_id else ""
-        raise Refused(f"{case.name} was already inverted{into} on {format_day(verdict.at)}")
+        raise if_inverted(f"{case.name} was already inverted{into} on {format_day(verdict.at)}")
     settings, failures = case.settings.anti_pattern, case.assessment.failures
     total = failures + case.assessment.successes
     if total < settings.min_observations or failures < settings.failure_ratio_threshold * total:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from core.base.errors import Refused
+from core.base.errors import AlreadyDone, Refused
 from core.curation.case import DECIDED_TEXT, Case, Draft, since
 from core.curation.merge import as_read
 from core.records.decisions import Decision, Effect, Verb
@@ -48,7 +48,7 @@ def restore_text(case: Case, approved: Mapping[str, Any], stored: Stored) -> Dra
     keys = {key: value for key, value in approved.items() if key not in here or here[key] != value}
     removed = tuple(key for key in here if key not in approved)
     if not keys and not removed:
-        raise Refused(f"{case.name} already has the approved text")
+        raise AlreadyDone(f"{case.name} already has the approved text")
     before = [key for key in (*keys, *removed) if key in stored.value]
     effect = partial(Effect, file=stored.file, type=case.pattern.type.value, pattern_id=case.pattern.id)
     new = tuple(key for key in keys if key not in stored.value)

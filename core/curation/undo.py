@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from core.base.errors import Refused, UnknownRecord
+from core.base.errors import AlreadyDone, Refused, UnknownRecord
 from core.base.formatting import format_day, shorten_id
 from core.base.text import plural
 from core.curation.case import Draft
@@ -72,7 +72,7 @@ def named_act(name: str, state: CurationState, decisions: Sequence[Decision]) ->
         raise Refused(f"{shorten_id(name)} is itself an undo or a redo; name the decision that it is about")
     in_effect = {one.id: one for one in named if one.id not in state.undone}
     if not in_effect:
-        raise Refused(f"{shorten_id(name)} is already undone")
+        raise AlreadyDone(f"{shorten_id(name)} is already undone")
     about: set[str] = set()
     for decision in decisions:
         if decision.verb in TURNS or decision.verb in ALONE:

@@ -48,11 +48,12 @@ _COUNTERS: Final = frozenset({"successful_applications", "failed_applications"})
 
 
 class CountResult(Struct, frozen=True, kw_only=True):
-    """New counts of a record (`uses` include those without result), or `problem`."""
+    """New counts of a record (`uses` include those without result), or `problem`; `is_changed` if it was written."""
 
     pattern_id: str
     file: str
     problem: str = ""
+    is_changed: bool = False
     successes: int = 0
     failures: int = 0
     uses: int = 0
@@ -210,6 +211,7 @@ class _Writer:
         pattern = None if record is None or known is None else read_record(known, record.value)
         if record is None or pattern is None:
             return CountResult(pattern_id=pattern_id, file=file, problem=f"its record is no longer in {file}")
+        before = document.text_at(record.path)
         uses = [use for use in self._board.observations_of_record(pattern) if use.kind != "injected"]
         dates = [use.at for use in uses if use.at is not None and use.at <= self._now]
         newest = iso(max([*dates, pattern.last_used] if pattern.last_used else dates, default=None))
@@ -224,7 +226,8 @@ class _Writer:
         if UseCounts.of_record(pattern.recorded_counts) is None or Tally.of(pattern.recorded_counts) != counts:
             self._set_counts(document, record, pattern, counts)
         self._add_loops(document, record, pattern, counted)
-        return CountResult(pattern_id=pattern_id, file=file, **asdict(counts))
+        is_changed = document.text_at(record.path) != before
+        return CountResult(pattern_id=pattern_id, file=file, is_changed=is_changed, **asdict(counts))
 
     def _set_counts(self, document: JsonText, record: Record, pattern: Pattern, counts: Tally) -> None:
         """Set counts and rate; extend the effectiveness trend by new results."""

@@ -238,7 +238,7 @@ def decide_each(project: Project, commands: Iterable[Command], empty: str = "") 
 def print_unchanged(why: str) -> None:
     """Print that nothing was decided, because nothing would change."""
     show = partial(line, f"{why}; nothing changed")
-    respond("Decided", show, decision=None, summary=why, warnings=[], written=True)
+    respond("Decided", show, decision=None, summary=why, warnings=[], written=False)
 
 
 @click.command(cls=ReviewingCommand)
@@ -297,10 +297,7 @@ def invert(
         command = Snooze(known, until=now() + timedelta(days=snooze), reason=reason)
     else:
         command = AcceptInversion(known, text=text, reason=reason)
-    if dry_run:
-        forecast_decision(project, command)
-    else:
-        print_decided(project.decide(command))
+    decide(project, command, dry_run=dry_run)
 
 
 def _proposals(project: Project, pattern_id: str | None) -> list[Inversion]:

@@ -110,7 +110,7 @@ def import_patterns(file: Path, dry_run: bool, reason: str) -> None:
     def document() -> objects.Wire:
         rows = list(map(_row_json, plan.rows))
         if decided is None:
-            return objects.ImportPlan.of(rows=rows, findings=plan.findings)
+            return objects.ImportPlan.of(written=False, rows=rows, findings=plan.findings)
         return objects.ImportResult.of(decided, rows=rows, findings=plan.findings)
 
     def show() -> None:

@@ -123,12 +123,12 @@ def accept(lesson_id: str, kind: str | None, reason: str) -> None:
       ralphdeck lesson show 1a2b3c && ralphdeck lesson accept 1a2b3c
       ralphdeck lesson accept 1a2b3c --type anti --reason "seen in three sessions" && ralphdeck undo
     """
-    from core.cli.commands.decisions import print_decided
+    from core.cli.commands.decisions import decide
 
     project = _open_project()
     types = frozenset({PatternType(kind)}) if kind is not None else ALL_TYPES
     found = find_lesson(project, lesson_id)
-    print_decided(project.decide(Extract(found.id, types, reason=reason)))
+    decide(project, Extract(found.id, types, reason=reason))
 
 
 @click.command(cls=DecidingCommand)
@@ -143,14 +143,14 @@ def reject(lesson_id: str, reason: str) -> None:
     Examples:
       ralphdeck lesson reject 1a2b3c --reason "only true before the migration" && ralphdeck undo
     """
-    from core.cli.commands.decisions import print_decided
+    from core.cli.commands.decisions import decide
     from core.review.answers import reject_lesson
 
     project = _open_project()
     found = find_lesson(project, lesson_id)
-    if found.state in (LessonState.ACCEPTED, LessonState.REJECTED):
+    if found.state is LessonState.ACCEPTED:
         raise Refused(f"{found.id} is already {found.state}; undo that first: ralphdeck undo")
-    print_decided(project.decide(reject_lesson(found, reason)))
+    decide(project, reject_lesson(found, reason))
     for place in found.places:
         remark(f"the agent still has it; to remove it, delete it in {place_name(place)}")
 

@@ -38,7 +38,7 @@ def prune(
       ralphdeck pattern prune --dry-run
       ralphdeck pattern prune --min-success-rate 0.6 --max-age-days 180
     """
-    from core.cli.commands.decisions import print_decided
+    from core.cli.commands.decisions import decide
     from core.state.findings import all_findings
 
     project = open_project()
@@ -46,7 +46,7 @@ def prune(
     policy = replace(project.settings.pruning, **{name: value for name, value in given.items() if value is not None})
     found = project.pruning(policy)
     if found and not dry_run:
-        print_decided(project.decide(PrunePatterns(policy, reason=reason)))
+        decide(project, PrunePatterns(policy, reason=reason))
         return
     rows = [(item, project.view.pattern(item.pattern_id)) for item in found]
     columns = (
@@ -92,9 +92,9 @@ def restore(pattern_id: str, reason: str) -> None:
     Example:
       ralphdeck pattern archived && ralphdeck pattern restore pat-error-retry-004
     """
-    from core.cli.commands.decisions import print_decided
+    from core.cli.commands.decisions import decide
 
-    print_decided(open_project().decide(Restore(pattern_id, reason=reason)))
+    decide(open_project(), Restore(pattern_id, reason=reason))
 
 
 @click.command(cls=ReadingCommand)
@@ -172,14 +172,14 @@ def merge(target: str, other: str, dry_run: bool, reason: str) -> None:
       ralphdeck pattern merge pat-error-null-check-015 pat-error-null-guard-002 --dry-run
       ralphdeck pattern merge pat-error-null-check-015 pat-error-null-guard-002
     """
-    from core.cli.commands.decisions import print_decided
+    from core.cli.commands.decisions import decide
 
     project = open_project()
     patterns = project.view.find_pattern(target), project.view.find_pattern(other)
     if dry_run:
         _print_preview(*patterns)
     else:
-        print_decided(project.decide(Merge(patterns[0].id, patterns[1].id, reason=reason)))
+        decide(project, Merge(patterns[0].id, patterns[1].id, reason=reason))
 
 
 def _print_preview(target: Pattern, other: Pattern) -> None:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from core.base.errors import AlreadyDone
 from core.base.text import plural
-from core.cli.commands.decisions import print_decided, print_unchanged
+from core.cli.commands.decisions import decide, print_unchanged
 from core.cli.json import objects
 from core.cli.render.output import line, remark, respond
 from core.cli.support.id_completion import complete_pattern
@@ -54,12 +53,9 @@ def repair(pattern_ids: tuple[str, ...], apply: bool, reason: str) -> None:
             findings=all_findings(project.view),
         )
     elif records.repairs:
-        try:
-            print_decided(project.decide(RepairPatterns(records.repairs, reason=reason)))
-            for source in dict.fromkeys(source for one in records.repairs for source in one.other_sources):
-                remark(_name_other(source))
-        except AlreadyDone as error:
-            print_unchanged(str(error))
+        decide(project, RepairPatterns(records.repairs, reason=reason))
+        for source in dict.fromkeys(source for one in records.repairs for source in one.other_sources):
+            remark(_name_other(source))
     else:
         print_unchanged("no pattern needs a repair")
 

@@ -279,7 +279,7 @@ def _print_outcome(
         if len(effects) > len(changed):
             line(f"state unchanged: {plural(len(effects) - len(changed), 'applied pattern')}")
         work_items.print_recorded_counts([counted for counted in records if counted.problem])
-        if written := sum(not counted.problem for counted in records):
+        if written := sum(counted.is_changed for counted in records):
             line(f"updated the {'record' if written == 1 else 'records'} of {plural(written, 'pattern')}")
         if not is_recorded:
             remark("nothing was written")

@@ -111,14 +111,14 @@ def snooze(subject: str, until: datetime | None, uses: int | None, kind: str | N
       ralphdeck review snooze pat-success-split-by-type-002 --until 2026-12-24
       ralphdeck review snooze pat-error-pool-timeout-009 --uses 3 --reason "too few to judge"
     """
-    from core.cli.commands.decisions import print_decided
+    from core.cli.commands.decisions import decide
     from core.review.answers import snooze_command
 
     if until is None and uses is None:
         raise click.UsageError("give --until, --uses, or both")
     project = _open_with_queue()
     command = snooze_command(_find_question(project, subject, kind), until=until, evidence=uses)
-    print_decided(project.decide(replace(command, reason=reason)))
+    decide(project, replace(command, reason=reason))
 
 
 def _open_with_queue() -> Project:
@@ -158,7 +158,7 @@ def suspicious(source: str | None, revoke: bool, confirm: bool, reason: str) -> 
       ralphdeck review suspicious
       ralphdeck review suspicious ralph-fix-auth-a1b2c3d4 --revoke --reason "it never read them"
     """
-    from core.cli.commands.decisions import print_decided
+    from core.cli.commands.decisions import decide
     from core.state.findings import all_findings
 
     if revoke and confirm:
@@ -168,7 +168,7 @@ def suspicious(source: str | None, revoke: bool, confirm: bool, reason: str) -> 
     project = open_project()
     if source is not None and (revoke or confirm):
         verdict = DiscardReports if revoke else CountReports
-        print_decided(project.decide(verdict(source=source, reason=reason)))
+        decide(project, verdict(source=source, reason=reason))
         return
     state = project.view
     found = [burst for burst in state.board.bursts if source in {None, burst.source}]

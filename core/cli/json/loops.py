@@ -53,7 +53,7 @@ def record_update(counted: CountResult) -> objects.Wire:
         return objects.RecordUpdate.of(counted, written=False, **unknown)
     results = counted.successes + counted.failures
     rate = counted.successes / results if results else None
-    return objects.RecordUpdate.of(counted, written=True, success_rate=rate)
+    return objects.RecordUpdate.of(counted, written=counted.is_changed, success_rate=rate)
 
 
 def outcome_values(kind: str, signals: OutcomeSignals) -> dict[str, Any]:

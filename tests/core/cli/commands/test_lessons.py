@@ -84,7 +84,7 @@ def test_an_accepted_lesson_is_a_pattern_until_undo(sample: Path, call: Call) ->
     (pattern_id,) = next(one for one in listed(call, sample) if one["state"] == "accepted")["patterns"]
     log = call("log", "--limit", "1", "--project", sample).out
     assert f"the lesson “{CLOCK[:20]}" in log and "so we do" in log
-    assert "already accepted as" in call("lesson", "accept", OURS.id, "--project", sample).err
+    assert call("lesson", "accept", OURS.id, "--project", sample, "--json").document["written"] is False
     assert "is already accepted" in call("lesson", "reject", OURS.id, "--project", sample).err
     shown = call("pattern", "show", pattern_id, "--json", "--project", sample).document["pattern"]
     assert shown["description"] == CLOCK
@@ -106,7 +106,7 @@ def test_a_rejected_lesson_names_the_files_to_change_and_changes_none(sample: Pa
     (found,) = listed(call, sample, "--state", "rejected")
     assert found["id"] == OURS.id
     assert "delete it yourself in:" in call("lesson", "show", TWIN.id, "--project", sample).out
-    assert "is already rejected" in call("lesson", "reject", OURS.id, "--project", sample).err
+    assert "nothing changed" in call("lesson", "reject", OURS.id, "--project", sample).out
     assert "the lesson" in call("log", "--verb", "dismiss", "--project", sample).out
 
 
