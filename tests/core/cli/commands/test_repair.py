@@ -21,6 +21,7 @@ def test_repairs_are_printed_then_applied_and_undone(tmp_path: Path, call: Call)
     assert file.read_bytes() == before, "only --apply writes"
     assert call(*words, "--apply", "--json").document["written"] is True
     assert call("doctor", "--json", "--project", tmp_path).document["old_rules"]["trigger"] == 0
-    assert call(*words, "--apply", "--json").document["decision"] is None
+    again = call(*words, "--apply", "--json").document
+    assert (again["decision"], again["written"]) == (None, False)
     assert call("undo", "--project", tmp_path).code == 0
     assert file.read_bytes() == before
