@@ -150,7 +150,8 @@ def _of_session(session: DebugSession) -> Iterator[Repair]:
         if fix is None or not held:
             continue
         analysis = execution.analysis
-        where = f"debug session {session.id}, attempt {execution.attempt}"
+        number = f", attempt {execution.attempt}" if execution.attempt is not None else ""
+        where = f"debug session {session.id}{number}"
         for failure in execution.failures:
             error = parse_error(failure, where, session.iteration, execution.at)
             if error is not None and not (following and fails_with(following, error.signature)):

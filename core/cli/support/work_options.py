@@ -95,6 +95,6 @@ def print_recorded_counts(records: Sequence[CountResult]) -> None:
         results = counted.successes + counted.failures
         rate = f"{percent(counted.successes / results)} ({counted.successes:,}/{results:,}), " if results else ""
         if not counted.is_changed:
-            line(f"  its record has this use already; nothing changed: {rate}{plural(counted.uses, 'use')}")
+            line(f"  its record: nothing changed, {rate}{plural(counted.uses, 'use')}")
             continue
         line(f"  updated its record: {rate}{plural(counted.uses, 'use')}, in {counted.file}")
