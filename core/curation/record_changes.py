@@ -25,7 +25,7 @@ from core.records.decisions import REPAIR, REPAIRED, CurationState, Effect, Verb
 from core.records.lessons import LESSON_ID
 from core.records.patterns import ID_PREFIXES, Pattern, PatternType
 from core.records.times import iso
-from core.redaction.masking import mask_secrets
+from core.redaction.masking import mask_values
 from core.sources.patterns import read_patterns
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def extract(
     for proposal in extraction.merges:
         stored = batch.registry.record(patterns[proposal.duplicate_of])
         kind = proposal.type
-        present, new = changes.present(stored, kind, proposal.duplicate_of), _without_secrets(proposal.record)
+        present, new = changes.present(stored, kind, proposal.duplicate_of), mask_values(proposal.record)
         keys = merge_changes(present, new, kind, batch.at)
         if keys:
             changes.set(stored, kind, proposal.duplicate_of, keys)
@@ -148,7 +148,7 @@ def extract(
     kinds = {identifier: one.type for identifier, one in proposed.items()}
     for identifier, linked in link_alternatives({id: one.record for id, one in proposed.items()}, kinds).items():
         kind = kinds[identifier]
-        record = with_id(kind, identifier, _without_secrets(linked))
+        record = with_id(kind, identifier, mask_values(linked))
         changes.insert(batch.file_of(kind), kind, identifier, record)
         hashes[identifier] = as_read(record, kind).content_hash
         found[identifier] = _discovery(record, kind, source, batch.at)
@@ -165,15 +165,6 @@ def extract(
     after |= {"proposed": True} if by_agent else {}
     after |= {ABOUT: extraction.about} if extraction.about else {}
     return batch.draft(changes, Verb.EXTRACT, source, summary, after)
-
-
-def _without_secrets(value: Any) -> Any:
-    """Return a JSON value with the secrets in its texts masked."""
-    if isinstance(value, str):
-        return mask_secrets(value)
-    if isinstance(value, Mapping):
-        return {key: _without_secrets(one) for key, one in value.items()}
-    return [_without_secrets(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _discovery(record: Mapping[str, Any], kind: PatternType, source_id: str, at: datetime) -> dict[str, str | None]:
@@ -255,7 +246,7 @@ def repair(batch: Batch, proposed: RecordRepair) -> Draft:
         if not isinstance(present := stored.value.get(key), dict):
             raise Refused(f"the record of {name} has no {key}")
         new = {name: value for name, value in {**present, **values}.items() if value is not None}
-        keys[key] = _without_secrets(new)
+        keys[key] = mask_values(new)
     changes = Changes()
     changes.set(stored, pattern.type, pattern.id, keys)
     digest = as_read({**stored.value, **keys}, pattern.type).content_hash

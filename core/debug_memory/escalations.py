@@ -23,6 +23,7 @@ from core.debug_memory.index import STATUS, DebugIndex
 from core.records.debug_sessions import ESCALATED, DebugSession, Escalation
 from core.records.decisions import escalation_question_id
 from core.records.times import iso
+from core.redaction.masking import mask_values
 from core.sources.debug_sessions import find_record
 from core.sources.validation import normalize_keys
 from core.storage.atomic_write import rewrite, take_theirs
@@ -172,7 +173,7 @@ def preserve_context(
             "reflections": material.reflections,
         }
     # Texts from files may contain lone surrogates, which UTF-8 cannot encode.
-    text = json.dumps(document, indent=2, ensure_ascii=False, default=msgspec.to_builtins)
+    text = json.dumps(mask_values(msgspec.to_builtins(document)), indent=2, ensure_ascii=False)
     data = text.encode("utf-8", "replace") + b"\n"
     folder = paths.curation / FOLDER
     check_writable(folder)

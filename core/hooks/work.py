@@ -156,13 +156,18 @@ class SessionWork:
             return True
 
     def record_given(self, session: Session) -> None:
-        """Record the patterns and reflections of the context as injected into the open attempt."""
+        """Record the patterns and reflections of the context as injected: into the open attempt, or into the session.
+
+        A turn without an action, such as a question, belongs to no attempt.
+        """
         given = session.given
-        if given.is_recorded or not given.context or not session.attempt:
+        is_of_attempt = session.has_acted
+        if given.is_recorded or not given.context or (is_of_attempt and not session.attempt):
             return
         from core.sources.events import append_events
 
-        work_id = f"{session.task}.{session.attempt}"
+        loop_id = loop_id_of(session.agent, session.id)
+        work_id = f"{session.task}.{session.attempt}" if is_of_attempt else loop_id
         made = injected_events(work_id, given.patterns, given.reflections, at=self._clock(), by=self._agent)
         if made:
             append_events(self._project, *made)
@@ -189,6 +194,8 @@ class SessionWork:
         with the outcome.
         """
         session.is_turn_open = False
+        if not session.has_acted:
+            self.record_given(session)
         self._close_attempt(session, message)
         self.write_debug_sessions(session)
 

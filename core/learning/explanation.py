@@ -279,7 +279,8 @@ def _compute_shares(
 
 def _explain_loops(assessment: Assessment, loops: Sequence[LoopShare]) -> RuleLine:
     if not loops:
-        return RuleLine(rule="rests on", text="counts only; no loop is known")
+        has_results = assessment.successes or assessment.failures
+        return RuleLine(rule="rests on", text="counts only; no loop is known" if has_results else "no result yet")
     text = "no single one is decisive"
     decisive = [loop for loop in loops if loop.state_without is not assessment.computed]
     if decisive:

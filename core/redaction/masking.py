@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from core.redaction.names import MaskFormat, fold_case
 
@@ -24,6 +25,15 @@ def mask_secrets(text: str) -> str:
     if len(text) < _SHORTEST:
         return text
     return _masked_short(text) if len(text) <= _MAX_CACHED else replace_secrets(text, _mark)
+
+
+def mask_values(value: Any) -> Any:
+    """Return a JSON value with the secrets in its texts masked; keys stay."""
+    if isinstance(value, str):
+        return mask_secrets(value)
+    if isinstance(value, Mapping):
+        return {key: mask_values(inner) for key, inner in value.items()}
+    return [mask_values(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 @lru_cache(_CACHE_SIZE)

@@ -80,8 +80,8 @@ def build_session_loop(work: SessionWork, moment: Moment) -> Loop:
     record, attempts = work.record, work.attempts
     state, last = decide(work, moment), work.last_activity
     is_over = state.status.ended or state.liveness is Liveness.ENDED
-    started = [record.started_at if record else None, *(one.started_at for one in attempts)]
-    started += [task.created_at for task, _ in work.tasks]
+    started = [time for time in (record.started_at if record else None, *(one.started_at for one in attempts)) if time]
+    started = started or [task.created_at for task, _ in work.tasks if task.created_at]  # of other sessions, too
     described = [task.description for task, _ in work.tasks if task.description]
     badges = {"crashed": state.status is LoopStatus.CRASHED, "stale": state.liveness is Liveness.STALE}
     return Loop(
@@ -95,7 +95,7 @@ def build_session_loop(work: SessionWork, moment: Moment) -> Loop:
         end_reason=state.reason if is_over else "",
         badges=tuple(badge for badge, applies in badges.items() if applies),
         iteration=(record.turns if record else 0) or len(attempts) or None,
-        started_at=min(filter(None, started), default=None),
+        started_at=min(started, default=None),
         ended_at=((record.ended_at if record else None) or last) if is_over else None,
         ended_approximate=is_over and (record is None or record.ended_at is None),
         updated_at=last,

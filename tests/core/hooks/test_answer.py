@@ -114,6 +114,17 @@ def test_a_given_error_pattern_whose_error_did_not_occur_gets_no_result(agent: S
     assert not [event for event in opened(later).view.snapshot.events if event.kind == "applied"]
 
 
+def test_what_a_question_was_given_is_recorded_for_its_session(agent: SimulatedAgent) -> None:
+    agent.prompt(PROMPT)
+    agent.fix_and_stop()
+    later = SimulatedAgent(agent.project, "s2", at=agent.at)
+    assert later.prompt(PROMPT)
+    later.send("Stop")
+    later.send("SessionEnd", reason="exit")
+    events = [event for event in opened(later).view.snapshot.events if event.loop_id == "claude:s2"]
+    assert [event.kind for event in events] == ["injected"]
+
+
 def test_without_a_tool_call_there_is_no_task(agent: SimulatedAgent) -> None:
     agent.prompt("What does this project do?")
     agent.send("Stop")

@@ -67,7 +67,7 @@ def test_a_decisive_loop_is_named() -> None:
     assert rests("a", "b", "c", "d").text == "4 loops; no single one is decisive"
     named = "without a it would be candidate, without b it would be candidate, without c it would be candidate"
     assert rests("a", "b", "c").text == f"3 loops; {named}"
-    assert rests().text == "counts only; no loop is known"
+    assert rests().text == "no result yet"
 
 
 def test_explanations_name_who_decided_and_a_pending_inversion() -> None:

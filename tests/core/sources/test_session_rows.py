@@ -51,7 +51,7 @@ class Project:
 
 
 def task(id: str = "task-001", session: str = "claude:s1", **values: Any) -> Task:
-    return Task(id=id, description=f"Do {id}", tags=(SESSION_TAG,), loop_id=session, **values)
+    return Task(id=id, description=f"Do {id}", tags=(SESSION_TAG,), loop_id=session, created_at=NOW, **values)
 
 
 def attempt(number: int = 1, outcome: Outcome = Outcome.UNKNOWN, task_id: str = "task-001", **values: Any) -> Attempt:
@@ -102,6 +102,7 @@ def test_attempts_of_several_sessions_are_in_the_rows_of_their_sessions() -> Non
         "claude:s1": Outcome.FAILURE,
         "claude:s2": Outcome.SUCCESS,
     }
+    assert rows["claude:s2"].started_at == NOW + timedelta(minutes=2), "not when its task was created"
     project.adapted = {"claude:s1": adapter_loop(aliases=("claude:s2",), session_ids=("s1", "s2"))}
     (row,) = project.join().values()
     assert (row.status, row.iteration) == (LoopStatus.COMPLETED, 7), "the newest session decides"
