@@ -10,7 +10,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from core.adapters.claude_records import ASKING, Call, OpenError, Session, Turn
-from core.adapters.command_output import find_error, parse_results
+from core.adapters.command_output import find_error
+from core.adapters.runner_summaries import parse_results
 from core.adapters.values import clip
 from core.records.debug_sessions import Failure, Fix, Results
 from core.records.loops import Iteration, Outcome

@@ -1,4 +1,4 @@
-"""Test results and errors in the output of commands that agents ran."""
+"""Errors in the output of commands that agents ran."""
 
 from __future__ import annotations
 
@@ -6,33 +6,15 @@ import re
 from typing import Final
 
 from core.adapters.values import clip
-from core.records.debug_sessions import Results
 
 MAX_ERROR: Final = 300  # maximum length of an error
 _TAIL: Final = 8_000  # characters at the end of an output that are searched
 _MAX_LINE: Final = 2_000
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]{0,20}m")
-_COUNT: Final = re.compile(
-    r"(?i)\b(\d{1,7})\s+(?:tests?\s+)?(passed|passing|failed|failing|failures?|errors?|skipped)\b"
-)
-_COUNT_AFTER: Final = re.compile(r"(?i)\b(failures|errors|skipped|fail|pass)[:=]\s{0,8}(\d{1,7})\b")
-_KINDS: Final = {"pass": "passed", "fail": "failed", "erro": "errors", "skip": "skipped"}
 _NAMED: Final = re.compile(
     r"(?:E\s{2,}|[>×✕✗●•*-]\s+)?((?:[\w.]{0,200}(?:Error|Exception|Failure|Panic)\b|panic|fatal|error)[:(\[].*)"
 )
 _MENTION: Final = re.compile(r"(?i)\b(?:error|failed|failure|fatal|not found|cannot|denied|panicked)\b")
-
-
-def parse_results(output: str) -> Results | None:
-    """Return the counts of the last test summary in an output; None if there is none."""
-    for line in reversed(_lines(output)):
-        counts: dict[str, int] = {}
-        pairs = (*_COUNT.findall(line), *((number, word) for word, number in _COUNT_AFTER.findall(line)))
-        for number, word in pairs:
-            counts.setdefault(_KINDS[word[:4].lower()], int(number))
-        if "passed" in counts or "failed" in counts:
-            return Results(**counts)
-    return None
 
 
 def find_error(output: str) -> str:

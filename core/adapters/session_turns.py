@@ -7,7 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.adapters.command_output import find_error, parse_results
+from core.adapters.command_output import find_error
+from core.adapters.runner_summaries import parse_results
 from core.adapters.values import clip
 from core.base.shell_commands import is_read_only, is_test_run, parse_check
 from core.records.debug_sessions import Failure, Fix, Results

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from core.adapters.command_output import parse_results
+from core.adapters.runner_summaries import parse_results
 from core.base.record_text import one_line
 from core.base.shell_commands import is_read_only, is_recorded_run
 from core.debug_memory.command_errors import find_command_errors
@@ -143,7 +143,7 @@ def _could_not_run(action: Action) -> bool:
 def _executions(
     attempt: Attempt, actions: Sequence[Action], runs: Sequence[tuple[int, ActionCommand]], root: str
 ) -> Iterator[Execution]:
-    digest = hashlib.sha256()
+    digest, code_hash = hashlib.sha256(), ""
     before = 0
     last_edit = max((place for place, action in enumerate(actions) if action.changed_file), default=-1)
     ends = [place for place, _ in runs[1:]] + [len(actions)]
@@ -151,6 +151,7 @@ def _executions(
         for action in actions[before:place]:
             if action.changed_file:
                 digest.update("\n".join((action.target, *build_diff(action))).encode("utf-8", "replace"))
+                code_hash = digest.hexdigest()
         before = place
         action = actions[place]
         failures = tuple(_failures(action, root)) if action.has_failed else ()
@@ -158,7 +159,7 @@ def _executions(
         run = Execution(
             attempt=number,
             at=action.at,
-            code_hash=digest.hexdigest(),
+            code_hash=code_hash,
             environment=(
                 ("test_framework", " ".join(command.check) or command.whole[0].split(" ", 1)[0]),
                 (COMMAND, _relative(one_line(action.command, _MAX_COMMAND), root)),
@@ -210,7 +211,7 @@ def _failures(action: Action, root: str) -> Iterator[Failure]:
 
 def _results(action: Action, failures: Sequence[Failure]) -> Results:
     """Return the counts in the output; a check without counts counts as one test for each failure, at least one."""
-    counted = parse_results("\n".join(filter(None, (action.error, action.output))))
+    counted = parse_results(action.output) or parse_results(action.error)
     if counted is not None and counted.green is not action.has_failed:
         return counted
     failed = max(len(failures), 1) if action.has_failed else 0

@@ -17,6 +17,7 @@ from core.config.paths import relative_to_project
 from core.debug_memory.error_messages import StackFrame, find_source_frame, is_test_file, parse_frames, split_error
 from core.debug_memory.runner_reports import parse_failures
 from core.records.debug_sessions import Failure
+from core.storage.json_reader import decode_json
 
 MAX_ERRORS: Final = 20  # maximum number of errors of one command
 _MAX_LINES: Final = 2_000
@@ -125,8 +126,23 @@ def find_command_errors(error: str, output: str = "", root: str = "") -> tuple[F
     lines = [line for line in lines if not _EXIT.match(line)]
     for parse in _PARSERS:
         if found := [one for one in parse(lines, root) if one.message.strip()]:
-            return tuple(_locate(one, root) for one in found[:MAX_ERRORS])
+            return _drop_repeated(_locate(one, root) for one in found)[:MAX_ERRORS]
     return ()
+
+
+def parse_report(data: bytes, root: str = "") -> tuple[Failure, ...]:
+    """Return the failures in what a test runner printed: a JSON report, a record of an agent, or text."""
+    if isinstance(decode_json(data).value, dict | list):
+        return parse_failures(data, root)
+    return find_command_errors(data.decode("utf-8", "replace"), root=root)
+
+
+def _drop_repeated(failures: Iterable[Failure]) -> tuple[Failure, ...]:
+    """Return each failure once; an agent may report the same output as the error and as the output."""
+    different: dict[tuple[object, ...], Failure] = {}
+    for one in failures:
+        different.setdefault((one.test_name, one.test_file, one.error_type, one.message, one.file, one.line), one)
+    return tuple(different.values())
 
 
 def _parse_tap(lines: Sequence[str], root: str) -> Iterator[Failure]:

@@ -7,10 +7,11 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from core.adapters.command_output import find_error, parse_results
+from core.adapters.command_output import find_error
+from core.adapters.runner_summaries import parse_results
 from core.base.record_text import one_line
 from core.base.shell_commands import parse_check
-from core.debug_memory.runner_reports import parse_failures
+from core.debug_memory.command_errors import parse_report
 from core.records.debug_sessions import Execution, Failure, Results
 from core.sources.debug_sessions import read_results
 from core.sources.fields import Fields
@@ -32,7 +33,7 @@ _PYTEST: Final = {"total": "total", "passed": "passed", "failed": "failed", "err
 
 def read_run(report: bytes, root: str, at: datetime) -> Execution | None:
     """Return the run that a report describes: JSON or console output; None if it has neither counts nor failures."""
-    results, failures = read_counts(report), parse_failures(report, root)
+    results, failures = read_counts(report), parse_report(report, root)
     if results is None and not failures:
         return None
     return Execution(at=at, results=results or _count(len(failures)), failures=failures)
@@ -47,7 +48,7 @@ def describe_run(
     """
     text = output.decode("utf-8", "replace")
     source = report if isinstance(decode_json(report).value, dict | list) else output
-    failures = parse_failures(source, root) if exit_code else ()
+    failures = parse_report(source, root) if exit_code else ()
     if exit_code and not failures:
         failures = (Failure(test_name=command, message=find_error(text) or f"exit code {exit_code}"),)
     counted = read_counts(source)

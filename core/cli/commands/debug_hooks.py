@@ -67,7 +67,7 @@ def failure(
     """
     from core.cli.commands.debug import find_session
     from core.cli.json.debug import fix_rate, fix_template
-    from core.debug_memory.runner_reports import parse_failures
+    from core.debug_memory.command_errors import parse_report
     from core.project.debug_hooks import on_failure
     from core.state.findings import all_findings
 
@@ -76,7 +76,7 @@ def failure(
     root = str(chosen_project().project)
     errors: Sequence[Failure] = [Failure(error_type=error_type, message=message, file=relative_to_project(file, root))]
     if given is not None:
-        errors = parse_failures(read_input(Path(given), MAX_BYTES), root)
+        errors = parse_report(read_input(Path(given), MAX_BYTES), root)
         if not errors:
             remark("no error in the input")
     state = open_project().view

@@ -1,29 +1,10 @@
-"""Test results and errors in the output of commands."""
+"""Errors in the output of commands."""
 
 from __future__ import annotations
 
 import pytest
 
-from core.adapters.command_output import MAX_ERROR, find_error, parse_results
-from core.records.debug_sessions import Results
-
-
-@pytest.mark.parametrize(
-    ("output", "results"),
-    [
-        ("...F\n===== 1 failed, 30 passed in 2.1s =====\n", Results(passed=30, failed=1)),
-        ("\x1b[32m12 passed\x1b[0m, 2 skipped", Results(passed=12, skipped=2)),
-        ("Tests:       2 failed, 5 passed, 7 total", Results(passed=5, failed=2)),
-        ("test result: ok. 4 passed; 0 failed; 0 ignored", Results(passed=4, failed=0)),
-        ("# pass 3\n# fail 0\n  3 passing", Results(passed=3)),
-    ],
-)
-def test_the_summary_of_a_test_runner_is_counted(output: str, results: Results) -> None:
-    assert parse_results(output) == results
-
-
-def test_an_output_without_a_summary_has_no_results() -> None:
-    assert parse_results("built in 3 s") is None
+from core.adapters.command_output import MAX_ERROR, find_error
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,11 @@ def test_the_output_is_searched_if_the_error_text_only_has_an_exit_code() -> Non
     assert (found.message, found.file) == ("expected ';' before '}' token", "app.c")
 
 
+def test_an_error_that_is_reported_twice_is_one_error() -> None:
+    output = "E   KeyError: 'currency'\n\norders.py:5: KeyError\n"
+    assert len(find_command_errors(output, f"\n{output}\n1 failed", ROOT)) == 1
+
+
 def test_an_import_error_that_a_test_file_prints_is_the_error_of_the_test() -> None:
     output = (
         "# file:///home/user/project/cart.mjs:1\n# SyntaxError: The requested module './m.mjs' has no 'total'\n"

@@ -62,7 +62,7 @@ def test_an_attempt_with_a_failing_check_becomes_a_debug_session(project: Projec
     assert failing.fix is not None and failing.fix.verified is True
     assert failing.fix.files == ("src/account.ts",) and '+user?.name ?? ""' in failing.fix.diff
     assert passing.results is not None and passing.results.green
-    assert failing.code_hash != passing.code_hash
+    assert failing.code_hash == "" and passing.code_hash
 
 
 def test_an_attempt_whose_checks_all_pass_makes_no_debug_session(project: ProjectPaths) -> None:

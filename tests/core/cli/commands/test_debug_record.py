@@ -13,7 +13,7 @@ import pytest
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.project.index import Library
-from core.records.debug_sessions import DebugSession
+from core.records.debug_sessions import DebugSession, Results
 from tests.core.cli.conftest import ROOT, Call
 from tests.factories import DEBUG_NOW
 
@@ -126,6 +126,21 @@ def test_a_report_is_read_without_running_anything(started: str, project: Path, 
     refused = call("debug", "run", started, "--input", "report.json")
     assert refused.code == 1 and "neither counts nor failures" in refused.err
     assert len(read(project).executions) == 1
+
+
+def test_the_text_of_a_runner_gives_its_counts_and_the_name_of_the_test(
+    started: str, project: Path, call: Call
+) -> None:
+    output = (
+        "E.\n======\nERROR: test_gift (test_cart.Cart.test_gift)\n------\nTraceback (most recent call last):\n"
+        '  File "cart.py", line 2, in total\nTypeError: bad operand\n\n'
+        "------\nRan 2 tests in 0.1s\n\nFAILED (errors=1)\n"
+    )
+    (project / "output.txt").write_text(output)
+    call("debug", "run", started, "--input", "output.txt")
+    [run] = read(project).executions
+    assert run.results == Results(total=2, passed=1, failed=0, errors=1)
+    assert [(one.test_name, one.file) for one in run.failures] == [("test_gift", "cart.py")]
 
 
 def test_a_json_report_on_stdout_is_parsed_and_passed_on(started: str, project: Path, call: Call) -> None:
