@@ -289,7 +289,9 @@ def _wanted_parts(agent: str, target: Target, contents: Contents, notes: list[st
         if part.kind != "instructions" and has_plugin:
             part = part._replace(is_wanted=False)
         if part.kind == "hooks" and is_shared:
-            notes.append(f"{AGENTS[agent].title} runs the hooks of {AGENTS[other].title} too: none are added")
+            notes.append(
+                f"{AGENTS[agent].title} also runs the hooks of {AGENTS[other].title}, so it gets none of its own"
+            )
             part = part._replace(is_wanted=False)
         yield part
     if target.is_global and target.has_mcp and connection.mcp.by_hand:

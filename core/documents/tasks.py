@@ -124,7 +124,7 @@ def _attempt_row(attempt: Attempt, condition: AttemptCondition) -> tuple[doc.Tex
         (_count(attempt.actions) or "—",),
         (_count(attempt.iterations) or "—",),
         (doc.Moment(attempt.started_at),),
-        (attempt.plan, (f"   because: {attempt.reason}" if attempt.reason else "", "quiet")),
+        (attempt.plan, (f"{'   because: ' * bool(attempt.plan)}{attempt.reason}", "quiet")),
     )
 
 

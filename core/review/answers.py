@@ -245,7 +245,7 @@ def _pattern_decisions(item: ReviewItem, state: ProjectState) -> Iterator[Answer
     is_doubtful = item.kind in (kinds.CONTRADICTED, kinds.STALE_PIN)
     pinned = assessment.pin.state if is_doubtful and assessment.pin is not None else None
     if pinned is not Maturity.PROVEN:
-        yield _promotion(id, state)
+        yield _promotion(id, state, is_asked=item.kind == kinds.BORDERLINE)
     if pinned is not Maturity.DEPRECATED:
         yield _decision(commands.Deprecate(id), "never injected until reset", state)
     if not is_doubtful:
@@ -267,10 +267,11 @@ def _decision(command: PatternCommand, effect: str, state: ProjectState, *, need
     return Answer(command.verb.value, verb.word, effect, command, needs_reason=needs_reason, why_not=why_not)
 
 
-def _promotion(id: str, state: ProjectState) -> Answer:
+def _promotion(id: str, state: ProjectState, *, is_asked: bool = False) -> Answer:
+    """Return the promotion; a deprecated pattern can be promoted at once only where its re-enabling `is_asked`."""
     assessment = state.assessment(id)
     effect = f"proven: x{state.settings.maturity.multiplier_proven:g} until reset"
-    command = commands.Promote(id, re_enable=assessment.state is Maturity.DEPRECATED)
+    command = commands.Promote(id, re_enable=is_asked and assessment.state is Maturity.DEPRECATED)
     return _decision(command, effect, state, needs_reason=assessment.blocked)
 
 

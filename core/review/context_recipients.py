@@ -51,8 +51,11 @@ def list_recipients(snapshot: Snapshot) -> tuple[Recipient, ...]:
     loops = [loop for loop in snapshot.loops.values() if loop.task]
     running = [Recipient(LOOP, loop.id, loop.task) for loop in loops if loop.status.active]
     paused = [Recipient(PAUSED, loop.id, loop.task) for loop in loops if loop.status in _RESUMABLE]
-    last = heapq.nlargest(MAX_TASKS, _past(snapshot), key=operator.itemgetter(0, 1))
-    return (*running[:MAX_LOOPS], *paused[:MAX_LOOPS], *(Recipient(TASK, id, task) for _, id, task in last))
+    newest: dict[str, tuple[datetime, str]] = {}  # by text: a task and the sessions that worked on it are one
+    for at, id, task in _past(snapshot):
+        newest[task] = max((at, id), newest.get(task, (at, id)))
+    last = heapq.nlargest(MAX_TASKS, newest.items(), key=operator.itemgetter(1))
+    return (*running[:MAX_LOOPS], *paused[:MAX_LOOPS], *(Recipient(TASK, id, task) for task, (_, id) in last))
 
 
 def _past(snapshot: Snapshot) -> Iterator[tuple[datetime, str, str]]:

@@ -53,7 +53,7 @@ class Plan:
         """One line: `12 min: 32 of 43 questions, 97% of impact`."""
         minutes, total = f"{self.minutes:g} min", len(self.items) + self.later + self.left
         if not self.items:
-            empty = "no question is worth the time" if self.left else "no pending questions"
+            empty = f"{plural(self.left, 'question')} not worth the time" if self.left else "no pending questions"
             return f"{minutes}: {'too short for the next question' if self.later else empty}"
         agents = sum(item.is_urgent for item in self.items)
         parts = [f"{minutes}: {len(self.items):,} of {plural(total, 'question')}, {self.share:.0%} of impact"]

@@ -161,7 +161,7 @@ def test_hooks_of_claude_code_are_not_installed_for_cursor_again(desk: Desk) -> 
     desk.connect("cursor")
     assert (desk.project / ".cursor/hooks.json").exists()
     claude, cursor = desk.connect("claude", "cursor")
-    assert claude.changes and "runs the hooks of Claude Code too" in cursor.notes[0]
+    assert claude.changes and "also runs the hooks of Claude Code" in cursor.notes[0]
     assert b"ralphdeck" not in (desk.project / ".cursor/hooks.json").read_bytes()
     (removed,) = desk.remove("claude")
     assert removed.notes == ("Cursor ran these hooks too; to give it its own: ralphdeck connect cursor",)

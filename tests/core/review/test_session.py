@@ -55,7 +55,7 @@ def test_questions_of_low_impact_are_left_out() -> None:
     found = plan(queue, 60.0, SETTINGS)
     assert (names(found.items), found.left) == ("a", 1)
     assert found.text.endswith("of impact; 1 question not worth the time")
-    assert plan(queue[1:], 60.0, SETTINGS).text == "60 min: no question is worth the time"
+    assert plan(queue[1:], 60.0, SETTINGS).text == "60 min: 1 question not worth the time"
 
 
 def test_a_session_without_questions_or_time() -> None:

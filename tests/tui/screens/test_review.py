@@ -206,7 +206,7 @@ async def test_the_cursor_shows_the_effect_of_each_answer_and_decides_nothing(sa
     async with open_dashboard(sample, home, place="review") as user:
         await at_question(user, INVERSION)
         before = waiting(user)
-        assert "of 19 tasks" in row(user, "a") or "/19 tasks" in row(user, "a")
+        assert "of 15 tasks" in row(user, "a") or "/15 tasks" in row(user, "a")
         await user.sees("Preview (a): accept inversion")
         accepted = pane(user, "consequence")
         assert "- " in accepted
@@ -312,7 +312,7 @@ async def test_forecasts_without_embeddings_are_marked_until_these_exist(
     with meaning():
         async with open_dashboard(sample, home, size=(80, 24), place="review") as user:
             await at_question(user, INVERSION)
-            assert "~ 1/19 tasks" in row(user, "a")
+            assert "~ 1/15 tasks" in row(user, "a")
             assert pane(user, "consequence").startswith("~ compared by words: 0 of 40 texts have a vector\n")
             await asyncio.to_thread(user.app.project.embed_missing, user.app._vectors._report)
             await user.until(lambda: "~" not in row(user, "a"), "the forecast by meaning")
